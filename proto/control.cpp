@@ -1,0 +1,215 @@
+#include "proto/control.hpp"
+
+#include <algorithm>
+#include <concepts>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "proto/message.hpp"
+
+namespace penstock::wire {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::size_t max_name_bytes = 64;
+/// Of each text of an ERROR: four of them, every byte escaped, still fit a body.
+constexpr std::size_t max_reason_bytes = 2048;
+/// Of one frame: the wire has one more for the frames.
+constexpr std::size_t max_frame_dimensions = max_dimensions - 1;
+
+/// The longest prefix of at most `most` bytes that does not cut a UTF-8 sequence.
+std::string_view clip(std::string_view text, std::size_t most) noexcept {
+  if (text.size() <= most) {
+    return text;
+  }
+  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U; };
+  while (most > 0 && continues(most)) {
+    --most;
+  }
+  return text.substr(0, most);
+}
+
+/// One line of JSON. Bytes that are not UTF-8 become U+FFFD: a reason may quote what a peer sent.
+std::string text_of(const json& body) {
+  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+bool is_printable(std::string_view text) noexcept {
+  return std::none_of(text.begin(), text.end(), [](char letter) {
+    const auto byte = static_cast<unsigned char>(letter);
+    return byte < 0x20U || byte == 0x7FU;
+  });
+}
+
+// read(object, key, out): whether `object` has `key` and it is of out's type; `out` then has it.
+
+const json* member(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() ? &*found : nullptr;
+}
+
+bool read(const json& object, const char* key, std::string& out) {
+  const json* const value = member(object, key);
+  if (value == nullptr || !value->is_string()) {
+    return false;
+  }
+  out = value->get_ref<const json::string_t&>();
+  return true;
+}
+
+bool read(const json& object, const char* key, bool& out) {
+  const json* const value = member(object, key);
+  if (value == nullptr || !value->is_boolean()) {
+    return false;
+  }
+  out = value->get<bool>();
+  return true;
+}
+
+template <std::unsigned_integral Integer>
+bool read(const json& object, const char* key, Integer& out) {
+  const json* const value = member(object, key);
+  if (value == nullptr || !value->is_number_unsigned() ||
+      value->get<std::uint64_t>() > std::numeric_limits<Integer>::max()) {
+    return false;
+  }
+  out = static_cast<Integer>(value->get<std::uint64_t>());
+  return true;
+}
+
+bool read(const json& object, const char* key, std::vector<std::int64_t>& out) {
+  const json* const value = member(object, key);
+  if (value == nullptr || !value->is_array() || value->size() > max_frame_dimensions) {
+    return false;
+  }
+  constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  for (const json& extent : *value) {
+    if (!extent.is_number_unsigned() || extent.get<std::uint64_t>() > largest) {
+      return false;
+    }
+    out.push_back(extent.get<std::int64_t>());
+  }
+  return true;
+}
+
+json to_json(const tensor_description& tensor) {
+  return {{"name", tensor.name},   {"dtype", tensor.dtype},       {"element", tensor.element},
+          {"shape", tensor.shape}, {"variable", tensor.variable}, {"op", tensor.op}};
+}
+
+bool from_json(const json& object, tensor_description& out) {
+  return object.is_object() && read(object, "name", out.name) && read(object, "dtype", out.dtype) &&
+         read(object, "element", out.element) && read(object, "shape", out.shape) &&
+         read(object, "variable", out.variable) && read(object, "op", out.op);
+}
+
+json to_json(const pipeline_description& pipeline) {
+  json outputs = json::array();
+  for (const tensor_description& output : pipeline.outputs) {
+    outputs.push_back(to_json(output));
+  }
+  return {{"id", pipeline.id},
+          {"name", pipeline.name},
+          {"max_frames", pipeline.max_frames},
+          {"input", to_json(pipeline.input)},
+          {"outputs", std::move(outputs)}};
+}
+
+bool from_json(const json& object, pipeline_description& out);
+
+/// An array of objects.
+template <class Element>
+bool read(const json& object, const char* key, std::vector<Element>& out) {
+  const json* const value = member(object, key);
+  if (value == nullptr || !value->is_array()) {
+    return false;
+  }
+  return std::all_of(value->begin(), value->end(),
+                     [&](const json& element) { return from_json(element, out.emplace_back()); });
+}
+
+bool from_json(const json& object, pipeline_description& out) {
+  if (!object.is_object() || !read(object, "id", out.id) || !read(object, "name", out.name) ||
+      !read(object, "max_frames", out.max_frames) || !read(object, "outputs", out.outputs)) {
+    return false;
+  }
+  const json* const input = member(object, "input");
+  return input != nullptr && from_json(*input, out.input);
+}
+
+bool from_json(const json& object, hello& out) {
+  return read(object, "client", out.client) && read(object, "version", out.version) &&
+         out.client.size() <= max_name_bytes && out.version.size() <= max_name_bytes && is_printable(out.client) &&
+         is_printable(out.version);
+}
+
+bool from_json(const json& object, welcome& out) {
+  return read(object, "server", out.server) && read(object, "instance", out.instance) &&
+         read(object, "credit_requests", out.credit_requests) && read(object, "credit_bytes", out.credit_bytes) &&
+         read(object, "max_request_bytes", out.max_request_bytes) && read(object, "pipelines", out.pipelines);
+}
+
+bool from_json(const json& object, error_body& out) {
+  return read(object, "reason", out.reason) && read(object, "step", out.step) && read(object, "stage", out.stage) &&
+         read(object, "device_error", out.device_error);
+}
+
+template <class Body>
+std::optional<Body> decode_body(std::span<const std::byte> bytes) noexcept try {
+  if (bytes.size() > max_body_bytes) {
+    return std::nullopt;
+  }
+  const auto* const first = reinterpret_cast<const char*>(bytes.data());
+  const json object = json::parse(first, first + bytes.size(), nullptr, /*allow_exceptions=*/false);
+  Body body;
+  if (!object.is_object() || !from_json(object, body)) {
+    return std::nullopt;
+  }
+  return body;
+} catch (...) {  // out of memory: the same as a body that can't be read
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string encode(const hello& body) {
+  return text_of({{"client", clip(body.client, max_name_bytes)}, {"version", clip(body.version, max_name_bytes)}});
+}
+
+std::string encode(const welcome& body) {
+  json pipelines = json::array();
+  for (const pipeline_description& pipeline : body.pipelines) {
+    pipelines.push_back(to_json(pipeline));
+  }
+  return text_of({{"server", body.server},
+                  {"instance", body.instance},
+                  {"credit_requests", body.credit_requests},
+                  {"credit_bytes", body.credit_bytes},
+                  {"max_request_bytes", body.max_request_bytes},
+                  {"pipelines", std::move(pipelines)}});
+}
+
+std::string encode(const error_body& body) {
+  return text_of({{"reason", clip(body.reason, max_reason_bytes)},
+                  {"step", clip(body.step, max_reason_bytes)},
+                  {"stage", clip(body.stage, max_reason_bytes)},
+                  {"device_error", clip(body.device_error, max_reason_bytes)}});
+}
+
+std::optional<hello> decode_hello(std::span<const std::byte> body) noexcept {
+  return decode_body<hello>(body);
+}
+
+std::optional<welcome> decode_welcome(std::span<const std::byte> body) noexcept {
+  return decode_body<welcome>(body);
+}
+
+std::optional<error_body> decode_error_body(std::span<const std::byte> body) noexcept {
+  return decode_body<error_body>(body);
+}
+
+}  // namespace penstock::wire

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::wire {
+
+/// The JSON bodies of control messages. Unknown keys are skipped; a missing or mistyped one fails the decoding.
+
+/// HELLO: who asks.
+struct hello {
+  std::string client;   ///< a name for people, at most 64 bytes
+  std::string version;  ///< of the client library
+};
+
+/// One tensor of a pipeline, as one frame of it has it on the wire (integer IQ: dtype "u8", last dimension 2).
+struct tensor_description {
+  std::string name;                 ///< "input", or the output's stage
+  std::string dtype;                ///< on the wire: "u8", "i8", "i16", "i32", "f32", "c64"
+  std::string element;              ///< what it means: as dtype, or "cu8", "ci8", "ci16", "cf32"
+  std::vector<std::int64_t> shape;  ///< of one frame, without the leading frames dimension
+  bool variable = false;            ///< shape[0] is only the most that it can be
+  std::string op;                   ///< the operator that makes it; "" for the input
+};
+
+struct pipeline_description {
+  std::uint32_t id = 0;
+  std::string name;
+  std::uint32_t max_frames = 0;  ///< of one request
+  tensor_description input;
+  std::vector<tensor_description> outputs;
+};
+
+/// WELCOME: what the client may use. Credits come back with each terminal reply.
+struct welcome {
+  std::string server;    ///< "penstockd 0.1.0"
+  std::string instance;  ///< changes with every start of the daemon
+  std::uint32_t credit_requests = 0;
+  std::uint64_t credit_bytes = 0;
+  std::uint64_t max_request_bytes = 0;
+  std::vector<pipeline_description> pipelines;
+};
+
+/// ERROR: why. `step` is where a request expired or was cancelled; `stage` and `device_error` belong to FAILED.
+struct error_body {
+  std::string reason;  ///< one sentence for a person
+  std::string step;
+  std::string stage;
+  std::string device_error;
+};
+
+[[nodiscard]] std::string encode(const hello& body);
+[[nodiscard]] std::string encode(const welcome& body);
+[[nodiscard]] std::string encode(const error_body& body);
+
+/// nullopt when the body is not JSON of that form or is larger than max_body_bytes. Never throws.
+[[nodiscard]] std::optional<hello> decode_hello(std::span<const std::byte> body) noexcept;
+[[nodiscard]] std::optional<welcome> decode_welcome(std::span<const std::byte> body) noexcept;
+[[nodiscard]] std::optional<error_body> decode_error_body(std::span<const std::byte> body) noexcept;
+
+}  // namespace penstock::wire

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "proto/data_type.hpp"
+#include "proto/status.hpp"
+
+namespace penstock::wire {
+
+inline constexpr std::uint32_t magic = 0x4B534E50;  ///< the bytes "PNSK"
+inline constexpr std::uint8_t major_version = 1;
+inline constexpr std::size_t header_bytes = 64;
+inline constexpr std::size_t tensor_header_bytes = 80;
+inline constexpr std::size_t max_dimensions = 8;
+inline constexpr std::size_t max_header_len = 4096;   ///< a larger header_len is malformed
+inline constexpr std::size_t max_tensors = 64;        ///< of one message
+inline constexpr std::size_t max_body_bytes = 65536;  ///< of a control message's JSON
+
+enum class message_type : std::uint8_t {
+  hello = 1,         ///< client: JSON body `hello`
+  welcome = 2,       ///< daemon: JSON body `welcome`
+  goodbye = 3,       ///< client: leaves; no answer, no body
+  ping = 4,          ///< client: answered with PONG; no body
+  pong = 5,          ///< daemon
+  get_status = 6,    ///< client: answered with STATUS; no body
+  status_report = 7, ///< daemon: JSON body, the counters
+  submit = 16,       ///< client: tensor headers, then one part a tensor
+  cancel = 17,       ///< client: request_id names the request; no body
+  result = 32,       ///< daemon: as SUBMIT
+  error = 33,        ///< daemon: JSON body `error_body`
+};
+
+/// The fixed header of every message. Part 0 is these 64 bytes (or header_len of them, the rest unknown to this
+/// version), then `tensors` tensor headers. Control messages have their JSON as part 1, data messages one part a tensor.
+struct message_header {
+  std::uint8_t major = major_version;
+  message_type type = message_type::hello;
+  std::uint16_t header_len = header_bytes;  ///< bytes before the tensor headers
+  std::uint64_t request_id = 0;
+  std::uint64_t timeout_ns = 0;  ///< relative to ingress; 0 = none
+  std::uint32_t pipeline = 0;
+  std::uint32_t session = 0;
+  std::uint64_t sequence = 0;
+  std::uint16_t tensors = 0;
+  status code = status::ok;
+  std::uint32_t frames = 0;
+  std::array<std::byte, 16> trace_id{};
+
+  bool operator==(const message_header&) const = default;
+};
+
+/// One tensor of a SUBMIT or a RESULT. shape[0] is the number of frames.
+struct tensor_header {
+  data_type type;
+  std::uint8_t dimensions = 0;
+  std::uint64_t bytes = 0;
+  std::array<std::int64_t, max_dimensions> shape{};
+
+  bool operator==(const tensor_header&) const = default;
+  [[nodiscard]] std::span<const std::int64_t> extents() const noexcept {
+    return {shape.data(), dimensions};
+  }
+};
+
+enum class decode_error : std::uint8_t {
+  none,
+  truncated,           ///< fewer bytes than a header
+  bad_magic,
+  unsupported_version, ///< the header's other fields are not filled in, but for request_id
+  bad_header_len,      ///< under 64, over max_header_len, or over the part
+  too_many_tensors,
+  truncated_tensors,   ///< the part ends before the last tensor header
+  bad_tensor,          ///< dimensions over 8 or an extent below 0, an unknown dtype, or shape × item size ≠ bytes
+};
+/// One sentence for a person: "the header is shorter than 64 bytes".
+[[nodiscard]] std::string_view text_of(decode_error error) noexcept;
+
+/// Writes header_bytes bytes. `out` must have them.
+void encode(const message_header& header, std::span<std::byte> out) noexcept;
+/// Writes tensor_header_bytes bytes. `out` must have them.
+void encode(const tensor_header& header, std::span<std::byte> out) noexcept;
+
+/// Reads part 0 of a message, which may lie at any address. `out` is filled in as far as it could be read.
+[[nodiscard]] decode_error decode(std::span<const std::byte> part, message_header& out) noexcept;
+/// Reads tensor header `index` of part 0, whose message header has been decoded into `header`. Checks that
+/// shape × item size equals bytes, without overflow.
+[[nodiscard]] decode_error decode_tensor(std::span<const std::byte> part, const message_header& header,
+                                         std::size_t index, tensor_header& out) noexcept;
+
+/// Bytes of part 0 for a message of that many tensors, as this version writes it.
+[[nodiscard]] constexpr std::size_t part_bytes(std::size_t tensors) noexcept {
+  return header_bytes + tensors * tensor_header_bytes;
+}
+
+}  // namespace penstock::wire

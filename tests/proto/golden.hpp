@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "proto/message.hpp"
+
+namespace penstock::wire::testing {
+
+using bytes = std::vector<std::byte>;
+
+/// Where the golden messages are: $PENSTOCK_GOLDEN, else where they were when the tests were built.
+[[nodiscard]] std::filesystem::path golden_folder();
+/// A whole file. Throws when it can't be read.
+[[nodiscard]] bytes read_file(const std::filesystem::path& file);
+
+/// index.json, read once: "messages", "malformed" and "bad_bodies". Throws when it can't be read.
+[[nodiscard]] const nlohmann::json& golden_index();
+/// The parts of one entry of the index.
+[[nodiscard]] std::vector<bytes> parts_of(const nlohmann::json& entry);
+/// Part 0 of every golden message and of every malformed one.
+[[nodiscard]] std::vector<bytes> all_heads();
+
+/// What an entry says that its header is.
+[[nodiscard]] message_header header_of(const nlohmann::json& entry);
+/// What an entry says that its tensor headers are.
+[[nodiscard]] std::vector<tensor_header> tensors_of(const nlohmann::json& entry);
+/// The decode_error of that name.
+[[nodiscard]] decode_error error_of(const std::string& name);
+
+}  // namespace penstock::wire::testing

@@ -1,0 +1,115 @@
+#include "tests/proto/golden.hpp"
+
+#include <gtest/gtest.h>
+
+#include "proto/control.hpp"
+#include "tests/proto/guarded_bytes.hpp"
+
+namespace penstock::wire::testing {
+namespace {
+
+std::string text_of_bytes(const bytes& what) {
+  return {reinterpret_cast<const char*>(what.data()), what.size()};
+}
+
+/// Decodes a body and encodes it again; "" when it can't be decoded.
+std::string again(const std::string& type, const bytes& body) {
+  if (type == "hello") {
+    const auto decoded = decode_hello(body);
+    return decoded ? encode(*decoded) : "";
+  }
+  if (type == "welcome") {
+    const auto decoded = decode_welcome(body);
+    return decoded ? encode(*decoded) : "";
+  }
+  const auto decoded = decode_error_body(body);
+  return decoded ? encode(*decoded) : "";
+}
+
+TEST(Golden, HeadersDecodeToWhatTheIndexSays) {
+  for (const auto& entry : golden_index().at("messages")) {
+    SCOPED_TRACE(entry.at("name"));
+    const bytes part = parts_of(entry).front();
+    message_header header;
+    ASSERT_EQ(decode(part, header), decode_error::none);
+    EXPECT_EQ(header, header_of(entry));
+    const auto tensors = tensors_of(entry);
+    ASSERT_EQ(header.tensors, tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      tensor_header tensor;
+      ASSERT_EQ(decode_tensor(part, header, i, tensor), decode_error::none);
+      EXPECT_EQ(tensor, tensors[i]);
+    }
+  }
+}
+
+TEST(Golden, HeadersEncodeByteForByte) {
+  for (const auto& entry : golden_index().at("messages")) {
+    SCOPED_TRACE(entry.at("name"));
+    const bytes part = parts_of(entry).front();
+    const message_header header = header_of(entry);
+    // What lies between the 64 bytes and header_len is unknown to this version: only it is taken over.
+    bytes made(part);
+    std::fill_n(made.begin(), header_bytes, std::byte{0xEE});
+    std::fill(made.begin() + header.header_len, made.end(), std::byte{0xEE});
+    encode(header, made);
+    std::size_t offset = header.header_len;
+    for (const tensor_header& tensor : tensors_of(entry)) {
+      encode(tensor, std::span{made}.subspan(offset));
+      offset += tensor_header_bytes;
+    }
+    EXPECT_EQ(offset, part.size());
+    EXPECT_EQ(made, part);
+  }
+}
+
+TEST(Golden, DataPartsHaveTheSizesOfTheirHeaders) {
+  std::size_t checked = 0;
+  for (const auto& entry : golden_index().at("messages")) {
+    const auto tensors = tensors_of(entry);
+    const auto parts = parts_of(entry);
+    for (std::size_t i = 0; i < tensors.size(); ++i, ++checked) {
+      ASSERT_EQ(parts.size(), 1 + tensors.size()) << entry.at("name");
+      EXPECT_EQ(parts[1 + i].size(), tensors[i].bytes) << entry.at("name");
+    }
+  }
+  EXPECT_GE(checked, 10U);
+}
+
+TEST(Golden, BodiesComeBackByteForByte) {
+  std::size_t checked = 0;
+  for (const auto& entry : golden_index().at("messages")) {
+    const auto type = entry.at("header").at("type").get<std::string>();
+    if (!entry.contains("body") || type == "status_report") {
+      continue;
+    }
+    const bytes body = parts_of(entry).at(1);
+    EXPECT_EQ(again(type, body), text_of_bytes(body)) << entry.at("name");
+    ++checked;
+  }
+  EXPECT_GE(checked, 8U);
+}
+
+TEST(Golden, MalformedHeadsAreRefusedWithTheirError) {
+  for (const auto& entry : golden_index().at("malformed")) {
+    SCOPED_TRACE(entry.at("name"));
+    const guarded_bytes part(parts_of(entry).front());
+    message_header header;
+    decode_error error = decode(part.view(), header);
+    for (std::size_t i = 0; error == decode_error::none && i < header.tensors; ++i) {
+      tensor_header tensor;
+      error = decode_tensor(part.view(), header, i, tensor);
+    }
+    EXPECT_EQ(error, error_of(entry.at("error").get<std::string>()));
+    EXPECT_EQ(header.request_id, entry.value("request_id", std::uint64_t{0}));
+  }
+}
+
+TEST(Golden, BadBodiesAreRefused) {
+  for (const auto& entry : golden_index().at("bad_bodies")) {
+    EXPECT_EQ(again(entry.at("type"), parts_of(entry).front()), "") << entry.at("name");
+  }
+}
+
+}  // namespace
+}  // namespace penstock::wire::testing
