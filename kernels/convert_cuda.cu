@@ -1,0 +1,208 @@
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/convert.hpp"
+#include "kernels/elementwise.cuh"
+
+namespace penstock {
+namespace {
+
+/// (x - offset) / divisor, correctly rounded: the estimate by the reciprocal is corrected by its own remainder. (Proven
+/// for all 256 values of u8; the other divisors are powers of two, where the estimate is exact already.)
+struct to_value {
+  float offset;
+  float divisor;
+  float reciprocal;
+
+  template <class Sample>
+  __device__ __forceinline__ float operator()(Sample sample) const {
+    if constexpr (std::is_same_v<Sample, float>) {
+      return sample;
+    } else {
+      const float difference = static_cast<float>(sample) - offset;
+      const float estimate = difference * reciprocal;
+      return fmaf(fmaf(-estimate, divisor, difference), reciprocal, estimate);
+    }
+  }
+};
+
+/// One sample of the wire to one element of the output: a real one to f32, or to cf32 with no imaginary part; a complex
+/// one of two samples to cf32.
+template <class Out>
+struct to_element {
+  to_value value;
+
+  template <class Sample>
+  __device__ __forceinline__ Out operator()(Sample sample, int /*component*/ = 0) const {
+    if constexpr (std::is_same_v<Out, float>) {
+      return value(sample);
+    } else {
+      return make_float2(value(sample), 0.0F);
+    }
+  }
+  __device__ __forceinline__ float2 operator()(uchar2 z, int /*component*/ = 0) const {
+    return make_float2(value(z.x), value(z.y));
+  }
+  __device__ __forceinline__ float2 operator()(char2 z, int /*component*/ = 0) const {
+    return make_float2(value(z.x), value(z.y));
+  }
+  __device__ __forceinline__ float2 operator()(short2 z, int /*component*/ = 0) const {
+    return make_float2(value(z.x), value(z.y));
+  }
+  __device__ __forceinline__ float2 operator()(float2 z, int /*component*/ = 0) const { return z; }
+};
+
+/// How [samples, channels] is cut into tiles; a tile holds tile_samples × tile_channels elements, no more than
+/// tile_elements, and in shared memory its rows have an odd length, so that reading a column meets no bank twice.
+struct planar_shape {
+  std::int64_t samples;
+  std::int64_t channels;
+  int tile_samples;  ///< a power of two
+  int tile_channels;
+  std::int64_t tiles_along_samples;
+  std::int64_t tiles_along_channels;
+  std::int64_t tiles;  ///< of all frames
+};
+
+constexpr int tile_elements = 2048;
+constexpr int most_tile_channels = 32;
+/// Two channels are padded to three, the worst case.
+constexpr int tile_places = tile_elements / 2 * 3;
+
+planar_shape shape_of(std::int64_t samples, std::int64_t channels, std::int64_t frames) noexcept {
+  planar_shape shape{samples, channels, tile_elements, 1, 0, 0, 0};
+  shape.tile_channels = static_cast<int>(std::min<std::int64_t>(channels, most_tile_channels));
+  while (shape.tile_samples * shape.tile_channels > tile_elements) {
+    shape.tile_samples /= 2;
+  }
+  shape.tiles_along_samples = divide_up(samples, shape.tile_samples);
+  shape.tiles_along_channels = divide_up(channels, shape.tile_channels);
+  shape.tiles = frames * shape.tiles_along_samples * shape.tiles_along_channels;
+  return shape;
+}
+
+/// Where a tile starts. The last ones of a frame may be smaller.
+struct tile {
+  std::int64_t frame;
+  std::int64_t first_sample;
+  std::int64_t first_channel;
+  int samples;
+  int channels;
+
+  __device__ tile(const planar_shape& shape, std::int64_t number) {
+    const std::int64_t along_samples = number / shape.tiles_along_channels;
+    frame = along_samples / shape.tiles_along_samples;
+    first_sample = (along_samples - frame * shape.tiles_along_samples) * shape.tile_samples;
+    first_channel = (number - along_samples * shape.tiles_along_channels) * shape.tile_channels;
+    samples = static_cast<int>(min(static_cast<std::int64_t>(shape.tile_samples), shape.samples - first_sample));
+    channels = static_cast<int>(min(static_cast<std::int64_t>(shape.tile_channels), shape.channels - first_channel));
+  }
+};
+
+/// Frames of [samples, channels] → [channels, samples], through shared memory, so that both sides are read and written
+/// in runs as long as the tile has channels (reading) and samples (writing).
+template <class In, class Out>
+__global__ void __launch_bounds__(block_threads)
+    separate_channels(const In* __restrict__ input, Out* __restrict__ output, planar_shape shape,
+                      to_element<Out> function) {
+  __shared__ Out places[tile_places];
+  for (std::int64_t number = blockIdx.x; number < shape.tiles; number += gridDim.x) {
+    const tile here(shape, number);
+    const std::int64_t frame_start = here.frame * shape.samples * shape.channels;
+    const int pitch = here.channels | 1;
+    // Steps of block_threads elements, as (sample, channel) without a division each.
+    const int sample_step = block_threads / here.channels;
+    const int channel_step = block_threads % here.channels;
+    int sample = static_cast<int>(threadIdx.x) / here.channels;
+    int channel = static_cast<int>(threadIdx.x) % here.channels;
+    while (sample < here.samples) {
+      const std::int64_t from = (here.first_sample + sample) * shape.channels + here.first_channel + channel;
+      places[sample * pitch + channel] = function(input[frame_start + from]);
+      sample += sample_step;
+      channel += channel_step;
+      if (channel >= here.channels) {
+        channel -= here.channels;
+        ++sample;
+      }
+    }
+    __syncthreads();
+    for (int place = static_cast<int>(threadIdx.x); place < shape.tile_samples * here.channels;
+         place += block_threads) {
+      const int out_channel = place / shape.tile_samples;
+      const int out_sample = place % shape.tile_samples;
+      if (out_sample < here.samples) {
+        const std::int64_t to = (here.first_channel + out_channel) * shape.samples + here.first_sample + out_sample;
+        output[frame_start + to] = places[out_sample * pitch + out_channel];
+      }
+    }
+    __syncthreads();
+  }
+}
+
+class convert_cuda final : public operation {
+ public:
+  explicit convert_cuda(convert_settings settings)
+      : settings_{std::move(settings)},
+        value_{settings_.offset, settings_.divisor, 1.0F / settings_.divisor},
+        multiprocessors_{multiprocessor_count()} {}
+
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    const bool to_complex = settings_.to == element_type::cf32;
+    switch (settings_.from) {
+      case element_type::u8:
+        return to_complex ? convert<unsigned char, float2>(stream, arguments)
+                          : convert<unsigned char, float>(stream, arguments);
+      case element_type::i8:
+        return to_complex ? convert<signed char, float2>(stream, arguments)
+                          : convert<signed char, float>(stream, arguments);
+      case element_type::i16:
+        return to_complex ? convert<short, float2>(stream, arguments) : convert<short, float>(stream, arguments);
+      case element_type::i32:
+        return to_complex ? convert<int, float2>(stream, arguments) : convert<int, float>(stream, arguments);
+      case element_type::f32:
+        return to_complex ? convert<float, float2>(stream, arguments) : convert<float, float>(stream, arguments);
+      case element_type::cu8:
+        return convert<uchar2, float2>(stream, arguments);
+      case element_type::ci8:
+        return convert<char2, float2>(stream, arguments);
+      case element_type::ci16:
+        return convert<short2, float2>(stream, arguments);
+      case element_type::cf32:
+        break;
+    }
+    return convert<float2, float2>(stream, arguments);
+  }
+
+ private:
+  template <class In, class Out>
+  fault convert(void* stream, const operation_arguments& arguments) noexcept {
+    constexpr int width = 16 / sizeof(Out);
+    const batch_extent& extent = arguments.extent;
+    const auto* const in = static_cast<const In*>(arguments.inputs[0]);
+    auto* const out = static_cast<Out*>(arguments.output);
+    const to_element<Out> function{value_};
+    if (!settings_.planar || settings_.channels == 1) {
+      const std::int64_t count = extent.frames * settings_.input.elements(extent.leading);
+      return enqueue_map<width>(stream, multiprocessors_, in, out, count, function);
+    }
+    const planar_shape shape = shape_of(settings_.samples, settings_.channels, extent.frames);
+    if (shape.tiles <= 0) {
+      return {};
+    }
+    return launch(stream, grid_of(shape.tiles, resident_blocks(multiprocessors_)), dim3(block_threads),
+                  &separate_channels<In, Out>, in, out, shape, function);
+  }
+
+  const convert_settings settings_;
+  const to_value value_;
+  const std::int64_t multiprocessors_;
+};
+
+}  // namespace
+
+std::unique_ptr<operation> make_convert_cuda(const operation_request& request) {
+  return std::make_unique<convert_cuda>(parse_convert(request.settings, request.inputs[0]));
+}
+
+}  // namespace penstock

@@ -1,0 +1,181 @@
+#include "kernels/cufft.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlfcn.h>
+
+#if __has_include(<cufft.h>)
+#include <cufft.h>
+#endif
+
+namespace penstock {
+namespace {
+
+#if __has_include(<cufft.h>)
+static_assert(cufft_library::success == CUFFT_SUCCESS);
+static_assert(cufft_library::real_to_complex == CUFFT_R2C);
+static_assert(cufft_library::complex_to_complex == CUFFT_C2C);
+static_assert(cufft_library::forward == CUFFT_FORWARD);
+static_assert(sizeof(cufft_library::handle) == sizeof(cufftHandle));
+static_assert(sizeof(cufft_library::result) == sizeof(cufftResult));
+#endif
+
+constexpr const char* installation_hint =
+    "install the CUDA toolkit's cuFFT (package libcufft-13-0 or libcufft-12-x of the same major version as the "
+    "driver's CUDA) or set PENSTOCK_CUFFT to the path of libcufft.so.12 or libcufft.so.11";
+
+std::vector<std::string> candidates() {
+  if (const char* chosen = std::getenv("PENSTOCK_CUFFT"); chosen != nullptr && *chosen != '\0') {
+    return {chosen};
+  }
+  std::vector<std::string> folders{""};
+  if (const char* toolkit = std::getenv("CUDA_PATH"); toolkit != nullptr && *toolkit != '\0') {
+    folders.push_back(std::string(toolkit) + "/lib64/");
+    folders.push_back(std::string(toolkit) + "/targets/x86_64-linux/lib/");
+  }
+  folders.emplace_back("/usr/local/cuda/lib64/");
+  folders.emplace_back("/usr/local/cuda/targets/x86_64-linux/lib/");
+  std::vector<std::string> paths;
+  for (const std::string& folder : folders) {
+    for (const char* name : {"libcufft.so.12", "libcufft.so.11", "libcufft.so"}) {
+      paths.push_back(folder + name);
+    }
+  }
+  return paths;
+}
+
+// Kept loaded for good (RTLD_NODELETE): a library with CUDA kernels registers itself with the driver, and taking it
+// out at an arbitrary moment of the process's end is not safe.
+void* open_library(std::string& path) {
+  std::string failure;
+  for (const std::string& candidate : candidates()) {
+    if (void* library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); library != nullptr) {
+      path = candidate;
+      return library;
+    }
+    const char* reason = dlerror();
+    if (failure.empty() && reason != nullptr) {
+      failure = reason;
+    }
+  }
+  throw std::runtime_error("power_spectrum needs cuFFT, which could not be loaded (" + failure +
+                           "): " + installation_hint);
+}
+
+template <class Function>
+void resolve(void* library, const std::string& path, const char* symbol, Function& function) {
+  void* address = dlsym(library, symbol);
+  if (address == nullptr) {
+    throw std::runtime_error(path + " has no " + symbol +
+                             ", so it is not a cuFFT that Penstock can use: " + installation_hint);
+  }
+  function = reinterpret_cast<Function>(address);
+}
+
+void check(const cufft_library& library, cufft_library::result result, const char* what) {
+  if (const fault failed = cufft_fault(result)) {
+    int version = 0;
+    library.get_version(&version);
+    throw std::runtime_error("cuFFT " + std::to_string(version) + " could not " + what + ": " + failed.name);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const cufft_library> cufft_library::load() {
+  std::string path;
+  void* library = open_library(path);
+  auto found = std::make_shared<cufft_library>();
+  resolve(library, path, "cufftCreate", found->create);
+  resolve(library, path, "cufftSetAutoAllocation", found->set_auto_allocation);
+  resolve(library, path, "cufftMakePlanMany64", found->make_plan_many);
+  resolve(library, path, "cufftGetSize", found->get_size);
+  resolve(library, path, "cufftSetStream", found->set_stream);
+  resolve(library, path, "cufftSetWorkArea", found->set_work_area);
+  resolve(library, path, "cufftExecR2C", found->execute_real_to_complex);
+  resolve(library, path, "cufftExecC2C", found->execute_complex_to_complex);
+  resolve(library, path, "cufftDestroy", found->destroy);
+  resolve(library, path, "cufftGetVersion", found->get_version);
+  return found;
+}
+
+fault cufft_fault(cufft_library::result result) noexcept {
+  static constexpr std::array<const char*, 21> names = {nullptr,
+                                                        "CUFFT_INVALID_PLAN",
+                                                        "CUFFT_ALLOC_FAILED",
+                                                        "CUFFT_INVALID_TYPE",
+                                                        "CUFFT_INVALID_VALUE",
+                                                        "CUFFT_INTERNAL_ERROR",
+                                                        "CUFFT_EXEC_FAILED",
+                                                        "CUFFT_SETUP_FAILED",
+                                                        "CUFFT_INVALID_SIZE",
+                                                        "CUFFT_UNALIGNED_DATA",
+                                                        "CUFFT_INCOMPLETE_PARAMETER_LIST",
+                                                        "CUFFT_INVALID_DEVICE",
+                                                        "CUFFT_PARSE_ERROR",
+                                                        "CUFFT_NO_WORKSPACE",
+                                                        "CUFFT_NOT_IMPLEMENTED",
+                                                        "CUFFT_LICENSE_ERROR",
+                                                        "CUFFT_NOT_SUPPORTED",
+                                                        "CUFFT_MISSING_DEPENDENCY",
+                                                        "CUFFT_NVRTC_FAILURE",
+                                                        "CUFFT_NVJITLINK_FAILURE",
+                                                        "CUFFT_NVSHMEM_FAILURE"};
+  if (result < 0 || static_cast<std::size_t>(result) >= names.size()) {
+    return fault{"CUFFT_UNKNOWN_ERROR"};
+  }
+  return fault{names[static_cast<std::size_t>(result)]};
+}
+
+cufft_plan::cufft_plan(std::shared_ptr<const cufft_library> library, kind transform, std::int64_t length,
+                       std::int64_t rows)
+    : library_(std::move(library)), transform_(transform), rows_(rows) {
+  const bool real = transform == kind::real_to_complex;
+  check(*library_, library_->create(&handle_), "create a plan");
+  try {
+    check(*library_, library_->set_auto_allocation(handle_, 0), "keep its work area apart");
+    long long extent = length;
+    const long long bins = real ? extent / 2 + 1 : extent;
+    const int type = real ? cufft_library::real_to_complex : cufft_library::complex_to_complex;
+    check(*library_,
+          library_->make_plan_many(handle_, 1, &extent, nullptr, 1, extent, nullptr, 1, bins, type, rows, &work_bytes_),
+          ("plan " + std::to_string(rows) + " transforms of " + std::to_string(length)).c_str());
+    check(*library_, library_->get_size(handle_, &work_bytes_), "tell the size of its work area");
+  } catch (...) {
+    library_->destroy(handle_);
+    throw;
+  }
+}
+
+cufft_plan::cufft_plan(cufft_plan&& other) noexcept
+    : library_(std::move(other.library_)),
+      transform_(other.transform_),
+      rows_(other.rows_),
+      work_bytes_(other.work_bytes_),
+      handle_(std::exchange(other.handle_, -1)) {}
+
+cufft_plan::~cufft_plan() {
+  if (library_ != nullptr) {
+    library_->destroy(handle_);
+  }
+}
+
+fault cufft_plan::run(void* stream, void* work, void* input, void* output) const noexcept {
+  if (const fault failed = cufft_fault(library_->set_stream(handle_, stream))) {
+    return failed;
+  }
+  if (const fault failed = cufft_fault(library_->set_work_area(handle_, work))) {
+    return failed;
+  }
+  if (transform_ == kind::real_to_complex) {
+    return cufft_fault(library_->execute_real_to_complex(handle_, input, output));
+  }
+  return cufft_fault(library_->execute_complex_to_complex(handle_, input, output, cufft_library::forward));
+}
+
+}  // namespace penstock

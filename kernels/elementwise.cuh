@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/launch.cuh"
+#include "kernels/pack.cuh"
+
+namespace penstock {
+
+/// output[i] = function(input[i], i % Width): each thread takes packs of `Width` elements, the last `count % Width`
+/// go one by one. `function` is a callable that is copied to the device.
+template <int Width, class In, class Out, class Function>
+__global__ void __launch_bounds__(block_threads)
+    map_elements(const In* __restrict__ input, Out* __restrict__ output, std::int64_t count, Function function) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x;
+  const std::int64_t packs = count / Width;
+#pragma unroll 2
+  for (std::int64_t index = first; index < packs; index += stride) {
+    const pack<In, Width> in = load_pack<Width>(input + index * Width);
+    pack<Out, Width> out;
+#pragma unroll
+    for (int component = 0; component < Width; ++component) {
+      out.at[component] = function(in.at[component], component);
+    }
+    store_pack<Width>(output + index * Width, out);
+  }
+  if (packs * Width + first < count) {
+    output[packs * Width + first] = function(input[packs * Width + first], static_cast<int>(first));
+  }
+}
+
+/// Enqueues map_elements over `count` elements. Input and output are aligned to 16 bytes and don't overlap.
+template <int Width, class In, class Out, class Function>
+fault enqueue_map(void* stream, std::int64_t multiprocessors, const In* input, Out* output, std::int64_t count,
+                  Function function) noexcept {
+  if (count <= 0) {
+    return {};
+  }
+  const std::int64_t blocks = divide_up(divide_up(count, Width), block_threads);
+  return launch(stream, grid_of(blocks, resident_blocks(multiprocessors)), dim3(block_threads),
+                &map_elements<Width, In, Out, Function>, input, output, count, function);
+}
+
+}  // namespace penstock

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include <cuda_runtime.h>
+
+#include "kernels/fault.hpp"
+
+namespace penstock {
+
+/// Threads of a block in every kernel of the catalogue, and its warps.
+inline constexpr int block_threads = 256;
+inline constexpr int warp_threads = 32;
+inline constexpr int block_warps = block_threads / warp_threads;
+
+inline fault cuda_fault(cudaError_t status) noexcept {
+  return status == cudaSuccess ? fault{} : fault{cudaGetErrorName(status)};
+}
+
+/// For compiling an operation only. Throws std::runtime_error with CUDA's name of what went wrong.
+inline void require_cuda(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) {
+    throw std::runtime_error(std::string("could not ") + what + ": " + cudaGetErrorName(status));
+  }
+}
+
+/// Multiprocessors of the current device. Throws std::runtime_error.
+[[nodiscard]] inline std::int64_t multiprocessor_count() {
+  int device = 0;
+  int count = 0;
+  require_cuda(cudaGetDevice(&device), "tell the current CUDA device");
+  require_cuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "count the multiprocessors");
+  return count;
+}
+
+/// Blocks that fill every multiprocessor with the most threads it holds (2048); a kernel whose blocks take turns over
+/// its work (a grid-stride loop) never needs more.
+[[nodiscard]] constexpr std::int64_t resident_blocks(std::int64_t multiprocessors) noexcept {
+  return multiprocessors * (2048 / block_threads);
+}
+
+[[nodiscard]] __host__ __device__ constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) noexcept {
+  return (value + by - 1) / by;
+}
+
+/// A grid of one dimension for `work` blocks' worth of work, at most `most` blocks.
+[[nodiscard]] inline dim3 grid_of(std::int64_t work, std::int64_t most) noexcept {
+  return dim3(static_cast<unsigned>(std::clamp<std::int64_t>(work, 1, most)));
+}
+
+/// Enqueues a kernel on the `cudaStream_t`. The fault is this launch's own.
+template <class... Parameters, class... Arguments>
+fault launch(void* stream, dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments... arguments) noexcept {
+  cudaLaunchConfig_t configuration{};
+  configuration.gridDim = grid;
+  configuration.blockDim = block;
+  configuration.stream = static_cast<cudaStream_t>(stream);
+  const cudaError_t status = cudaLaunchKernelEx(&configuration, kernel, static_cast<Parameters>(arguments)...);
+  if (status != cudaSuccess) {
+    // Told here, so the next call's question after the last error must not find it again.
+    static_cast<void>(cudaGetLastError());
+  }
+  return cuda_fault(status);
+}
+
+}  // namespace penstock

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "kernels/operation.hpp"
+
+namespace penstock {
+
+/// magnitude: |z| = sqrt(re² + im²), or |z|² = re² + im².
+///
+/// Input: cf32, any shape. Output: f32, the same shape.
+/// Parameters:
+///   squared  bool, default false: |z|² instead of |z|.
+/// In single precision: parts beyond 1.8e19 give infinity. A NaN in either part gives NaN.
+struct magnitude_settings {
+  bool squared = false;
+  tensor_spec input;
+  tensor_spec output;
+};
+
+/// Throws parameter_error.
+[[nodiscard]] magnitude_settings parse_magnitude(const parameters& settings, const tensor_spec& input);
+[[nodiscard]] tensor_spec infer_magnitude(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] std::unique_ptr<operation> make_magnitude_host(const operation_request& request);
+[[nodiscard]] std::unique_ptr<operation> make_magnitude_cuda(const operation_request& request);
+
+}  // namespace penstock

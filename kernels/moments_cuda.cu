@@ -1,0 +1,288 @@
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include "kernels/moments.hpp"
+#include "kernels/row_split.cuh"
+
+namespace penstock {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+/// What one pass gathers of one view of a row, or of a part of it. Sums are of v - shift.
+struct view_moments {
+  double sum;
+  double squares;
+  float low;
+  float high;
+  unsigned nan;
+
+  __device__ void clear() {
+    sum = 0.0;
+    squares = 0.0;
+    low = infinity;
+    high = -infinity;
+    nan = 0;
+  }
+
+  /// `rounded` is `value` in f32.
+  __device__ __forceinline__ void take(double value, float rounded, double shift) {
+    const double difference = value - shift;
+    sum += difference;
+    squares = fma(difference, difference, squares);
+    low = fminf(low, rounded);
+    high = fmaxf(high, rounded);
+    nan |= isnan(rounded) ? 1U : 0U;
+  }
+
+  __device__ __forceinline__ void merge(const view_moments& other) {
+    sum += other.sum;
+    squares += other.squares;
+    low = fminf(low, other.low);
+    high = fmaxf(high, other.high);
+    nan |= other.nan;
+  }
+
+  /// The sum over the warp, in every lane.
+  __device__ void merge_warp() {
+    for (int distance = warp_threads / 2; distance > 0; distance /= 2) {
+      view_moments other;
+      other.sum = __shfl_xor_sync(~0U, sum, distance);
+      other.squares = __shfl_xor_sync(~0U, squares, distance);
+      other.low = __shfl_xor_sync(~0U, low, distance);
+      other.high = __shfl_xor_sync(~0U, high, distance);
+      other.nan = __shfl_xor_sync(~0U, nan, distance);
+      merge(other);
+    }
+  }
+};
+
+template <class T>
+inline constexpr int views_of = 1;
+template <>
+inline constexpr int views_of<float2> = 3;
+
+/// The views of one value. |z| is in float64: its spread may be a millionth of it.
+__device__ __forceinline__ void views(float value, double (&out)[1]) {
+  out[0] = static_cast<double>(value);
+}
+__device__ __forceinline__ void views(float2 z, double (&out)[3]) {
+  out[0] = static_cast<double>(z.x);
+  out[1] = static_cast<double>(z.y);
+  out[2] = sqrt(fma(out[0], out[0], out[1] * out[1]));
+}
+
+__device__ __forceinline__ void narrow_views(float value, const double (&)[1], float (&out)[1]) {
+  out[0] = value;
+}
+__device__ __forceinline__ void narrow_views(float2 z, const double (&wide)[3], float (&out)[3]) {
+  out[0] = z.x;
+  out[1] = z.y;
+  out[2] = static_cast<float>(wide[2]);
+}
+
+/// The row's first value, as long as it is finite.
+template <class T>
+__device__ __forceinline__ void row_shifts(const T* row, double (&shifts)[views_of<T>]) {
+  views(*row, shifts);
+#pragma unroll
+  for (double& shift : shifts) {
+    shift = isfinite(shift) ? shift : 0.0;
+  }
+}
+
+__device__ void write_results(const view_moments& gathered, double shift, std::int64_t length, float* out) {
+  const double n = static_cast<double>(length);
+  const double offset = gathered.sum / n;
+  const double mean = shift + offset;
+  const double centred = gathered.squares / n - offset * offset;
+  // Not fmax: a NaN must come through.
+  const double variance = centred < 0.0 ? 0.0 : centred;
+  out[0] = static_cast<float>(mean);
+  out[1] = static_cast<float>(sqrt(variance));
+  out[2] = gathered.nan != 0 ? not_a_number : gathered.low;
+  out[3] = gathered.nan != 0 ? not_a_number : gathered.high;
+  out[4] = static_cast<float>(sqrt(variance + mean * mean));
+}
+
+/// One thread's share of the elements, then its warp's.
+template <class T>
+__device__ __forceinline__ void gather(const T* elements, std::int64_t count, const double (&shifts)[views_of<T>],
+                                       int thread, int threads, view_moments (&into)[views_of<T>]) {
+#pragma unroll
+  for (view_moments& view : into) {
+    view.clear();
+  }
+  visit_elements(elements, count, thread, threads, [&](T element) {
+    double wide[views_of<T>];
+    float narrow[views_of<T>];
+    views(element, wide);
+    narrow_views(element, wide, narrow);
+#pragma unroll
+    for (int view = 0; view < views_of<T>; ++view) {
+      into[view].take(wide[view], narrow[view], shifts[view]);
+    }
+  });
+#pragma unroll
+  for (view_moments& view : into) {
+    view.merge_warp();
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    moments_by_warp(const T* __restrict__ input, row_split split, float* __restrict__ output) {
+  constexpr int count = views_of<T>;
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * block_warps;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / warp_threads;
+       row < split.rows; row += warps) {
+    double shifts[count];
+    view_moments gathered[count];
+    row_shifts(input + row * split.length, shifts);
+    gather(input + row * split.length, split.length, shifts, lane, warp_threads, gathered);
+#pragma unroll
+    for (int view = 0; view < count; ++view) {
+      if (lane == view) {
+        write_results(gathered[view], shifts[view], split.length, output + (row * count + view) * moments_results);
+      }
+    }
+  }
+}
+
+/// values[index], without putting the registers into memory.
+template <int Count>
+__device__ __forceinline__ double chosen(const double (&values)[Count], int index) {
+  double value = values[0];
+#pragma unroll
+  for (int place = 1; place < Count; ++place) {
+    value = index == place ? values[place] : value;
+  }
+  return value;
+}
+
+/// What the warps of a block gathered, joined in of_warps[0]; thread `view` of the block may read its own view there.
+template <int Count>
+__device__ __forceinline__ void join_warps(const view_moments (&gathered)[Count],
+                                           view_moments (&of_warps)[block_warps][Count], int thread) {
+  if (thread % warp_threads == 0) {
+#pragma unroll
+    for (int view = 0; view < Count; ++view) {
+      of_warps[thread / warp_threads][view] = gathered[view];
+    }
+  }
+  __syncthreads();
+  if (thread < Count) {
+    for (int warp = 1; warp < block_warps; ++warp) {
+      of_warps[0][thread].merge(of_warps[warp][thread]);
+    }
+  }
+}
+
+/// A block takes a segment of a row: with one segment a row it writes the results, else what it gathered to `parts`.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    moments_by_block(const T* __restrict__ input, row_split split, view_moments* __restrict__ parts,
+                     float* __restrict__ output) {
+  constexpr int count = views_of<T>;
+  __shared__ view_moments of_warps[block_warps][count];
+  const int thread = static_cast<int>(threadIdx.x);
+  for (std::int64_t item = blockIdx.x; item < split.items(); item += gridDim.x) {
+    const std::int64_t row = item / split.segments;
+    const std::int64_t first = (item - row * split.segments) * split.segment_length;
+    const T* const elements = input + row * split.length;
+    double shifts[count];
+    view_moments gathered[count];
+    row_shifts(elements, shifts);
+    gather(elements + first, min(split.segment_length, split.length - first), shifts, thread, block_threads, gathered);
+    join_warps(gathered, of_warps, thread);
+    if (thread < count) {
+      const view_moments& whole = of_warps[0][thread];
+      if (split.segments == 1) {
+        write_results(whole, chosen(shifts, thread), split.length, output + (row * count + thread) * moments_results);
+      } else {
+        parts[item * count + thread] = whole;
+      }
+    }
+    __syncthreads();
+  }
+}
+
+/// One warp a row: the results from its segments' parts.
+template <class T>
+__global__ void __launch_bounds__(warp_threads)
+    join_segments(const T* __restrict__ input, row_split split, const view_moments* __restrict__ parts,
+                  float* __restrict__ output) {
+  constexpr int count = views_of<T>;
+  const std::int64_t row = blockIdx.x;
+  double shifts[count];
+  row_shifts(input + row * split.length, shifts);
+#pragma unroll
+  for (int view = 0; view < count; ++view) {
+    view_moments whole;
+    whole.clear();
+    for (std::int64_t segment = threadIdx.x; segment < split.segments; segment += warp_threads) {
+      whole.merge(parts[(row * split.segments + segment) * count + view]);
+    }
+    whole.merge_warp();
+    if (threadIdx.x == 0) {
+      write_results(whole, shifts[view], split.length, output + (row * count + view) * moments_results);
+    }
+  }
+}
+
+class moments_cuda final : public operation {
+ public:
+  explicit moments_cuda(moments_settings settings)
+      : settings_{std::move(settings)}, multiprocessors_{multiprocessor_count()} {}
+
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
+    if (settings_.rows.max_length() < 2 * least_segment) {
+      return 0;
+    }
+    const std::int64_t parts = most_segmented_items(multiprocessors_) * settings_.views;
+    return static_cast<std::size_t>(parts) * sizeof(view_moments);
+  }
+
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    return settings_.complex_input ? gather_rows<float2>(stream, arguments) : gather_rows<float>(stream, arguments);
+  }
+
+ private:
+  template <class T>
+  fault gather_rows(void* stream, const operation_arguments& arguments) noexcept {
+    const row_split split =
+        split_rows(settings_.rows.length(arguments.extent), settings_.rows.count(arguments.extent), multiprocessors_);
+    if (split.rows <= 0 || split.length <= 0) {
+      return {};
+    }
+    const auto* const in = static_cast<const T*>(arguments.inputs[0]);
+    auto* const out = static_cast<float*>(arguments.output);
+    auto* const parts = static_cast<view_moments*>(arguments.scratch);
+    const dim3 grid = grid_of_items(split, multiprocessors_);
+    if (split.warp_per_row) {
+      return launch(stream, grid, dim3(block_threads), &moments_by_warp<T>, in, split, out);
+    }
+    if (const fault failed = launch(stream, grid, dim3(block_threads), &moments_by_block<T>, in, split, parts, out)) {
+      return failed;
+    }
+    if (split.segments == 1) {
+      return {};
+    }
+    return launch(stream, dim3(static_cast<unsigned>(split.rows)), dim3(warp_threads), &join_segments<T>, in, split,
+                  parts, out);
+  }
+
+  const moments_settings settings_;
+  const std::int64_t multiprocessors_;
+};
+
+}  // namespace
+
+std::unique_ptr<operation> make_moments_cuda(const operation_request& request) {
+  return std::make_unique<moments_cuda>(parse_moments(request.settings, request.inputs[0]));
+}
+
+}  // namespace penstock

@@ -1,0 +1,150 @@
+#include "kernels/moments.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include "kernels/vector_clones.hpp"
+
+namespace penstock {
+namespace {
+
+/// What one pass gathers of one view of a row. Sums are of v - shift.
+struct running_moments {
+  double shift = 0.0;
+  double sum = 0.0;
+  double squares = 0.0;
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  bool has_nan = false;
+};
+
+/// The loop of the pass; the pragma allows the sums to be taken in several lanes.
+template <class Value>
+[[gnu::always_inline]] inline void gather(const Value* values, std::size_t count, running_moments& into) noexcept {
+  const double shift = into.shift;
+  double sum = 0.0;
+  double squares = 0.0;
+  Value low = std::numeric_limits<Value>::infinity();
+  Value high = -std::numeric_limits<Value>::infinity();
+  unsigned nan = 0;
+#pragma omp simd reduction(+ : sum, squares) reduction(min : low) reduction(max : high) reduction(| : nan)
+  for (std::size_t i = 0; i < count; ++i) {
+    const Value v = values[i];
+    const double d = static_cast<double>(v) - shift;
+    sum += d;
+    squares += d * d;
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+    nan |= std::isnan(v) ? 1U : 0U;
+  }
+  into.sum += sum;
+  into.squares += squares;
+  into.low = std::min(into.low, static_cast<double>(low));
+  into.high = std::max(into.high, static_cast<double>(high));
+  into.has_nan = into.has_nan || nan != 0;
+}
+
+PENSTOCK_VECTOR_CLONES void gather_f32(const float* values, std::size_t count, running_moments& into) {
+  gather(values, count, into);
+}
+
+PENSTOCK_VECTOR_CLONES void gather_f64(const double* values, std::size_t count, running_moments& into) {
+  gather(values, count, into);
+}
+
+constexpr std::size_t block_length = 512;
+
+/// A block of complex values, apart. |z| is in float64: its spread may be a millionth of it.
+struct complex_views {
+  std::array<float, block_length> in_phase;
+  std::array<float, block_length> quadrature;
+  std::array<double, block_length> magnitude;
+};
+
+PENSTOCK_VECTOR_CLONES void separate(const float* __restrict in, std::size_t count, complex_views& __restrict out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    out.in_phase[i] = in[2 * i];
+    out.quadrature[i] = in[2 * i + 1];
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto re = static_cast<double>(out.in_phase[i]);
+    const auto im = static_cast<double>(out.quadrature[i]);
+    out.magnitude[i] = std::sqrt(re * re + im * im);
+  }
+}
+
+/// Any value of the row will do, as long as it is finite.
+double shift_from(double first) noexcept {
+  return std::isfinite(first) ? first : 0.0;
+}
+
+void write_results(const running_moments& gathered, std::size_t count, float* out) noexcept {
+  const auto n = static_cast<double>(count);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double offset = gathered.sum / n;
+  const double mean = gathered.shift + offset;
+  const double centred = gathered.squares / n - offset * offset;
+  const double variance = centred < 0.0 ? 0.0 : centred;
+  out[0] = static_cast<float>(mean);
+  out[1] = static_cast<float>(std::sqrt(variance));
+  out[2] = static_cast<float>(gathered.has_nan ? nan : gathered.low);
+  out[3] = static_cast<float>(gathered.has_nan ? nan : gathered.high);
+  out[4] = static_cast<float>(std::sqrt(variance + mean * mean));
+}
+
+void real_row(const float* in, std::size_t count, float* out) noexcept {
+  running_moments gathered{.shift = shift_from(static_cast<double>(in[0]))};
+  gather_f32(in, count, gathered);
+  write_results(gathered, count, out);
+}
+
+void complex_row(const float* in, std::size_t count, float* out) noexcept {
+  complex_views views;
+  separate(in, 1, views);
+  running_moments in_phase{.shift = shift_from(static_cast<double>(views.in_phase[0]))};
+  running_moments quadrature{.shift = shift_from(static_cast<double>(views.quadrature[0]))};
+  running_moments magnitude{.shift = shift_from(views.magnitude[0])};
+  for (std::size_t first = 0; first < count; first += block_length) {
+    const std::size_t length = std::min(block_length, count - first);
+    separate(in + 2 * first, length, views);
+    gather_f32(views.in_phase.data(), length, in_phase);
+    gather_f32(views.quadrature.data(), length, quadrature);
+    gather_f64(views.magnitude.data(), length, magnitude);
+  }
+  write_results(in_phase, count, out);
+  write_results(quadrature, count, out + moments_results);
+  write_results(magnitude, count, out + 2 * moments_results);
+}
+
+class moments_host final : public operation {
+ public:
+  explicit moments_host(moments_settings settings) : settings_{std::move(settings)} {}
+
+  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
+    const auto rows = static_cast<std::size_t>(settings_.rows.count(arguments.extent));
+    const auto length = static_cast<std::size_t>(settings_.rows.length(arguments.extent));
+    const std::size_t in_step = settings_.complex_input ? 2 * length : length;
+    const auto out_step = static_cast<std::size_t>(settings_.views * moments_results);
+    const auto* in = static_cast<const float*>(arguments.inputs[0]);
+    auto* out = static_cast<float*>(arguments.output);
+    for (std::size_t row = 0; row < rows; ++row, in += in_step, out += out_step) {
+      (settings_.complex_input ? complex_row : real_row)(in, length, out);
+    }
+    return {};
+  }
+
+ private:
+  const moments_settings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<operation> make_moments_host(const operation_request& request) {
+  return std::make_unique<moments_host>(parse_moments(request.settings, request.inputs[0]));
+}
+
+}  // namespace penstock

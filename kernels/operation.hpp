@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "kernels/fault.hpp"
+#include "kernels/parameters.hpp"
+#include "kernels/tensor.hpp"
+
+namespace penstock {
+
+/// How much of a batch there is to do.
+struct batch_extent {
+  std::int64_t frames = 0;
+  /// The leading dimension of the pipeline's input in this batch; only specs that are `variable` look at it.
+  std::int64_t leading = 0;
+};
+
+/// What one run of an operation reads and writes: device memory on CUDA, ordinary memory on the host.
+/// Every pointer is aligned to 256 bytes; inputs never overlap the output or the scratch.
+struct operation_arguments {
+  std::span<const void* const> inputs;
+  void* output = nullptr;
+  void* scratch = nullptr;
+  batch_extent extent;
+};
+
+/// One stage's operator, compiled for one backend, one input spec and at most `max_frames` frames a batch.
+///
+/// It keeps nothing between runs, so that one operation serves every stream. On CUDA `run` only enqueues: it never
+/// synchronizes and never allocates, and it is called by one thread at a time. On the host `run` does the work and is
+/// called by several threads at once.
+class operation {
+ public:
+  operation() = default;
+  operation(const operation&) = delete;
+  operation& operator=(const operation&) = delete;
+  virtual ~operation() = default;
+
+  /// Bytes of scratch that a run with the most frames needs.
+  [[nodiscard]] virtual std::size_t scratch_bytes() const noexcept { return 0; }
+  /// `stream` is the `cudaStream_t` on CUDA and nullptr on the host.
+  virtual fault run(void* stream, const operation_arguments& arguments) noexcept = 0;
+};
+
+/// What an operation is compiled from.
+struct operation_request {
+  const parameters& settings;
+  std::span<const tensor_spec> inputs;
+  std::int64_t max_frames = 1;
+};
+
+using make_operation = std::unique_ptr<operation> (*)(const operation_request&);
+
+/// One operator of the catalogue: what it is called, what it takes and what comes out of it.
+struct operator_definition {
+  std::string_view name;
+  /// Every parameter key that it knows; any other is an error.
+  std::span<const std::string_view> keys;
+  /// The output's spec; throws parameter_error on a wrong parameter, a wrong input or a wrong number of inputs.
+  tensor_spec (*infer)(const parameters& settings, std::span<const tensor_spec> inputs);
+  make_operation make_host;
+};
+
+/// All operators, sorted by name.
+[[nodiscard]] std::span<const operator_definition> operator_catalogue() noexcept;
+/// nullptr when there is none of that name.
+[[nodiscard]] const operator_definition* find_operator(std::string_view name) noexcept;
+
+}  // namespace penstock

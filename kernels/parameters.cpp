@@ -1,0 +1,85 @@
+#include "kernels/parameters.hpp"
+
+#include <utility>
+
+namespace penstock {
+namespace {
+
+using value_map = std::map<std::string, parameters::value, std::less<>>;
+
+const parameters::value* find(const value_map& values, std::string_view key) {
+  const auto found = values.find(key);
+  return found == values.end() ? nullptr : &found->second;
+}
+
+const parameters::value& require(const value_map& values, std::string_view key) {
+  const parameters::value* const found = find(values, key);
+  if (found == nullptr) {
+    throw parameter_error(std::string{key}, "is missing");
+  }
+  return *found;
+}
+
+[[noreturn]] void refuse(std::string_view key, std::string_view wanted) {
+  throw parameter_error(std::string{key}, "must be " + std::string{wanted});
+}
+
+template <class Kind>
+const Kind& as(const parameters::value& what, std::string_view key, std::string_view wanted) {
+  const Kind* const held = std::get_if<Kind>(&what);
+  if (held == nullptr) {
+    refuse(key, wanted);
+  }
+  return *held;
+}
+
+double as_number(const parameters::value& what, std::string_view key) {
+  if (const std::int64_t* const whole = std::get_if<std::int64_t>(&what)) {
+    return static_cast<double>(*whole);
+  }
+  return as<double>(what, key, "a number");
+}
+
+}  // namespace
+
+void parameters::set(std::string key, value what) {
+  values_.insert_or_assign(std::move(key), std::move(what));
+}
+
+bool parameters::has(std::string_view key) const noexcept {
+  return values_.find(key) != values_.end();
+}
+
+bool parameters::flag(std::string_view key, bool otherwise) const {
+  const value* const found = find(values_, key);
+  return found == nullptr ? otherwise : as<bool>(*found, key, "true or false");
+}
+
+std::int64_t parameters::integer(std::string_view key, std::int64_t otherwise) const {
+  const value* const found = find(values_, key);
+  return found == nullptr ? otherwise : as<std::int64_t>(*found, key, "an integer");
+}
+
+double parameters::number(std::string_view key, double otherwise) const {
+  const value* const found = find(values_, key);
+  return found == nullptr ? otherwise : as_number(*found, key);
+}
+
+double parameters::number(std::string_view key) const {
+  return as_number(require(values_, key), key);
+}
+
+std::string parameters::text(std::string_view key, std::string_view otherwise) const {
+  const value* const found = find(values_, key);
+  return found == nullptr ? std::string{otherwise} : as<std::string>(*found, key, "a string");
+}
+
+std::string parameters::text(std::string_view key) const {
+  return as<std::string>(require(values_, key), key, "a string");
+}
+
+std::vector<double> parameters::numbers(std::string_view key) const {
+  return as<std::vector<double>>(require(values_, key), key, "a list of numbers");
+}
+
+}  // namespace penstock

@@ -1,0 +1,108 @@
+#include "kernels/power_spectrum.hpp"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <utility>
+
+#include "kernels/fft_plan.hpp"
+#include "kernels/vector_clones.hpp"
+
+namespace penstock {
+namespace {
+
+PENSTOCK_VECTOR_CLONES void weigh(const float* __restrict in, const float* __restrict weights, float* __restrict out,
+                                  std::size_t length, bool complex) {
+  if (complex) {
+    for (std::size_t i = 0; i < length; ++i) {
+      out[2 * i] = weights[i] * in[2 * i];
+      out[2 * i + 1] = weights[i] * in[2 * i + 1];
+    }
+  } else {
+    for (std::size_t i = 0; i < length; ++i) {
+      out[i] = weights[i] * in[i];
+    }
+  }
+}
+
+PENSTOCK_VECTOR_CLONES void powers(const float* __restrict bins, float* __restrict out, std::size_t count) {
+  for (std::size_t k = 0; k < count; ++k) {
+    out[k] = bins[2 * k] * bins[2 * k] + bins[2 * k + 1] * bins[2 * k + 1];
+  }
+}
+
+/// 10 log10 of a normal, positive number, without a call, so that the loop vectorises: x = m 2^e with m in
+/// [sqrt 1/2, sqrt 2), ln m = 2 artanh s with s = (m - 1) / (m + 1), |s| < 0.172; the series ends where the next term,
+/// s^11 / 11, is below f32's resolution.
+[[gnu::always_inline]] inline float decibels_of(float x) noexcept {
+  constexpr std::uint32_t root_half = 0x3F3504F3U;
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) - root_half;
+  const auto exponent = static_cast<float>(static_cast<std::int32_t>(bits) >> 23);
+  const float m = std::bit_cast<float>((bits & 0x007FFFFFU) + root_half);
+  const float s = (m - 1.0F) / (m + 1.0F);
+  const float t = s * s;
+  const float series = 1.0F + t * (1.0F / 3.0F + t * (1.0F / 5.0F + t * (1.0F / 7.0F + t * (1.0F / 9.0F))));
+  constexpr auto per_octave = static_cast<float>(10.0 * std::numbers::ln2 / std::numbers::ln10);
+  constexpr auto per_neper = static_cast<float>(20.0 / std::numbers::ln10);
+  return exponent * per_octave + s * series * per_neper;
+}
+
+PENSTOCK_VECTOR_CLONES void to_decibels(float* values, std::size_t count, float scale) {
+  for (std::size_t k = 0; k < count; ++k) {
+    const float power = values[k] * scale;
+    const float floored = power < power_spectrum_floor ? power_spectrum_floor : power;
+    const float level = decibels_of(floored);
+    values[k] = floored <= std::numeric_limits<float>::max() ? level : floored;
+  }
+}
+
+class power_spectrum_host final : public operation {
+ public:
+  explicit power_spectrum_host(power_spectrum_settings settings)
+      : settings_{std::move(settings)}, transform_{settings_.length, settings_.complex_input} {}
+
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
+    return (row_space() + 2 * static_cast<std::size_t>(settings_.bins)) * sizeof(float);
+  }
+
+  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
+    const auto rows = static_cast<std::size_t>(settings_.rows.count(arguments.extent));
+    const auto bins = static_cast<std::size_t>(settings_.bins);
+    const auto* in = static_cast<const float*>(arguments.inputs[0]);
+    auto* out = static_cast<float*>(arguments.output);
+    auto* const weighted = static_cast<float*>(arguments.scratch);
+    float* const spectrum = weighted + row_space();
+    for (std::size_t row = 0; row < rows; ++row, in += row_values(), out += bins) {
+      weigh(in, settings_.coefficients.data(), weighted, settings_.coefficients.size(), settings_.complex_input);
+      transform_.execute(weighted, spectrum);
+      powers(spectrum, out, bins);
+      if (settings_.decibels) {
+        to_decibels(out, bins, settings_.power_scale);
+      }
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::size_t row_values() const noexcept {
+    return static_cast<std::size_t>(settings_.length) * (settings_.complex_input ? 2 : 1);
+  }
+  /// Values of the weighted row, rounded up so that the spectrum behind it is aligned too.
+  [[nodiscard]] std::size_t row_space() const noexcept {
+    constexpr std::size_t step = fft_plan::alignment / sizeof(float);
+    return (row_values() + step - 1) / step * step;
+  }
+
+  const power_spectrum_settings settings_;
+  const fft_plan transform_;
+};
+
+}  // namespace
+
+std::unique_ptr<operation> make_power_spectrum_host(const operation_request& request) {
+  return std::make_unique<power_spectrum_host>(parse_power_spectrum(request.settings, request.inputs[0]));
+}
+
+}  // namespace penstock
