@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+#include "daemon/device/cuda/cuda_context.hpp"
+#include "daemon/device/device.hpp"
+
+namespace penstock {
+
+/// The completions that a CUDA stream has accepted and not yet run: a fixed ring of records, since the driver keeps
+/// one address for each callback and nothing may be allocated on the hot path.
+///
+/// The stream's thread arms a record and hands its address to the driver; the driver's thread disarms it, in `run`.
+/// Immovable because of those addresses.
+class completion_ring {
+ public:
+  /// Completions that one stream can have on their way; a shard has at most two batches on a stream.
+  static constexpr std::size_t capacity = 1024;
+
+  explicit completion_ring(std::shared_ptr<cuda_context> context);
+  completion_ring(const completion_ring&) = delete;
+  completion_ring& operator=(const completion_ring&) = delete;
+
+  /// Enqueues the completion with cudaStreamAddCallback. A fault means that the function never runs, else it runs
+  /// exactly once. "COMPLETION_RING_FULL" at the capacity. Stream's thread.
+  fault enqueue(cudaStream_t on, completion_function function, void* context) noexcept;
+  /// Whether nothing that was accepted is still to run. A function that was just called may not have returned yet.
+  [[nodiscard]] bool empty() const noexcept;
+
+ private:
+  struct record {
+    completion_ring* owner = nullptr;
+    completion_function function = nullptr;
+    void* context = nullptr;
+    // Set by the stream's thread before the driver has the record; cleared by whoever settles it, and read by both.
+    std::atomic<bool> armed{false};
+  };
+
+  static void CUDART_CB run(cudaStream_t on, cudaError_t status, void* user) noexcept;
+
+  std::shared_ptr<cuda_context> context_;
+  std::array<record, capacity> records_;
+  std::size_t next_ = 0;  // stream's thread only
+};
+
+}  // namespace penstock

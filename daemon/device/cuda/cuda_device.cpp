@@ -1,0 +1,118 @@
+#include "daemon/device/cuda/cuda_device.hpp"
+
+#include <string>
+
+#include "daemon/device/cuda/cuda_event.hpp"
+#include "daemon/device/cuda/cuda_fault.hpp"
+#include "daemon/device/cuda/cuda_memory.hpp"
+#include "daemon/device/cuda/cuda_stream.hpp"
+#include "daemon/device/make_for_device.hpp"
+#include "kernels/catalogue_cuda.hpp"
+
+namespace penstock {
+namespace {
+
+// CUDA writes 13.0 as 13000 and 12.4 as 12040.
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// Throws unless the driver serves this runtime and there is a device of that number.
+std::string check_driver(int id) {
+  int driver = 0;
+  int devices = 0;
+  const cudaError_t asked = cudaDriverGetVersion(&driver);
+  if (asked != cudaSuccess || driver == 0) {
+    throw device_error("this machine has no NVIDIA driver: install it, and check with nvidia-smi");
+  }
+  const std::string versions = "driver for CUDA " + version_text(driver) + ", runtime " + version_text(CUDART_VERSION);
+  const cudaError_t counted = cudaGetDeviceCount(&devices);
+  if (counted == cudaErrorInsufficientDriver) {
+    throw device_error("the NVIDIA driver is too old (" + versions + "): update the driver");
+  }
+  if (counted != cudaSuccess || devices == 0) {
+    throw device_error(std::string("no CUDA device can be used (") +
+                       (counted != cudaSuccess ? cudaGetErrorName(counted) : "there is none") + "; " + versions +
+                       "): check nvidia-smi and CUDA_VISIBLE_DEVICES");
+  }
+  if (id < 0 || id >= devices) {
+    throw device_error("there is no CUDA device " + std::to_string(id) + ": this machine has " +
+                       std::to_string(devices) + ", numbered from 0 (see device.id)");
+  }
+  return versions;
+}
+
+}  // namespace
+
+cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) {
+  learn_fault_names();
+  const std::string versions = check_driver(id);
+  context_->enter_or_throw();
+  cudaDeviceProp properties{};
+  context_->require(cudaGetDeviceProperties(&properties, id), "the CUDA device does not tell what it is");
+  context_->require(cudaDeviceGetStreamPriorityRange(&lowest_priority_, &highest_priority_),
+                    "the CUDA device does not tell its stream priorities");
+  facts_ = {.backend = "cuda",
+            .name = properties.name,
+            .detail = versions + ", compute capability " + std::to_string(properties.major) + "." +
+                      std::to_string(properties.minor),
+            .memory_bytes = properties.totalGlobalMem};
+  probe_ = std::make_unique<event_handle>(*context_, false);
+  context_->require(cudaEventRecord(probe_->get(), cudaStreamPerThread), "the CUDA device does not take work");
+  context_->require(cudaStreamSynchronize(cudaStreamPerThread), "the CUDA device does not do its work");
+}
+
+device_memory cuda_device::allocate_pinned(std::size_t bytes) {
+  return {allocate_cuda_pinned(*context_, bytes), memory_deleter{this, true}};
+}
+
+device_memory cuda_device::allocate(std::size_t bytes) {
+  return {allocate_cuda_memory(*context_, bytes), memory_deleter{this, false}};
+}
+
+void cuda_device::free_pinned(std::byte* memory) noexcept {
+  free_cuda_pinned(*context_, memory);
+}
+
+void cuda_device::free_device(std::byte* memory) noexcept {
+  free_cuda_memory(*context_, memory);
+}
+
+std::unique_ptr<stream> cuda_device::open_stream(stream_priority priority) {
+  int number = lowest_priority_;
+  switch (priority) {
+    case stream_priority::low:
+      break;
+    case stream_priority::normal:
+      number = (lowest_priority_ + highest_priority_) / 2;
+      break;
+    case stream_priority::high:
+      number = highest_priority_;
+      break;
+  }
+  return std::make_unique<cuda_stream>(context_, number);
+}
+
+std::unique_ptr<event> cuda_device::open_event(bool timed) {
+  return std::make_unique<cuda_event>(*context_, timed);
+}
+
+std::unique_ptr<operation> cuda_device::compile(std::string_view name, const operation_request& request) {
+  const make_operation make = find_cuda_operation(name);
+  if (make == nullptr) {
+    throw device_error("there is no operator '" + std::string(name) + "' for the CUDA backend");
+  }
+  context_->enter_or_throw();
+  return make_for_device(make, request);
+}
+
+fault cuda_device::health() noexcept {
+  if (fault failed = context_->enter()) {
+    return failed;
+  }
+  static_cast<void>(context_->leave(cudaPeekAtLastError()));
+  static_cast<void>(context_->leave(cudaEventQuery(probe_->get())));
+  return context_->failure();
+}
+
+}  // namespace penstock

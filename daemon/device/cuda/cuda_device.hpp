@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "daemon/device/cuda/cuda_context.hpp"
+#include "daemon/device/cuda/event_handle.hpp"
+#include "daemon/device/device.hpp"
+
+namespace penstock {
+
+/// One GPU, by its primary context. Any thread may create; what it creates belongs to the thread that uses it.
+class cuda_device final : public device {
+ public:
+  /// Throws device_error with what is missing and what to do.
+  explicit cuda_device(int id);
+
+  [[nodiscard]] const device_facts& facts() const noexcept override { return facts_; }
+  [[nodiscard]] device_memory allocate_pinned(std::size_t bytes) override;
+  [[nodiscard]] device_memory allocate(std::size_t bytes) override;
+  [[nodiscard]] std::unique_ptr<stream> open_stream(stream_priority priority) override;
+  [[nodiscard]] std::unique_ptr<event> open_event(bool timed) override;
+  [[nodiscard]] std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) override;
+  /// Asks about an event that was reached long ago: a context that has failed answers even that with its error.
+  [[nodiscard]] fault health() noexcept override;
+
+ private:
+  void free_pinned(std::byte* memory) noexcept override;
+  void free_device(std::byte* memory) noexcept override;
+
+  std::shared_ptr<cuda_context> context_;  // shared with the completions, which may outlive a failed device
+  device_facts facts_;
+  int lowest_priority_ = 0;
+  int highest_priority_ = 0;
+  std::unique_ptr<event_handle> probe_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "daemon/device/cuda/cuda_context.hpp"
+#include "daemon/device/cuda/event_handle.hpp"
+#include "daemon/device/device.hpp"
+
+namespace penstock {
+
+/// An event of the CUDA device. It keeps a time, which makes recording it dearer, only if it was opened as timed.
+class cuda_event final : public event {
+ public:
+  cuda_event(cuda_context& context, bool timed) : context_(context), handle_(context, timed) {}
+
+  state query(fault& why) noexcept override;
+  [[nodiscard]] double elapsed_us(const event& earlier) const noexcept override;
+
+  [[nodiscard]] cudaEvent_t get() const noexcept { return handle_.get(); }
+
+ private:
+  cuda_context& context_;
+  event_handle handle_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,87 @@
+#include "daemon/device/cuda/cuda_stream.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "daemon/device/cuda/cuda_event.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::chrono::seconds completion_patience{5};
+
+}  // namespace
+
+cuda_stream::cuda_stream(std::shared_ptr<cuda_context> context, int priority)
+    : context_(std::move(context)),
+      completions_(std::make_unique<completion_ring>(context_)),
+      handle_(*context_, priority) {}
+
+cuda_stream::~cuda_stream() {
+  context_->enter_regardless();
+  static_cast<void>(context_->leave(cudaStreamSynchronize(handle_.get())));
+  const auto give_up = std::chrono::steady_clock::now() + completion_patience;
+  while (!completions_->empty() && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  if (!completions_->empty()) {
+    static_cast<void>(completions_.release());  // the driver still has their addresses
+  }
+}
+
+fault cuda_stream::copy_in(void* device, const void* pinned, std::size_t bytes) noexcept {
+  if (fault failed = context_->enter()) {
+    return failed;
+  }
+  return context_->leave(cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, handle_.get()));
+}
+
+fault cuda_stream::copy_out(void* pinned, const void* device, std::size_t bytes) noexcept {
+  if (fault failed = context_->enter()) {
+    return failed;
+  }
+  return context_->leave(cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, handle_.get()));
+}
+
+fault cuda_stream::launch(operation& what, const operation_arguments& arguments) noexcept {
+  if (fault failed = context_->enter()) {
+    return failed;
+  }
+  const fault met = what.run(handle_.get(), arguments);
+  if (met) {
+    // The operation has taken its own error; a sticky one still stands.
+    static_cast<void>(context_->leave(cudaPeekAtLastError()));
+  }
+  return met;
+}
+
+fault cuda_stream::record(event& point) noexcept {
+  if (fault failed = context_->enter()) {
+    return failed;
+  }
+  return context_->leave(cudaEventRecord(static_cast<cuda_event&>(point).get(), handle_.get()));
+}
+
+fault cuda_stream::wait(const event& point) noexcept {
+  if (fault failed = context_->enter()) {
+    return failed;
+  }
+  return context_->leave(cudaStreamWaitEvent(handle_.get(), static_cast<const cuda_event&>(point).get(), 0));
+}
+
+fault cuda_stream::on_complete(completion_function function, void* context) noexcept {
+  if (fault failed = context_->enter()) {
+    return failed;
+  }
+  return completions_->enqueue(handle_.get(), function, context);
+}
+
+fault cuda_stream::synchronize() noexcept {
+  if (fault failed = context_->enter()) {
+    return failed;
+  }
+  return context_->leave(cudaStreamSynchronize(handle_.get()));
+}
+
+}  // namespace penstock

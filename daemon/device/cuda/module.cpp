@@ -1,0 +1,22 @@
+#include <memory>
+
+#include "daemon/device/cuda/cuda_device.hpp"
+#include "daemon/device/cuda_module_table.hpp"
+#include "penstock_version.hpp"
+
+namespace {
+
+std::unique_ptr<penstock::device> open_device_of_id(int id) {
+  return std::make_unique<penstock::cuda_device>(id);
+}
+
+constexpr penstock::cuda_module_table module_table{
+    .abi = penstock::cuda_module_abi, .version = penstock::version, .open = open_device_of_id};
+
+}  // namespace
+
+// Its name is cuda_module_symbol.
+extern "C" __attribute__((visibility("default"))) const penstock::cuda_module_table*
+penstock_cuda_module_v1() noexcept {
+  return &module_table;
+}

@@ -1,0 +1,88 @@
+#include "daemon/device/cuda_module.hpp"
+
+#include <cstdlib>
+#include <system_error>
+
+#include <dlfcn.h>
+
+#include "daemon/device/backend.hpp"
+#include "penstock_version.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* file_name = "penstock-cuda.so";
+constexpr const char* environment_variable = "PENSTOCK_CUDA_MODULE";
+
+std::string last_loader_error() {
+  const char* const message = dlerror();
+  return message != nullptr ? message : "unknown error";
+}
+
+[[noreturn]] void refuse_missing(const std::vector<fs::path>& places) {
+  std::string text = std::string(file_name) + " was not found; looked at";
+  for (const fs::path& each : places) {
+    text += (&each == &places.front() ? " " : ", ") + each.string();
+  }
+  throw device_error(text + " (build Penstock where the CUDA toolkit is installed, or set " + environment_variable +
+                     " to the module's path)");
+}
+
+fs::path find_module() {
+  const std::vector<fs::path> places = cuda_module_places();
+  for (const fs::path& each : places) {
+    std::error_code unreadable;
+    if (fs::exists(each, unreadable)) {
+      return each;
+    }
+  }
+  refuse_missing(places);
+}
+
+}  // namespace
+
+std::vector<fs::path> cuda_module_places() {
+  if (const char* const chosen = std::getenv(environment_variable); chosen != nullptr && *chosen != '\0') {
+    return {fs::absolute(chosen)};
+  }
+  std::error_code failed;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  std::vector<fs::path> places;
+  for (const char* const relative : {"", "../lib/penstock", "..", "../bin"}) {
+    places.push_back((folder / relative / file_name).lexically_normal());
+  }
+  return places;
+}
+
+void require_matching_module(const cuda_module_table& module, const std::string& path) {
+  if (module.abi == cuda_module_abi && std::string(module.version) == version) {
+    return;
+  }
+  throw device_error(path + " is of Penstock " + module.version + " (module interface " + std::to_string(module.abi) +
+                     "), this program is of " + version + " (" + std::to_string(cuda_module_abi) +
+                     "): install both from the same build");
+}
+
+const cuda_module_table& load_cuda_module() {
+  const std::string path = find_module().string();
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    throw device_error("the CUDA module can't be loaded: " + last_loader_error());
+  }
+  const auto entry = reinterpret_cast<cuda_module_function>(dlsym(library, cuda_module_symbol));
+  if (entry == nullptr) {
+    throw device_error(path + " is not a CUDA module that this program knows: it has no " + cuda_module_symbol +
+                       " (install both from the same build)");
+  }
+  const cuda_module_table& module = *entry();
+  require_matching_module(module, path);
+  return module;
+}
+
+std::unique_ptr<device> open_cuda_device(int id) {
+  return load_cuda_module().open(id);
+}
+
+}  // namespace penstock

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "kernels/operation.hpp"
+
+namespace penstock {
+
+/// A device could not give what was asked of it at start-up.
+class device_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A point in a stream's work. Thread: the shard that opened it; `ready` may be asked from there at any time.
+class event {
+ public:
+  event() = default;
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+  virtual ~event() = default;
+
+  enum class state { pending, reached, failed };
+  /// Never blocks. An event that was never recorded is `reached`. When `failed`, `why` holds the device's error.
+  [[nodiscard]] virtual state query(fault& why) noexcept = 0;
+  /// Microseconds from `earlier` to this; both timed, both reached. Negative when it can't be told.
+  [[nodiscard]] virtual double elapsed_us(const event& earlier) const noexcept = 0;
+};
+
+/// Runs exactly once, on a thread of the device's: store, push, wake, return. No CUDA call, lock, log or wait inside.
+using completion_function = void (*)(void* context, fault status) noexcept;
+
+/// An in-order queue of device work. Thread: the shard that opened it. Every call only enqueues; none blocks.
+///
+/// A fault that a call returns means that nothing was enqueued by that call. A device that has failed keeps failing.
+class stream {
+ public:
+  stream() = default;
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+  /// Waits for what was enqueued (shutdown only).
+  virtual ~stream() = default;
+
+  virtual fault copy_in(void* device, const void* pinned, std::size_t bytes) noexcept = 0;
+  virtual fault copy_out(void* pinned, const void* device, std::size_t bytes) noexcept = 0;
+  /// The operation and the arrays that `arguments` points at must live until the work is done.
+  virtual fault launch(operation& what, const operation_arguments& arguments) noexcept = 0;
+  virtual fault record(event& point) noexcept = 0;
+  /// Work enqueued after this starts only when `point`, as last recorded, is reached.
+  virtual fault wait(const event& point) noexcept = 0;
+  /// `function(context, status)` runs once everything before it is done, or as soon as the device fails.
+  /// If this returns no fault, it runs exactly once; otherwise it never runs.
+  virtual fault on_complete(completion_function function, void* context) noexcept = 0;
+  /// Blocks until everything enqueued is done. Start-up, shutdown and tests only; never on the hot path.
+  virtual fault synchronize() noexcept = 0;
+};
+
+/// Memory that its deleter gives back to the device it came from. Aligned to 256 bytes, zeroed.
+struct memory_deleter {
+  class device* owner = nullptr;
+  bool pinned = false;
+  void operator()(std::byte* memory) const noexcept;
+};
+using device_memory = std::unique_ptr<std::byte, memory_deleter>;
+
+enum class stream_priority { low, normal, high };
+
+struct device_facts {
+  std::string backend;  ///< "cuda" or "host"
+  std::string name;     ///< "NVIDIA H200", or the processor's name
+  std::string detail;   ///< driver and runtime versions, or the number of worker threads
+  std::size_t memory_bytes = 0;
+};
+
+/// Everything Penstock asks of a device. What it hands out must not outlive it.
+///
+/// Creation (memory, streams, events, operations) throws device_error; it happens at start-up only.
+class device {
+ public:
+  device() = default;
+  device(const device&) = delete;
+  device& operator=(const device&) = delete;
+  virtual ~device() = default;
+
+  [[nodiscard]] virtual const device_facts& facts() const noexcept = 0;
+  /// Host memory that copies in and out run from at full speed.
+  [[nodiscard]] virtual device_memory allocate_pinned(std::size_t bytes) = 0;
+  [[nodiscard]] virtual device_memory allocate(std::size_t bytes) = 0;
+  [[nodiscard]] virtual std::unique_ptr<stream> open_stream(stream_priority priority) = 0;
+  [[nodiscard]] virtual std::unique_ptr<event> open_event(bool timed) = 0;
+  /// Compiles an operator for this device. `name` is in the catalogue and `request` has passed its `infer`.
+  [[nodiscard]] virtual std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) = 0;
+  /// The device's sticky error, if it has one. Never blocks.
+  [[nodiscard]] virtual fault health() noexcept = 0;
+
+ private:
+  friend struct memory_deleter;
+  virtual void free_pinned(std::byte* memory) noexcept = 0;
+  virtual void free_device(std::byte* memory) noexcept = 0;
+};
+
+inline void memory_deleter::operator()(std::byte* memory) const noexcept {
+  if (pinned) {
+    owner->free_pinned(memory);
+  } else {
+    owner->free_device(memory);
+  }
+}
+
+}  // namespace penstock

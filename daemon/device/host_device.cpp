@@ -1,0 +1,99 @@
+#include "daemon/device/host_device.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "daemon/device/backend.hpp"
+#include "daemon/device/host_event.hpp"
+#include "daemon/device/host_memory.hpp"
+#include "daemon/device/host_stream.hpp"
+#include "daemon/device/make_for_device.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr int most_threads = 1024;
+
+int thread_count(int asked) {
+  if (asked < 0 || asked > most_threads) {
+    throw device_error("the host backend can't have " + std::to_string(asked) + " worker threads: give 1 to " +
+                       std::to_string(most_threads) + ", or 0 for one a processor");
+  }
+  return asked != 0 ? asked : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+std::string processor_name() {
+  std::ifstream processors("/proc/cpuinfo");
+  for (std::string line; std::getline(processors, line);) {
+    if (line.starts_with("model name")) {
+      const std::size_t start = line.find_first_not_of(" \t:", sizeof "model name" - 1);
+      if (start != std::string::npos) {
+        return line.substr(start);
+      }
+    }
+  }
+  return "unknown processor";
+}
+
+device_facts read_facts(std::size_t threads) {
+  return {.backend = "host",
+          .name = processor_name(),
+          .detail = std::to_string(threads) + (threads == 1 ? " worker thread" : " worker threads"),
+          .memory_bytes = host_memory_bytes()};
+}
+
+}  // namespace
+
+host_device::host_device(int threads) : workers_(thread_count(threads)) {
+  facts_ = read_facts(workers_.count());
+}
+
+device_memory host_device::allocate_pinned(std::size_t bytes) {
+  return {allocate_host_memory(bytes), memory_deleter{this, true}};
+}
+
+device_memory host_device::allocate(std::size_t bytes) {
+  return {allocate_host_memory(bytes), memory_deleter{this, false}};
+}
+
+void host_device::free_pinned(std::byte* memory) noexcept {
+  free_host_memory(memory);
+}
+
+void host_device::free_device(std::byte* memory) noexcept {
+  free_host_memory(memory);
+}
+
+std::unique_ptr<stream> host_device::open_stream(stream_priority priority) {
+  const std::lock_guard lock(mutex_);
+  const auto unused = std::find_if(lanes_.begin(), lanes_.end(), [&](lane& each) {
+    return each.queue.priority() == priority && !each.taken.load(std::memory_order_acquire);
+  });
+  lane& found = unused != lanes_.end() ? *unused : lanes_.emplace_back(workers_, priority);
+  found.taken.store(true, std::memory_order_relaxed);
+  return std::make_unique<host_stream>(workers_, found.queue, found.taken);
+}
+
+std::unique_ptr<event> host_device::open_event(bool timed) {
+  if (!timed) {
+    return std::make_unique<host_event>(workers_.health(), nullptr);
+  }
+  const std::lock_guard lock(mutex_);
+  return std::make_unique<host_event>(workers_.health(), &stamps_.emplace_back(0));
+}
+
+std::unique_ptr<operation> host_device::compile(std::string_view name, const operation_request& request) {
+  const operator_definition* const found = find_operator(name);
+  if (found == nullptr || found->make_host == nullptr) {
+    throw device_error("there is no operator '" + std::string(name) + "' for the host backend");
+  }
+  return make_for_device(found->make_host, request);
+}
+
+std::unique_ptr<device> open_host_device(int threads) {
+  return std::make_unique<host_device>(threads);
+}
+
+}  // namespace penstock

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "daemon/device/device.hpp"
+#include "daemon/device/host_queue.hpp"
+#include "daemon/device/host_workers.hpp"
+
+namespace penstock {
+
+/// The processors as a device. Streams are queues that worker threads drain; device memory is ordinary memory.
+///
+/// An operation's fault makes the device fail for good: nothing later runs, and each accepted completion still runs,
+/// with that fault. Streams of a higher priority are taken first, without limit. Creation may be called by any thread.
+class host_device final : public device {
+ public:
+  explicit host_device(int threads);
+
+  [[nodiscard]] const device_facts& facts() const noexcept override { return facts_; }
+  [[nodiscard]] device_memory allocate_pinned(std::size_t bytes) override;
+  [[nodiscard]] device_memory allocate(std::size_t bytes) override;
+  [[nodiscard]] std::unique_ptr<stream> open_stream(stream_priority priority) override;
+  [[nodiscard]] std::unique_ptr<event> open_event(bool timed) override;
+  [[nodiscard]] std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) override;
+  [[nodiscard]] fault health() noexcept override { return workers_.health().get(); }
+
+ private:
+  struct lane {
+    host_queue queue;
+    std::atomic<bool> taken{true};
+
+    lane(host_workers& workers, stream_priority priority) : queue(workers, priority) {}
+  };
+
+  void free_pinned(std::byte* memory) noexcept override;
+  void free_device(std::byte* memory) noexcept override;
+
+  device_facts facts_;
+  std::mutex mutex_;  // of the two lists that follow
+  // Neither shrinks: an event may name a queue whose stream is gone, and a queue may hold the stamp of an event that
+  // is gone. Queues are used again; stamps are a few bytes for each timed event that was ever opened.
+  std::deque<lane> lanes_;
+  std::deque<std::atomic<std::int64_t>> stamps_;
+  host_workers workers_;  // last: its threads end before what they use
+};
+
+}  // namespace penstock

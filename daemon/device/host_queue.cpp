@@ -1,0 +1,96 @@
+#include "daemon/device/host_queue.hpp"
+
+#include <chrono>
+#include <cstring>
+
+#include "daemon/device/host_workers.hpp"
+
+namespace penstock {
+namespace {
+
+// After this many commands other queues of the same priority get a turn, even if no completion ended a batch.
+constexpr int turn_commands = 32;
+
+std::int64_t now_ns() noexcept {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+host_queue::host_queue(host_workers& workers, stream_priority priority)
+    : workers_(workers), priority_(priority), commands_(capacity) {}
+
+fault host_queue::put(const host_command& command) noexcept {
+  if (fault failed = workers_.health().get()) {
+    return failed;
+  }
+  if (put_ - completed_.load(std::memory_order_acquire) >= capacity) {
+    return {"HOST_STREAM_FULL"};
+  }
+  commands_[put_ % capacity] = command;
+  if (++put_ - published_ == unpublished_limit) {
+    publish();
+  }
+  return {};
+}
+
+std::uint64_t host_queue::publish() noexcept {
+  const std::uint64_t fresh = put_ - published_;
+  published_ = put_;
+  // Release: the runner that sees the count sees the commands.
+  if (fresh != 0 && pending_.fetch_add(fresh, std::memory_order_acq_rel) == 0) {
+    workers_.schedule(*this);
+  }
+  return put_;
+}
+
+void host_queue::run() noexcept {
+  for (int ran = 1;; ++ran) {
+    const std::uint64_t position = completed_.load(std::memory_order_relaxed);
+    const host_command& command = commands_[position % capacity];
+    const auto* wait = std::get_if<host_wait>(&command);
+    if (wait != nullptr && must_park(*wait)) {
+      return;  // another worker may have the queue by now
+    }
+    execute(command);
+    const bool batch_ends = std::holds_alternative<host_callback>(command);
+    // Sequentially consistent with the watchers' own order (count in, then look): one of the two sees the other.
+    completed_.store(position + 1, std::memory_order_seq_cst);
+    if (watchers_.load(std::memory_order_seq_cst) != 0) {
+      workers_.release(*this);
+    }
+    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      return;
+    }
+    if (workers_.others_first(priority_, batch_ends || ran % turn_commands == 0)) {
+      workers_.schedule(*this);
+      return;
+    }
+  }
+}
+
+bool host_queue::must_park(const host_wait& on) noexcept {
+  if (on.on->completed() >= on.position || workers_.health().get()) {
+    return false;
+  }
+  return workers_.park(*this, on);
+}
+
+void host_queue::execute(const host_command& command) noexcept {
+  const fault failed = workers_.health().get();
+  if (const auto* callback = std::get_if<host_callback>(&command)) {
+    callback->function(callback->context, failed);
+  } else if (failed) {
+    return;
+  } else if (const auto* copy = std::get_if<host_copy>(&command)) {
+    std::memcpy(copy->to, copy->from, copy->bytes);
+  } else if (const auto* launch = std::get_if<host_launch>(&command)) {
+    if (fault met = launch->what->run(nullptr, launch->arguments)) {
+      workers_.fail(met);
+    }
+  } else if (const auto* stamp = std::get_if<host_stamp>(&command)) {
+    stamp->at->store(now_ns(), std::memory_order_release);
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,168 @@
+#include "daemon/device/host_workers.hpp"
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+
+#include <pthread.h>
+
+#include "daemon/device/host_queue.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr unsigned rank(stream_priority priority) noexcept {
+  return static_cast<unsigned>(priority);
+}
+
+}  // namespace
+
+host_workers::host_workers(int threads) {
+  static_assert(rank(stream_priority::low) == 0 && rank(stream_priority::high) == 2);
+  try {
+    for (int index = 0; index < threads; ++index) {
+      threads_.emplace_back([this] { work(); });
+      pthread_setname_np(threads_.back().native_handle(), ("worker " + std::to_string(index)).c_str());
+    }
+  } catch (const std::system_error& error) {
+    stop();
+    throw device_error("could start only " + std::to_string(threads_.size()) + " of " + std::to_string(threads) +
+                       " host worker threads (" + error.what() + "): set fewer, or raise the limit of threads");
+  }
+}
+
+host_workers::~host_workers() {
+  stop();
+}
+
+void host_workers::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_there_.notify_all();
+  for (std::thread& each : threads_) {
+    each.join();
+  }
+}
+
+void host_workers::work() noexcept {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (host_queue* const next = take()) {
+      lock.unlock();
+      next->run();
+      lock.lock();
+    } else if (stopping_) {
+      return;
+    } else {
+      ++sleeping_;
+      work_there_.wait(lock);
+      --sleeping_;
+    }
+  }
+}
+
+void host_workers::append(host_queue& ready) noexcept {
+  const unsigned priority = rank(ready.priority());
+  ready_list& list = ready_[priority];
+  ready.next_ = nullptr;
+  (list.first == nullptr ? list.first : list.last->next_) = &ready;
+  list.last = &ready;
+  ready_mask_.store(ready_mask_.load(std::memory_order_relaxed) | 1U << priority, std::memory_order_relaxed);
+}
+
+host_queue* host_workers::take() noexcept {
+  for (unsigned priority = rank(stream_priority::high) + 1; priority-- > 0;) {
+    ready_list& list = ready_[priority];
+    if (host_queue* const first = list.first) {
+      list.first = first->next_;
+      if (list.first == nullptr) {
+        ready_mask_.store(ready_mask_.load(std::memory_order_relaxed) & ~(1U << priority), std::memory_order_relaxed);
+      }
+      return first;
+    }
+  }
+  return nullptr;
+}
+
+void host_workers::schedule(host_queue& ready) noexcept {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    append(ready);
+    wake = sleeping_ != 0;
+  }
+  if (wake) {
+    work_there_.notify_one();
+  }
+}
+
+bool host_workers::park(host_queue& runner, const host_wait& until) noexcept {
+  const std::lock_guard lock(mutex_);
+  until.on->watchers_.fetch_add(1, std::memory_order_seq_cst);
+  // Looked at again after counting in: a runner that completes from here on sees the count and calls `release`, and
+  // `fail` sets the fault before it takes the lock.
+  if (until.on->completed() >= until.position || health_.get()) {
+    until.on->watchers_.fetch_sub(1, std::memory_order_relaxed);
+    return false;
+  }
+  runner.parked_on_ = until;
+  runner.next_ = parked_;
+  parked_ = &runner;
+  return true;
+}
+
+template <class Reached>
+std::size_t host_workers::unpark(Reached reached) noexcept {
+  std::size_t count = 0;
+  for (host_queue** link = &parked_; *link != nullptr;) {
+    host_queue& queue = **link;
+    if (!reached(queue.parked_on_)) {
+      link = &queue.next_;
+      continue;
+    }
+    *link = queue.next_;
+    queue.parked_on_.on->watchers_.fetch_sub(1, std::memory_order_relaxed);
+    append(queue);
+    ++count;
+  }
+  return std::min(count, sleeping_);
+}
+
+void host_workers::release(const host_queue& on) noexcept {
+  std::size_t wakes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    wakes = unpark([&](const host_wait& wait) { return wait.on == &on && on.completed() >= wait.position; });
+    advanced_.notify_all();
+  }
+  for (; wakes != 0; --wakes) {
+    work_there_.notify_one();
+  }
+}
+
+void host_workers::await(host_queue& on, std::uint64_t position) noexcept {
+  std::unique_lock lock(mutex_);
+  on.watchers_.fetch_add(1, std::memory_order_seq_cst);
+  advanced_.wait(lock, [&] { return on.completed() >= position; });
+  on.watchers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool host_workers::others_first(stream_priority mine, bool turn_end) const noexcept {
+  const unsigned ready = ready_mask_.load(std::memory_order_relaxed);
+  return (ready >> (turn_end ? rank(mine) : rank(mine) + 1)) != 0;
+}
+
+void host_workers::fail(fault met) noexcept {
+  if (!health_.set(met)) {
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    unpark([](const host_wait&) { return true; });
+  }
+  work_there_.notify_all();
+}
+
+}  // namespace penstock
