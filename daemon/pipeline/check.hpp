@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "daemon/pipeline/declaration.hpp"
+
+namespace penstock {
+
+/// What `from` calls the pipeline's own input; no stage may have this name.
+inline constexpr std::string_view input_name = "input";
+
+/// The lines on which the configuration gives the fields of one pipeline, so that an error can point at its own line.
+class field_lines {
+ public:
+  /// Stands where a stage's place would: the field is the pipeline's own.
+  static constexpr std::size_t own = std::numeric_limits<std::size_t>::max();
+
+  void set(std::size_t stage, std::string field, std::uint32_t line) { lines_[{stage, std::move(field)}] = line; }
+  [[nodiscard]] std::uint32_t line(std::size_t stage, const std::string& field, std::uint32_t otherwise) const {
+    const auto found = lines_.find({stage, field});
+    return found == lines_.end() ? otherwise : found->second;
+  }
+
+ private:
+  std::map<std::pair<std::size_t, std::string>, std::uint32_t> lines_;
+};
+
+/// Whether `name` can name a pipeline or a stage: 1 to 64 of A-Z a-z 0-9 _ . -
+[[nodiscard]] bool is_name(std::string_view name) noexcept;
+
+/// Checks a declaration from end to end and returns it complete: `from` and `outputs` filled in where the configuration
+/// has none, stages in an order in which they can run (as declared where that is one), each stage's output spec.
+///
+/// Throws configuration_error on a wrong or repeated name, a `from` or an output that names nothing, a cycle, an
+/// unknown operator or parameter, whatever an operator's infer refuses, a stage whose result nobody takes, and a frame
+/// larger than a batch. `lines` is asked by the stages' places in `declared`.
+[[nodiscard]] pipeline_declaration check_pipeline(pipeline_declaration declared, const field_lines& lines = {});
+
+}  // namespace penstock

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "daemon/device/device.hpp"
+#include "kernels/parameters.hpp"
+#include "kernels/tensor.hpp"
+
+namespace penstock {
+
+/// Where something stands in the configuration file; line 0 when it has no line.
+struct source_position {
+  std::string file;
+  std::uint32_t line = 0;
+};
+
+/// The configuration is wrong. what() reads "penstock.toml:12: pipeline 'spectrum', stage 'psd', field 'window': ...".
+class configuration_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+enum class overflow_policy { reject, drop_oldest };
+
+struct batch_limits {
+  std::int64_t max_frames = 256;
+  std::size_t max_bytes = std::size_t{8} << 20U;
+  std::chrono::nanoseconds max_delay = std::chrono::microseconds{500};
+};
+
+struct stage_declaration {
+  std::string name;
+  std::string op;
+  std::vector<std::string> from;  ///< stage names, or "input"; the stage before it when the configuration has none
+  parameters settings;
+  source_position position;
+  tensor_spec output;  ///< filled in by the check
+};
+
+/// One [[pipeline]] of the configuration, checked: names resolve, stages stand in an order in which they can run,
+/// and shapes and dtypes fit from end to end.
+struct pipeline_declaration {
+  std::string name;
+  tensor_spec input;
+  batch_limits batch;
+  stream_priority priority = stream_priority::normal;
+  overflow_policy overflow = overflow_policy::reject;
+  std::vector<std::string> outputs;  ///< stage names; the last stage when the configuration has none
+  std::vector<stage_declaration> stages;
+  source_position position;
+};
+
+}  // namespace penstock

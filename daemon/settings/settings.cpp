@@ -1,0 +1,175 @@
+#include "daemon/settings/settings.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include <toml++/toml.h>
+
+#include "daemon/settings/foreign_character.hpp"
+#include "daemon/settings/pipeline_reader.hpp"
+#include "daemon/settings/quantity.hpp"
+#include "daemon/settings/settings_table.hpp"
+#include "proto/message.hpp"
+
+namespace penstock {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr std::int64_t config_version = 1;
+constexpr std::size_t largest_size = std::size_t{1} << 40U;
+configuration_place place_in(const std::string& file, std::uint32_t line) {
+  configuration_place place;
+  place.position = {file, line};
+  return place;
+}
+
+/// A reader over a table of the file; over an empty one where the file has none.
+settings_table section(settings_table& file, const char* name, configuration_place place) {
+  static const toml::table none;
+  const toml::node* node = file.find(name);
+  if (node != nullptr && !node->is_table()) {
+    file.refuse_value(name, *node, "a table: [" + std::string(name) + "]");
+  }
+  place.position.line = file.line_of(name);
+  return {node == nullptr ? none : *node->as_table(), std::move(place), std::string(name) + "."};
+}
+
+/// "tcp://HOST:PORT" with a port of 0 to 65535 or "*" (any free one), "ipc://PATH", "inproc://NAME".
+bool is_endpoint(std::string_view text) {
+  for (const std::string_view transport : {"ipc://", "inproc://"}) {
+    if (text.starts_with(transport)) {
+      return text.size() > transport.size();
+    }
+  }
+  constexpr std::string_view tcp = "tcp://";
+  const std::size_t colon = text.rfind(':');
+  if (!text.starts_with(tcp) || colon == std::string_view::npos || colon <= tcp.size()) {
+    return false;
+  }
+  const std::string_view port = text.substr(colon + 1);
+  const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
+  return port == "*" || (digits && std::stoi(std::string(port)) <= 65535);
+}
+
+void read_daemon(settings_table table, daemon_settings& into) {
+  table.read("listen", into.listen);
+  for (const std::string& endpoint : into.listen) {
+    if (!is_endpoint(endpoint)) {
+      table.refuse_key("listen", "\"" + endpoint + "\" is given; allowed is tcp://HOST:PORT, ipc://PATH");
+    }
+    if (std::count(into.listen.begin(), into.listen.end(), endpoint) > 1) {
+      table.refuse_key("listen", "\"" + endpoint + "\" is given twice");
+    }
+  }
+  table.read("drain_timeout", nanoseconds(0), std::chrono::hours(1), into.drain_timeout);
+  table.read("log_level", log_levels, into.log_level);
+  table.refuse_unknown();
+}
+
+void read_device(settings_table table, device_settings& device, wheel_settings& wheel) {
+  table.read("backend", backend_names, device.backend);
+  table.read("id", 0, 63, device.id);
+  table.read("host_threads", 0, 1024, device.host_threads);
+  table.read("streams", 1, 64, wheel.streams);
+  table.read("slots", 2, 4096, wheel.slots);
+  table.read("completion", completion_names, wheel.completion);
+  table.read("hang_timeout", std::chrono::milliseconds(10), std::chrono::hours(1), wheel.hang_timeout);
+  table.refuse_unknown();
+}
+
+void read_clients(settings_table& table, client_settings& into) {
+  table.read("credit_requests", 1U, 1U << 20U, into.credit_requests);
+  table.read_size("credit_bytes", 1, largest_size, into.credit_bytes);
+  table.read("max_clients", 1U, 1U << 16U, into.max_clients);
+  table.read_size("max_request_bytes", wire::part_bytes(1) + 1, largest_size, into.max_request_bytes);
+  table.read_size("reply_queue_bytes", 1, largest_size, into.reply_queue_bytes);
+  table.read_size("reply_cache_bytes", 0, largest_size, into.reply_cache_bytes);
+  table.read("idle_timeout", std::chrono::seconds(1), std::chrono::hours(24 * 365), into.idle_timeout);
+  table.refuse_unknown();
+}
+
+/// A pipeline of which no frame could ever be sent, or no result be given back, is a mistake in the file.
+void check_fits(settings_table& clients, const client_settings& given, const pipeline_declaration& pipeline) {
+  const std::size_t request = wire::part_bytes(1) + pipeline.input.bytes();
+  std::size_t result = wire::part_bytes(pipeline.outputs.size());
+  for (const stage_declaration& stage : pipeline.stages) {
+    result += std::count(pipeline.outputs.begin(), pipeline.outputs.end(), stage.name) == 0 ? 0 : stage.output.bytes();
+  }
+  const auto require = [&](const char* key, std::size_t have, std::size_t need, const std::string& what) {
+    if (have < need) {
+      clients.refuse_key(key, print_size(have) + " is less than " + print_size(need) + ", which " + what +
+                                  " of pipeline '" + pipeline.name + "' takes");
+    }
+  };
+  require("max_request_bytes", given.max_request_bytes, request, "a request of one frame");
+  require("credit_bytes", given.credit_bytes, request, "a request of one frame");
+  require("reply_queue_bytes", given.reply_queue_bytes, result, "the result of one frame");
+}
+
+void check_version(settings_table& file) {
+  const toml::node* node = file.find("config_version");
+  if (node == nullptr) {
+    file.refuse_key("config_version", "is missing; begin the file with config_version = 1");
+  }
+  if (node->value_exact<std::int64_t>() != config_version) {
+    file.refuse_value("config_version", *node, "1, the version that this daemon reads");
+  }
+}
+
+settings read_settings(const toml::table& given, const std::string& name) {
+  const configuration_place place = place_in(name, 0);
+  settings_table file(given, place, "");
+  check_version(file);
+  settings result;
+  read_daemon(section(file, "daemon", place), result.daemon);
+  read_device(section(file, "device", place), result.device, result.wheel);
+  settings_table clients = section(file, "clients", place);
+  read_clients(clients, result.clients);
+  const toml::node* pipelines = file.find("pipeline");
+  file.refuse_unknown();
+  if (pipelines == nullptr) {
+    file.refuse_key("pipeline", "there is none; add a [[pipeline]] table");
+  }
+  result.pipelines = read_pipelines(*pipelines, name);
+  for (const pipeline_declaration& pipeline : result.pipelines) {
+    check_fits(clients, result.clients, pipeline);
+  }
+  return result;
+}
+
+}  // namespace
+
+settings parse_settings(std::string_view text, const std::string& name) {
+  if (const auto line = line_of_foreign_character(text)) {
+    refuse(place_in(name, *line), "a character outside ASCII stands outside of quotes");
+  }
+  toml::table given;
+  try {
+    given = toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    refuse(place_in(name, error.source().begin.line), "not valid TOML: " + std::string(error.description()));
+  }
+  return read_settings(given, name);
+}
+
+settings load_settings(const std::filesystem::path& file) {
+  const auto refuse_file = [&](int error) {
+    refuse(place_in(file.string(), 0), "can't be read: " + std::generic_category().message(error));
+  };
+  if (std::filesystem::is_directory(file)) {
+    refuse_file(EISDIR);
+  }
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) {
+    refuse_file(errno);
+  }
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return parse_settings(text.view(), file.string());
+}
+
+}  // namespace penstock

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/device/backend.hpp"
+#include "daemon/pipeline/declaration.hpp"
+
+namespace penstock {
+
+enum class completion_mode { callback, poll };
+
+/// Where the daemon listens and how it stops.
+struct daemon_settings {
+  std::vector<std::string> listen{"tcp://127.0.0.1:7600"};
+  std::chrono::nanoseconds drain_timeout = std::chrono::seconds{10};
+  std::string log_level = "info";  ///< trace, debug, info, warn, error
+};
+
+/// The ring and the wheel of a shard.
+struct wheel_settings {
+  int streams = 8;
+  int slots = 16;
+  completion_mode completion = completion_mode::callback;
+  /// A batch that has not finished after this long is a hung device: everything in flight fails, the daemon exits.
+  std::chrono::nanoseconds hang_timeout = std::chrono::seconds{30};
+};
+
+/// What each client is granted and what all of them can hold together.
+struct client_settings {
+  std::uint32_t credit_requests = 256;
+  std::size_t credit_bytes = std::size_t{64} << 20U;
+  std::uint32_t max_clients = 256;
+  std::size_t max_request_bytes = std::size_t{64} << 20U;  ///< of one message's parts together
+  /// Replies that wait for a slow client; beyond it, that client's results are dropped and counted.
+  std::size_t reply_queue_bytes = std::size_t{64} << 20U;
+  /// Finished replies kept for repeated request ids, for each client.
+  std::size_t reply_cache_bytes = std::size_t{1} << 20U;
+  /// A client with nothing in flight is forgotten after this long without a message.
+  std::chrono::nanoseconds idle_timeout = std::chrono::minutes{10};
+};
+
+/// The whole configuration file, checked.
+struct settings {
+  daemon_settings daemon;
+  device_settings device;
+  wheel_settings wheel;
+  client_settings clients;
+  std::vector<pipeline_declaration> pipelines;
+};
+
+/// Reads, parses and checks a configuration file. Throws configuration_error, which names file, line and key (and
+/// pipeline, stage and field where it is about one).
+[[nodiscard]] settings load_settings(const std::filesystem::path& file);
+/// The same from text; `name` stands for the file in messages.
+[[nodiscard]] settings parse_settings(std::string_view text, const std::string& name);
+/// The effective configuration as TOML, defaults filled in; parse_settings reads it back to the same settings.
+[[nodiscard]] std::string print_settings(const settings& what);
+
+}  // namespace penstock

@@ -1,0 +1,174 @@
+#include "daemon/pipeline/plan.hpp"
+
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/pipeline/check.hpp"
+#include "tests/daemon/pipeline/declarations.hpp"
+#include "tests/daemon/pipeline/fake_device.hpp"
+
+namespace penstock {
+namespace {
+
+class plan_compiler : public testing::Test {
+ protected:
+  plan compile(const pipeline_declaration& declared) { return compile_plan(check_pipeline(declared), 3, device_); }
+
+  std::string complaint_about(const pipeline_declaration& declared) {
+    try {
+      (void)compile_plan(declared, 0, device_);
+    } catch (const configuration_error& error) {
+      return error.what();
+    }
+    return "no complaint";
+  }
+
+  fake_device device_;
+};
+
+/// Whether two buffers share a byte.
+bool overlap(const plan_buffer& left, const plan_buffer& right) {
+  return left.offset < right.offset + right.bytes && right.offset < left.offset + left.bytes;
+}
+
+TEST_F(plan_compiler, TakesAsManyFramesAsBothLimitsAllow) {
+  auto declared = pipeline({convert("a", {})});
+  declared.batch = {100, 82'000, {}};
+  EXPECT_EQ(compile(declared).max_frames, 40);
+  declared.batch = {30, 81'920, {}};
+  EXPECT_EQ(compile(declared).max_frames, 30);
+  declared.batch = {100, 2048, {}};
+  EXPECT_EQ(compile(declared).max_frames, 1);
+}
+
+TEST_F(plan_compiler, RefusesABatchThatHoldsNoFrame) {
+  auto declared = check_pipeline(pipeline({convert("a", {})}));
+  declared.batch.max_bytes = 2047;
+  EXPECT_THAT(complaint_about(declared), testing::HasSubstr("pipeline 'test', field 'batch.max_bytes': "));
+  declared.batch = {0, 4096, {}};
+  EXPECT_THAT(complaint_about(declared), testing::HasSubstr("pipeline 'test', field 'batch.max_frames': "));
+}
+
+TEST_F(plan_compiler, CompilesEachStageForItsInputsAndTheMostFrames) {
+  auto declared = pipeline({convert("a", {}), stage("s", "moments", {"a"})});
+  declared.batch.max_frames = 8;
+  const plan made = compile(declared);
+  EXPECT_EQ(made.id, 3U);
+  ASSERT_EQ(device_.compiled.size(), 2U);
+  EXPECT_EQ(device_.compiled[0].op, "convert");
+  EXPECT_EQ(device_.compiled[0].inputs, (std::vector<tensor_spec>{{element_type::i16, {1024}, false}}));
+  EXPECT_EQ(device_.compiled[1].inputs, (std::vector<tensor_spec>{{element_type::f32, {1024}, false}}));
+  EXPECT_EQ(device_.compiled[1].max_frames, 8);
+}
+
+TEST_F(plan_compiler, SizesBuffersForTheMostFrames) {
+  auto declared = pipeline({convert("a", {})});
+  declared.batch.max_frames = 8;
+  const plan made = compile(declared);
+  EXPECT_EQ(made.buffers[0].name, "input");
+  EXPECT_EQ(made.buffers[0].bytes, 8 * 2048U);
+  EXPECT_EQ(made.buffers[0].offset, 0U);
+  EXPECT_EQ(made.pinned_input_bytes, 8 * 2048U);
+  EXPECT_EQ(made.buffers[1].bytes, 8 * 4096U);
+  EXPECT_EQ(made.arena_bytes, 8 * (2048U + 4096U));
+}
+
+TEST_F(plan_compiler, SizesVariableFramesForTheLongest) {
+  auto declared = pipeline({convert("a", {})});
+  declared.input.variable = true;
+  declared.batch.max_frames = 2;
+  EXPECT_EQ(compile(declared).pinned_input_bytes, 2 * 2048U);
+}
+
+TEST_F(plan_compiler, ReusesTheInputOnceItIsRead) {
+  const plan made = compile(pipeline({convert("a", {}), convert("b", {}), convert("c", {})}));
+  EXPECT_TRUE(overlap(made.buffers[0], made.buffers[2]));
+  EXPECT_FALSE(overlap(made.buffers[0], made.buffers[1]));
+  EXPECT_FALSE(overlap(made.buffers[1], made.buffers[2]));
+}
+
+TEST_F(plan_compiler, KeepsTheInputForALateReader) {
+  const plan made = compile(pipeline({convert("a", {}), convert("b", {}), convert("c", {"input"})}, {"b", "c"}));
+  EXPECT_FALSE(overlap(made.buffers[0], made.buffers[1]));
+  EXPECT_FALSE(overlap(made.buffers[0], made.buffers[2]));
+  EXPECT_FALSE(overlap(made.buffers[0], made.buffers[3]));
+}
+
+TEST_F(plan_compiler, KeepsOutputsUntilTheEnd) {
+  const plan made =
+      compile(pipeline({convert("a", {}), convert("b", {}), convert("c", {}), convert("d", {})}, {"a", "d"}));
+  for (std::size_t later = 2; later < made.buffers.size(); ++later) {
+    EXPECT_FALSE(overlap(made.buffers[1], made.buffers[later])) << later;
+  }
+}
+
+TEST_F(plan_compiler, GivesScratchToItsStageAlone) {
+  constexpr std::size_t scratch = std::size_t{8} << 20U;
+  device_.scratch["moments"] = scratch;
+  const plan made =
+      compile(pipeline({convert("a", {}), stage("s", "moments", {"a"}), stage("t", "moments", {"a"})}, {"s", "t"}));
+  for (const std::size_t index : {1U, 2U}) {
+    const plan_stage& runs = made.stages[index];
+    EXPECT_EQ(runs.scratch_offset % 256, 0U);
+    EXPECT_LE(runs.scratch_offset + scratch, made.arena_bytes);
+    for (const std::size_t alive : {std::size_t{1}, std::size_t{2}, runs.output}) {
+      EXPECT_FALSE(overlap({"", {}, runs.scratch_offset, scratch}, made.buffers[alive])) << runs.name << " " << alive;
+    }
+  }
+  EXPECT_LT(made.arena_bytes, 2 * scratch) << "two that never run at once share";
+}
+
+TEST_F(plan_compiler, LaysOutputsOutInTheirDeclaredOrder) {
+  auto declared =
+      pipeline({convert("a", {}), stage("s", "moments", {"a"}), stage("p", "power_spectrum", {"a"})}, {"p", "s", "a"});
+  declared.batch.max_frames = 3;
+  const plan made = compile(declared);
+  ASSERT_EQ(made.outputs.size(), 3U);
+  EXPECT_EQ(made.outputs[0].name, "p");
+  EXPECT_EQ(made.outputs[0].op, "power_spectrum");
+  EXPECT_EQ(made.outputs[0].buffer, 3U);
+  EXPECT_EQ(made.output_spec(0), made.declaration.stages[2].output);
+  EXPECT_EQ(made.outputs[0].pinned_offset, 0U);
+  EXPECT_EQ(made.outputs[1].pinned_offset, (3 * made.output_spec(0).bytes() + 255) / 256 * 256);
+  EXPECT_EQ(made.outputs[2].pinned_offset % 256, 0U);
+  EXPECT_GE(made.outputs[2].pinned_offset, made.outputs[1].pinned_offset + 3 * made.output_spec(1).bytes());
+  EXPECT_EQ(made.pinned_output_bytes, made.outputs[2].pinned_offset + std::size_t{3} * 4096);
+}
+
+TEST_F(plan_compiler, WiresStagesToTheBuffersTheyRead) {
+  const plan made = compile(pipeline({convert("b", {"a"}), convert("a", {"input"})}, {"b"}));
+  EXPECT_EQ(made.stages[0].name, "a");
+  EXPECT_EQ(made.stages[0].inputs, std::vector<std::size_t>{0});
+  EXPECT_EQ(made.stages[0].output, 1U);
+  EXPECT_EQ(made.stages[1].inputs, std::vector<std::size_t>{1});
+  EXPECT_EQ(made.stages[1].output, 2U);
+}
+
+TEST_F(plan_compiler, SaysWhichStageTheDeviceRefuses) {
+  const auto declared = check_pipeline(pipeline({convert("a", {}), stage("s", "moments", {"a"})}));
+  device_.refused = "moments";
+  EXPECT_EQ(complaint_about(declared), "test.toml:7: pipeline 'test', stage 's', field 'field': not on this device");
+}
+
+TEST_F(plan_compiler, SaysAtWhichStageTheDeviceFails) {
+  const auto declared = check_pipeline(pipeline({convert("a", {}), stage("s", "moments", {"a"})}));
+  device_.broken = "moments";
+  try {
+    (void)compile_plan(declared, 0, device_);
+    FAIL() << "compiled";
+  } catch (const device_error& error) {
+    EXPECT_STREQ(error.what(), "test.toml:7: pipeline 'test', stage 's': no such kernel");
+  }
+}
+
+TEST_F(plan_compiler, RefusesBuffersThatNoAddressSpaceHolds) {
+  const auto declared = check_pipeline(pipeline({convert("a", {})}));
+  device_.scratch["convert"] = std::numeric_limits<std::size_t>::max() - 10;
+  EXPECT_EQ(complaint_about(declared),
+            "test.toml:2: pipeline 'test', field 'batch': the buffers of a batch do not fit the address space");
+}
+
+}  // namespace
+}  // namespace penstock

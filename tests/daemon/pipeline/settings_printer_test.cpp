@@ -1,0 +1,128 @@
+#include <limits>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "daemon/settings/settings.hpp"
+#include "tests/daemon/pipeline/configuration_text.hpp"
+
+namespace penstock {
+namespace {
+
+/// Random settings that parse_settings would accept, with one pipeline.
+settings random_settings(std::mt19937_64& random) {
+  const auto pick = [&](auto least, auto most) {
+    return std::uniform_int_distribution<std::int64_t>(static_cast<std::int64_t>(least),
+                                                       static_cast<std::int64_t>(most))(random);
+  };
+  settings made = parse_settings(with_pipeline("config_version = 1"), "penstock.toml");
+  made.daemon.listen = {"tcp://*:" + std::to_string(pick(0, 65535)), "ipc:///run/\"odd\" \\ \x01 name"};
+  made.daemon.drain_timeout = std::chrono::nanoseconds(pick(0, 3'600'000'000'000));
+  made.daemon.log_level = pick(0, 1) == 0 ? "trace" : "error";
+  made.device = {static_cast<backend_choice>(pick(0, 2)), static_cast<int>(pick(0, 63)), static_cast<int>(pick(0, 99))};
+  made.wheel.streams = static_cast<int>(pick(1, 64));
+  made.wheel.slots = static_cast<int>(pick(2, 4096));
+  made.wheel.completion = static_cast<completion_mode>(pick(0, 1));
+  made.wheel.hang_timeout = std::chrono::milliseconds(pick(10, 99'999));
+  made.clients.credit_requests = static_cast<std::uint32_t>(pick(1, 1 << 20));
+  made.clients.credit_bytes = static_cast<std::size_t>(pick(1000, 1LL << 40));
+  made.clients.max_clients = static_cast<std::uint32_t>(pick(1, 1 << 16));
+  made.clients.max_request_bytes = static_cast<std::size_t>(pick(1, 1000)) << 10U;
+  made.clients.reply_queue_bytes = static_cast<std::size_t>(pick(1, 1000)) << 20U;
+  made.clients.reply_cache_bytes = static_cast<std::size_t>(pick(0, 1)) << 30U;
+  made.clients.idle_timeout = std::chrono::seconds(pick(1, 9999));
+  pipeline_declaration& pipeline = made.pipelines[0];
+  pipeline.input.variable = pick(0, 1) == 1;
+  pipeline.batch = {pick(1, 999), static_cast<std::size_t>(pick(64, 1 << 30)), std::chrono::nanoseconds(pick(0, 1e9))};
+  pipeline.priority = static_cast<stream_priority>(pick(0, 2));
+  pipeline.overflow = static_cast<overflow_policy>(pick(0, 1));
+  return made;
+}
+
+void expect_same(const pipeline_declaration& left, const pipeline_declaration& right) {
+  EXPECT_EQ(left.name, right.name);
+  EXPECT_EQ(left.input, right.input);
+  EXPECT_EQ(left.batch.max_frames, right.batch.max_frames);
+  EXPECT_EQ(left.batch.max_bytes, right.batch.max_bytes);
+  EXPECT_EQ(left.batch.max_delay, right.batch.max_delay);
+  EXPECT_EQ(left.priority, right.priority);
+  EXPECT_EQ(left.overflow, right.overflow);
+  EXPECT_EQ(left.outputs, right.outputs);
+  ASSERT_EQ(left.stages.size(), right.stages.size());
+  for (std::size_t index = 0; index < left.stages.size(); ++index) {
+    EXPECT_EQ(left.stages[index].name, right.stages[index].name);
+    EXPECT_EQ(left.stages[index].op, right.stages[index].op);
+    EXPECT_EQ(left.stages[index].from, right.stages[index].from);
+    EXPECT_TRUE(std::equal(left.stages[index].settings.begin(), left.stages[index].settings.end(),
+                           right.stages[index].settings.begin(), right.stages[index].settings.end()));
+  }
+}
+
+void expect_same(const settings& left, const settings& right) {
+  EXPECT_EQ(left.daemon.listen, right.daemon.listen);
+  EXPECT_EQ(left.daemon.drain_timeout, right.daemon.drain_timeout);
+  EXPECT_EQ(left.daemon.log_level, right.daemon.log_level);
+  EXPECT_EQ(left.device.backend, right.device.backend);
+  EXPECT_EQ(left.device.id, right.device.id);
+  EXPECT_EQ(left.device.host_threads, right.device.host_threads);
+  EXPECT_EQ(left.wheel.streams, right.wheel.streams);
+  EXPECT_EQ(left.wheel.slots, right.wheel.slots);
+  EXPECT_EQ(left.wheel.completion, right.wheel.completion);
+  EXPECT_EQ(left.wheel.hang_timeout, right.wheel.hang_timeout);
+  EXPECT_EQ(left.clients.credit_requests, right.clients.credit_requests);
+  EXPECT_EQ(left.clients.credit_bytes, right.clients.credit_bytes);
+  EXPECT_EQ(left.clients.max_clients, right.clients.max_clients);
+  EXPECT_EQ(left.clients.max_request_bytes, right.clients.max_request_bytes);
+  EXPECT_EQ(left.clients.reply_queue_bytes, right.clients.reply_queue_bytes);
+  EXPECT_EQ(left.clients.reply_cache_bytes, right.clients.reply_cache_bytes);
+  EXPECT_EQ(left.clients.idle_timeout, right.clients.idle_timeout);
+  ASSERT_EQ(left.pipelines.size(), right.pipelines.size());
+  for (std::size_t index = 0; index < left.pipelines.size(); ++index) {
+    expect_same(left.pipelines[index], right.pipelines[index]);
+  }
+}
+
+TEST(settings_printer, WritesWhatReadsBackTheSame) {
+  std::mt19937_64 random(20240607);
+  for (int round = 0; round < 100; ++round) {
+    const settings made = random_settings(random);
+    const std::string text = print_settings(made);
+    const settings again = parse_settings(text, "printed.toml");
+    expect_same(made, again);
+    EXPECT_EQ(print_settings(again), text);
+  }
+}
+
+TEST(settings_printer, KeepsTheKindAndTheValueOfEveryParameter) {
+  settings made = parse_settings(with_pipeline("config_version = 1"), "penstock.toml");
+  made.pipelines[0].stages[0].op = "affine";
+  parameters& given = made.pipelines[0].stages[0].settings;
+  given.set("a", 1.0 / 3.0);
+  given.set("b", 1e30);
+  const settings again = parse_settings(print_settings(made), "printed.toml");
+  EXPECT_EQ(again.pipelines[0].stages[0].settings.number("a"), 1.0 / 3.0);
+  EXPECT_EQ(again.pipelines[0].stages[0].settings.number("b"), 1e30);
+  given.set("a", std::int64_t{-3});
+  given.set("b", 5.0);
+  const std::string text = print_settings(made);
+  EXPECT_NE(text.find("\na = -3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nb = 5.0\n"), std::string::npos) << text;
+}
+
+TEST(settings_printer, QuotesWhatTomlWouldNotTake) {
+  settings made;
+  made.pipelines.resize(1);
+  made.pipelines[0].input.shape = {8};
+  made.pipelines[0].stages.resize(1);
+  parameters& given = made.pipelines[0].stages[0].settings;
+  given.set("odd key", std::string("a\"b\\c\nd\x7F"));
+  given.set("flag", true);
+  given.set("numbers", std::vector<double>{1, 2.5, -1e-7});
+  const std::string text = print_settings(made);
+  EXPECT_NE(text.find("\"odd key\" = \"a\\\"b\\\\c\\u000Ad\\u007F\"\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("flag = true\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("numbers = [1.0, 2.5, -1e-07]\n"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace penstock
