@@ -1,0 +1,238 @@
+#include "daemon/egress/egress.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "daemon/pipeline/plan.hpp"
+#include "daemon/request/wire_type.hpp"
+
+namespace penstock {
+namespace {
+
+std::size_t bytes_of(const reply_parts& parts) noexcept {
+  std::size_t total = 0;
+  for (const zmq::message_t& part : parts) {
+    total += part.size();
+  }
+  return total;
+}
+
+// ZeroMQ's I/O thread has sent the bytes, or dropped them with their connection.
+void let_go(void* /*data*/, void* hint) {
+  ring::drop(*static_cast<slot*>(hint));
+}
+
+wire::message_header reply_header(const request& of, wire::message_type type, wire::status code) noexcept {
+  wire::message_header header;
+  header.type = type;
+  header.request_id = of.id;
+  header.pipeline = of.pipeline->id;
+  header.session = of.session;
+  header.sequence = of.sequence;
+  header.code = code;
+  header.frames = of.frames;
+  header.trace_id = of.trace_id;
+  return header;
+}
+
+}  // namespace
+
+egress::egress(router_socket& to, const ring& slots, const client_settings& limits, account& counters)
+    : to_(to),
+      ring_(slots),
+      limits_(limits),
+      counters_(counters),
+      kept_replies_(std::bit_ceil(std::size_t{limits.credit_requests})),
+      // What is lent is never kept: the cache would hold its slot until another reply took the place.
+      kept_bytes_(std::min(limits.reply_cache_bytes / kept_replies_, lend_bytes - 1)) {}
+
+void egress::result(const request& of, slot& from) {
+  const std::size_t outputs = of.pipeline->outputs.size();
+  wire::message_header header = reply_header(of, wire::message_type::result, wire::status::ok);
+  header.tensors = static_cast<std::uint16_t>(outputs);
+  parts_.clear();
+  zmq::message_t& head = parts_.emplace_back(wire::part_bytes(outputs));
+  auto* const bytes = static_cast<std::byte*>(head.data());
+  wire::encode(header, {bytes, wire::header_bytes});
+  for (std::size_t output = 0; output < outputs; ++output) {
+    append_output(of, from, output, bytes + wire::part_bytes(output));
+  }
+  keep(*of.client, of.id);
+  deliver(of.client->identity, of.client);
+}
+
+void egress::append_output(const request& of, slot& from, std::size_t output, std::byte* headers) {
+  const tensor_spec& spec = of.pipeline->output_spec(output);
+  const std::size_t frame_bytes = spec.bytes(of.leading);
+  const std::size_t bytes = frame_bytes * of.frames;
+  const wire::tensor_header header = wire_header(spec, of.frames, of.leading);
+  wire::encode(header, {headers, wire::tensor_header_bytes});
+  std::byte* const data = from.pinned_output.get() + of.pipeline->outputs[output].pinned_offset +
+                          static_cast<std::size_t>(of.first_frame) * frame_bytes;
+  // A client that reads slowly keeps a lent slot; when slots are scarce its reply is copied instead.
+  if (bytes >= lend_bytes && ring_.free() > ring_.size() / 4) {
+    from.references.fetch_add(1, std::memory_order_relaxed);
+    parts_.emplace_back(data, bytes, let_go, &from);
+  } else {
+    parts_.emplace_back(data, bytes);
+  }
+  counters_.payload_bytes_out += bytes;
+}
+
+void egress::error(const request& of, wire::status code, const wire::error_body& why) {
+  compose(reply_header(of, wire::message_type::error, code), wire::encode(why));
+  keep(*of.client, of.id);
+  deliver(of.client->identity, of.client);
+}
+
+void egress::refuse(std::string_view identity, const client_record* to, const wire::message_header& about,
+                    wire::status code, const wire::error_body& why) {
+  wire::message_header header = about;
+  header.major = wire::major_version;
+  header.type = wire::message_type::error;
+  header.header_len = wire::header_bytes;
+  header.tensors = 0;
+  header.timeout_ns = 0;
+  header.code = code;
+  compose(header, wire::encode(why));
+  deliver(identity, to);
+}
+
+void egress::control(std::string_view identity, const client_record* to, wire::message_type type,
+                     std::uint64_t request_id, std::string_view body) {
+  wire::message_header header;
+  header.type = type;
+  header.request_id = request_id;
+  compose(header, body);
+  deliver(identity, to);
+}
+
+void egress::compose(const wire::message_header& header, std::string_view body) {
+  parts_.clear();
+  zmq::message_t& head = parts_.emplace_back(wire::header_bytes);
+  wire::encode(header, {static_cast<std::byte*>(head.data()), wire::header_bytes});
+  if (!body.empty()) {
+    parts_.emplace_back(body.data(), body.size());
+  }
+}
+
+egress::outbox& egress::box_of(const client_record& client) {
+  if (client.index >= boxes_.size()) {
+    boxes_.resize(client.index + 1);
+  }
+  outbox& box = boxes_[client.index];
+  if (box.client == nullptr) {
+    box.client = &client;
+    box.kept.resize(kept_replies_);
+  }
+  return box;
+}
+
+void egress::keep(const client_record& of, std::uint64_t request_id) {
+  kept_reply& place = box_of(of).kept[request_id % kept_replies_];
+  place.parts.clear();
+  if (bytes_of(parts_) > kept_bytes_) {
+    return;
+  }
+  place.id = request_id;
+  for (zmq::message_t& part : parts_) {
+    place.parts.emplace_back().copy(part);  // shares the bytes
+  }
+}
+
+bool egress::repeat(const client_record& to, std::uint64_t request_id) {
+  kept_reply& place = box_of(to).kept[request_id % kept_replies_];
+  if (place.parts.empty() || place.id != request_id) {
+    return false;
+  }
+  parts_.clear();
+  for (zmq::message_t& part : place.parts) {
+    parts_.emplace_back().copy(part);
+  }
+  deliver(to.identity, &to);
+  return true;
+}
+
+// Sends parts_, or queues it behind what its client has not taken yet.
+void egress::deliver(std::string_view identity, const client_record* to) {
+  outbox* const box = to != nullptr ? &box_of(*to) : nullptr;
+  attempt outcome = attempt::full;
+  if (box == nullptr || box->waiting.empty()) {
+    outcome = to != nullptr && to->gone ? attempt::unreachable : try_send(identity, parts_);
+  }
+  if (outcome == attempt::sent) {
+    return;
+  }
+  const std::size_t bytes = bytes_of(parts_);
+  const bool fits = box != nullptr && box->waiting_bytes + bytes <= limits_.reply_queue_bytes;
+  if (outcome == attempt::unreachable || !fits) {
+    ++(outcome == attempt::unreachable ? counters_.replies_undeliverable : counters_.replies_dropped);
+    parts_.clear();  // now, not with the next reply: a lent slot goes back with its parts
+    return;
+  }
+  if (box->waiting.empty()) {
+    waiting_.push_back(to->index);
+  }
+  box->waiting_bytes += bytes;
+  box->waiting.push_back(std::move(parts_));
+  parts_ = reply_parts{};
+}
+
+egress::attempt egress::try_send(std::string_view identity, reply_parts& parts) {
+  try {
+    // Only the routing id can be refused; ROUTER then takes the other parts whole.
+    if (!to_.get().send(zmq::const_buffer(identity.data(), identity.size()),
+                        zmq::send_flags::dontwait | zmq::send_flags::sndmore)) {
+      return attempt::full;
+    }
+    for (std::size_t index = 0; index < parts.size(); ++index) {
+      const auto more = index + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
+      (void)to_.get().send(parts[index], zmq::send_flags::dontwait | more);
+    }
+  } catch (const zmq::error_t& error) {
+    if (error.num() == EHOSTUNREACH) {
+      return attempt::unreachable;
+    }
+    throw;
+  }
+  ++counters_.replies_sent;
+  return attempt::sent;
+}
+
+bool egress::flush() {
+  bool progress = false;
+  for (std::size_t at = 0; at < waiting_.size();) {
+    outbox& box = boxes_[waiting_[at]];
+    attempt outcome = attempt::sent;
+    while (!box.waiting.empty() && outcome != attempt::full) {
+      const std::size_t bytes = bytes_of(box.waiting.front());
+      outcome = try_send(box.client->identity, box.waiting.front());
+      if (outcome == attempt::full) {
+        break;
+      }
+      counters_.replies_undeliverable += outcome == attempt::unreachable ? 1 : 0;
+      box.waiting_bytes -= bytes;
+      box.waiting.pop_front();
+      progress = true;
+    }
+    if (box.waiting.empty()) {
+      waiting_[at] = waiting_.back();
+      waiting_.pop_back();
+    } else {
+      ++at;
+    }
+  }
+  return progress;
+}
+
+void egress::forget(const client_record& client) noexcept {
+  if (client.index >= boxes_.size()) {
+    return;
+  }
+  counters_.replies_undeliverable += boxes_[client.index].waiting.size();
+  boxes_[client.index] = {};
+  waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), client.index), waiting_.end());
+}
+
+}  // namespace penstock

@@ -1,0 +1,134 @@
+#include "daemon/ingress/admission.hpp"
+
+#include <algorithm>
+
+#include "daemon/request/wire_type.hpp"
+
+namespace penstock {
+namespace {
+
+using wire::status;
+
+verdict refuse(status code, std::string reason) {
+  return {code, std::move(reason)};
+}
+
+std::string text_of(const wire::tensor_header& tensor) {
+  std::string text = "[";
+  for (const std::int64_t extent : tensor.extents()) {
+    text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  }
+  return text + "]";
+}
+
+std::string text_of(wire::data_type type) {
+  const char* const kinds[] = {"int", "uint", "float", "code 3", "code 4", "complex"};
+  return (type.code < std::size(kinds) ? kinds[type.code] : "code " + std::to_string(type.code)) +
+         std::to_string(type.bits);
+}
+
+status status_of(wire::decode_error error) noexcept {
+  switch (error) {
+    case wire::decode_error::none:
+      return status::ok;
+    case wire::decode_error::unsupported_version:
+      return status::unsupported_version;
+    case wire::decode_error::bad_tensor:
+      return status::wrong_shape;
+    case wire::decode_error::too_many_tensors:
+      return status::too_large;
+    default:
+      return status::malformed;
+  }
+}
+
+verdict check_shape(const wire::tensor_header& tensor, const wire::message_header& header, const plan& pipeline,
+                    std::int64_t& leading) {
+  const tensor_spec& spec = pipeline.input();
+  leading = spec.shape.front();
+  const bool long_enough = tensor.dimensions >= 2;
+  if (spec.variable && long_enough && tensor.shape[1] >= 1 && tensor.shape[1] <= leading) {
+    leading = tensor.shape[1];
+  }
+  const wire::tensor_header expected = wire_header(spec, header.frames, leading);
+  if (tensor.type != expected.type) {
+    return refuse(status::wrong_dtype, "pipeline '" + pipeline.declaration.name + "' takes " + spec.text() +
+                                           ", which travels as " + text_of(expected.type) + "; the tensor is " +
+                                           text_of(tensor.type));
+  }
+  if (tensor.dimensions != expected.dimensions || tensor.shape != expected.shape) {
+    return refuse(status::wrong_shape,
+                  "pipeline '" + pipeline.declaration.name + "' takes " + spec.text() + ": for " +
+                      std::to_string(header.frames) + " frames the tensor's shape is " + text_of(expected) +
+                      (spec.variable ? " or shorter in its second dimension" : "") + ", not " + text_of(tensor));
+  }
+  return {};
+}
+
+}  // namespace
+
+verdict read_header(const incoming& message, const client_settings& limits, wire::message_header& header) {
+  const wire::decode_error error = wire::decode(message.head, header);
+  if (error != wire::decode_error::none) {
+    std::string reason(wire::text_of(error));
+    if (error == wire::decode_error::unsupported_version) {
+      reason += "; this daemon speaks version 1 (1 to 1)";
+    }
+    return refuse(status_of(error), std::move(reason));
+  }
+  if (message.parts > 1 + std::max<std::size_t>(header.tensors, 1)) {
+    return refuse(status::malformed, "the message has " + std::to_string(message.parts) +
+                                         " parts; its header announces " + std::to_string(header.tensors) + " tensors");
+  }
+  const bool data = header.type == wire::message_type::submit;
+  const std::size_t most = data ? limits.max_request_bytes : wire::max_body_bytes;
+  if (message.bytes > most) {
+    return refuse(status::too_large, "the message has " + std::to_string(message.bytes) +
+                                         " bytes of payload; at most " + std::to_string(most) + " are taken");
+  }
+  return {};
+}
+
+verdict check_submit(const incoming& message, const wire::message_header& header, const plan& pipeline,
+                     std::int64_t& leading) {
+  if (header.tensors != 1 || message.parts != 2) {
+    return refuse(status::malformed, "a SUBMIT has one tensor and so two parts; this one announces " +
+                                         std::to_string(header.tensors) + " tensors in " +
+                                         std::to_string(message.parts) + " parts");
+  }
+  wire::tensor_header tensor;
+  if (const wire::decode_error error = wire::decode_tensor(message.head, header, 0, tensor);
+      error != wire::decode_error::none) {
+    return refuse(status_of(error), std::string(wire::text_of(error)));
+  }
+  if (header.frames == 0) {
+    return refuse(status::wrong_shape, "a request has at least one frame");
+  }
+  if (header.frames > pipeline.max_frames) {
+    return refuse(status::too_large, "the request has " + std::to_string(header.frames) + " frames; pipeline '" +
+                                         pipeline.declaration.name + "' takes at most " +
+                                         std::to_string(pipeline.max_frames) + " in one request");
+  }
+  if (verdict wrong = check_shape(tensor, header, pipeline, leading); !wrong.admitted()) {
+    return wrong;
+  }
+  if (message.body.size() != tensor.bytes) {
+    return refuse(status::wrong_shape, "the tensor's header says " + std::to_string(tensor.bytes) +
+                                           " bytes, its part has " + std::to_string(message.body.size()));
+  }
+  return {};
+}
+
+verdict check_credits(const client_record& client, std::size_t bytes, const client_settings& limits) {
+  if (client.requests >= limits.credit_requests) {
+    return refuse(status::no_credit,
+                  "all " + std::to_string(limits.credit_requests) + " requests that were granted are in flight");
+  }
+  if (bytes > limits.credit_bytes - std::min(client.bytes, limits.credit_bytes)) {
+    return refuse(status::no_credit, "with this request more than the " + std::to_string(limits.credit_bytes) +
+                                         " bytes that were granted would be in flight");
+  }
+  return {};
+}
+
+}  // namespace penstock

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "daemon/ingress/ingress.hpp"
+#include "daemon/pipeline/plan.hpp"
+#include "daemon/request/client_table.hpp"
+#include "daemon/settings/settings.hpp"
+#include "proto/message.hpp"
+
+namespace penstock {
+
+/// Whether a message may go on, and if not, what its ERROR says.
+struct verdict {
+  wire::status code = wire::status::ok;
+  std::string reason;
+
+  [[nodiscard]] bool admitted() const noexcept { return code == wire::status::ok; }
+};
+
+/// Reads a message's header and checks what every message must have. What a peer sent is never trusted.
+[[nodiscard]] verdict read_header(const incoming& message, const client_settings& limits, wire::message_header& header);
+
+/// Checks a SUBMIT against its pipeline: one tensor, its dtype, its shape, its frames, its bytes.
+/// `leading` is the leading dimension of its frames.
+[[nodiscard]] verdict check_submit(const incoming& message, const wire::message_header& header, const plan& pipeline,
+                                   std::int64_t& leading);
+
+/// Whether the client has credits for another request of that many bytes.
+[[nodiscard]] verdict check_credits(const client_record& client, std::size_t bytes, const client_settings& limits);
+
+}  // namespace penstock

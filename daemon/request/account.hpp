@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+
+#include "daemon/ring/batch.hpp"
+#include "proto/status.hpp"
+
+namespace penstock {
+
+/// What became of the requests. Always: accepted = results + errors of each kind + in flight.
+struct outcome_account {
+  std::uint64_t accepted = 0;
+  std::uint64_t results = 0;
+  std::array<std::uint64_t, wire::status_kinds> errors{};  ///< by wire::status_kind, of accepted requests
+  std::uint64_t in_flight = 0;
+
+  [[nodiscard]] bool balanced() const noexcept {
+    std::uint64_t ended = results;
+    for (const std::uint64_t count : errors) {
+      ended += count;
+    }
+    return accepted == ended + in_flight;
+  }
+};
+
+/// What one pipeline did.
+struct pipeline_account {
+  outcome_account requests;
+  std::uint64_t frames = 0;  ///< of accepted requests
+  std::uint64_t batches = 0;
+  std::uint64_t batched_frames = 0;
+  std::array<std::uint64_t, close_reasons> closed{};  ///< by close_reason
+};
+
+/// The counters of a shard. Plain integers: the shard's thread writes them and answers STATUS from them.
+struct account {
+  std::uint64_t received = 0;  ///< messages of any type
+  outcome_account requests;
+  std::map<wire::status, std::uint64_t> refused;  ///< by status: SUBMITs and other messages that were not accepted
+  std::uint64_t repeats_ignored = 0;              ///< of a request id that was in flight
+  std::uint64_t repeats_answered = 0;             ///< from the cache of finished replies
+  std::uint64_t replies_sent = 0;
+  std::uint64_t replies_dropped = 0;        ///< the client's queue was full
+  std::uint64_t replies_undeliverable = 0;  ///< the client had gone
+  std::uint64_t payload_bytes_in = 0;
+  std::uint64_t payload_bytes_out = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,91 @@
+#include "daemon/request/client_table.hpp"
+
+#include <bit>
+#include <cassert>
+
+namespace penstock {
+
+request_index::request_index(std::size_t most) : places_(std::bit_ceil(2 * most)), mask_(places_.size() - 1) {}
+
+std::size_t request_index::place_of(std::uint64_t id) const noexcept {
+  // Fibonacci hashing (Knuth, TAOCP 3, 6.4): ids count up, this spreads them.
+  return static_cast<std::size_t>((id * 0x9E3779B97F4A7C15ULL) >> 32U) & mask_;
+}
+
+request* request_index::find(std::uint64_t id) const noexcept {
+  for (std::size_t at = place_of(id); places_[at] != nullptr; at = (at + 1) & mask_) {
+    if (places_[at]->id == id) {
+      return places_[at];
+    }
+  }
+  return nullptr;
+}
+
+void request_index::insert(request& what) noexcept {
+  std::size_t at = place_of(what.id);
+  while (places_[at] != nullptr) {
+    at = (at + 1) & mask_;
+  }
+  places_[at] = &what;
+}
+
+void request_index::erase(const request& what) noexcept {
+  std::size_t hole = place_of(what.id);
+  while (places_[hole] != &what) {
+    assert(places_[hole] != nullptr);
+    hole = (hole + 1) & mask_;
+  }
+  // Whoever was pushed past the hole moves back into it, so that every run stays unbroken without tombstones.
+  for (std::size_t at = (hole + 1) & mask_; places_[at] != nullptr; at = (at + 1) & mask_) {
+    const std::size_t wanted = place_of(places_[at]->id);
+    if (((at - wanted) & mask_) >= ((at - hole) & mask_)) {
+      places_[hole] = places_[at];
+      hole = at;
+    }
+  }
+  places_[hole] = nullptr;
+}
+
+client_record* client_table::find(std::string_view identity) const noexcept {
+  const auto found = by_identity_.find(identity);
+  return found == by_identity_.end() ? nullptr : found->second.get();
+}
+
+client_record* client_table::admit(std::string_view identity, time_point now) {
+  client_record* client = find(identity);
+  if (client == nullptr) {
+    if (by_identity_.size() >= max_clients_) {
+      return nullptr;
+    }
+    std::uint32_t place = next_place_;
+    if (free_places_.empty()) {
+      ++next_place_;
+    } else {
+      place = free_places_.back();
+      free_places_.pop_back();
+    }
+    auto made = std::make_unique<client_record>(place, identity, credit_requests_);
+    client = made.get();
+    by_identity_.emplace(client->identity, std::move(made));
+  }
+  client->last_heard = now;
+  client->gone = false;
+  return client;
+}
+
+void client_table::forget(client_record& client) noexcept {
+  assert(client.references == 0);
+  free_places_.push_back(client.index);
+  by_identity_.erase(by_identity_.find(client.identity));
+}
+
+client_record* client_table::forgettable(time_point limit) const noexcept {
+  for (const auto& [identity, client] : by_identity_) {
+    if (client->references == 0 && (client->gone || client->last_heard < limit)) {
+      return client.get();
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace penstock

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/request/request.hpp"
+
+namespace penstock {
+
+/// Request ids in flight for one client. Open addressing over twice its credits: never grows, never allocates.
+/// Thread: the shard.
+class request_index {
+ public:
+  explicit request_index(std::size_t most);
+
+  [[nodiscard]] request* find(std::uint64_t id) const noexcept;
+  void insert(request& what) noexcept;
+  void erase(const request& what) noexcept;
+
+ private:
+  [[nodiscard]] std::size_t place_of(std::uint64_t id) const noexcept;
+
+  std::vector<request*> places_;
+  std::size_t mask_;
+};
+
+/// One client, known by its ZeroMQ routing id, from its HELLO until it leaves or is forgotten. Thread: the shard.
+class client_record {
+ public:
+  client_record(std::uint32_t place, std::string_view routing_id, std::uint32_t credit_requests)
+      : index(place), identity(routing_id), in_flight(credit_requests) {}
+
+  /// Its place in the table; egress keeps its queue and its cache under it.
+  const std::uint32_t index;
+  const std::string identity;
+  request_index in_flight;     ///< accepted and not answered
+  std::uint32_t requests = 0;  ///< credits in use
+  std::size_t bytes = 0;       ///< credits in use
+  /// Requests that still refer to it: in flight, or answered early and still with the device.
+  std::uint32_t references = 0;
+  time_point last_heard;
+  bool gone = false;  ///< it left, or can't be reached: nothing is sent to it any more
+};
+
+/// The clients of a shard. Thread: the shard.
+class client_table {
+ public:
+  client_table(std::uint32_t max_clients, std::uint32_t credit_requests)
+      : max_clients_(max_clients), credit_requests_(credit_requests) {}
+
+  [[nodiscard]] client_record* find(std::string_view identity) const noexcept;
+  /// The client of that routing id, made when there is none yet; nullptr when there is no room for another.
+  [[nodiscard]] client_record* admit(std::string_view identity, time_point now);
+  /// Forgets a client to which nothing refers any more.
+  void forget(client_record& client) noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return by_identity_.size(); }
+  /// A client to which nothing refers any more and that has left or has been silent since before `limit`; nullptr when
+  /// there is none.
+  [[nodiscard]] client_record* forgettable(time_point limit) const noexcept;
+
+ private:
+  struct text_hash {
+    using is_transparent = void;
+    [[nodiscard]] std::size_t operator()(std::string_view text) const noexcept {
+      return std::hash<std::string_view>{}(text);
+    }
+  };
+
+  std::uint32_t max_clients_;
+  std::uint32_t credit_requests_;
+  std::vector<std::uint32_t> free_places_;
+  std::uint32_t next_place_ = 0;
+  std::unordered_map<std::string, std::unique_ptr<client_record>, text_hash, std::equal_to<>> by_identity_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,105 @@
+#include "daemon/request/ledger.hpp"
+
+#include <cassert>
+
+namespace penstock {
+namespace {
+
+void count_end(outcome_account& in, wire::status_kind how) noexcept {
+  --in.in_flight;
+  if (how == wire::status_kind::ok) {
+    ++in.results;
+  } else {
+    ++in.errors[static_cast<std::size_t>(how)];
+  }
+}
+
+void count_start(outcome_account& in) noexcept {
+  ++in.accepted;
+  ++in.in_flight;
+}
+
+// A timeout so long that the clock would overflow is no timeout.
+time_point deadline_of(std::uint64_t timeout_ns, time_point now) noexcept {
+  constexpr std::uint64_t longest = std::uint64_t{1} << 61U;
+  return timeout_ns == 0 || timeout_ns > longest
+             ? never
+             : now + std::chrono::nanoseconds{static_cast<std::int64_t>(timeout_ns)};
+}
+
+}  // namespace
+
+request& ledger::open(client_record& from, const plan& pipeline, const wire::message_header& header,
+                      std::int64_t leading, std::size_t bytes, time_point now) {
+  request& made = pool_.claim();
+  made.client = &from;
+  made.pipeline = &pipeline;
+  made.id = header.request_id;
+  made.sequence = header.sequence;
+  made.session = header.session;
+  made.trace_id = header.trace_id;
+  made.frames = header.frames;
+  made.leading = leading;
+  made.bytes = bytes;
+  made.received = now;
+  made.deadline = deadline_of(header.timeout_ns, now);
+  if (made.deadline != never) {
+    deadlines_.push(made);
+  }
+  from.in_flight.insert(made);
+  ++from.requests;
+  from.bytes += bytes;
+  ++from.references;
+  count_start(counters_.requests);
+  pipeline_account& per_pipeline = by_pipeline_[pipeline.id];
+  count_start(per_pipeline.requests);
+  per_pipeline.frames += made.frames;
+  counters_.payload_bytes_in += bytes;
+  return made;
+}
+
+void ledger::close(request& ended, wire::status_kind how) noexcept {
+  assert(ended.step != request_step::answered);
+  ended.step = request_step::answered;
+  if (ended.deadline != never) {
+    deadlines_.remove(ended);
+  }
+  client_record& client = *ended.client;
+  client.in_flight.erase(ended);
+  --client.requests;
+  client.bytes -= ended.bytes;
+  count_end(counters_.requests, how);
+  count_end(by_pipeline_[ended.pipeline->id].requests, how);
+}
+
+void ledger::settle_result(request& done, slot& from) {
+  close(done, wire::status_kind::ok);
+  replies_.result(done, from);
+}
+
+void ledger::settle_error(request& ended, wire::status code, const wire::error_body& why) {
+  close(ended, wire::kind_of(code));
+  replies_.error(ended, code, why);
+}
+
+void ledger::release(request& settled) noexcept {
+  assert(settled.step == request_step::answered);
+  --settled.client->references;
+  pool_.release(settled);
+}
+
+std::string_view name_of(request_step step) noexcept {
+  switch (step) {
+    case request_step::queued:
+      return "queued";
+    case request_step::batched:
+      return "batched";
+    case request_step::executing:
+      return "executing";
+    case request_step::answered:
+      return "answered";
+  }
+  return "";
+}
+
+}  // namespace penstock

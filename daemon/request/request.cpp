@@ -1,0 +1,98 @@
+#include "daemon/request/request.hpp"
+
+#include <cassert>
+
+namespace penstock {
+
+request& request_pool::claim() {
+  if (free_ == nullptr) {
+    request& made = all_.emplace_back();
+    made.index = static_cast<std::uint32_t>(all_.size() - 1);
+    return made;
+  }
+  request& reused = *free_;
+  free_ = reused.next;
+  const std::uint32_t index = reused.index;
+  reused = request{};
+  reused.index = index;
+  return reused;
+}
+
+void request_pool::release(request& done) noexcept {
+  done.next = free_;
+  free_ = &done;
+}
+
+void request_queue::push(request& last) noexcept {
+  last.previous = last_;
+  last.next = nullptr;
+  (last_ != nullptr ? last_->next : first_) = &last;
+  last_ = &last;
+  ++size_;
+}
+
+void request_queue::remove(request& any) noexcept {
+  assert(size_ > 0);
+  (any.previous != nullptr ? any.previous->next : first_) = any.next;
+  (any.next != nullptr ? any.next->previous : last_) = any.previous;
+  any.previous = nullptr;
+  any.next = nullptr;
+  --size_;
+}
+
+void deadline_heap::push(request& with_deadline) {
+  heap_.push_back(&with_deadline);
+  with_deadline.heap_position = heap_.size() - 1;
+  rise(heap_.size() - 1);
+}
+
+void deadline_heap::remove(request& any) noexcept {
+  const std::size_t at = any.heap_position;
+  assert(at < heap_.size() && heap_[at] == &any);
+  request* last = heap_.back();
+  heap_.pop_back();
+  if (last != &any) {
+    place(at, *last);
+    rise(at);
+    sink(last->heap_position);
+  }
+}
+
+void deadline_heap::place(std::size_t at, request& what) noexcept {
+  heap_[at] = &what;
+  what.heap_position = at;
+}
+
+void deadline_heap::rise(std::size_t at) noexcept {
+  request* moving = heap_[at];
+  while (at > 0) {
+    const std::size_t parent = (at - 1) / 2;
+    if (heap_[parent]->deadline <= moving->deadline) {
+      break;
+    }
+    place(at, *heap_[parent]);
+    at = parent;
+  }
+  place(at, *moving);
+}
+
+void deadline_heap::sink(std::size_t at) noexcept {
+  request* moving = heap_[at];
+  for (;;) {
+    std::size_t child = 2 * at + 1;
+    if (child >= heap_.size()) {
+      break;
+    }
+    if (child + 1 < heap_.size() && heap_[child + 1]->deadline < heap_[child]->deadline) {
+      ++child;
+    }
+    if (moving->deadline <= heap_[child]->deadline) {
+      break;
+    }
+    place(at, *heap_[child]);
+    at = child;
+  }
+  place(at, *moving);
+}
+
+}  // namespace penstock

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace penstock {
+
+class client_record;
+struct plan;
+struct slot;
+
+using time_point = std::chrono::steady_clock::time_point;
+inline constexpr time_point never = time_point::max();
+
+/// Where an accepted request stands. The order is the order of its life.
+enum class request_step : std::uint8_t { queued, batched, executing, answered };
+
+/// One accepted SUBMIT, from its admission until nothing refers to it any more.
+///
+/// Owner: the shard's request_pool. It lives longer than its reply when it expires while the device works on it:
+/// `step` is then `answered`, and the completion of its batch frees it. Never moves: queues and heaps hold its address.
+struct request {
+  client_record* client = nullptr;
+  const plan* pipeline = nullptr;
+  std::uint64_t id = 0;
+  std::uint64_t sequence = 0;
+  std::uint32_t session = 0;
+  std::array<std::byte, 16> trace_id{};
+  std::uint32_t frames = 0;
+  std::int64_t leading = 0;
+  std::size_t bytes = 0;  ///< of the payload: what it costs in credits
+  time_point received;
+  time_point deadline = never;
+  request_step step = request_step::queued;
+  slot* home = nullptr;           ///< once batched
+  std::int64_t first_frame = 0;   ///< of its batch
+  std::size_t heap_position = 0;  ///< deadline_heap's
+  request* previous = nullptr;    ///< in its pipeline's queue
+  request* next = nullptr;        ///< in its pipeline's queue, or in the pool's free list
+  std::uint32_t index = 0;        ///< its place in the pool: where ingress keeps its payload while it is queued
+};
+
+/// The requests of a shard. It grows by blocks up to what credits allow and never shrinks; nothing is allocated once
+/// the most requests that were ever in flight have been there. Thread: the shard.
+class request_pool {
+ public:
+  [[nodiscard]] request& claim();
+  void release(request& done) noexcept;
+  /// How many requests have ever been made: indices are below it.
+  [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
+
+ private:
+  std::deque<request> all_;
+  request* free_ = nullptr;
+};
+
+/// The requests of one pipeline that wait for a slot, oldest first. Intrusive: nothing is allocated. Thread: the shard.
+class request_queue {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] request* first() const noexcept { return first_; }
+  void push(request& last) noexcept;
+  void remove(request& any) noexcept;
+
+ private:
+  request* first_ = nullptr;
+  request* last_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Requests with a deadline, the earliest on top. A binary heap whose members know their place. Thread: the shard.
+class deadline_heap {
+ public:
+  /// `never` when it is empty.
+  [[nodiscard]] time_point earliest() const noexcept { return heap_.empty() ? never : heap_.front()->deadline; }
+  /// The request whose deadline is due, nullptr when none is.
+  [[nodiscard]] request* due(time_point now) const noexcept {
+    return earliest() <= now && !heap_.empty() ? heap_.front() : nullptr;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
+  void push(request& with_deadline);
+  void remove(request& any) noexcept;
+
+ private:
+  void rise(std::size_t at) noexcept;
+  void sink(std::size_t at) noexcept;
+  void place(std::size_t at, request& what) noexcept;
+
+  std::vector<request*> heap_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,68 @@
+#include "daemon/request/wire_type.hpp"
+
+#include <utility>
+
+namespace penstock {
+
+wire::data_type wire_type(element_type type) noexcept {
+  switch (type) {
+    case element_type::u8:
+    case element_type::cu8:
+      return wire::uint8_type;
+    case element_type::i8:
+    case element_type::ci8:
+      return wire::int8_type;
+    case element_type::i16:
+    case element_type::ci16:
+      return wire::int16_type;
+    case element_type::i32:
+      return wire::int32_type;
+    case element_type::f32:
+      return wire::float32_type;
+    case element_type::cf32:
+      return wire::complex64_type;
+  }
+  return {};
+}
+
+bool travels_as_pairs(element_type type) noexcept {
+  return type == element_type::cu8 || type == element_type::ci8 || type == element_type::ci16;
+}
+
+wire::tensor_header wire_header(const tensor_spec& spec, std::uint32_t frames, std::int64_t leading) noexcept {
+  wire::tensor_header header;
+  header.type = wire_type(spec.type);
+  header.shape[0] = frames;
+  std::size_t at = 1;
+  for (const std::int64_t extent : spec.shape) {
+    header.shape[at++] = extent;
+  }
+  if (spec.variable) {
+    header.shape[1] = leading;
+  }
+  if (travels_as_pairs(spec.type)) {
+    header.shape[at++] = 2;
+  }
+  header.dimensions = static_cast<std::uint8_t>(at);
+  header.bytes = spec.bytes(leading) * frames;
+  return header;
+}
+
+wire::tensor_description describe(const tensor_spec& spec, std::string name, std::string op) {
+  wire::tensor_description made;
+  made.name = std::move(name);
+  made.op = std::move(op);
+  made.element = name_of(spec.type);
+  made.shape = spec.shape;
+  made.variable = spec.variable;
+  made.dtype = made.element;
+  if (travels_as_pairs(spec.type)) {
+    made.dtype.erase(0, 1);
+    made.shape.push_back(2);
+  } else if (spec.type == element_type::cf32) {
+    made.dtype = "c64";
+  }
+  return made;
+}
+
+}  // namespace penstock

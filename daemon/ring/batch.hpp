@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/request/request.hpp"
+
+namespace penstock {
+
+/// Why a batch was closed. Counted for each pipeline.
+enum class close_reason : std::uint8_t { idle, full, delay, extent, drain };
+inline constexpr std::size_t close_reasons = 5;
+
+/// The requests that are launched together, in the order of their frames. It lives in a slot. Thread: the shard.
+struct batch {
+  const plan* pipeline = nullptr;
+  std::vector<request*> requests;  ///< reserved for the most frames that any plan batches
+  std::int64_t frames = 0;
+  std::int64_t leading = 0;  ///< of the input's leading dimension; the same for all its requests
+  time_point oldest = never;
+  time_point launched = never;
+  close_reason reason = close_reason::idle;
+
+  void clear() noexcept {
+    pipeline = nullptr;
+    requests.clear();
+    frames = 0;
+    oldest = never;
+    launched = never;
+  }
+};
+
+/// What the wheel can take right now.
+enum class wheel_room : std::uint8_t {
+  none,  ///< every stream has all the batches that it may have
+  some,  ///< a stream can take a batch behind the one that it runs
+  idle,  ///< a stream has nothing to do
+};
+
+}  // namespace penstock

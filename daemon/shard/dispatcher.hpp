@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "daemon/batcher/batcher.hpp"
+#include "daemon/completion/completion.hpp"
+#include "daemon/ingress/payload_store.hpp"
+#include "daemon/pipeline/plan.hpp"
+#include "daemon/request/ledger.hpp"
+#include "daemon/ring/ring.hpp"
+#include "daemon/wheel/wheel.hpp"
+
+namespace penstock {
+
+/// The device failed: what it said, and the stage that it came up at where that is known.
+struct device_loss {
+  std::string error;
+  std::string stage;
+};
+
+/// Brings accepted requests through the middle of the path: into slots, as batches onto the wheel, and from their
+/// completion to their reply. Thread: the shard.
+class dispatcher {
+ public:
+  dispatcher(std::span<const plan> plans, ring& slots, wheel& streams, completion_queue& completed, ledger& book,
+             payload_store& payloads);
+
+  /// Copies the payload into a slot if the request's turn is now, or queues the request and returns false: the
+  /// payload must then be parked.
+  [[nodiscard]] bool submit(request& accepted, std::span<const std::byte> payload);
+  /// Takes completions, fills slots from the queues, closes and launches what the batcher says.
+  /// Returns whether anything happened.
+  bool turn(time_point now);
+  /// Ends a request before its result, at whatever step it is. The device's work on it goes on unseen.
+  void end(request& early, wire::status code, const std::string& reason);
+  /// The oldest request of that client that still waits for a slot, nullptr when there is none.
+  [[nodiscard]] request* oldest_queued(const client_record& of, const plan& pipeline) const noexcept;
+
+  /// From here on batches close without waiting for company, and every queued request is answered SHUTDOWN.
+  void drain();
+  /// Answers everything in flight; nothing is launched any more.
+  void end_all(wire::status code, const wire::error_body& why);
+  /// Set once: the device has failed or hangs.
+  [[nodiscard]] const std::optional<device_loss>& lost() const noexcept { return lost_; }
+  /// Marks the device lost when its oldest batch was launched before `limit`.
+  void check_hung(time_point limit);
+  [[nodiscard]] bool idle() const noexcept { return streams_.in_flight() == 0 && open_ == 0 && ready_.empty(); }
+  /// When to take a turn although nothing has come in: a batch's max_delay. `never` when nothing is open.
+  [[nodiscard]] time_point next_decision() const noexcept;
+
+ private:
+  struct lane {
+    const plan* what = nullptr;
+    request_queue waiting;
+    slot* open = nullptr;
+    std::chrono::nanoseconds ahead{};  ///< of its priority, over what came at the same time
+    bool blocked = false;              ///< feed's: there is no slot for its first request
+  };
+
+  [[nodiscard]] bool place(lane& in, request& what, std::span<const std::byte> payload);
+  [[nodiscard]] bool fits(const lane& in, const request& what) const noexcept;
+  [[nodiscard]] batch_fill fill_of(const lane& of) const noexcept;
+  bool complete();
+  void finish(slot& done);
+  bool feed();
+  [[nodiscard]] lane* next_to_feed() noexcept;
+  bool close_due(time_point now);
+  [[nodiscard]] lane* next_to_close(time_point now, close_reason& why) noexcept;
+  void close(lane& in, close_reason why);
+  bool launch_ready(time_point now);
+  void end_batch(slot& of, wire::status code, const wire::error_body& why);
+
+  std::vector<lane> lanes_;  // by pipeline id
+  ring& ring_;
+  wheel& streams_;
+  completion_queue& completed_;
+  ledger& book_;
+  payload_store& payloads_;
+  std::vector<slot*> ready_;     // closed, waiting for a stream; oldest first
+  std::vector<slot*> launched_;  // with the device, in no order
+  std::size_t open_ = 0;
+  bool draining_ = false;
+  bool ended_ = false;
+  std::optional<device_loss> lost_;
+};
+
+}  // namespace penstock

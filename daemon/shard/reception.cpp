@@ -1,0 +1,202 @@
+#include "daemon/shard/reception.hpp"
+
+#include <utility>
+
+#include "daemon/request/wire_type.hpp"
+
+namespace penstock {
+
+using wire::message_type;
+using wire::status;
+
+reception::reception(parts with, const client_settings& limits, introduction self)
+    : with_(with), limits_(limits), self_(std::move(self)), welcome_(welcome_json()) {}
+
+std::string reception::welcome_json() const {
+  wire::welcome body;
+  body.server = self_.server;
+  body.instance = self_.instance;
+  body.credit_requests = limits_.credit_requests;
+  body.credit_bytes = limits_.credit_bytes;
+  body.max_request_bytes = limits_.max_request_bytes;
+  for (const plan& each : with_.plans) {
+    wire::pipeline_description made;
+    made.id = each.id;
+    made.name = each.declaration.name;
+    made.max_frames = static_cast<std::uint32_t>(each.max_frames);
+    made.input = describe(each.input(), "input", "");
+    for (std::size_t output = 0; output < each.outputs.size(); ++output) {
+      made.outputs.push_back(describe(each.output_spec(output), each.outputs[output].name, each.outputs[output].op));
+    }
+    body.pipelines.push_back(std::move(made));
+  }
+  return wire::encode(body);
+}
+
+bool reception::receive(time_point now, std::size_t most) {
+  std::size_t taken = 0;
+  while (taken < most) {
+    const std::optional<incoming> message = with_.in.receive();
+    if (!message) {
+      break;
+    }
+    ++taken;
+    ++with_.counters.received;
+    handle(*message, now);
+  }
+  return taken > 0;
+}
+
+void reception::handle(const incoming& message, time_point now) {
+  client_record* from = with_.clients.find(message.identity);
+  if (from != nullptr) {
+    from->last_heard = now;
+    // Who said GOODBYE is a stranger until its next HELLO: it is answered, but not in the name of the one that left.
+    from = from->gone ? nullptr : from;
+  }
+  wire::message_header header;
+  if (const verdict read = read_header(message, limits_, header); !read.admitted()) {
+    refuse(message, from, header, read);
+    return;
+  }
+  switch (header.type) {
+    case message_type::hello:
+      welcome(message, header, now);
+      return;
+    case message_type::ping:
+      with_.out.control(message.identity, from, message_type::pong, header.request_id, "");
+      return;
+    case message_type::get_status:
+      with_.out.control(message.identity, from, message_type::status_report, header.request_id, self_.status_json());
+      return;
+    case message_type::goodbye:
+      if (from != nullptr) {
+        from->gone = true;
+      }
+      return;
+    case message_type::submit:
+    case message_type::cancel:
+      break;
+    default:
+      refuse(message, from, header,
+             {status::unsupported_type,
+              "a client may not send messages of type " + std::to_string(static_cast<int>(header.type))});
+      return;
+  }
+  if (from == nullptr) {
+    refuse(message, from, header, {status::hello_required, "this client is not known: it must send HELLO first"});
+  } else if (header.type == message_type::submit) {
+    submit(message, header, *from, now);
+  } else {
+    cancel(message, header, *from);
+  }
+}
+
+void reception::welcome(const incoming& message, const wire::message_header& header, time_point now) {
+  if (!wire::decode_hello(message.body)) {
+    refuse(message, nullptr, header, {status::malformed, "the body of HELLO can't be read"});
+    return;
+  }
+  if (!closed_.admitted()) {
+    refuse(message, nullptr, header, closed_);
+    return;
+  }
+  client_record* client = with_.clients.admit(message.identity, now);
+  if (client == nullptr) {
+    sweep(now);
+    client = with_.clients.admit(message.identity, now);
+  }
+  if (client == nullptr) {
+    refuse(message, nullptr, header,
+           {status::too_many_clients, "all " + std::to_string(limits_.max_clients) + " places for clients are taken"});
+    return;
+  }
+  with_.out.control(message.identity, client, message_type::welcome, header.request_id, welcome_);
+}
+
+void reception::submit(const incoming& message, const wire::message_header& header, client_record& from,
+                       time_point now) {
+  // A repeat is never run twice while its first is in flight, and never refused for want of credits.
+  if (from.in_flight.find(header.request_id) != nullptr) {
+    ++with_.counters.repeats_ignored;
+    return;
+  }
+  if (with_.out.repeat(from, header.request_id)) {
+    ++with_.counters.repeats_answered;
+    return;
+  }
+  if (!closed_.admitted()) {
+    refuse(message, &from, header, closed_);
+    return;
+  }
+  if (header.pipeline >= with_.plans.size()) {
+    refuse(message, &from, header,
+           {status::unknown_pipeline, "there is no pipeline " + std::to_string(header.pipeline) + "; WELCOME lists " +
+                                          std::to_string(with_.plans.size())});
+    return;
+  }
+  const plan& pipeline = with_.plans[header.pipeline];
+  std::int64_t leading = 0;
+  verdict judged = check_submit(message, header, pipeline, leading);
+  if (judged.admitted()) {
+    judged = make_room(from, pipeline, message.bytes);
+  }
+  if (!judged.admitted()) {
+    refuse(message, &from, header, judged);
+    return;
+  }
+  accept(message, header, from, pipeline, leading, now);
+}
+
+// With drop-oldest, a request beyond the credits takes the place of the client's oldest ones that still wait.
+verdict reception::make_room(client_record& from, const plan& pipeline, std::size_t bytes) {
+  verdict judged = check_credits(from, bytes, limits_);
+  if (pipeline.declaration.overflow != overflow_policy::drop_oldest || bytes > limits_.credit_bytes) {
+    return judged;
+  }
+  while (!judged.admitted()) {
+    request* const oldest = with_.path.oldest_queued(from, pipeline);
+    if (oldest == nullptr) {
+      break;
+    }
+    with_.path.end(*oldest, status::overflow, "dropped for a newer request of the same client");
+    judged = check_credits(from, bytes, limits_);
+  }
+  return judged;
+}
+
+void reception::accept(const incoming& message, const wire::message_header& header, client_record& from,
+                       const plan& pipeline, std::int64_t leading, time_point now) {
+  request& accepted = with_.book.open(from, pipeline, header, leading, message.bytes, now);
+  if (!with_.path.submit(accepted, message.body)) {
+    with_.in.park(accepted.index);
+  }
+}
+
+void reception::cancel(const incoming& message, const wire::message_header& header, client_record& from) {
+  if (request* const found = from.in_flight.find(header.request_id)) {
+    with_.path.end(*found, status::cancelled, "cancelled by the client");
+  } else if (!with_.out.repeat(from, header.request_id)) {
+    refuse(message, &from, header, {status::rejected, "there is no such request to cancel"});
+  }
+}
+
+void reception::refuse(const incoming& message, const client_record* from, const wire::message_header& header,
+                       const verdict& why) {
+  ++with_.counters.refused[why.code];
+  with_.out.refuse(message.identity, from, header, why.code,
+                   {.reason = why.reason, .step = "ingress", .stage = "", .device_error = ""});
+}
+
+void reception::close(wire::status code, std::string reason) {
+  closed_ = {code, std::move(reason)};
+}
+
+void reception::sweep(time_point now) {
+  while (client_record* const client = with_.clients.forgettable(now - limits_.idle_timeout)) {
+    with_.out.forget(*client);
+    with_.clients.forget(*client);
+  }
+}
+
+}  // namespace penstock

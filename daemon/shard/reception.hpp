@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "daemon/egress/egress.hpp"
+#include "daemon/ingress/admission.hpp"
+#include "daemon/ingress/ingress.hpp"
+#include "daemon/request/account.hpp"
+#include "daemon/request/client_table.hpp"
+#include "daemon/request/ledger.hpp"
+#include "daemon/shard/dispatcher.hpp"
+
+namespace penstock {
+
+/// Where messages arrive: it reads them, knows the clients, admits requests or refuses them. Thread: the shard.
+class reception {
+ public:
+  struct parts {
+    ingress& in;
+    egress& out;
+    client_table& clients;
+    ledger& book;
+    dispatcher& path;
+    account& counters;
+    std::span<const plan> plans;
+  };
+  /// What the daemon says of itself.
+  struct introduction {
+    std::string server;                        ///< "penstockd 0.1.0"
+    std::string instance;                      ///< another one at each start
+    std::function<std::string()> status_json;  ///< the body of STATUS
+  };
+
+  reception(parts with, const client_settings& limits, introduction self);
+
+  /// Handles at most `most` messages. Returns whether there was one.
+  bool receive(time_point now, std::size_t most);
+  /// From here on every SUBMIT and HELLO is refused with this.
+  void close(wire::status code, std::string reason);
+  /// Forgets clients that have left or have long been silent.
+  void sweep(time_point now);
+
+ private:
+  void handle(const incoming& message, time_point now);
+  void welcome(const incoming& message, const wire::message_header& header, time_point now);
+  void submit(const incoming& message, const wire::message_header& header, client_record& from, time_point now);
+  [[nodiscard]] verdict make_room(client_record& from, const plan& pipeline, std::size_t bytes);
+  void cancel(const incoming& message, const wire::message_header& header, client_record& from);
+  void accept(const incoming& message, const wire::message_header& header, client_record& from, const plan& pipeline,
+              std::int64_t leading, time_point now);
+  void refuse(const incoming& message, const client_record* from, const wire::message_header& header,
+              const verdict& why);
+  [[nodiscard]] std::string welcome_json() const;
+
+  parts with_;
+  client_settings limits_;
+  introduction self_;
+  std::string welcome_;
+  verdict closed_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,275 @@
+#include "daemon/shard/shard.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <random>
+#include <system_error>
+
+#include <boost/asio/post.hpp>
+#include <spdlog/spdlog.h>
+
+#include "daemon/shard/status_report.hpp"
+#include "penstock_version.hpp"
+
+namespace penstock {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using boost::system::error_code;
+
+constexpr std::size_t messages_a_turn = 256;
+constexpr std::uint32_t turns_between_polls = 32;
+// Sending takes in ZeroMQ's news as well, after the look at some other client: what fell between the two is found then.
+constexpr auto retry_interval = std::chrono::milliseconds{10};
+constexpr auto sweep_interval = std::chrono::seconds{1};
+// A drain ends when nothing has come in for so long: what clients had sent before they could know gets its answer.
+constexpr auto quiet_interval = std::chrono::milliseconds{100};
+constexpr int linger_ms = 2000;
+
+slot_size size_for(std::span<const plan> plans) {
+  slot_size most;
+  for (const plan& each : plans) {
+    std::size_t operands = 0;
+    for (const plan_stage& stage : each.stages) {
+      operands += stage.inputs.size();
+    }
+    most.pinned_input = std::max(most.pinned_input, each.pinned_input_bytes);
+    most.pinned_output = std::max(most.pinned_output, each.pinned_output_bytes);
+    most.arena = std::max(most.arena, each.arena_bytes);
+    most.max_frames = std::max(most.max_frames, static_cast<std::size_t>(each.max_frames));
+    most.launches = std::max(most.launches, each.stages.size());
+    most.operands = std::max(most.operands, operands);
+  }
+  return most;
+}
+
+std::string new_instance() {
+  std::random_device entropy;
+  std::string text;
+  for (int word = 0; word < 2; ++word) {
+    text += fmt::format("{:08x}", entropy());
+  }
+  return text;
+}
+
+int duplicate(int descriptor) {
+  const int copy = ::dup(descriptor);
+  if (copy < 0) {
+    throw std::system_error(errno, std::generic_category(), "cannot duplicate a descriptor");
+  }
+  return copy;
+}
+
+// Signals are for the admin loop: one that came to this thread would interrupt ZeroMQ's calls, in the middle of a
+// message too.
+void block_signals() noexcept {
+  sigset_t theirs;
+  ::sigemptyset(&theirs);
+  for (const int each : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+    ::sigaddset(&theirs, each);
+  }
+  ::pthread_sigmask(SIG_BLOCK, &theirs, nullptr);
+}
+
+// Room above the limit, so that a request somewhat too large gets an ERROR instead of a closed connection.
+router_settings socket_settings(const settings& how) {
+  return {how.daemon.listen, 2 * how.clients.max_request_bytes + wire::max_body_bytes};
+}
+
+}  // namespace
+
+shard::shard(const settings& how, device& on, std::span<const plan> plans)
+    : how_(how),
+      device_(on),
+      plans_(plans),
+      instance_(new_instance()),
+      started_(clock::now()),
+      ring_(on, static_cast<std::size_t>(how.wheel.slots), size_for(plans),
+            how.wheel.completion == completion_mode::poll, completed_, signal_),
+      wheel_(on, how.wheel.streams, how.wheel.completion),
+      socket_(socket_settings(how)),
+      clients_(how.clients.max_clients, how.clients.credit_requests),
+      ingress_(socket_),
+      egress_(socket_, ring_, how.clients, counters_),
+      book_(plans.size(), egress_, counters_),
+      dispatcher_(plans, ring_, wheel_, completed_, book_, ingress_),
+      reception_({ingress_, egress_, clients_, book_, dispatcher_, counters_, plans}, how.clients,
+                 {std::string("penstockd ") + version, instance_, [this] { return status_json(); }}),
+      sweep_at_(started_ + sweep_interval) {
+  // Duplicates: Asio closes what it watches, ZeroMQ and the signal close their own.
+  socket_watch_.descriptor.assign(duplicate(socket_.descriptor()));
+  signal_watch_.descriptor.assign(duplicate(signal_.descriptor()));
+  warm_up();
+}
+
+void shard::warm_up() {
+  slot* const scratch = ring_.claim();
+  for (const plan& each : plans_) {
+    wheel_.warm_up(each, *scratch);
+  }
+  ring::drop(*scratch);
+  ring_.collect();
+}
+
+void shard::stop() {
+  boost::asio::post(io_, [this] {
+    if (state_ == state::serving) {
+      begin_drain();
+    } else {
+      drain_until_ = clock::now();
+    }
+  });
+}
+
+shard_ending shard::run() {
+  block_signals();
+  while (state_ != state::ended) {
+    const time_point now = clock::now();
+    const bool busy = turn(now);
+    if (busy || (wheel_.mode() == completion_mode::poll && wheel_.in_flight() > 0)) {
+      if (++busy_turns_ % turns_between_polls == 0) {
+        io_.poll();
+      }
+    } else {
+      sleep(now);
+    }
+  }
+  socket_.close(linger_ms);
+  return ending_;
+}
+
+bool shard::turn(time_point now) {
+  bool progress = reception_.receive(now, messages_a_turn);
+  if (progress && state_ == state::draining) {
+    quiet_at_ = now + quiet_interval;
+  }
+  progress |= dispatcher_.turn(now);
+  expire(now);
+  progress |= egress_.flush();
+  if (now >= sweep_at_) {
+    sweep(now);
+  }
+  check_end(now);
+  return progress;
+}
+
+void shard::expire(time_point now) {
+  while (request* const due = book_.due(now)) {
+    dispatcher_.end(*due, wire::status::expired,
+                    fmt::format("the request's timeout ran out while it was {}", name_of(due->step)));
+  }
+}
+
+void shard::sweep(time_point now) {
+  sweep_at_ = now + sweep_interval;
+  reception_.sweep(now);
+  dispatcher_.check_hung(now - how_.wheel.hang_timeout);
+}
+
+void shard::begin_drain() {
+  state_ = state::draining;
+  quiet_at_ = clock::now() + quiet_interval;
+  drain_until_ = clock::now() + how_.daemon.drain_timeout;
+  spdlog::info("draining: {} requests in flight, at most {} ms", counters_.requests.in_flight,
+               std::chrono::duration_cast<std::chrono::milliseconds>(how_.daemon.drain_timeout).count());
+  reception_.close(wire::status::shutdown, "the daemon is stopping");
+  dispatcher_.drain();
+}
+
+void shard::check_end(time_point now) {
+  if (dispatcher_.lost()) {
+    end_with_loss();
+  } else if (state_ == state::draining) {
+    if (dispatcher_.idle() && egress_.idle() && now >= quiet_at_) {
+      state_ = state::ended;
+    } else if (now >= drain_until_ && dispatcher_.idle()) {
+      state_ = state::ended;  // all is answered; only clients that do not read still have replies to take
+    } else if (now >= drain_until_) {
+      spdlog::warn("drain cut short: {} requests are answered SHUTDOWN", counters_.requests.in_flight);
+      dispatcher_.end_all(wire::status::shutdown, {.reason = "the daemon stopped before the request was done",
+                                                   .step = "executing",
+                                                   .stage = "",
+                                                   .device_error = ""});
+      egress_.flush();
+      ending_ = shard_ending::cut_short;
+      state_ = state::ended;
+    }
+  }
+}
+
+// When a drain that has nothing left to finish may end; `never` while there is something, which wakes the shard itself.
+time_point shard::next_end() const noexcept {
+  return state_ == state::draining && dispatcher_.idle() && egress_.idle() ? quiet_at_ : never;
+}
+
+void shard::end_with_loss() {
+  const device_loss& loss = *dispatcher_.lost();
+  spdlog::error("device lost: {}{}{}; {} requests are answered FAILED, then the daemon exits to be restarted",
+                loss.error, loss.stage.empty() ? "" : " at ", loss.stage, counters_.requests.in_flight);
+  reception_.close(wire::status::device_failed, "the device is lost: " + loss.error);
+  dispatcher_.end_all(
+      wire::status::device_failed,
+      {.reason = "the device is lost", .step = "executing", .stage = loss.stage, .device_error = loss.error});
+  egress_.flush();
+  ending_ = shard_ending::device_lost;
+  state_ = state::ended;
+}
+
+// A watch is set anew only before the shard sleeps: set from its own handler, a descriptor that stays readable until
+// the next turn would keep Asio busy for ever.
+void shard::watch(descriptor_watch& which) {
+  if (!which.set) {
+    which.set = true;
+    which.descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                                [&which](const error_code& /*ended*/) { which.set = false; });
+  }
+}
+
+// Handlers only end the wait: the next turn looks at everything.
+void shard::sleep(time_point now) {
+  const time_point retry_at = egress_.idle() ? never : now + retry_interval;
+  const time_point until = std::min(
+      {book_.next_deadline(), dispatcher_.next_decision(), sweep_at_, drain_until_, next_end(), retry_at});
+  if (until <= now) {
+    io_.poll();
+    return;
+  }
+  signal_.prepare();
+  // ZMQ_FD is edge-triggered: only after this look is its next edge news. The look may be what takes in that a slow
+  // client reads again, so its queue is tried once more after it.
+  if (!socket_.readable() && !egress_.flush() && completed_.empty() && !ring_.has_returned()) {
+    if (timer_at_ != until) {
+      timer_at_ = until;
+      timer_.expires_at(until);
+      timer_.async_wait([this](const error_code& error) {
+        if (!error) {
+          timer_at_ = never;
+        }
+      });
+    }
+    watch(socket_watch_);
+    watch(signal_watch_);
+    io_.run_one();
+  }
+  signal_.awake();
+}
+
+std::string shard::status_json() const {
+  return report_status({.server = std::string("penstockd ") + version,
+                        .instance = instance_,
+                        .state = state_ == state::serving ? "ready" : "draining",
+                        .uptime = clock::now() - started_,
+                        .facts = device_.facts(),
+                        .counters = counters_,
+                        .by_pipeline = book_.by_pipeline(),
+                        .plans = plans_,
+                        .clients = clients_.size(),
+                        .slots = ring_.size(),
+                        .free_slots = ring_.free(),
+                        .batches_in_flight = wheel_.in_flight()});
+}
+
+}  // namespace penstock

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <zmq.hpp>
+
+namespace penstock {
+
+/// What the socket is bound to and what it lets in.
+struct router_settings {
+  std::vector<std::string> listen;
+  /// A larger part ends its connection; what is under it but too large for a request gets an ERROR.
+  std::size_t max_part_bytes = 0;
+};
+
+/// The ROUTER socket of a shard, bound. Ingress receives from it, egress sends to it: both on the shard's thread.
+class router_socket {
+ public:
+  /// Throws std::runtime_error; what() names the endpoint that could not be bound.
+  explicit router_socket(const router_settings& settings);
+
+  [[nodiscard]] zmq::socket_t& get() noexcept { return socket_; }
+  /// ZMQ_FD: edge-triggered. Look at `readable` after every burst of sends or receives and before waiting on it.
+  [[nodiscard]] int descriptor();
+  [[nodiscard]] bool readable();
+  /// The endpoints as bound, with ports that were given as 0 or * filled in.
+  [[nodiscard]] const std::vector<std::string>& endpoints() const noexcept { return endpoints_; }
+  /// Takes no new connection or message from here on; what was sent still goes out.
+  void unbind() noexcept;
+  /// Closes the socket and ends the context's threads: every message that was handed over has been let go of.
+  void close(int linger_ms) noexcept;
+
+ private:
+  zmq::context_t context_;
+  zmq::socket_t socket_;
+  std::vector<std::string> endpoints_;
+};
+
+}  // namespace penstock
