@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <penstock/client.hpp>
+
+namespace penstock::cli {
+
+/// What every command takes.
+struct global_options {
+  std::string url = "tcp://127.0.0.1:7600";
+  std::chrono::nanoseconds timeout = std::chrono::seconds{10};
+};
+
+/// What `main` runs when the command line has been read; its value is the exit code.
+using action = std::function<int()>;
+
+// Each declares its command and sets `chosen` when it is the one that was asked for. All three must live longer.
+
+void declare_ping(CLI::App& app, const global_options& global, action& chosen);
+void declare_info(CLI::App& app, const global_options& global, action& chosen);
+void declare_send(CLI::App& app, const global_options& global, action& chosen);
+void declare_bench(CLI::App& app, const global_options& global, action& chosen);
+
+/// The options of a client for these.
+[[nodiscard]] client_options client_options_of(const global_options& global);
+/// The pipeline of that name. Throws std::runtime_error, which names those that there are.
+[[nodiscard]] pipeline_info pipeline_of(const client& from, const std::string& name);
+/// Adds an option whose value is a time such as "500ms".
+CLI::Option* add_duration(CLI::App& to, const std::string& name, std::chrono::nanoseconds& value,
+                          const std::string& help);
+
+}  // namespace penstock::cli

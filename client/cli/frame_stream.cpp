@@ -1,0 +1,160 @@
+#include "client/cli/frame_stream.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <thread>
+#include <utility>
+
+namespace penstock::cli {
+
+frame_stream::frame_stream(client& to, pipeline_info pipeline, settings how, sink results,
+                           const std::atomic<bool>& stop)
+    : client_(to), pipeline_(std::move(pipeline)), how_(how), sink_(std::move(results)), stop_(stop) {}
+
+stream_report frame_stream::run(sample_source& from) {
+  begin_ = std::chrono::steady_clock::now();
+  std::exception_ptr failure;
+  std::thread results{[this, &failure] {
+    try {
+      hand_on_all();
+    } catch (...) {
+      failure = std::current_exception();
+      const std::lock_guard lock{mutex_};
+      broken_ = true;
+      changed_.notify_all();
+    }
+  }};
+  std::exception_ptr source_failure;
+  try {
+    read_all(from);
+  } catch (...) {
+    source_failure = std::current_exception();
+  }
+  {
+    const std::lock_guard lock{mutex_};
+    all_sent_ = true;
+    changed_.notify_all();
+  }
+  results.join();
+  {
+    // After a failure the completions of what is in flight still come, and need this object.
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [this] { return handed_on_ + arrivals_.size() == sent_; });
+  }
+  for (const std::exception_ptr& each : {failure, source_failure}) {
+    if (each != nullptr) {
+      std::rethrow_exception(each);
+    }
+  }
+  report_.elapsed = std::chrono::steady_clock::now() - begin_;
+  return std::move(report_);
+}
+
+void frame_stream::read_all(sample_source& from) {
+  const std::size_t frame = pipeline_.input.frame_bytes();
+  while (!stop_ && take_place()) {
+    std::vector<std::byte> bytes(frame * how_.frames_per_request);
+    const std::size_t got = from.read(bytes);
+    const std::size_t whole = got / frame;
+    const std::vector<std::byte> left(bytes.begin() + static_cast<std::ptrdiff_t>(whole * frame),
+                                      bytes.begin() + static_cast<std::ptrdiff_t>(got));
+    if (whole > 0) {
+      bytes.resize(whole * frame);
+      send(std::move(bytes), static_cast<std::uint32_t>(whole), 0);
+    }
+    if (got < frame * how_.frames_per_request) {
+      send_tail(left);
+      return;
+    }
+  }
+}
+
+/// What does not fill a frame is a shorter frame where the pipeline takes one, and is left out where it does not.
+void frame_stream::send_tail(std::span<const std::byte> left) {
+  const std::size_t row = pipeline_.input.variable ? pipeline_.input.frame_bytes(1) : 0;
+  const std::size_t rows = row == 0 ? 0 : left.size() / row;
+  report_.dropped_tail_bytes = left.size() - rows * row;
+  if (rows > 0 && take_place()) {
+    report_.tail_leading = static_cast<std::int64_t>(rows);
+    send({left.begin(), left.begin() + static_cast<std::ptrdiff_t>(rows * row)}, 1, report_.tail_leading);
+  }
+}
+
+bool frame_stream::take_place() {
+  std::unique_lock lock{mutex_};
+  changed_.wait(lock, [this] { return broken_ || sent_ - handed_on_ < how_.in_flight; });
+  return !broken_;
+}
+
+void frame_stream::send(std::vector<std::byte>&& bytes, std::uint32_t frames, std::int64_t leading) {
+  const auto kept = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+  client::request request;
+  request.bytes = *kept;
+  request.frames = frames;
+  request.leading = leading;
+  request.timeout = how_.timeout;
+  request.release = [kept] {};
+  std::uint64_t sequence = 0;
+  {
+    const std::lock_guard lock{mutex_};
+    sequence = sent_++;
+    bytes_sent_ += kept->size();
+  }
+  report_.frames += frames;
+  ++report_.requests;
+  report_.bytes_in += kept->size();
+  try {
+    client_.submit(pipeline_.name, request,
+                   [this, sequence, frames](outcome&& how) { arrived(sequence, frames, std::move(how)); });
+  } catch (const request_error& refused) {
+    arrived(sequence, frames, refused);
+  }
+}
+
+void frame_stream::arrived(std::uint64_t sequence, std::uint32_t frames, outcome&& how) {
+  const std::lock_guard lock{mutex_};
+  arrivals_.emplace(sequence, arrival{frames, std::move(how)});
+  changed_.notify_all();
+}
+
+void frame_stream::hand_on_all() {
+  std::unique_lock lock{mutex_};
+  for (;;) {
+    const auto is_next = [this] { return !arrivals_.empty() && arrivals_.begin()->first == handed_on_; };
+    changed_.wait(lock, [&] { return is_next() || (all_sent_ && handed_on_ == sent_); });
+    if (!is_next()) {
+      return;
+    }
+    arrival next = std::move(arrivals_.begin()->second);
+    arrivals_.erase(arrivals_.begin());
+    ++handed_on_;
+    changed_.notify_all();
+    const progress now{report_.result_frames + next.frames, bytes_sent_, sent_ - handed_on_,
+                       std::chrono::steady_clock::now() - begin_};
+    lock.unlock();
+    hand_on(std::move(next));
+    sink_.moved(now);
+    lock.lock();
+  }
+}
+
+void frame_stream::hand_on(arrival&& next) {
+  if (const auto* const good = std::get_if<result>(&next.how)) {
+    report_.result_frames += next.frames;
+    report_.latencies.record(good->latency());
+    for (const tensor_view& output : good->outputs()) {
+      report_.bytes_out += output.bytes.size();
+    }
+    sink_.next(*good);
+    return;
+  }
+  const auto& error = std::get<request_error>(next.how);
+  error_count& counted = report_.errors[std::string(name_of(error.kind()))];
+  if (counted.requests++ == 0) {
+    counted.first = error.what();
+  }
+  sink_.missing(next.frames);
+}
+
+}  // namespace penstock::cli

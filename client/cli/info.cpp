@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "client/cli/commands.hpp"
+#include "client/cli/quantity.hpp"
+#include "client/cli/status_table.hpp"
+
+namespace penstock::cli {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json json_of(const tensor_info& tensor) {
+  return {{"name", tensor.name},   {"dtype", tensor.dtype},       {"element", tensor.element},
+          {"shape", tensor.shape}, {"variable", tensor.variable}, {"op", tensor.op}};
+}
+
+json json_of(const pipeline_info& pipeline) {
+  json outputs = json::array();
+  for (const tensor_info& each : pipeline.outputs) {
+    outputs.push_back(json_of(each));
+  }
+  return {{"name", pipeline.name},
+          {"id", pipeline.id},
+          {"max_frames", pipeline.max_frames},
+          {"input", json_of(pipeline.input)},
+          {"outputs", std::move(outputs)}};
+}
+
+std::string as_json(const client& daemon, const std::string& status) {
+  const server_info server = daemon.server();
+  json pipelines = json::array();
+  for (const pipeline_info& each : daemon.pipelines()) {
+    pipelines.push_back(json_of(each));
+  }
+  const json all{{"server", server.name},
+                 {"instance", server.instance},
+                 {"credit_requests", server.credit_requests},
+                 {"credit_bytes", server.credit_bytes},
+                 {"max_request_bytes", server.max_request_bytes},
+                 {"pipelines", std::move(pipelines)},
+                 {"status", json::parse(status, nullptr, /*allow_exceptions=*/false)}};
+  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string as_text(const client& daemon, const global_options& global, const std::string& status) {
+  const server_info server = daemon.server();
+  std::string text = server.name + " at " + global.url + ", instance " + server.instance + "\n";
+  text += "  credits of a client  " + count_text(server.credit_requests) + " requests, " +
+          bytes_text(static_cast<double>(server.credit_bytes)) + "\n";
+  text += "  largest request      " + bytes_text(static_cast<double>(server.max_request_bytes)) + "\n\npipelines\n";
+  for (const pipeline_info& each : daemon.pipelines()) {
+    text += "  " + each.name + "\n    input   " + each.input.text() + ", " +
+            bytes_text(static_cast<double>(each.input.frame_bytes())) + " a frame, at most " +
+            count_text(each.max_frames) + " frames a request\n";
+    for (const tensor_info& output : each.outputs) {
+      text += "    output  " + output.name + "  " + output.text() + "  (" + output.op + ")\n";
+    }
+  }
+  return text + "\ncounters\n" + status_table(status);
+}
+
+int info(const global_options& global, bool json_wanted) {
+  client daemon{client_options_of(global)};
+  const std::string status = daemon.status_json(global.timeout);
+  std::cout << (json_wanted ? as_json(daemon, status) : as_text(daemon, global, status));
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+void declare_info(CLI::App& app, const global_options& global, action& chosen) {
+  auto* const command = app.add_subcommand("info", "Shows the daemon's pipelines, credits and counters");
+  const auto json_wanted = std::make_shared<bool>(false);
+  command->add_flag("--json", *json_wanted, "Everything as one JSON object");
+  command->callback(
+      [&global, &chosen, json_wanted] { chosen = [&global, json_wanted] { return info(global, *json_wanted); }; });
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,258 @@
+#include "client/cli/load.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include <sys/prctl.h>
+
+namespace penstock::cli {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// Up to here a copy costs less than the bookkeeping of sending bytes from where they lie.
+constexpr std::size_t copied_bytes = 2048;
+
+struct window {
+  clock::time_point begin;
+  clock::time_point end;
+
+  [[nodiscard]] bool holds(clock::time_point time) const noexcept { return begin <= time && time < end; }
+};
+
+window window_of(const load_settings& settings) {
+  const auto begin = clock::now() + settings.warmup;
+  return {begin, begin + settings.duration};
+}
+
+client::request request_of(const load_settings& settings, std::span<const std::byte> bytes) {
+  client::request request;
+  request.bytes = bytes;
+  request.frames = settings.frames;
+  request.leading = settings.leading;
+  if (bytes.size() > copied_bytes) {
+    request.release = [] {};
+  }
+  return request;
+}
+
+/// What one client measured. Writers: the threads that the caller serializes; reader: the caller, when they have ended.
+class tally {
+ public:
+  void note(const outcome& how, std::chrono::nanoseconds latency, bool counts) {
+    if (const auto* const good = std::get_if<result>(&how)) {
+      if (counts) {
+        ++report_.requests;
+        report_.latencies.record(latency);
+        for (const tensor_view& output : good->outputs()) {
+          report_.bytes_out += output.bytes.size();
+        }
+      }
+      return;
+    }
+    note(std::get<request_error>(how));
+  }
+  void note(const request_error& error) {
+    error_count& counted = report_.errors[std::string(name_of(error.kind()))];
+    if (counted.requests++ == 0) {
+      counted.first = error.what();
+    }
+  }
+  [[nodiscard]] const load_report& report() const noexcept { return report_; }
+
+ private:
+  load_report report_;
+};
+
+/// One client that keeps its requests under way from its own completions.
+class closed_loop {
+ public:
+  closed_loop(const load_settings& settings, const payloads& from)
+      : settings_(settings), payloads_(from), client_(std::make_unique<client>(settings.connection)) {}
+
+  void start(const window& when) {
+    window_ = when;
+    const std::lock_guard lock{mutex_};  // the first completions wait until all are under way
+    for (std::uint32_t each = 0; each < settings_.in_flight && next(); ++each) {
+      ++under_way_;
+    }
+  }
+
+  /// Waits until all have ended; `tally_` is then nobody else's.
+  const load_report& finish() {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [this] { return under_way_ == 0; });
+    return tally_.report();
+  }
+
+ private:
+  bool next() {
+    const auto intended = clock::now();
+    if (intended >= window_.end) {
+      return false;
+    }
+    try {
+      return client_
+          ->try_submit(settings_.pipeline, request_of(settings_, payloads_.of(sent_++)),
+                       [this](outcome&& how) { ended(how); })
+          .has_value();
+    } catch (const request_error& refused) {
+      tally_.note(refused);
+      return false;
+    }
+  }
+
+  void ended(const outcome& how) {
+    const std::lock_guard lock{mutex_};
+    const auto* const good = std::get_if<result>(&how);
+    tally_.note(how, good == nullptr ? std::chrono::nanoseconds{} : good->latency(), window_.holds(clock::now()));
+    if (!next() && --under_way_ == 0) {
+      changed_.notify_all();
+    }
+  }
+
+  const load_settings& settings_;
+  const payloads& payloads_;
+  window window_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint32_t under_way_ = 0;
+  std::uint64_t sent_ = 0;
+  tally tally_;
+  std::unique_ptr<client> client_;  ///< last: its completions use all of the above
+};
+
+/// One client whose thread sends at set times.
+class open_loop {
+ public:
+  open_loop(const load_settings& settings, const payloads& from, int place)
+      : settings_(settings), payloads_(from), place_(place), client_(std::make_unique<client>(settings.connection)) {}
+
+  void start(clock::time_point begin, const window& when) {
+    thread_ = std::thread{[this, begin, when] { send_all(begin, when); }};
+  }
+
+  const load_report& finish() {
+    thread_.join();
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [this] { return under_way_ == 0; });
+    return tally_.report();
+  }
+
+ private:
+  void send_all(clock::time_point begin, const window& when) {
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // wake up on time, not up to 50 us later
+    for (std::uint64_t turn = 0;; ++turn) {
+      const auto number = turn * static_cast<std::uint64_t>(settings_.clients) + static_cast<std::uint64_t>(place_);
+      const std::chrono::duration<double> after{static_cast<double>(number) / settings_.rate};
+      const auto intended = begin + std::chrono::duration_cast<clock::duration>(after);
+      if (intended >= when.end) {
+        return;
+      }
+      std::this_thread::sleep_until(intended);
+      send(intended, when.holds(intended), payloads_.of(turn));
+    }
+  }
+
+  void send(clock::time_point intended, bool counts, std::span<const std::byte> bytes) {
+    {
+      const std::lock_guard lock{mutex_};
+      ++under_way_;
+    }
+    try {
+      client_->submit(settings_.pipeline, request_of(settings_, bytes), [this, intended, counts](const outcome& how) {
+        const std::lock_guard lock{mutex_};
+        tally_.note(how, clock::now() - intended, counts);
+        leave();
+      });
+    } catch (const request_error& refused) {
+      const std::lock_guard lock{mutex_};
+      tally_.note(refused);
+      leave();
+    }
+  }
+
+  void leave() {
+    if (--under_way_ == 0) {
+      changed_.notify_all();
+    }
+  }
+
+  const load_settings& settings_;
+  const payloads& payloads_;
+  int place_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t under_way_ = 0;
+  tally tally_;
+  std::unique_ptr<client> client_;  ///< after what its completions use
+  std::thread thread_;
+};
+
+}  // namespace
+
+void load_report::merge(const load_report& other) {
+  requests += other.requests;
+  bytes_out += other.bytes_out;
+  latencies.merge(other.latencies);
+  for (const auto& [kind, count] : other.errors) {
+    error_count& into = errors[kind];
+    into.first = into.requests == 0 ? count.first : into.first;
+    into.requests += count.requests;
+  }
+}
+
+payloads::payloads(std::size_t bytes)
+    : all_(std::clamp<std::size_t>((std::size_t{4} << 20U) / std::max<std::size_t>(bytes, 1), 2, 16)) {
+  std::mt19937_64 random{20240607};
+  std::uniform_int_distribution<int> not_zero{1, 255};
+  for (std::vector<std::byte>& each : all_) {
+    each.resize(bytes);
+    std::generate(each.begin(), each.end(), [&] { return static_cast<std::byte>(not_zero(random)); });
+  }
+}
+
+load_report run_closed_loop(const load_settings& settings) {
+  const payloads from{settings.request_bytes};
+  std::vector<std::unique_ptr<closed_loop>> loops;
+  for (int each = 0; each < settings.clients; ++each) {
+    loops.push_back(std::make_unique<closed_loop>(settings, from));
+  }
+  const window when = window_of(settings);
+  for (const auto& each : loops) {
+    each->start(when);
+  }
+  load_report all;
+  for (const auto& each : loops) {
+    all.merge(each->finish());
+  }
+  all.elapsed = settings.duration;
+  return all;
+}
+
+load_report run_open_loop(const load_settings& settings) {
+  const payloads from{settings.request_bytes};
+  std::vector<std::unique_ptr<open_loop>> loops;
+  for (int each = 0; each < settings.clients; ++each) {
+    loops.push_back(std::make_unique<open_loop>(settings, from, each));
+  }
+  const auto begin = clock::now();
+  const window when = window_of(settings);
+  for (const auto& each : loops) {
+    each->start(begin, when);
+  }
+  load_report all;
+  for (const auto& each : loops) {
+    all.merge(each->finish());
+  }
+  all.elapsed = settings.duration;
+  return all;
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,98 @@
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+
+#include "client/cli/commands.hpp"
+#include "client/cli/quantity.hpp"
+#include "penstock_version.hpp"
+
+namespace penstock::cli {
+namespace {
+
+constexpr int usage_error = 2;
+
+constexpr const char* epilog =
+    "Exit codes: 0 all went well, 1 something failed, 2 the command line is wrong.\n"
+    "PENSTOCK_URL names the daemon where --url does not.";
+
+int run(int argc, char** argv) {
+  CLI::App app{"Talks to penstockd, the daemon that puts live data on a GPU."};
+  app.name("penstock");
+  app.footer(epilog);
+  app.set_version_flag("--version", std::string("penstock ") + version);
+  app.require_subcommand(1);
+  app.fallthrough();
+  global_options global;
+  app.add_option("--url", global.url, "The daemon's address")
+      ->type_name("URL")
+      ->envname("PENSTOCK_URL")
+      ->capture_default_str();
+  add_duration(app, "--timeout", global.timeout, "How long to wait for the daemon, and for each request");
+  action chosen;
+  declare_ping(app, global, chosen);
+  declare_info(app, global, chosen);
+  declare_send(app, global, chosen);
+  declare_bench(app, global, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& wrong) {
+    return app.exit(wrong) == 0 ? EXIT_SUCCESS : usage_error;
+  }
+  try {
+    return chosen();
+  } catch (const connect_error& unreachable) {
+    std::cerr << "penstock: " << unreachable.what() << "\n"
+              << "Is penstockd running, does its configuration listen there, and can this machine reach it?\n"
+              << "Another address: --url tcp://HOST:PORT, or PENSTOCK_URL.\n";
+  } catch (const std::exception& failure) {
+    std::cerr << "penstock: " << failure.what() << "\n";
+  }
+  return EXIT_FAILURE;
+}
+
+}  // namespace
+
+client_options client_options_of(const global_options& global) {
+  client_options options;
+  options.url = global.url;
+  options.name = "penstock-cli";
+  options.connect_timeout = global.timeout;
+  options.request_timeout = global.timeout;
+  return options;
+}
+
+pipeline_info pipeline_of(const client& from, const std::string& name) {
+  const auto all = from.pipelines();
+  std::string known;
+  for (const pipeline_info& each : all) {
+    if (each.name == name) {
+      return each;
+    }
+    known += "\n  " + each.name + "  " + each.input.text();
+  }
+  throw std::runtime_error("there is no pipeline \"" + name + "\"; the daemon has" +
+                           (all.empty() ? " none" : ":" + known));
+}
+
+CLI::Option* add_duration(CLI::App& to, const std::string& name, std::chrono::nanoseconds& value,
+                          const std::string& help) {
+  const auto read = [&value](const CLI::results_t& texts) {
+    const auto parsed = parse_duration(texts.back());
+    if (parsed) {
+      value = *parsed;
+    }
+    return parsed.has_value();
+  };
+  return to.add_option(name, read, help + " (5s, 500ms, ...)")->type_name("TIME")->default_str(duration_text(value));
+}
+
+}  // namespace penstock::cli
+
+int main(int argc, char** argv) {
+  try {
+    return penstock::cli::run(argc, argv);
+  } catch (const std::exception& failure) {
+    std::cerr << "penstock: " << failure.what() << "\n";
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace penstock::cli {
+
+/// "250us", "5 s", "1.5m"; a number alone is seconds. nullopt when it is none, or negative.
+[[nodiscard]] std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
+/// "64 KiB", "1MB", "512 B"; nullopt when it is none or has no unit.
+[[nodiscard]] std::optional<std::uint64_t> parse_bytes(std::string_view text);
+
+/// "48.2 us", "1.37 ms": three significant digits.
+[[nodiscard]] std::string duration_text(std::chrono::nanoseconds time);
+/// "3.21 MB", decimal units.
+[[nodiscard]] std::string bytes_text(double bytes);
+/// "12,345", or "3.21" below ten where it is no whole number.
+[[nodiscard]] std::string count_text(double count);
+/// Three significant digits: "0.00123", "48.2", "1,230".
+[[nodiscard]] std::string number_text(double number);
+
+}  // namespace penstock::cli

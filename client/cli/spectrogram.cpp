@@ -1,0 +1,179 @@
+#include "client/cli/spectrogram.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "client/cli/axis.hpp"
+#include "client/cli/palette.hpp"
+#include "client/cli/plot_frame.hpp"
+#include "client/cli/quantity.hpp"
+
+namespace penstock::cli {
+namespace {
+
+constexpr double nothing = -std::numeric_limits<double>::infinity();
+/// What is drawn darkest lies at most this far below the brightest.
+constexpr double most_decibels = 80;
+constexpr double least_decibels = 20;
+
+}  // namespace
+
+struct spectrogram::grid {
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::vector<double> decibels;
+  double low = 0;
+  double high = 0;
+
+  [[nodiscard]] double level(std::size_t row, std::size_t column) const {
+    return (decibels[row * columns + column] - low) / (high - low);
+  }
+  void find_range();
+};
+
+/// The range between a quiet and a loud cell, so that a few extremes do not take the contrast from all others.
+void spectrogram::grid::find_range() {
+  std::vector<double> finite;
+  std::copy_if(decibels.begin(), decibels.end(), std::back_inserter(finite),
+               [](double each) { return std::isfinite(each); });
+  if (finite.empty()) {
+    high = 0;
+    low = -least_decibels;
+    return;
+  }
+  std::sort(finite.begin(), finite.end());
+  const auto at_share = [&finite](double share) {
+    return finite[static_cast<std::size_t>(share * static_cast<double>(finite.size() - 1))];
+  };
+  high = at_share(0.998);
+  low = std::min(std::max(at_share(0.15), high - most_decibels), high - least_decibels);
+}
+
+spectrogram::spectrogram(std::string title, const sample_clock& clock) : title_(std::move(title)), clock_(clock) {}
+
+void spectrogram::add(std::span<const float> frame) {
+  if (frame.empty() || (frames_ > 0 && frame.size() != bins_)) {
+    return;  // a shorter last frame has other bins: it can't stand beside the rest
+  }
+  bins_ = frame.size();
+  kept_bins_ = std::min(bins_, max_bins);
+  if (columns_.empty() || in_last_ == stride_) {
+    if (columns_.size() == max_columns) {
+      halve();
+    }
+    columns_.emplace_back(kept_bins_);
+    in_last_ = 0;
+  }
+  std::vector<double>& column = columns_.back();
+  const bool complex = clock_.complex_input;
+  for (std::size_t bin = 0; bin < bins_; ++bin) {
+    const float power = std::isfinite(frame[bin]) ? frame[bin] : 0.0F;
+    decibels_ = decibels_ || power < 0;
+    const std::size_t place = complex ? (bin + bins_ / 2) % bins_ : bin;  // lowest frequency first
+    const std::size_t kept = place * kept_bins_ / bins_;
+    column[kept] += static_cast<double>(power) / static_cast<double>(bins_sharing(kept));
+  }
+  ++in_last_;
+  ++frames_;
+}
+
+std::size_t spectrogram::bins_sharing(std::size_t kept) const {
+  const auto first = [this](std::size_t of) { return (of * bins_ + kept_bins_ - 1) / kept_bins_; };
+  return first(kept + 1) - first(kept);
+}
+
+/// Two columns become one. max_columns is even, so all of them are then equally full.
+void spectrogram::halve() {
+  for (std::size_t at = 0; at < columns_.size() / 2; ++at) {
+    std::transform(columns_[2 * at].begin(), columns_[2 * at].end(), columns_[2 * at + 1].begin(),
+                   columns_[2 * at].begin(), std::plus<>{});
+    std::swap(columns_[at], columns_[2 * at]);
+  }
+  columns_.resize(columns_.size() / 2);
+  stride_ *= 2;
+}
+
+double spectrogram::cell(std::size_t first_column, std::size_t end_column, std::size_t first_bin,
+                         std::size_t end_bin) const {
+  double sum = 0;
+  double frames = 0;
+  for (std::size_t column = first_column; column < end_column; ++column) {
+    for (std::size_t bin = first_bin; bin < end_bin; ++bin) {
+      sum += columns_[column][bin];
+    }
+    frames += static_cast<double>(column + 1 == columns_.size() ? in_last_ : stride_);
+  }
+  const double mean = sum / (frames * static_cast<double>(end_bin - first_bin));
+  return decibels_ ? mean : mean > 0 ? 10 * std::log10(mean) : nothing;
+}
+
+spectrogram::grid spectrogram::grid_of(std::size_t rows, std::size_t columns) const {
+  grid made;
+  made.rows = rows;
+  made.columns = columns;
+  made.decibels.resize(rows * columns);
+  const auto part = [](std::size_t of, std::size_t count, std::size_t at) {
+    const std::size_t first = at * of / count;
+    return std::pair{first, std::max((at + 1) * of / count, first + 1)};
+  };
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto [first_bin, end_bin] = part(kept_bins_, rows, rows - 1 - row);
+    for (std::size_t column = 0; column < columns; ++column) {
+      const auto [first, end] = part(columns_.size(), columns, column);
+      made.decibels[row * columns + column] = cell(first, end, first_bin, end_bin);
+    }
+  }
+  made.find_range();
+  return made;
+}
+
+std::string spectrogram::headline(const terminal& where) const {
+  const std::string facts = "  " + count_text(static_cast<double>(frames_)) + " frames of " +
+                            count_text(static_cast<double>(bins_)) + " bins";
+  return strong(where.colors, title_) + faint(where.colors, facts) + "\n";
+}
+
+std::string spectrogram::legend(const grid& from, const terminal& where, std::size_t indent) const {
+  constexpr int cells = 24;
+  std::string text(indent, ' ');
+  text += number_text(std::round(from.low)) + " dB ";
+  for (int each = 0; each < cells; ++each) {
+    const double level = (each + 0.5) / cells;
+    text += where.colors == color_depth::none ? std::string(1, heat_shade(level))
+                                              : background(where.colors, heat_color(level)) + " ";
+  }
+  return text + plain(where.colors) + " " + number_text(std::round(from.high)) + " dB\n";
+}
+
+std::string spectrogram::draw(const terminal& where, int rows) const {
+  if (frames_ == 0) {
+    return title_ + ": no frames\n";
+  }
+  const double rate = clock_.rate.value_or(1);
+  const axis frequency{clock_.complex_input ? -rate / 2 : 0, rate / 2, clock_.rate ? "Hz" : "fs",
+                       clock_.rate.has_value()};
+  const double samples = static_cast<double>(frames_) * static_cast<double>(clock_.frame_samples);
+  const axis time = clock_.rate ? axis{0, samples / rate, "s", true} : axis{0, static_cast<double>(frames_), "", false};
+  const plot_frame around{where, rows - 2, frequency, time, clock_.rate ? "" : "frame"};
+  const bool half_blocks = where.colors != color_depth::none;
+  const auto height = static_cast<std::size_t>(around.height());
+  const grid cells = grid_of(half_blocks ? 2 * height : height, static_cast<std::size_t>(around.width()));
+  const auto row_text = [&](int row) {
+    std::string text;
+    const auto at = static_cast<std::size_t>(row);
+    for (std::size_t column = 0; column < cells.columns; ++column) {
+      if (half_blocks) {
+        text += foreground(where.colors, heat_color(cells.level(2 * at, column))) +
+                background(where.colors, heat_color(cells.level(2 * at + 1, column))) + "▀";
+      } else {
+        text += heat_shade(cells.level(at, column));
+      }
+    }
+    return text + plain(where.colors);
+  };
+  return headline(where) + around.draw(row_text) + legend(cells, where, static_cast<std::size_t>(around.indent()));
+}
+
+}  // namespace penstock::cli

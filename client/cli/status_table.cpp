@@ -1,0 +1,99 @@
+#include "client/cli/status_table.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "client/cli/quantity.hpp"
+
+namespace penstock::cli {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string value_text(const json& value) {
+  if (value.is_string()) {
+    return value.get<std::string>();
+  }
+  if (value.is_number_integer()) {
+    return count_text(value.get<double>());
+  }
+  if (value.is_number_float()) {
+    return number_text(value.get<double>());
+  }
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// "errors.expired 3": an object within a table's row or a short object, on one line.
+std::string inline_text(const json& value) {
+  if (!value.is_object()) {
+    return value_text(value);
+  }
+  std::string text;
+  for (const auto& [key, member] : value.items()) {
+    const bool silent = member.is_number() && member.get<double>() == 0;
+    if (!silent) {
+      text += (text.empty() ? "" : ", ") + key + " " + inline_text(member);
+    }
+  }
+  return text.empty() ? "-" : text;
+}
+
+bool is_table(const json& value) {
+  return value.is_array() && !value.empty() &&
+         std::all_of(value.begin(), value.end(), [](const json& row) { return row.is_object(); });
+}
+
+std::string table_text(const json& rows, const std::string& indent) {
+  std::vector<std::vector<std::string>> cells(1);
+  for (const auto& [key, unused] : rows.front().items()) {
+    cells.front().push_back(key);
+  }
+  for (const json& row : rows) {
+    std::vector<std::string>& line = cells.emplace_back();
+    for (const std::string& key : cells.front()) {
+      line.push_back(row.contains(key) ? inline_text(row.at(key)) : "");
+    }
+  }
+  std::string text;
+  for (const std::vector<std::string>& line : cells) {
+    text += indent;
+    for (std::size_t column = 0; column < line.size(); ++column) {
+      std::size_t width = 0;
+      for (const auto& each : cells) {
+        width = std::max(width, each[column].size());
+      }
+      text += line[column] + std::string(column + 1 < line.size() ? width - line[column].size() + 2 : 0, ' ');
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string object_text(const json& object, const std::string& indent) {
+  std::size_t width = 0;
+  for (const auto& [key, member] : object.items()) {
+    width = std::max(width, key.size());
+  }
+  std::string text;
+  for (const auto& [key, member] : object.items()) {
+    if (member.is_object() && !member.empty()) {
+      text += indent + key + "\n" + object_text(member, indent + "  ");
+    } else if (is_table(member)) {
+      text += indent + key + "\n" + table_text(member, indent + "  ");
+    } else {
+      text += indent + key + std::string(width - key.size() + 2, ' ') + value_text(member) + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string status_table(std::string_view text) {
+  const json read = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return read.is_object() ? object_text(read, "  ") : std::string(text) + "\n";
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace penstock::cli {
+
+/// JSON for people: members under one another, objects indented, arrays of objects as tables. What is no JSON comes
+/// back as it is.
+[[nodiscard]] std::string status_table(std::string_view json);
+
+}  // namespace penstock::cli

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/client.hpp>
+
+#include "proto/control.hpp"
+
+namespace penstock::link {
+
+/// What one WELCOME said, immutable: shared by every thread.
+class catalogue {
+ public:
+  explicit catalogue(const wire::welcome& from);
+
+  [[nodiscard]] const server_info& server() const noexcept { return server_; }
+  /// In the daemon's order.
+  [[nodiscard]] std::vector<pipeline_info> pipelines() const;
+  /// nullptr when there is none of that name.
+  [[nodiscard]] std::shared_ptr<const pipeline_info> find(std::string_view name) const;
+  /// The pipeline that a request names. Throws request_error when there is none, or when the request's frames, leading
+  /// extent or bytes are not what it takes.
+  [[nodiscard]] std::shared_ptr<const pipeline_info> check(std::string_view name, const client::request& what) const;
+
+ private:
+  server_info server_;
+  std::vector<std::shared_ptr<const pipeline_info>> pipelines_;
+  std::map<std::string, std::shared_ptr<const pipeline_info>, std::less<>> by_name_;
+};
+
+}  // namespace penstock::link

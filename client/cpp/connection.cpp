@@ -1,0 +1,88 @@
+#include "client/cpp/connection.hpp"
+
+#include <utility>
+
+namespace penstock::link {
+namespace {
+
+/// How many messages are taken before the callers' commands get their turn.
+constexpr int burst = 256;
+
+std::string seconds_text(std::chrono::nanoseconds time) {
+  std::string text = std::to_string(std::chrono::duration<double>(time).count());
+  text.erase(text.find_last_not_of('0') + 1);
+  return text + (text.back() == '.' ? "0 s" : " s");
+}
+
+}  // namespace
+
+connection::connection(const client_options& options, credit_gate& credits, atomic_counters& counters) try
+    : url_(options.url),
+      exchange_(options, credits, counters,
+                {[this](std::shared_ptr<const catalogue> what) { note_welcome(std::move(what)); },
+                 [this](const request_error& why) { note_refusal(why); }}) {
+  thread_ = std::thread{[this] { run(); }};
+} catch (const zmq::error_t& error) {
+  throw connect_error("can't connect to \"" + options.url + "\": " + error.what());
+}
+
+connection::~connection() {
+  box_.close();
+  thread_.join();
+}
+
+void connection::run() {
+  std::vector<command> commands;
+  while (!box_.closed()) {
+    box_.take_all(commands);
+    const auto now = std::chrono::steady_clock::now();
+    for (command& each : commands) {
+      exchange_.perform(std::move(each), now);
+    }
+    const bool more = exchange_.receive(burst);
+    exchange_.tend(std::chrono::steady_clock::now());
+    if (!more && box_.empty()) {
+      exchange_.wait(box_.descriptor());
+    }
+  }
+  exchange_.close();
+  box_.take_all(commands);
+  for (command& each : commands) {
+    exchange_.refuse(std::move(each));
+  }
+}
+
+void connection::note_welcome(std::shared_ptr<const catalogue> what) {
+  const std::lock_guard lock{mutex_};
+  newest_ = std::move(what);
+  greeted_.notify_all();
+}
+
+void connection::note_refusal(const request_error& why) {
+  const std::lock_guard lock{mutex_};
+  refusal_ = why.what();
+  greeted_.notify_all();
+}
+
+void connection::wait_for_welcome(std::chrono::nanoseconds at_most) {
+  std::unique_lock lock{mutex_};
+  const bool answered = greeted_.wait_for(lock, at_most, [this] { return newest_ != nullptr || refusal_; });
+  if (newest_ != nullptr) {
+    return;
+  }
+  if (answered) {
+    throw connect_error("the daemon at " + url_ + " refused: " + *refusal_);
+  }
+  throw connect_error("no penstockd answers at " + url_ + " (waited " + seconds_text(at_most) + ")");
+}
+
+std::shared_ptr<const catalogue> connection::newest() const {
+  const std::lock_guard lock{mutex_};
+  return newest_;
+}
+
+bool connection::post(command& what) {
+  return box_.post(what, !is_own_thread());
+}
+
+}  // namespace penstock::link

@@ -1,0 +1,64 @@
+#include "client/cpp/credit_gate.hpp"
+
+namespace penstock::link {
+
+void credit_gate::grant(std::uint32_t requests, std::uint64_t bytes) {
+  const std::lock_guard lock{mutex_};
+  request_limit_ = requests;
+  byte_limit_ = bytes;
+  changed_.notify_all();
+}
+
+credit_gate::answer credit_gate::try_take_locked(std::uint64_t bytes) {
+  if (closed_) {
+    return answer::closed;
+  }
+  if (bytes > byte_limit_ || request_limit_ == 0) {
+    return answer::never_enough;
+  }
+  if (requests_ >= request_limit_ || bytes_ > byte_limit_ - bytes) {
+    return answer::none_left;
+  }
+  ++requests_;
+  bytes_ += bytes;
+  return answer::taken;
+}
+
+credit_gate::answer credit_gate::try_take(std::uint64_t bytes) {
+  const std::lock_guard lock{mutex_};
+  return try_take_locked(bytes);
+}
+
+credit_gate::answer credit_gate::take(std::uint64_t bytes, time_point deadline) {
+  std::unique_lock lock{mutex_};
+  answer given = try_take_locked(bytes);
+  ++waiting_;
+  bool late = false;
+  while (given == answer::none_left && !late) {
+    if (deadline == never) {
+      changed_.wait(lock);
+    } else {
+      late = changed_.wait_until(lock, deadline) == std::cv_status::timeout;
+    }
+    given = try_take_locked(bytes);
+  }
+  --waiting_;
+  return given;
+}
+
+void credit_gate::give_back(std::uint64_t bytes) {
+  const std::lock_guard lock{mutex_};
+  --requests_;
+  bytes_ -= bytes;
+  if (waiting_ > 0) {
+    changed_.notify_all();
+  }
+}
+
+void credit_gate::close() {
+  const std::lock_guard lock{mutex_};
+  closed_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace penstock::link

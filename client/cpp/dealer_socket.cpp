@@ -1,0 +1,109 @@
+#include "client/cpp/dealer_socket.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <string_view>
+
+namespace penstock::link {
+namespace {
+
+constexpr const char* events_address = "inproc://events";
+
+/// 16 random bytes, the first not zero: ZeroMQ keeps ids that begin with zero for itself.
+std::string random_routing_id() {
+  std::random_device entropy;
+  std::array<std::uint32_t, 4> words{};
+  for (std::uint32_t& word : words) {
+    word = entropy();
+  }
+  std::string id(sizeof words, '\0');
+  std::memcpy(id.data(), words.data(), id.size());
+  if (id.front() == '\0') {
+    id.front() = 'p';
+  }
+  return id;
+}
+
+}  // namespace
+
+dealer_socket::dealer_socket(const client_options& options)
+    : dealer_(context_, zmq::socket_type::dealer), events_(context_, zmq::socket_type::pair) {
+  dealer_.set(zmq::sockopt::routing_id, random_routing_id());
+  dealer_.set(zmq::sockopt::linger, static_cast<int>(options.linger.count()));
+  // Credits bound what is in flight, so that the marks need not; without them a send never waits.
+  dealer_.set(zmq::sockopt::sndhwm, 0);
+  dealer_.set(zmq::sockopt::rcvhwm, 0);
+  dealer_.set(zmq::sockopt::immediate, true);
+  dealer_.set(zmq::sockopt::reconnect_ivl, static_cast<int>(options.reconnect_after.count()));
+  dealer_.set(zmq::sockopt::reconnect_ivl_max, static_cast<int>(options.reconnect_after.count()) * 50);
+  if (options.heartbeat.count() > 0) {
+    dealer_.set(zmq::sockopt::heartbeat_ivl, static_cast<int>(options.heartbeat.count()));
+    dealer_.set(zmq::sockopt::heartbeat_timeout, static_cast<int>(options.heartbeat.count()) * 2);
+  }
+  events_.set(zmq::sockopt::linger, 0);
+  if (zmq_socket_monitor(dealer_.handle(), events_address, ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) !=
+      0) {
+    throw zmq::error_t{};
+  }
+  events_.connect(events_address);
+  dealer_.connect(options.url);
+}
+
+dealer_socket::change dealer_socket::next_change() {
+  zmq::message_t event;
+  zmq::message_t address;
+  if (!events_.recv(event, zmq::recv_flags::dontwait)) {
+    return change::none;
+  }
+  [[maybe_unused]] const auto rest = events_.recv(address, zmq::recv_flags::dontwait);
+  std::uint16_t number = 0;
+  std::memcpy(&number, event.data(), sizeof number);
+  return number == ZMQ_EVENT_DISCONNECTED ? change::disconnected : change::connected;
+}
+
+bool dealer_socket::send(std::span<zmq::message_t> parts) {
+  for (std::size_t at = 0; at < parts.size(); ++at) {
+    const bool more = at + 1 < parts.size();
+    const auto flags = more ? zmq::send_flags::sndmore | zmq::send_flags::dontwait : zmq::send_flags::dontwait;
+    if (dealer_.send(parts[at], flags)) {
+      continue;
+    }
+    // A connection that was just made is seen only once the socket's commands are read, which this option does.
+    const bool can_send = (dealer_.get(zmq::sockopt::events) & ZMQ_POLLOUT) != 0;
+    if (at > 0 || !can_send || !dealer_.send(parts[at], flags)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool dealer_socket::receive(std::vector<zmq::message_t>& parts) {
+  parts.clear();
+  do {
+    zmq::message_t part;
+    if (!dealer_.recv(part, zmq::recv_flags::dontwait)) {
+      return false;
+    }
+    parts.push_back(std::move(part));
+  } while (parts.back().more());
+  return true;
+}
+
+void dealer_socket::wait(int descriptor, std::chrono::milliseconds at_most) {
+  std::array<zmq::pollitem_t, 3> items{{{dealer_.handle(), 0, ZMQ_POLLIN, 0},
+                                        {events_.handle(), 0, ZMQ_POLLIN, 0},
+                                        {nullptr, descriptor, ZMQ_POLLIN, 0}}};
+  try {
+    zmq::poll(items.data(), items.size(), at_most);
+  } catch (const zmq::error_t& error) {
+    if (error.num() != EINTR) {
+      throw;
+    }
+  }
+}
+
+}  // namespace penstock::link

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include <penstock/client_options.hpp>
+#include <zmq.hpp>
+
+namespace penstock::link {
+
+/// The DEALER socket to one daemon, under one random routing id for its whole life. It holds no messages back for a
+/// daemon that is not there: `send` is false then. Thread: the one that made it.
+class dealer_socket {
+ public:
+  /// Begins to connect. Throws zmq::error_t when the url is none.
+  explicit dealer_socket(const client_options& options);
+
+  enum class change { none, connected, disconnected };
+  /// What has become of the connection since the last call that answered `none`.
+  [[nodiscard]] change next_change();
+
+  /// Sends one message of these parts; false when there is no connection. The parts are emptied as they are sent.
+  [[nodiscard]] bool send(std::span<zmq::message_t> parts);
+  /// Takes one whole message into `parts`; false when there is none.
+  [[nodiscard]] bool receive(std::vector<zmq::message_t>& parts);
+  /// Waits until a message, a change of the connection or the descriptor is ready; negative = without end.
+  void wait(int descriptor, std::chrono::milliseconds at_most);
+
+ private:
+  zmq::context_t context_;
+  zmq::socket_t dealer_;
+  zmq::socket_t events_;
+};
+
+}  // namespace penstock::link

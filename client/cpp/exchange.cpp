@@ -1,0 +1,229 @@
+#include "client/cpp/exchange.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/cpp/outgoing.hpp"
+
+namespace penstock::link {
+namespace {
+
+request_error local_error(wire::status code, std::string reason) {
+  return request_error{static_cast<std::uint16_t>(code), {std::move(reason), "client", {}, {}}};
+}
+
+request_error closed_error() {
+  return local_error(wire::status::shutdown, "the client was closed before a reply came");
+}
+
+time_point clock_now() noexcept {
+  return std::chrono::steady_clock::now();
+}
+
+}  // namespace
+
+exchange::exchange(const client_options& options, credit_gate& credits, atomic_counters& counters,
+                   greeting_listener listener)
+    : options_(options),
+      credits_(credits),
+      counters_(counters),
+      listener_(std::move(listener)),
+      socket_(options),
+      greeting_(options.retry_after, options.retry_limit),
+      last_heard_(clock_now()) {}
+
+void exchange::perform(command&& what, time_point now) {
+  if (auto* const request = std::get_if<pending_request>(&what)) {
+    accept(std::move(*request), now);
+  } else if (const auto* const which = std::get_if<cancellation>(&what)) {
+    cancel(which->id);
+  } else if (auto* const question = std::get_if<probe>(&what)) {
+    ask(probes_.insert_or_assign(question->id, std::move(*question)).first->second);
+  }
+}
+
+void exchange::accept(pending_request&& what, time_point now) {
+  if (requests_.find(what.id) != nullptr) {
+    end(std::move(what), local_error(wire::status::rejected, "a request of the same id is in flight"));
+    return;
+  }
+  what.patience = options_.retry_after;
+  pending_request& kept = *requests_.insert(std::move(what));
+  if (renew(kept)) {
+    send(kept, now);
+  }
+}
+
+void exchange::cancel(std::uint64_t id) {
+  pending_request* const found = requests_.find(id);
+  if (found == nullptr) {
+    return;
+  }
+  if (!found->sent) {
+    finish(id, local_error(wire::status::cancelled, "cancelled before it was sent"));
+    return;
+  }
+  found->cancelled = true;
+  if (greeting_.ready()) {
+    zmq::message_t message = bare_message(wire::message_type::cancel, id);
+    [[maybe_unused]] const bool sent = socket_.send({&message, 1});  // else it goes with the repeat
+  }
+}
+
+void exchange::send(pending_request& what, time_point now) {
+  time_point alarm = expiry_of(what);
+  if (greeting_.ready()) {
+    auto parts = submit_message(what, now);
+    if (socket_.send(parts)) {
+      what.sent = true;
+      alarm = std::min(expiry_of(what), now + what.patience);
+      what.patience = std::min(2 * what.patience, options_.retry_limit);
+    }
+  }
+  requests_.set_alarm(what, alarm);
+}
+
+void exchange::send_again(pending_request& what, time_point now) {
+  if (what.sent) {
+    atomic_counters::count(counters_.sent_again);
+  }
+  send(what, now);
+  if (what.cancelled) {
+    cancel(what.id);
+  }
+}
+
+void exchange::ask(probe& what) {
+  zmq::message_t message = bare_message(what.question, what.id);
+  if (greeting_.ready() && socket_.send({&message, 1})) {
+    what.asked = clock_now();
+  }
+}
+
+bool exchange::renew(pending_request& what) {
+  auto now_called = catalogue_->find(what.pipeline->name);
+  if (now_called != nullptr && now_called->input == what.pipeline->input) {
+    what.pipeline = std::move(now_called);
+    return true;
+  }
+  finish(what.id, local_error(wire::status::unknown_pipeline, "the daemon came back without the pipeline \"" +
+                                                                  what.pipeline->name + "\" as it was, input " +
+                                                                  what.pipeline->input.text()));
+  return false;
+}
+
+void exchange::tend(time_point now) {
+  for (auto change = socket_.next_change(); change != dealer_socket::change::none; change = socket_.next_change()) {
+    if (change == dealer_socket::change::connected) {
+      greeting_.connected(now);
+    } else {
+      greeting_.disconnected();
+    }
+  }
+  while (pending_request* const due = requests_.due(now)) {
+    tend_request(*due, now);
+  }
+  if (greeting_.hello_at() <= now) {
+    auto message = hello_message(hello_id, options_.name);
+    if (socket_.send(message)) {
+      atomic_counters::count(counters_.hellos);
+    }
+    greeting_.said(now);
+  }
+  tend_probes(now);
+}
+
+void exchange::tend_request(pending_request& what, time_point now) {
+  if (now >= expiry_of(what)) {
+    finish(what.id, local_error(wire::status::expired, what.sent ? "no reply came within the request's timeout"
+                                                                 : "there was no connection to " + options_.url +
+                                                                       " within the request's timeout"));
+    return;
+  }
+  if (now - last_heard_ >= options_.retry_after) {
+    greeting_.silent(now);
+  }
+  // Once its budget is spent there is no point in another try: only the daemon's word is waited for.
+  if (what.deadline <= now) {
+    requests_.set_alarm(what, expiry_of(what));
+  } else {
+    send_again(what, now);
+  }
+}
+
+void exchange::tend_probes(time_point now) {
+  for (auto each = probes_.begin(); each != probes_.end();) {
+    if (each->second.deadline > now) {
+      ++each;
+      continue;
+    }
+    each->second.reply.set_exception(
+        std::make_exception_ptr(local_error(wire::status::expired, "no answer from " + options_.url + " in time")));
+    each = probes_.erase(each);
+  }
+}
+
+time_point exchange::expiry_of(const pending_request& what) const noexcept {
+  if (what.deadline == never) {
+    return never;
+  }
+  return what.sent ? what.deadline + options_.expiry_grace : what.deadline;
+}
+
+time_point exchange::next_due() const {
+  time_point due = std::min(requests_.next_alarm(), greeting_.hello_at());
+  for (const auto& [id, each] : probes_) {
+    due = std::min(due, each.deadline);
+  }
+  return due;
+}
+
+void exchange::wait(int descriptor) {
+  const time_point due = next_due();
+  std::chrono::milliseconds at_most{-1};
+  if (due != never) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - clock_now());
+    at_most = std::max(left, std::chrono::milliseconds{0});
+  }
+  socket_.wait(descriptor, at_most);
+}
+
+void exchange::close() {
+  zmq::message_t message = bare_message(wire::message_type::goodbye, 0);
+  [[maybe_unused]] const bool sent = socket_.send({&message, 1});  // without a connection nobody has to be told
+  for (const std::uint64_t id : requests_.ids()) {
+    finish(id, closed_error());
+  }
+  for (auto& [id, each] : probes_) {
+    each.reply.set_exception(std::make_exception_ptr(closed_error()));
+  }
+  probes_.clear();
+}
+
+void exchange::refuse(command&& what) {
+  if (auto* const request = std::get_if<pending_request>(&what)) {
+    end(std::move(*request), closed_error());
+  } else if (auto* const question = std::get_if<probe>(&what)) {
+    question->reply.set_exception(std::make_exception_ptr(closed_error()));
+  }
+}
+
+void exchange::finish(std::uint64_t id, outcome&& how) {
+  if (auto ended = requests_.take(id)) {
+    end(std::move(*ended), std::move(how));
+  }
+}
+
+void exchange::end(pending_request&& what, outcome&& how) noexcept {
+  credits_.give_back(what.payload.size());
+  if (auto* const good = std::get_if<result>(&how)) {
+    atomic_counters::count(counters_.results);
+    good->set_latency(clock_now() - what.submitted);
+  } else {
+    atomic_counters::count(counters_.errors);
+  }
+  what.payload = zmq::message_t{};
+  what.done(std::move(how));
+}
+
+}  // namespace penstock::link

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <penstock/client.hpp>
+
+#include "client/cpp/catalogue.hpp"
+#include "client/cpp/credit_gate.hpp"
+#include "client/cpp/dealer_socket.hpp"
+#include "client/cpp/greeting.hpp"
+#include "client/cpp/post_box.hpp"
+#include "client/cpp/request_table.hpp"
+
+namespace penstock::link {
+
+/// Counters of one client. Writer: the connection's thread (`submitted`: callers). Readers: any thread. Relaxed: each
+/// stands for itself.
+struct atomic_counters {
+  std::atomic<std::uint64_t> submitted{0};
+  std::atomic<std::uint64_t> results{0};
+  std::atomic<std::uint64_t> errors{0};
+  std::atomic<std::uint64_t> sent_again{0};
+  std::atomic<std::uint64_t> hellos{0};
+  std::atomic<std::uint64_t> unmatched_replies{0};
+  std::atomic<std::uint64_t> malformed_replies{0};
+
+  static void count(std::atomic<std::uint64_t>& counter) noexcept { counter.fetch_add(1, std::memory_order_relaxed); }
+};
+
+/// Whom an exchange tells about the daemon's answers to HELLO.
+struct greeting_listener {
+  std::function<void(std::shared_ptr<const catalogue>)> welcomed;
+  std::function<void(const request_error&)> refused;
+};
+
+/// The conversation with the daemon: what is sent, what comes back, and what is done about silence.
+/// Thread: the connection's alone.
+class exchange {
+ public:
+  exchange(const client_options& options, credit_gate& credits, atomic_counters& counters, greeting_listener listener);
+
+  void perform(command&& what, time_point now);
+  /// Takes what has arrived, at most `most` messages. Whether there may be more.
+  bool receive(int most);
+  /// Does what is due: greetings, repeats, expiries.
+  void tend(time_point now);
+  /// Until when there is nothing to do unless something arrives.
+  [[nodiscard]] time_point next_due() const;
+  /// Sleeps until a message, the descriptor or next_due.
+  void wait(int descriptor);
+  /// Says goodbye and ends everything in flight.
+  void close();
+  /// Ends a command that was never performed.
+  void refuse(command&& what);
+
+ private:
+  void accept(pending_request&& what, time_point now);
+  void cancel(std::uint64_t id);
+  void send(pending_request& what, time_point now);
+  void send_again(pending_request& what, time_point now);
+  void ask(probe& what);
+  void tend_request(pending_request& what, time_point now);
+  void tend_probes(time_point now);
+  /// Looks the request's pipeline up in the newest catalogue; false, and the request has ended, when it does not fit.
+  bool renew(pending_request& what);
+
+  void handle(std::vector<zmq::message_t>& parts);
+  void handle_welcome(const std::vector<zmq::message_t>& parts);
+  void handle_result(const wire::message_header& header, std::vector<zmq::message_t>& parts);
+  void handle_error(const wire::message_header& header, const std::vector<zmq::message_t>& parts);
+  void handle_answer(const wire::message_header& header, const std::vector<zmq::message_t>& parts);
+
+  void finish(std::uint64_t id, outcome&& how);
+  void end(pending_request&& what, outcome&& how) noexcept;
+  [[nodiscard]] time_point expiry_of(const pending_request& what) const noexcept;
+
+  client_options options_;
+  credit_gate& credits_;
+  atomic_counters& counters_;
+  greeting_listener listener_;
+  dealer_socket socket_;
+  greeting greeting_;
+  std::shared_ptr<const catalogue> catalogue_;
+  request_table requests_;
+  std::map<std::uint64_t, probe> probes_;
+  std::vector<zmq::message_t> parts_;
+  time_point last_heard_;
+};
+
+}  // namespace penstock::link

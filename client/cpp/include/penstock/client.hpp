@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <penstock/client_options.hpp>
+#include <penstock/pipeline_info.hpp>
+#include <penstock/request_error.hpp>
+#include <penstock/result.hpp>
+
+namespace penstock {
+
+/// What a completion is given: exactly one of the two.
+using outcome = std::variant<result, request_error>;
+/// Runs once for each accepted request, on the client's own thread: it must be short and must not throw. It may call
+/// try_submit, submit (which then never waits) and cancel; it must not destroy the client or wait for another reply.
+using completion = std::function<void(outcome&&)>;
+
+/// What a client has done since it was made.
+struct client_counters {
+  std::uint64_t submitted = 0;          ///< requests taken from callers
+  std::uint64_t results = 0;            ///< ended with a result
+  std::uint64_t errors = 0;             ///< ended with an error
+  std::uint64_t sent_again = 0;         ///< requests repeated after silence or a new connection
+  std::uint64_t hellos = 0;             ///< greetings sent
+  std::uint64_t unmatched_replies = 0;  ///< replies to nothing that was in flight: repeats, or too late
+  std::uint64_t malformed_replies = 0;  ///< messages that could not be read, or made no sense
+};
+
+/// A connection to one daemon, for as long as it lives the same client to it, whatever happens to the network.
+///
+/// Threads: every member may be called from any thread at once, but for the destructor, which comes after all others
+/// have returned. One thread of its own does all input and output.
+/// Delivery: each request that submit took ends exactly once, with a result or with an error. It is repeated under the
+/// same request id while the daemon is silent, and after a restart of the daemon, until its timeout.
+/// Flow: the daemon grants credits, in requests and in bytes; submit waits while they are used up.
+class client {
+ public:
+  /// One or more frames for one pipeline.
+  struct request {
+    /// frames × the pipeline's frame, row-major, little-endian.
+    std::span<const std::byte> bytes;
+    std::uint32_t frames = 1;
+    /// The leading extent of each frame, for a pipeline whose input is variable; 0 = the most.
+    std::int64_t leading = 0;
+    /// One budget from submit to reply; 0 = none; unset = the client's request_timeout.
+    std::optional<std::chrono::nanoseconds> timeout;
+    /// 0 = the client chooses; else one from reserve_id, so that it can be cancelled.
+    std::uint64_t id = 0;
+    /// Empty: the bytes are copied before submit returns. Else they are sent from where they lie, and must stay as they
+    /// are until this is called, once, from any thread. When submit throws or takes nothing it is not called.
+    std::function<void()> release;
+    /// Goes with the request through the daemon's logs and timelines.
+    std::array<std::byte, 16> trace_id{};
+  };
+
+  /// Connects, and waits for the daemon's welcome. Throws connect_error.
+  explicit client(client_options options = {});
+  client(const client&) = delete;
+  client& operator=(const client&) = delete;
+  /// Says goodbye. What is still in flight ends with kind shutdown before this returns, which is within `linger`.
+  ~client();
+
+  [[nodiscard]] server_info server() const;
+  [[nodiscard]] std::vector<pipeline_info> pipelines() const;
+
+  /// Sends a request. Waits for credit, at most until the request's timeout.
+  /// Throws request_error, and sends nothing, when the pipeline is unknown, the bytes are not what it takes, no credit
+  /// came in time, or the client is being destroyed. The future's error is a request_error too.
+  [[nodiscard]] std::future<result> submit(std::string_view pipeline, request what);
+  /// The same for high rates; returns the request's id. Throws as above, and then `done` is never called.
+  std::uint64_t submit(std::string_view pipeline, request what, completion done);
+  /// The same, but never waits: nullopt when the credits are used up.
+  [[nodiscard]] std::optional<std::future<result>> try_submit(std::string_view pipeline, request what);
+  [[nodiscard]] std::optional<std::uint64_t> try_submit(std::string_view pipeline, request what, completion done);
+
+  /// A request id that no other request of this client will have.
+  [[nodiscard]] std::uint64_t reserve_id() noexcept;
+  /// Asks the daemon to give a request up. It still ends exactly once: with kind cancelled, or as it did before.
+  void cancel(std::uint64_t id);
+
+  /// The time from sending a PING to its PONG. Throws request_error of kind expired when none came in time.
+  [[nodiscard]] std::chrono::nanoseconds ping(std::chrono::nanoseconds timeout = std::chrono::seconds{5});
+  /// The daemon's counters, as JSON. Throws as ping does.
+  [[nodiscard]] std::string status_json(std::chrono::nanoseconds timeout = std::chrono::seconds{5});
+
+  [[nodiscard]] client_counters counters() const noexcept;
+
+ private:
+  class implementation;
+  std::unique_ptr<implementation> self_;
+};
+
+}  // namespace penstock

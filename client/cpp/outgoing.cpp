@@ -1,0 +1,86 @@
+#include "client/cpp/outgoing.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "client/cpp/wire_dtype.hpp"
+#include "penstock_version.hpp"
+#include "proto/control.hpp"
+
+namespace penstock::link {
+namespace {
+
+using release_function = std::function<void()>;
+
+void release_payload(void* /*data*/, void* hint) {
+  const std::unique_ptr<release_function> release{static_cast<release_function*>(hint)};
+  (*release)();
+}
+
+std::span<std::byte> writable(zmq::message_t& part) {
+  return {static_cast<std::byte*>(part.data()), part.size()};
+}
+
+wire::tensor_header tensor_of(const pending_request& from) {
+  const tensor_info& input = from.pipeline->input;
+  wire::tensor_header tensor;
+  tensor.type = dtype_of(input.dtype).value_or(wire::data_type{});
+  tensor.dimensions = static_cast<std::uint8_t>(std::min(input.shape.size() + 1, wire::max_dimensions));
+  tensor.bytes = from.payload.size();
+  tensor.shape[0] = from.frames;
+  std::copy_n(input.shape.begin(), tensor.dimensions - 1, tensor.shape.begin() + 1);
+  if (from.leading > 0) {
+    tensor.shape[1] = from.leading;
+  }
+  return tensor;
+}
+
+}  // namespace
+
+zmq::message_t payload_of(client::request& what) {
+  if (!what.release) {
+    return zmq::message_t{what.bytes.data(), what.bytes.size()};
+  }
+  auto release = std::make_unique<release_function>(std::move(what.release));
+  // libzmq asks for writable memory, and never writes what it sends.
+  auto* const data = const_cast<std::byte*>(what.bytes.data());
+  zmq::message_t message{data, what.bytes.size(), &release_payload, release.get()};
+  release.release();
+  return message;
+}
+
+std::array<zmq::message_t, 2> submit_message(pending_request& from, time_point now) {
+  wire::message_header header;
+  header.type = wire::message_type::submit;
+  header.request_id = from.id;
+  header.pipeline = from.pipeline->id;
+  header.tensors = 1;
+  header.frames = from.frames;
+  header.trace_id = from.trace_id;
+  if (from.deadline != never) {
+    const auto left = std::chrono::nanoseconds{from.deadline - now}.count();
+    header.timeout_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(left, 1));
+  }
+  std::array<zmq::message_t, 2> parts{zmq::message_t{wire::part_bytes(1)}, zmq::message_t{}};
+  wire::encode(header, writable(parts[0]));
+  wire::encode(tensor_of(from), writable(parts[0]).subspan(wire::header_bytes));
+  parts[1].copy(from.payload);
+  return parts;
+}
+
+zmq::message_t bare_message(wire::message_type type, std::uint64_t request_id) {
+  wire::message_header header;
+  header.type = type;
+  header.request_id = request_id;
+  zmq::message_t part{wire::header_bytes};
+  wire::encode(header, writable(part));
+  return part;
+}
+
+std::array<zmq::message_t, 2> hello_message(std::uint64_t request_id, std::string_view client_name) {
+  const std::string body = wire::encode(wire::hello{std::string(client_name), version});
+  return {bare_message(wire::message_type::hello, request_id), zmq::message_t{body.data(), body.size()}};
+}
+
+}  // namespace penstock::link

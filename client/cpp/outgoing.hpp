@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <penstock/client.hpp>
+#include <zmq.hpp>
+
+#include "client/cpp/request_table.hpp"
+#include "proto/message.hpp"
+
+namespace penstock::link {
+
+/// The payload of a request as a message: a copy of its bytes or, where the request says how to release them, the bytes
+/// themselves, to be released when the last copy of the message is gone.
+[[nodiscard]] zmq::message_t payload_of(client::request& what);
+
+/// The two parts of SUBMIT. The timeout that it carries is what is left of the budget at `now`; the payload shares the
+/// bytes of the request's.
+[[nodiscard]] std::array<zmq::message_t, 2> submit_message(pending_request& from, time_point now);
+
+/// A message that is only a header.
+[[nodiscard]] zmq::message_t bare_message(wire::message_type type, std::uint64_t request_id);
+
+/// The request id of every HELLO; no request has it.
+inline constexpr std::uint64_t hello_id = 1;
+
+/// HELLO: its header and its body.
+[[nodiscard]] std::array<zmq::message_t, 2> hello_message(std::uint64_t request_id, std::string_view client_name);
+
+}  // namespace penstock::link

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <mutex>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "client/cpp/doorbell.hpp"
+#include "client/cpp/request_table.hpp"
+#include "proto/message.hpp"
+
+namespace penstock::link {
+
+struct cancellation {
+  std::uint64_t id = 0;
+};
+
+/// A question that is asked once: PING or GET_STATUS.
+struct probe {
+  struct answer {
+    std::chrono::nanoseconds round_trip{};
+    std::string body;
+  };
+  wire::message_type question = wire::message_type::ping;
+  std::uint64_t id = 0;
+  time_point deadline = never;
+  time_point asked = never;  ///< `never` until it was sent
+  std::promise<answer> reply;
+};
+
+using command = std::variant<pending_request, cancellation, probe>;
+
+/// What callers want from the connection's thread, in order. Requests are bounded by the credits that they took.
+class post_box {
+ public:
+  /// Takes the command, unless the box is closed: then false, and `what` is as it was. `wake` is whether the
+  /// connection's thread may be asleep. Threads: any.
+  [[nodiscard]] bool post(command& what, bool wake);
+  /// Replaces `out` by all that was posted. Thread: the connection's.
+  void take_all(std::vector<command>& out);
+  /// Refuses what comes from now on, and wakes the connection's thread. Threads: any.
+  void close();
+
+  [[nodiscard]] bool closed() const;
+  [[nodiscard]] bool empty() const;
+  /// To be polled: readable when something was posted or the box was closed.
+  [[nodiscard]] int descriptor() const noexcept { return bell_.descriptor(); }
+
+ private:
+  mutable std::mutex mutex_;
+  doorbell bell_;
+  bool rung_ = false;
+  bool closed_ = false;
+  std::vector<command> waiting_;
+};
+
+}  // namespace penstock::link

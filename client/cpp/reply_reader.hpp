@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <penstock/client.hpp>
+#include <zmq.hpp>
+
+#include "proto/message.hpp"
+
+namespace penstock::link {
+
+/// The bytes of a received part, at any alignment, valid while the part lives and does not move.
+[[nodiscard]] std::span<const std::byte> bytes_of(const zmq::message_t& part) noexcept;
+
+/// The result that a RESULT message holds; its views look into the parts, which it keeps. nullopt when the message is
+/// not what `pipeline` gives: wrong number of tensors or of parts, a tensor that can't be read, an unknown dtype.
+[[nodiscard]] std::optional<result> read_result(const wire::message_header& header, std::vector<zmq::message_t>&& parts,
+                                                std::shared_ptr<const pipeline_info> pipeline);
+
+/// The error that an ERROR message holds; nullopt when the status is none of an error or the body can't be read.
+[[nodiscard]] std::optional<request_error> read_error(const wire::message_header& header,
+                                                      std::span<const zmq::message_t> parts);
+
+}  // namespace penstock::link

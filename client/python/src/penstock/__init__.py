@@ -1,0 +1,16 @@
+"""Client of Penstock, a daemon that puts live data on a GPU.
+
+    from penstock import Client
+
+    with Client("tcp://127.0.0.1:7600") as c:
+        power = c.submit("spectrum", samples).result()["psd"]
+"""
+from .client import Client
+from .control import PipelineDescription, TensorDescription, Welcome
+from .errors import (Cancelled, Expired, Failed, NoCredit, PenstockError, Rejected, SessionLost, Shutdown)
+from .result import Result
+from .version import __version__
+from .wire import Status
+
+__all__ = ["Cancelled", "Client", "Expired", "Failed", "NoCredit", "PenstockError", "PipelineDescription", "Rejected",
+           "Result", "SessionLost", "Shutdown", "Status", "TensorDescription", "Welcome", "__version__"]

@@ -1,0 +1,75 @@
+"""Between numpy arrays and the payloads of messages."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+
+import numpy as np
+
+from . import wire
+from .control import PipelineDescription, TensorDescription
+from .result import Result
+
+#: Arrays below this are copied when they are submitted; larger ones are sent from where they lie.
+COPY_BELOW_BYTES = 65536
+
+_DTYPES = {"u8": np.dtype("<u1"), "i8": np.dtype("<i1"), "i16": np.dtype("<i2"), "i32": np.dtype("<i4"),
+           "f32": np.dtype("<f4"), "c64": np.dtype("<c8")}
+
+
+class Frames(NamedTuple):
+    """The frames of one request, ready to be sent."""
+    count: int
+    single: bool  #: given without a frames dimension
+    tensor: wire.TensorHeader
+    payload: Any  #: contiguous bytes
+
+
+def pack(pipeline: PipelineDescription, x: Any) -> Frames:
+    """Takes one frame (the pipeline's frame shape) or several (with a leading frames dimension).
+
+    Raises TypeError when x does not have the pipeline's dtype (nothing is converted silently but the byte order), and
+    ValueError when it does not have its shape, or has more frames than a request may have.
+    """
+    described = pipeline.input
+    array = np.asarray(x)
+    dtype = _DTYPES[described.dtype]
+    if array.dtype.newbyteorder("<") != dtype:
+        raise TypeError(f"pipeline {pipeline.name!r} takes {described}, not {array.dtype} {list(array.shape)}")
+    single = array.ndim == len(described.shape)
+    batch = array[np.newaxis] if single else array
+    if batch.ndim != len(described.shape) + 1 or not _is_frame(described, batch.shape[1:]):
+        raise ValueError(f"pipeline {pipeline.name!r} takes {described}, one frame or several with a leading "
+                         f"dimension; x has shape {list(array.shape)}")
+    if not 1 <= batch.shape[0] <= pipeline.max_frames:
+        raise ValueError(f"a request of pipeline {pipeline.name!r} has 1 to {pipeline.max_frames} frames; x has "
+                         f"{batch.shape[0]}")
+    packed = np.ascontiguousarray(batch, dtype=dtype)
+    payload: Any = memoryview(packed.reshape(-1).view(np.uint8))
+    if packed.nbytes < COPY_BELOW_BYTES:
+        payload = bytes(payload)
+    return Frames(batch.shape[0], single, wire.tensor_header(packed), payload)
+
+
+def _is_frame(described: TensorDescription, shape: Tuple[int, ...]) -> bool:
+    if described.variable:
+        return 1 <= shape[0] <= described.shape[0] and shape[1:] == described.shape[1:]
+    return shape == described.shape
+
+
+def unpack(outputs: Sequence[TensorDescription], header: wire.Header, parts: List[wire.Buffer],
+           single: bool) -> Result:
+    """The result that a RESULT holds, as views of its parts. Raises DecodeError when it is not what `outputs` say."""
+    if header.tensors != len(outputs) or len(parts) != 1 + len(outputs):
+        raise wire.DecodeError("bad_result", header.request_id)
+    arrays: Dict[str, np.ndarray] = {}
+    for index, described in enumerate(outputs):
+        tensor = wire.decode_tensor(parts[0], header, index)
+        payload = parts[1 + index]
+        dtype = wire.dtype_of(tensor)
+        if (len(payload) != tensor.nbytes or dtype != _DTYPES.get(described.dtype) or len(tensor.shape) == 0
+                or tensor.shape[0] != header.frames or (single and header.frames != 1)
+                or not _is_frame(described, tensor.shape[1:])):
+            raise wire.DecodeError("bad_result", header.request_id)
+        array: np.ndarray = np.ndarray(tensor.shape, dtype, payload)
+        arrays[described.name] = array[0] if single else array
+    return Result(arrays, header.request_id, header.trace_id)

@@ -1,0 +1,2 @@
+"""The version of this package."""
+__version__ = "0.1.0"

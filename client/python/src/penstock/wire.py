@@ -1,0 +1,190 @@
+"""The binary part of the wire protocol: message headers and tensor headers, as PROTOCOL.md gives them."""
+from __future__ import annotations
+
+import enum
+import struct
+from typing import Dict, NamedTuple, Tuple, Union
+
+import numpy as np
+
+MAGIC = b"PNSK"
+MAJOR = 1
+HEADER_BYTES = 64
+TENSOR_BYTES = 80
+MAX_DIMENSIONS = 8
+MAX_HEADER_LEN = 4096
+MAX_TENSORS = 64
+MAX_BODY_BYTES = 65536
+NO_TRACE = bytes(16)
+
+_HEADER = struct.Struct("<4sBBHQQIIQHHI16s")
+_TENSOR = struct.Struct("<BBHB3xQ8q")
+_REQUEST_ID = struct.Struct("<Q")
+_U64_LIMIT = 1 << 64
+
+Buffer = Union[bytes, bytearray, memoryview]
+
+
+class MessageType(enum.IntEnum):
+    """What a message is."""
+    HELLO = 1
+    WELCOME = 2
+    GOODBYE = 3
+    PING = 4
+    PONG = 5
+    GET_STATUS = 6
+    STATUS_REPORT = 7
+    SUBMIT = 16
+    CANCEL = 17
+    RESULT = 32
+    ERROR = 33
+
+
+class Status(enum.IntEnum):
+    """How a request ended: the high byte is the kind, the low byte the reason."""
+    OK = 0x0000
+    REJECTED = 0x0100
+    MALFORMED = 0x0101
+    UNSUPPORTED_VERSION = 0x0102
+    UNSUPPORTED_TYPE = 0x0103
+    HELLO_REQUIRED = 0x0104
+    UNKNOWN_PIPELINE = 0x0105
+    WRONG_DTYPE = 0x0106
+    WRONG_SHAPE = 0x0107
+    TOO_LARGE = 0x0108
+    NO_CREDIT = 0x0109
+    OVERFLOW = 0x010A
+    TOO_MANY_CLIENTS = 0x010B
+    EXPIRED = 0x0200
+    CANCELLED = 0x0300
+    FAILED = 0x0400
+    DEVICE_FAILED = 0x0401
+    SHUTDOWN = 0x0500
+    SESSION_LOST = 0x0600
+
+
+_KINDS = ("OK", "REJECTED", "EXPIRED", "CANCELLED", "FAILED", "SHUTDOWN", "SESSION_LOST")
+
+
+def status_name(code: int) -> str:
+    """"WRONG_SHAPE"; for a code that this version does not know the name of its kind, else "UNKNOWN"."""
+    try:
+        return Status(code).name
+    except ValueError:
+        kind = code >> 8
+        return _KINDS[kind] if kind < len(_KINDS) else "UNKNOWN"
+
+
+def known_status(code: int) -> int:
+    """The code as a Status where this version knows it."""
+    try:
+        return Status(code)
+    except ValueError:
+        return code
+
+
+class DecodeError(ValueError):
+    """A message can't be read. `error` is what is wrong, by the names of PROTOCOL.md; `request_id` is 0 where it
+    could not be read either."""
+
+    def __init__(self, error: str, request_id: int = 0) -> None:
+        super().__init__(error)
+        self.error = error
+        self.request_id = request_id
+
+
+class Header(NamedTuple):
+    """The fixed header of every message."""
+    type: int
+    request_id: int = 0
+    timeout_ns: int = 0
+    pipeline: int = 0
+    session: int = 0
+    sequence: int = 0
+    tensors: int = 0
+    status: int = 0
+    frames: int = 0
+    trace_id: bytes = NO_TRACE
+    header_len: int = HEADER_BYTES
+    major: int = MAJOR
+
+
+class TensorHeader(NamedTuple):
+    """One tensor of a SUBMIT or a RESULT: DLPack's code and bits, its size, and its shape, frames first."""
+    code: int
+    bits: int
+    nbytes: int
+    shape: Tuple[int, ...]
+    lanes: int = 1
+
+
+# DLPack's code and bits, in numpy's words.
+_DTYPES: Dict[Tuple[int, int], np.dtype] = {
+    **{(0, bits): np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{(1, bits): np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{(2, bits): np.dtype(f"<f{bits // 8}") for bits in (32, 64)},
+    **{(5, bits): np.dtype(f"<c{bits // 8}") for bits in (64, 128)},
+}
+_CODES = {dtype: key for key, dtype in _DTYPES.items()}
+
+
+def dtype_of(tensor: TensorHeader) -> np.dtype:
+    """The numpy dtype of a tensor that decode_tensor took."""
+    return _DTYPES[tensor.code, tensor.bits]
+
+
+def tensor_header(array: np.ndarray) -> TensorHeader:
+    """The header of an array whose dtype is little-endian and known to the wire; KeyError otherwise."""
+    code, bits = _CODES[array.dtype]
+    return TensorHeader(code, bits, array.nbytes, array.shape)
+
+
+def encode_header(header: Header) -> bytes:
+    """The 64 bytes of a header, whatever its header_len says."""
+    return _HEADER.pack(MAGIC, header.major, header.type, header.header_len, header.request_id, header.timeout_ns,
+                        header.pipeline, header.session, header.sequence, header.tensors, header.status, header.frames,
+                        header.trace_id)
+
+
+def encode_tensor(tensor: TensorHeader) -> bytes:
+    """The 80 bytes of a tensor header."""
+    padding = (0,) * (MAX_DIMENSIONS - len(tensor.shape))
+    return _TENSOR.pack(tensor.code, tensor.bits, tensor.lanes, len(tensor.shape), tensor.nbytes, *tensor.shape,
+                        *padding)
+
+
+def decode_header(part: Buffer) -> Header:
+    """Reads part 0 of a message, up to its tensor headers. Raises DecodeError."""
+    if len(part) < HEADER_BYTES:
+        raise DecodeError("truncated")
+    if bytes(part[:4]) != MAGIC:
+        raise DecodeError("bad_magic")
+    if part[4] != MAJOR:
+        raise DecodeError("unsupported_version", _REQUEST_ID.unpack_from(part, 8)[0])
+    (_, major, kind, header_len, request_id, timeout_ns, pipeline, session, sequence, tensors, status, frames,
+     trace_id) = _HEADER.unpack_from(part)
+    if not HEADER_BYTES <= header_len <= min(MAX_HEADER_LEN, len(part)):
+        raise DecodeError("bad_header_len", request_id)
+    if tensors > MAX_TENSORS:
+        raise DecodeError("too_many_tensors", request_id)
+    if len(part) - header_len < tensors * TENSOR_BYTES:
+        raise DecodeError("truncated_tensors", request_id)
+    return Header(kind, request_id, timeout_ns, pipeline, session, sequence, tensors, status, frames, trace_id,
+                  header_len, major)
+
+
+def decode_tensor(part: Buffer, header: Header, index: int) -> TensorHeader:
+    """Reads tensor header `index` of a part 0 whose header has been read. Raises DecodeError."""
+    offset = header.header_len + index * TENSOR_BYTES
+    if not 0 <= index < header.tensors or len(part) < offset + TENSOR_BYTES:
+        raise DecodeError("truncated_tensors", header.request_id)
+    code, bits, lanes, ndim, nbytes, *extents = _TENSOR.unpack_from(part, offset)
+    shape = tuple(extents[:ndim])
+    if ndim > MAX_DIMENSIONS or lanes != 1 or (code, bits) not in _DTYPES or min(shape, default=0) < 0:
+        raise DecodeError("bad_tensor", header.request_id)
+    product = bits // 8
+    for extent in shape:
+        product *= extent or 1
+    if product >= _U64_LIMIT or nbytes != (0 if 0 in shape else product):
+        raise DecodeError("bad_tensor", header.request_id)
+    return TensorHeader(code, bits, nbytes, shape, lanes)

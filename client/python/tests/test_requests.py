@@ -1,0 +1,204 @@
+"""What a client sends, and what it makes of the answers."""
+import unittest
+
+from scripted_router import LARGE, PATIENCE_S, RouterTest, iq, spectra
+
+import numpy as np
+
+import penstock
+from penstock import Client, Status, wire
+from penstock.wire import MessageType
+
+
+class Requests(RouterTest):
+    def test_one_frame_gives_outputs_of_the_frame_shape(self):
+        client = self.connect()
+        future = client.submit("spectrum", iq()[0])
+        self.router.result(self.router.expect(MessageType.SUBMIT), *spectra())
+        result = self.wait(future)
+        np.testing.assert_array_equal(result["psd"], spectra()[0][0])
+        np.testing.assert_array_equal(result["stats"], spectra()[1][0])
+        self.assertEqual(list(result), ["psd", "stats"])
+
+    def test_several_frames_give_outputs_with_a_frames_dimension(self):
+        client = self.connect()
+        for count in (1, 3):
+            future = client.submit("spectrum", iq(count))
+            self.router.result(self.router.expect(MessageType.SUBMIT), *spectra(count))
+            np.testing.assert_array_equal(self.wait(future)["psd"], spectra(count)[0])
+
+    def test_a_variable_pipeline_takes_shorter_frames(self):
+        client = self.connect()
+        future = client.submit("scaled", np.ones((2, 3), np.float32))
+        message = self.router.expect(MessageType.SUBMIT)
+        self.assertEqual(message.array().shape, (2, 3))
+        self.router.result(message, np.full((2, 3), 7, np.float32))
+        np.testing.assert_array_equal(self.wait(future).array, np.full((2, 3), 7))
+
+    def test_the_message_says_what_was_asked(self):
+        client = self.connect()
+        client.submit("scaled", np.arange(8, dtype=">f4"), timeout=5, trace_id=bytes(range(16)))
+        message = self.router.expect(MessageType.SUBMIT)
+        self.assertEqual((message.header.pipeline, message.header.frames, message.header.tensors), (1, 1, 1))
+        self.assertEqual(message.header.trace_id, bytes(range(16)))
+        self.assertGreater(message.header.timeout_ns, 0)
+        self.assertLessEqual(message.header.timeout_ns, 5_000_000_000)
+        np.testing.assert_array_equal(message.array(), [np.arange(8)])
+
+    def test_no_timeout_is_zero_on_the_wire(self):
+        self.connect(timeout=None).submit("spectrum", iq())
+        self.assertEqual(self.router.expect(MessageType.SUBMIT).header.timeout_ns, 0)
+
+    def test_large_arrays_arrive_whole(self):
+        client = self.connect()
+        x = np.arange(1 << 20, dtype=np.float32)
+        future = client.submit("large", x)
+        message = self.router.expect(MessageType.SUBMIT)
+        np.testing.assert_array_equal(message.array()[0], x)
+        self.router.result(message, np.ones((1, 1), np.float32))
+        np.testing.assert_array_equal(np.asarray(self.wait(future)), [1])
+
+    def test_small_arrays_may_be_written_to_after_submit(self):
+        client, x = self.connect(), iq()
+        client.submit("spectrum", x)
+        x[:] = 255
+        np.testing.assert_array_equal(self.router.expect(MessageType.SUBMIT).array(), iq())
+
+    def test_replies_may_come_in_any_order(self):
+        client = self.connect()
+        futures = [client.submit("spectrum", iq()) for _ in range(3)]
+        messages = [self.router.expect(MessageType.SUBMIT) for _ in futures]
+        self.assertEqual(len({message.id for message in messages}), 3)
+        for index in (2, 0, 1):
+            self.router.result(messages[index], spectra()[0] + index, spectra()[1])
+        for index, future in enumerate(futures):
+            self.assertEqual(self.wait(future)["psd"][0, 0], index)
+
+    def test_requests_of_many_threads_each_get_their_own_answer(self):
+        client = self.connect({"credit_requests": 7})
+
+        def submit_all(thread):
+            for round in range(50):
+                x = np.full(8, 100 * thread + round, np.float32)
+                np.testing.assert_array_equal(client.submit("scaled", x).result(PATIENCE_S).array, x)
+
+        running = [self.aside(submit_all, thread) for thread in range(4)]
+        for _ in range(200):
+            message = self.router.expect(MessageType.SUBMIT)
+            self.router.result(message, message.array())
+        for each in running:
+            self.wait(each)
+
+    def test_what_does_not_fit_is_refused_before_it_is_sent(self):
+        client = self.connect()
+        for error, pipeline, x in (
+                (LookupError, "nothing", iq()), (TypeError, "spectrum", iq().astype(np.int8)),
+                (TypeError, "scaled", np.ones(8)), (ValueError, "spectrum", iq()[0, :3]),
+                (ValueError, "spectrum", iq()[np.newaxis]), (ValueError, "spectrum", iq(17)),
+                (ValueError, "spectrum", iq()[:0]), (ValueError, "scaled", np.ones(9, np.float32)),
+                (ValueError, "scaled", np.ones(0, np.float32))):
+            with self.subTest(pipeline=pipeline, x=x), self.assertRaises(error):
+                client.submit(pipeline, x)
+        self.expect_nothing_before_a_ping(client)
+
+    def test_a_request_over_the_limit_is_refused_before_it_is_sent(self):
+        client = self.connect({"max_request_bytes": 15})
+        with self.assertRaisesRegex(ValueError, "at most 15 bytes"):
+            client.submit("spectrum", iq(2))
+
+    def test_ping_measures_and_status_reports(self):
+        client = self.connect()
+        self.assertTrue(0 < self.expect_nothing_before_a_ping(client) < PATIENCE_S)
+        status = self.aside(client.status)
+        self.router.send_header(self.router.expect(MessageType.GET_STATUS), MessageType.STATUS_REPORT, b'{"accepted":3}')
+        self.assertEqual(self.wait(status), {"accepted": 3})
+
+    def test_it_lists_the_pipelines(self):
+        client = self.connect()
+        self.assertEqual(list(client.pipelines), ["spectrum", "scaled", "large"])
+        self.assertEqual(client.pipelines["large"], LARGE)
+        self.assertEqual(str(client.pipelines["spectrum"].input), "u8[4, 2] (cu8)")
+        self.assertEqual(str(client.pipelines["scaled"].input), "f32[max 8]")
+        self.assertEqual(client.server, "penstockd test")
+
+
+class Errors(RouterTest):
+    def test_each_kind_has_its_class(self):
+        client = self.connect()
+        kinds = {1: penstock.Rejected, 2: penstock.Expired, 3: penstock.Cancelled, 4: penstock.Failed,
+                 5: penstock.Shutdown, 6: penstock.SessionLost}
+        for status in set(Status) - {Status.OK, Status.HELLO_REQUIRED}:
+            with self.subTest(status=status.name):
+                future = client.submit("spectrum", iq())
+                message = self.router.expect(MessageType.SUBMIT)
+                self.router.error(message, status, "why", "queued", "psd", "cudaErrorUnknown")
+                error = self.error_of(future)
+                self.assertIsInstance(error, kinds[status >> 8])
+                self.assertEqual((error.status_name, error.status), (status.name, status))
+                self.assertEqual((error.reason, error.step, error.stage, error.device_error, error.request_id),
+                                 ("why", "queued", "psd", "cudaErrorUnknown", message.id))
+                self.assertIn("why", str(error))
+
+    def test_an_unknown_reason_is_of_its_kind(self):
+        future = self.connect().submit("spectrum", iq())
+        self.router.error(self.router.expect(MessageType.SUBMIT), 0x04FE)
+        error = self.error_of(future)
+        self.assertIsInstance(error, penstock.Failed)
+        self.assertEqual((error.status, error.status_name), (0x04FE, "FAILED"))
+
+    def test_a_result_that_is_not_the_pipelines_is_malformed(self):
+        client = self.connect()
+        good = spectra()
+        for arrays in ((good[0],), (*good, good[0]), (good[0].astype(np.float64), good[1]), (good[0][:, :3], good[1]),
+                       spectra(2)):
+            with self.subTest(shapes=[array.shape for array in arrays]):
+                future = client.submit("spectrum", iq())
+                self.router.result(self.router.expect(MessageType.SUBMIT), *arrays)
+                self.assertEqual(self.error_of(future).status_name, "MALFORMED")
+
+    def test_messages_that_cannot_be_read_disturb_nothing(self):
+        client = self.connect()
+        future = client.submit("spectrum", iq())
+        message = self.router.expect(MessageType.SUBMIT)
+        good = wire.encode_header(wire.Header(MessageType.RESULT, message.id))
+        for parts in ((b"",), (b"PNSK",), (b"x" * 64,), (good[:63],), (good[:6] + b"\0\0" + good[8:],)):
+            self.router.send(message, *parts)
+        self.router.send_header(message, 200)
+        self.router.result(message, *spectra())
+        self.assertEqual(len(self.wait(future)), 2)
+
+    def test_a_refused_hello_is_raised_by_the_constructor(self):
+        for status, kind in ((Status.TOO_MANY_CLIENTS, penstock.Rejected), (Status.SHUTDOWN, penstock.Shutdown)):
+            connecting = self.aside(Client, self.router.url, connect_timeout=PATIENCE_S)
+            self.router.error(self.router.expect(MessageType.HELLO), status)
+            self.assertIsInstance(self.error_of(connecting), kind)
+            self.router.expect(MessageType.GOODBYE)
+
+    def test_a_daemon_of_another_major_is_named(self):
+        connecting = self.aside(Client, self.router.url, connect_timeout=PATIENCE_S)
+        hello = self.router.expect(MessageType.HELLO)
+        self.router.send(hello, wire.encode_header(wire.Header(MessageType.ERROR, major=2)), b"{}")
+        self.assertEqual(self.error_of(connecting).status_name, "UNSUPPORTED_VERSION")
+
+    def test_no_daemon_is_an_expired_constructor(self):
+        with self.assertRaisesRegex(penstock.Expired, "no daemon answered"):
+            Client(self.router.url, connect_timeout=0.05)
+
+    def test_a_bad_url_is_a_value_error(self):
+        with self.assertRaises(ValueError):
+            Client("nonsense")
+
+
+class Results(unittest.TestCase):
+    def test_only_a_single_output_needs_no_name(self):
+        one = penstock.Result({"a": np.ones(2)}, 1, bytes(16))
+        two = penstock.Result({"a": np.ones(2), "b": np.ones(3)}, 1, bytes(16))
+        self.assertEqual(np.asarray(one, np.float32).dtype, np.float32)
+        with self.assertRaisesRegex(ValueError, "a, b"):
+            two.array
+        with self.assertRaises(KeyError):
+            one["b"]
+
+
+if __name__ == "__main__":
+    unittest.main()
