@@ -1,0 +1,44 @@
+#include "tests/bench/machine.hpp"
+
+#include <sys/utsname.h>
+
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include <zmq.hpp>
+
+namespace penstock::bench {
+namespace {
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) == 0) {
+      return line.substr(line.find(": ") + 2);
+    }
+  }
+  return "unknown";
+}
+
+std::string today() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  char text[16];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now))};
+}
+
+}  // namespace
+
+nlohmann::ordered_json machine_facts() {
+  utsname system{};
+  ::uname(&system);
+  const auto [major, minor, patch] = zmq::version();
+  return {{"date", today()},
+          {"processor", processor()},
+          {"cores", std::thread::hardware_concurrency()},
+          {"kernel", system.release},
+          {"libzmq", std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch)}};
+}
+
+}  // namespace penstock::bench

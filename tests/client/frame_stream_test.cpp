@@ -1,0 +1,176 @@
+#include "client/cli/frame_stream.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "client/cli/load.hpp"
+#include "client/cli/result_files.hpp"
+#include "client/cli/status_table.hpp"
+#include "tests/client/scripted_daemon.hpp"
+
+namespace penstock::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using wire::message_type;
+
+/// Bytes through "double", whose frames are four of them.
+class FrameStream : public ::testing::Test {
+ protected:
+  FrameStream() : client_(daemon_.connect(test::quick_options())) {}
+
+  std::future<stream_report> send(std::string samples, frame_stream::settings how) {
+    how.timeout = std::chrono::seconds{30};
+    return std::async(std::launch::async, [this, samples = std::move(samples), how] {
+      std::istringstream stream{samples};
+      const pipeline_info pipeline = client_->pipelines().front();
+      sample_source source{stream, input_format::raw, {}, pipeline.input};
+      frame_stream::sink sink;
+      sink.next = [this](const result& next) {
+        for (const std::int16_t each : next.output("twice").to_vector<std::int16_t>()) {
+          firsts_.push_back(each);
+        }
+      };
+      sink.missing = [this](std::uint64_t frames) { firsts_.insert(firsts_.end(), frames, -1); };
+      sink.moved = [](const progress&) {};
+      return frame_stream{*client_, pipeline, how, sink, stop_}.run(source);
+    });
+  }
+
+  test::scripted_daemon daemon_;
+  std::unique_ptr<client> client_;
+  std::atomic<bool> stop_{false};
+  std::vector<int> firsts_;
+};
+
+TEST_F(FrameStream, HandsResultsOnInTheOrderOfTheFrames) {
+  auto report = send(std::string("\1\1\1\1\2\2\2\2\3\3\3\3", 12), {1, 3, {}});
+  const auto one = daemon_.expect(message_type::submit);
+  const auto two = daemon_.expect(message_type::submit);
+  const auto three = daemon_.expect(message_type::submit);
+  daemon_.result(three);
+  daemon_.result(one);
+  daemon_.result(two);
+  const stream_report got = report.get();
+  EXPECT_THAT(firsts_, ElementsAre(2, 2, 2, 2, 4, 4, 4, 4, 6, 6, 6, 6));
+  EXPECT_EQ(got.result_frames, 3U);
+  EXPECT_EQ(got.bytes_in, 12U);
+  EXPECT_EQ(got.bytes_out, 3U * 12U);
+  EXPECT_EQ(got.latencies.count(), 3U);
+}
+
+TEST_F(FrameStream, LeavesOutTheTailAndSaysSo) {
+  auto report = send("abcdefghij", {2, 4, {}});
+  const auto sent = daemon_.expect(message_type::submit);
+  EXPECT_EQ(sent.header.frames, 2U);
+  EXPECT_EQ(sent.parts.at(1), "abcdefgh");
+  daemon_.result(sent);
+  EXPECT_EQ(report.get().dropped_tail_bytes, 2U);
+}
+
+TEST_F(FrameStream, LastRequestMayHaveFewerFrames) {
+  auto report = send("abcdefghijkl", {2, 4, {}});
+  daemon_.result(daemon_.expect(message_type::submit));
+  const auto last = daemon_.expect(message_type::submit);
+  EXPECT_EQ(last.header.frames, 1U);
+  daemon_.result(last);
+  const stream_report got = report.get();
+  EXPECT_EQ(got.frames, 3U);
+  EXPECT_EQ(got.dropped_tail_bytes, 0U);
+}
+
+TEST_F(FrameStream, FailedRequestsAreCountedByKindAndLeaveTheirPlace) {
+  auto report = send("abcdefgh", {1, 2, {}});
+  daemon_.error(daemon_.expect(message_type::submit), wire::status::expired, {"too slow", "queued", "", ""});
+  daemon_.result(daemon_.expect(message_type::submit));
+  const stream_report got = report.get();
+  EXPECT_THAT(firsts_, ElementsAre(-1, 2 * 'e', 2 * 'f', 2 * 'g', 2 * 'h'));
+  ASSERT_EQ(got.errors.count("expired"), 1U);
+  EXPECT_EQ(got.errors.at("expired").requests, 1U);
+  EXPECT_THAT(got.errors.at("expired").first, HasSubstr("too slow"));
+}
+
+TEST_F(FrameStream, StopsWhenItIsTold) {
+  stop_ = true;
+  EXPECT_EQ(send("abcdefgh", {1, 2, {}}).get().frames, 0U);
+}
+
+TEST_F(FrameStream, KeepsNoMoreInFlightThanAsked) {
+  auto report = send("abcdefgh", {1, 1, {}});
+  const auto first = daemon_.expect(message_type::submit);
+  client_->cancel(first.header.request_id);  // comes next: the second frame waits for the first
+  EXPECT_EQ(daemon_.next().header.type, message_type::cancel);
+  daemon_.result(first);
+  daemon_.result(daemon_.expect(message_type::submit));
+  EXPECT_EQ(report.get().result_frames, 2U);
+}
+
+TEST(FrameStreamTail, IsAShorterFrameWhereThePipelineTakesThat) {
+  test::scripted_daemon daemon;
+  daemon.offer().pipelines[0].input.variable = true;
+  const auto connected = daemon.connect(test::quick_options());
+  auto report = std::async(std::launch::async, [&] {
+    std::istringstream stream{"abcdefg"};
+    const pipeline_info pipeline = connected->pipelines().front();
+    sample_source source{stream, input_format::raw, {}, pipeline.input};
+    const std::atomic<bool> stop{false};
+    frame_stream::sink sink{[](const result&) {}, [](std::uint64_t) {}, [](const progress&) {}};
+    return frame_stream{*connected, pipeline, {1, 4, std::chrono::seconds{30}}, sink, stop}.run(source);
+  });
+  daemon.error(daemon.expect(message_type::submit), wire::status::expired);
+  const auto tail = daemon.expect(message_type::submit);
+  wire::tensor_header tensor;
+  EXPECT_EQ(wire::decode_tensor(std::as_bytes(std::span{tail.parts[0]}), tail.header, 0, tensor),
+            wire::decode_error::none);
+  EXPECT_THAT(tensor.extents(), ElementsAre(1, 3));
+  daemon.error(tail, wire::status::expired);
+  EXPECT_EQ(report.get().tail_leading, 3);
+}
+
+TEST(ResultFiles, EachOutputIsAnArrayOfItsFrames) {
+  const auto folder = std::filesystem::temp_directory_path() / ("penstock-out-" + std::to_string(::getpid()));
+  pipeline_info pipeline;
+  pipeline.outputs = {{"wave", "u8", "u8", {2}, true, ""}};
+  {
+    result_files files{folder, pipeline};
+    const auto frames = [](std::string_view bytes, std::int64_t count, std::int64_t extent) {
+      tensor_view tensor{"wave", "u8", std::as_bytes(std::span{bytes}), {count, extent}, 2};
+      return result{1, static_cast<std::uint32_t>(count), {tensor}, nullptr};
+    };
+    files.append(frames("abcd", 2, 2));
+    files.append_missing(1);
+    files.append(frames("z", 1, 1));
+    files.finish();
+    EXPECT_THAT(files.summary(), ElementsAre(HasSubstr("wave.npy  u8 [3, 2]"), HasSubstr("wave.tail.npy  u8 [1, 1]")));
+  }
+  std::ifstream in{folder / "wave.npy", std::ios::binary};
+  const std::string content{std::istreambuf_iterator<char>{in}, {}};
+  EXPECT_EQ(content.substr(128), std::string("abcd\0\0", 6));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Payloads, AreRandomAndNeverZero) {
+  const payloads all{4096};
+  const auto first = all.of(0);
+  EXPECT_EQ(std::count(first.begin(), first.end(), std::byte{0}), 0);
+  EXPECT_FALSE(std::ranges::equal(first, all.of(1)));
+}
+
+TEST(StatusTable, ShowsObjectsTablesAndNumbers) {
+  const std::string text = status_table(
+      R"({"uptime_s":12.5,"requests":{"accepted":12345,"errors":{"expired":2}},"pipelines":[{"name":"a","frames":1},{"name":"bb","frames":20}]})");
+  EXPECT_THAT(text, HasSubstr("  uptime_s   12.5\n"));
+  EXPECT_THAT(text, HasSubstr("    accepted  12,345\n"));
+  EXPECT_THAT(text, HasSubstr("      expired  2\n"));
+  EXPECT_THAT(text, HasSubstr("    name  frames\n    a     1\n    bb    20\n"));
+  EXPECT_EQ(status_table("oops"), "oops\n");
+}
+
+}  // namespace
+}  // namespace penstock::cli

@@ -1,0 +1,106 @@
+#include "client/cli/npy_file.hpp"
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+namespace penstock::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class NpyFile : public ::testing::Test {
+ protected:
+  NpyFile() : path_(std::filesystem::temp_directory_path() / ("penstock-npy-" + std::to_string(::getpid()) + ".npy")) {}
+  ~NpyFile() override { std::filesystem::remove(path_); }
+
+  [[nodiscard]] std::string content() const {
+    std::ifstream in{path_, std::ios::binary};
+    std::ostringstream all;
+    all << in.rdbuf();
+    return all.str();
+  }
+
+  std::filesystem::path path_;
+};
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span{text});
+}
+
+// What numpy.save writes for an array of that dtype and shape, up to the padding.
+TEST_F(NpyFile, HeaderIsThatOfTheFormat) {
+  const std::vector<std::int64_t> shape{513};
+  const std::string header = npy_header("f32", 66, shape);
+  ASSERT_EQ(header.size(), 128U);
+  EXPECT_EQ(header.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+  EXPECT_EQ(header.substr(8, 2), std::string("\x76\x00", 2));  // 118 bytes follow
+  EXPECT_EQ(header.substr(10, 59), "{'descr': '<f4', 'fortran_order': False, 'shape': (66, 513)");
+  EXPECT_THAT(header, HasSubstr("(66, 513), }"));
+  EXPECT_EQ(header.back(), '\n');
+}
+
+TEST_F(NpyFile, ShapeOfOneDimensionIsATuple) {
+  EXPECT_THAT(npy_header("u8", 7, {}), HasSubstr("'descr': '|u1', 'fortran_order': False, 'shape': (7,), }"));
+}
+
+TEST_F(NpyFile, HeaderKeepsItsSizeWhateverTheFrames) {
+  const std::vector<std::int64_t> shape{1234567, 1234567, 1234567};
+  for (const char* dtype : {"u8", "i8", "i16", "i32", "f32", "c64"}) {
+    EXPECT_EQ(npy_header(dtype, 0, shape).size(), npy_header(dtype, UINT64_MAX, shape).size());
+  }
+}
+
+TEST_F(NpyFile, HeaderGrowsInSteps) {
+  const std::vector<std::int64_t> shape(7, 1'000'000'000'000);
+  EXPECT_EQ(npy_header("c64", 1, shape).size() % 64, 0U);
+  EXPECT_GT(npy_header("c64", 1, shape).size(), 128U);
+}
+
+TEST_F(NpyFile, CountsFramesInItsHeader) {
+  const std::vector<std::int64_t> shape{2};
+  npy_file file{path_, "i16", shape};
+  file.append(bytes_of("abcd"));
+  file.append(bytes_of("efghijkl"));
+  file.finish();
+  EXPECT_EQ(content(), npy_header("i16", 3, shape) + "abcdefghijkl");
+}
+
+TEST_F(NpyFile, RefusesPartsOfFrames) {
+  const std::vector<std::int64_t> shape{2};
+  npy_file file{path_, "i16", shape};
+  EXPECT_THROW(file.append(bytes_of("abcde")), std::runtime_error);
+}
+
+TEST_F(NpyFile, MissingFramesAreNanOrZero) {
+  const std::vector<std::int64_t> shape{2};
+  {
+    npy_file file{path_, "f32", shape};
+    file.append_missing(1);
+    file.finish();
+  }
+  std::array<float, 2> numbers{};
+  std::memcpy(numbers.data(), content().data() + 128, sizeof numbers);
+  EXPECT_TRUE(numbers[0] != numbers[0] && numbers[1] != numbers[1]);
+  npy_file file{path_, "i32", shape};
+  file.append_missing(2);
+  file.finish();
+  EXPECT_EQ(content(), npy_header("i32", 2, shape) + std::string(16, '\0'));
+}
+
+TEST_F(NpyFile, NamesTheFileThatItCannotWrite) {
+  try {
+    const npy_file file{"/nowhere/at/all.npy", "u8", {}};
+    FAIL() << "it was written";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/nowhere/at/all.npy"));
+  }
+}
+
+}  // namespace
+}  // namespace penstock::cli

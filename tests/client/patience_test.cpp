@@ -1,0 +1,221 @@
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <penstock/client.hpp>
+
+#include "tests/client/scripted_daemon.hpp"
+
+namespace penstock::test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using wire::message_type;
+
+/// What a client does about silence, refusals and a daemon that goes away.
+class Patience : public ::testing::Test {
+ protected:
+  std::future<result> submit(std::optional<std::chrono::nanoseconds> timeout = {}) {
+    const auto bytes = counting_bytes(1, 1);
+    client::request request;
+    request.bytes = bytes;
+    request.timeout = timeout;
+    return client_->submit("double", request);
+  }
+
+  static request_error error_of(std::future<result>& from) {
+    try {
+      from.get();
+    } catch (const request_error& error) {
+      return error;
+    }
+    throw std::logic_error("there was a result");
+  }
+
+  static std::string connect_failure(const client_options& options) {
+    try {
+      const client never{options};
+    } catch (const connect_error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  scripted_daemon daemon_;
+  std::unique_ptr<client> client_;
+};
+
+TEST_F(Patience, ConnectFailsWhenNobodyListens) {
+  client_options options;
+  options.url = daemon_.url();
+  daemon_.stop();
+  options.connect_timeout = 30ms;
+  EXPECT_THAT(connect_failure(options), HasSubstr(options.url));
+}
+
+TEST_F(Patience, ConnectFailsOnAnAddressThatIsNone) {
+  client_options options;
+  options.url = "nonsense";
+  EXPECT_THAT(connect_failure(options), HasSubstr("nonsense"));
+}
+
+TEST_F(Patience, ConnectFailsWithTheDaemonsReasonWhenItRefuses) {
+  client_options options = quick_options();
+  options.url = daemon_.url();
+  auto failure = std::async(std::launch::async, [&] { return connect_failure(options); });
+  daemon_.error(daemon_.expect(message_type::hello), wire::status::too_many_clients, {"no room", "", "", ""});
+  EXPECT_THAT(failure.get(), HasSubstr("no room"));
+}
+
+TEST_F(Patience, ConnectFailsWhenTheDaemonSpeaksAnotherMajor) {
+  client_options options = quick_options();
+  options.url = daemon_.url();
+  auto failure = std::async(std::launch::async, [&] { return connect_failure(options); });
+  const received hello = daemon_.expect(message_type::hello);
+  wire::message_header header;
+  header.major = 2;
+  header.type = message_type::error;
+  header.request_id = hello.header.request_id;
+  daemon_.send(hello.from, {header_part(header), "{}"});
+  EXPECT_THAT(failure.get(), HasSubstr("major version"));
+}
+
+TEST_F(Patience, SaysHelloAgainWhenItIsNotHeard) {
+  client_options options = quick_options();
+  options.url = daemon_.url();
+  options.retry_after = 10ms;
+  auto connecting = std::async(std::launch::async, [&] { return std::make_unique<client>(options); });
+  const received first = daemon_.expect(message_type::hello);
+  EXPECT_EQ(daemon_.greet().from, first.from);
+  client_ = connecting.get();
+  EXPECT_GE(client_->counters().hellos, 2U);
+}
+
+TEST_F(Patience, SendsAgainAfterSilenceUnderTheSameId) {
+  client_options options = quick_options();
+  options.retry_after = 20ms;
+  client_ = daemon_.connect(options);
+  auto future = submit(30s);
+  const received first = daemon_.expect(message_type::submit);
+  const received second = daemon_.await(message_type::submit);
+  EXPECT_EQ(second.header.request_id, first.header.request_id);
+  EXPECT_EQ(second.parts.at(1), first.parts.at(1));
+  EXPECT_EQ(second.from, first.from);
+  EXPECT_LT(second.header.timeout_ns, first.header.timeout_ns);
+  daemon_.result(second);
+  future.get();
+  EXPECT_GE(client_->counters().sent_again, 1U);
+}
+
+TEST_F(Patience, GreetsAgainWhenTheDaemonForgotItAndSendsAgain) {
+  client_ = daemon_.connect(quick_options());
+  auto future = submit();
+  const received first = daemon_.expect(message_type::submit);
+  daemon_.error(first, wire::status::hello_required);
+  daemon_.greet();
+  const received second = daemon_.expect(message_type::submit);
+  EXPECT_EQ(second.header.request_id, first.header.request_id);
+  daemon_.result(second);
+  future.get();
+}
+
+TEST_F(Patience, GreetsOnceForManyRefusedRequests) {
+  client_ = daemon_.connect(quick_options());
+  auto one = submit();
+  auto two = submit();
+  const received first = daemon_.expect(message_type::submit);
+  const received second = daemon_.expect(message_type::submit);
+  daemon_.error(first, wire::status::hello_required);
+  daemon_.error(second, wire::status::hello_required);
+  daemon_.greet();
+  daemon_.result(daemon_.expect(message_type::submit));
+  daemon_.result(daemon_.expect(message_type::submit));
+  one.get();
+  two.get();
+  EXPECT_EQ(client_->counters().hellos, 2U);
+}
+
+TEST_F(Patience, SurvivesARestartAsTheSameClientWithAnotherPipelineId) {
+  client_ = daemon_.connect(quick_options());
+  auto future = submit();
+  const received before = daemon_.expect(message_type::submit);
+  daemon_.offer().pipelines[0].id = 9;
+  daemon_.restart();
+  EXPECT_EQ(daemon_.greet().from, before.from);
+  const received after = daemon_.expect(message_type::submit);
+  EXPECT_EQ(after.from, before.from);
+  EXPECT_EQ(after.header.request_id, before.header.request_id);
+  EXPECT_EQ(after.header.pipeline, 9U);
+  daemon_.result(after);
+  EXPECT_EQ(future.get().frames(), 1U);
+  EXPECT_EQ(client_->server().instance, "first+");
+}
+
+TEST_F(Patience, RequestMadeWhileTheDaemonIsAwayIsSentWhenItIsBack) {
+  client_ = daemon_.connect(quick_options());
+  daemon_.stop();
+  auto future = submit();
+  daemon_.restart();
+  daemon_.greet();
+  daemon_.result(daemon_.await(message_type::submit));
+  future.get();
+}
+
+TEST_F(Patience, FailsWhatTheDaemonCameBackWithout) {
+  client_ = daemon_.connect(quick_options());
+  auto future = submit();
+  (void)daemon_.expect(message_type::submit);
+  daemon_.offer().pipelines[0].input.shape = {5};
+  daemon_.restart();
+  daemon_.greet();
+  const request_error error = error_of(future);
+  EXPECT_EQ(error.status_name(), "UNKNOWN_PIPELINE");
+  EXPECT_THAT(error.what(), HasSubstr("double"));
+}
+
+TEST_F(Patience, ExpiresByItselfWhenNoReplyComes) {
+  client_options options = quick_options();
+  options.expiry_grace = 5ms;
+  client_ = daemon_.connect(options);
+  auto future = submit(10ms);
+  const request_error error = error_of(future);
+  EXPECT_EQ(error.kind(), error_kind::expired);
+  EXPECT_EQ(error.details().step, "client");
+}
+
+TEST_F(Patience, ReplyAfterItsExpiryIsCountedAndNotDelivered) {
+  client_options options = quick_options();
+  options.expiry_grace = 5ms;
+  client_ = daemon_.connect(options);
+  auto future = submit(10ms);
+  const received sent = daemon_.expect(message_type::submit);
+  EXPECT_EQ(error_of(future).kind(), error_kind::expired);
+  daemon_.result(sent);
+  auto pinged = std::async(std::launch::async, [this] { return client_->ping(20s); });
+  daemon_.answer_pings(1);
+  pinged.get();
+  EXPECT_EQ(client_->counters().unmatched_replies, 1U);
+}
+
+TEST_F(Patience, DestructionEndsWhatIsInFlightAndSaysGoodbye) {
+  client_ = daemon_.connect(quick_options());
+  auto future = submit();
+  const received sent = daemon_.expect(message_type::submit);
+  client_.reset();
+  EXPECT_EQ(error_of(future).kind(), error_kind::shutdown);
+  EXPECT_EQ(daemon_.expect(message_type::goodbye).from, sent.from);
+}
+
+TEST_F(Patience, DestructionEndsEvenWhenTheDaemonIsAway) {
+  client_ = daemon_.connect(quick_options());
+  auto future = submit();
+  (void)daemon_.expect(message_type::submit);
+  daemon_.stop();
+  client_.reset();
+  EXPECT_EQ(error_of(future).kind(), error_kind::shutdown);
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,0 +1,230 @@
+#include "client/cli/picture.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "client/cli/progress_bar.hpp"
+#include "client/cli/series.hpp"
+#include "client/cli/spectrogram.hpp"
+
+namespace penstock::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in{text};
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+/// Cells that a line takes: escape sequences take none, and each character of UTF-8 takes one.
+int cells_of(const std::string& line) {
+  int cells = 0;
+  bool escape = false;
+  for (const char each : line) {
+    if (escape) {
+      escape = each != 'm';
+    } else if (each == '\x1b') {
+      escape = true;
+    } else if ((static_cast<unsigned char>(each) & 0xC0U) != 0x80U) {
+      ++cells;
+    }
+  }
+  return cells;
+}
+
+terminal plain_terminal(int columns, int rows) {
+  return {false, columns, rows, color_depth::none};
+}
+
+tensor_info output(const std::string& op, std::int64_t extent) {
+  return {"out", "f32", "f32", {extent}, false, op};
+}
+
+struct fit_case {
+  const char* op;
+  std::int64_t extent;
+};
+
+class PictureFit : public ::testing::TestWithParam<fit_case> {};
+
+TEST_P(PictureFit, NeverLeavesTheTerminal) {
+  for (const int frames : {0, 1, 2, 700, 1500}) {
+    const auto drawn = picture_of(output(GetParam().op, GetParam().extent), {48000.0, 1024, false});
+    std::vector<float> frame(static_cast<std::size_t>(GetParam().extent));
+    for (int each = 0; each < frames; ++each) {
+      for (std::size_t at = 0; at < frame.size(); ++at) {
+        frame[at] = static_cast<float>((static_cast<std::size_t>(each) * 7 + at * 13) % 101);
+      }
+      drawn->add(frame);
+    }
+    for (const color_depth colors : {color_depth::none, color_depth::indexed, color_depth::full}) {
+      for (const int columns : {60, 80, 213}) {
+        const auto lines = lines_of(drawn->draw({false, columns, 24, colors}, 18));
+        EXPECT_LE(lines.size(), 18U);
+        const int widest = std::accumulate(lines.begin(), lines.end(), 0, [](int most, const std::string& line) {
+          return std::max(most, cells_of(line));
+        });
+        EXPECT_LE(widest, columns) << frames << " frames in " << columns << " columns";
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Outputs, PictureFit,
+                         ::testing::Values(fit_case{"power_spectrum", 513}, fit_case{"power_spectrum", 5},
+                                           fit_case{"moments", 5}, fit_case{"histogram", 256}, fit_case{"affine", 64}),
+                         [](const auto& instance) {
+                           return std::string(instance.param.op) + std::to_string(instance.param.extent);
+                         });
+
+/// The rows of a spectrogram's picture alone.
+std::vector<std::string> cells(const std::string& text) {
+  std::vector<std::string> rows;
+  for (const std::string& line : lines_of(text)) {
+    const auto edge = line.find_first_of("|+");
+    if (edge != std::string::npos && line.find("--") == std::string::npos) {
+      rows.push_back(line.substr(edge + 1));
+    }
+  }
+  return rows;
+}
+
+TEST(Spectrogram, FrequencyRisesAndTimeGoesRight) {
+  spectrogram drawn{"psd", {8000.0, 128, false}};
+  std::vector<float> frame(65, 1.0F);
+  for (int each = 0; each < 40; ++each) {
+    std::fill(frame.begin(), frame.end(), 1.0F);
+    frame[each < 20 ? 2 : 62] = 1e6F;  // low first, high then
+    drawn.add(frame);
+  }
+  const auto rows = cells(drawn.draw(plain_terminal(60, 24), 16));
+  ASSERT_FALSE(rows.empty());
+  EXPECT_EQ(rows.back().front(), '@');
+  EXPECT_EQ(rows.front().back(), '@');
+  EXPECT_EQ(rows.front().front(), ' ');
+  EXPECT_EQ(rows.back().back(), ' ');
+}
+
+TEST(Spectrogram, ComplexInputHasZeroInTheMiddle) {
+  spectrogram drawn{"psd", {1000.0, 64, true}};
+  std::vector<float> frame(64, 1.0F);
+  frame[0] = 1e6F;
+  for (int each = 0; each < 10; ++each) {
+    drawn.add(frame);
+  }
+  const std::string text = drawn.draw(plain_terminal(60, 24), 19);
+  const auto rows = cells(text);
+  const auto bright = std::find_if(rows.begin(), rows.end(), [](const std::string& row) { return row.front() == '@'; });
+  EXPECT_NEAR(static_cast<double>(bright - rows.begin()), static_cast<double>(rows.size()) / 2, 1);
+  EXPECT_THAT(text, HasSubstr("-400 Hz"));
+}
+
+TEST(Spectrogram, AveragesPowerWhereFramesShareAColumn) {
+  spectrogram drawn{"psd", {}};
+  const std::vector<float> quiet{1, 1};
+  const std::vector<float> loud{1, 1999};
+  for (int each = 0; each < 4096; ++each) {
+    drawn.add(each % 2 == 0 ? quiet : loud);
+  }
+  // Every column holds as many quiet frames as loud ones: (1 + 1999) / 2 = 30 dB in the upper bin, 0 dB in the lower.
+  const std::string text = drawn.draw(plain_terminal(60, 24), 16);
+  EXPECT_THAT(text, HasSubstr("0 dB"));
+  EXPECT_THAT(text, HasSubstr("30 dB"));
+}
+
+TEST(Spectrogram, SilenceAndDecibelsAreDrawnToo) {
+  spectrogram silence{"psd", {}};
+  silence.add(std::vector<float>(8, 0.0F));
+  EXPECT_EQ(cells(silence.draw(plain_terminal(40, 24), 12)).front().find_first_not_of(' '), std::string::npos);
+  spectrogram decibels{"psd", {}};
+  decibels.add(std::vector<float>{-90.0F, -10.0F});
+  EXPECT_THAT(decibels.draw(plain_terminal(60, 24), 12), HasSubstr("-10 dB"));
+}
+
+TEST(Picture, MomentsAreATableWithTheirRange) {
+  const auto drawn = picture_of(output("moments", 5), {});
+  drawn->add(std::vector<float>{1, 2, 3, 4, 5});
+  drawn->add(std::vector<float>{3, 2, 3, 4, 5});
+  const std::string text = drawn->draw(plain_terminal(80, 24), 20);
+  EXPECT_THAT(text, HasSubstr("  mean            1          2          3"));
+  EXPECT_THAT(text, HasSubstr("rms"));
+}
+
+TEST(Picture, HistogramAddsUpItsFrames) {
+  const auto drawn = picture_of(output("histogram", 4), {});
+  drawn->add(std::vector<float>{1, 0, 0, 5});
+  drawn->add(std::vector<float>{1, 0, 0, 3});
+  EXPECT_THAT(drawn->draw(plain_terminal(80, 24), 20), HasSubstr("2 frames, 10 counts in 4 bins"));
+}
+
+TEST(Picture, NumbersOfComplexTensorsAreMagnitudes) {
+  const std::vector<float> parts{3, 4, 0, -2};
+  tensor_view tensor;
+  tensor.dtype = "c64";
+  tensor.bytes = std::as_bytes(std::span{parts});
+  EXPECT_THAT(numbers_of(tensor), ::testing::ElementsAre(5.0F, 2.0F));
+}
+
+TEST(Series, KeepsRangeAndMeanHoweverLongItGets) {
+  series numbers{8};
+  for (int each = 0; each < 1000; ++each) {
+    numbers.add(each);
+  }
+  numbers.add(std::nan(""));
+  EXPECT_EQ(numbers.size(), 1001U);
+  EXPECT_EQ(numbers.whole().count, 1000U);
+  EXPECT_DOUBLE_EQ(numbers.whole().mean(), 499.5);
+  double last = -1;
+  std::uint64_t counted = 0;
+  for (const series::bucket& part : numbers.cut(4)) {
+    EXPECT_GT(part.low, last);
+    last = part.high;
+    counted += part.count;
+  }
+  EXPECT_EQ(counted, 1000U);
+  EXPECT_DOUBLE_EQ(last, 999);
+}
+
+TEST(ProgressBar, LineFitsAndSaysHowFar) {
+  std::ostringstream out;
+  for (const int columns : {20, 60, 80, 200}) {
+    const progress_bar bar{out, {true, columns, 24, color_depth::full}, 1000};
+    const std::string line = bar.line({12, 500, 3, std::chrono::seconds{1}});
+    EXPECT_LE(cells_of(line), columns - 1);
+  }
+  const progress_bar bar{out, {true, 100, 24, color_depth::none}, 1000};
+  EXPECT_THAT(bar.line({12, 500, 3, std::chrono::seconds{1}}), HasSubstr("50 %"));
+  EXPECT_THAT(bar.line({12, 500, 3, std::chrono::seconds{1}}), HasSubstr("12 frames  500 B/s  3 in flight"));
+}
+
+TEST(ProgressBar, IsSilentWhereNobodyLooks) {
+  std::ostringstream out;
+  progress_bar bar{out, plain_terminal(80, 24), 1000};
+  bar.show({12, 500, 3, std::chrono::seconds{1}});
+  bar.clear();
+  EXPECT_EQ(out.str(), "");
+}
+
+TEST(ProgressBar, DrawsAtMostTenTimesASecond) {
+  std::ostringstream out;
+  progress_bar bar{out, {true, 80, 24, color_depth::none}, {}};
+  bar.show({1, 1, 1, std::chrono::milliseconds{5}});
+  bar.show({2, 2, 1, std::chrono::milliseconds{50}});
+  EXPECT_THAT(out.str(), ::testing::Not(HasSubstr("2 frames")));
+  bar.show({3, 3, 1, std::chrono::milliseconds{106}});
+  EXPECT_THAT(out.str(), HasSubstr("3 frames"));
+}
+
+}  // namespace
+}  // namespace penstock::cli

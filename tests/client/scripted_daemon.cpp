@@ -1,0 +1,220 @@
+#include "tests/client/scripted_daemon.hpp"
+
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+
+namespace penstock::test {
+namespace {
+
+constexpr std::chrono::seconds patience{20};
+
+std::span<std::byte> writable(std::string& text) {
+  return std::as_writable_bytes(std::span{text});
+}
+std::span<const std::byte> readable(const std::string& text) {
+  return std::as_bytes(std::span{text});
+}
+
+template <class Element>
+std::string bytes_of(const std::vector<Element>& elements) {
+  std::string bytes(elements.size() * sizeof(Element), '\0');
+  std::memcpy(bytes.data(), elements.data(), bytes.size());
+  return bytes;
+}
+
+wire::tensor_header tensor(wire::data_type type, std::int64_t frames, std::int64_t extent) {
+  wire::tensor_header made;
+  made.type = type;
+  made.dimensions = 2;
+  made.shape[0] = frames;
+  made.shape[1] = extent;
+  made.bytes = static_cast<std::uint64_t>(frames * extent) * type.item_bytes();
+  return made;
+}
+
+}  // namespace
+
+scripted_daemon::scripted_daemon() {
+  offer_.server = "scripted 1";
+  offer_.instance = "first";
+  offer_.credit_requests = 64;
+  offer_.credit_bytes = 1 << 20;
+  offer_.max_request_bytes = 1 << 16;
+  wire::pipeline_description pipeline;
+  pipeline.id = 3;
+  pipeline.name = "double";
+  pipeline.max_frames = 8;
+  pipeline.input = {"input", "u8", "u8", {4}, false, ""};
+  pipeline.outputs = {{"twice", "i16", "i16", {4}, false, "affine"}, {"sum", "f32", "f32", {1}, false, "moments"}};
+  offer_.pipelines = {pipeline};
+  url_ = "tcp://127.0.0.1:*";
+  start();
+}
+
+void scripted_daemon::start() {
+  router_ = zmq::socket_t{context_, zmq::socket_type::router};
+  router_.set(zmq::sockopt::linger, 0);
+  router_.set(zmq::sockopt::router_handover, true);
+  router_.bind(url_);
+  url_ = router_.get(zmq::sockopt::last_endpoint);
+}
+
+void scripted_daemon::stop() {
+  router_.close();
+}
+
+void scripted_daemon::restart() {
+  stop();
+  offer_.instance += "+";
+  // The port is free once the old listener's thread has closed it.
+  for (const auto deadline = std::chrono::steady_clock::now() + patience;;) {
+    try {
+      start();
+      return;
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EADDRINUSE || std::chrono::steady_clock::now() > deadline) {
+        throw;
+      }
+    }
+  }
+}
+
+received scripted_daemon::next() {
+  zmq::pollitem_t item{router_.handle(), 0, ZMQ_POLLIN, 0};
+  if (zmq::poll(&item, 1, std::chrono::duration_cast<std::chrono::milliseconds>(patience)) == 0) {
+    throw std::runtime_error("the client sent nothing");
+  }
+  std::vector<std::string> all;
+  bool more = true;
+  while (more) {
+    zmq::message_t part;
+    if (!router_.recv(part)) {
+      throw std::runtime_error("the message was interrupted");
+    }
+    all.push_back(part.to_string());
+    more = part.more();
+  }
+  received message{all.front(), {}, {all.begin() + 1, all.end()}};
+  if (wire::decode(readable(message.parts.at(0)), message.header) != wire::decode_error::none) {
+    throw std::runtime_error("the client's header can't be read");
+  }
+  return message;
+}
+
+received scripted_daemon::expect(wire::message_type type) {
+  received message = next();
+  if (message.header.type != type) {
+    throw std::runtime_error("expected a message of type " + std::to_string(static_cast<int>(type)) + ", not " +
+                             std::to_string(static_cast<int>(message.header.type)));
+  }
+  return message;
+}
+
+received scripted_daemon::await(wire::message_type type) {
+  received message = next();
+  while (message.header.type != type) {
+    message = next();
+  }
+  return message;
+}
+
+received scripted_daemon::greet() {
+  received hello = await(wire::message_type::hello);
+  wire::message_header header;
+  header.type = wire::message_type::welcome;
+  header.request_id = hello.header.request_id;
+  send(hello.from, {header_part(header), wire::encode(offer_)});
+  return hello;
+}
+
+void scripted_daemon::answer_pings(int count) {
+  for (int each = 0; each < count; ++each) {
+    const received ping = await(wire::message_type::ping);
+    wire::message_header header;
+    header.type = wire::message_type::pong;
+    header.request_id = ping.header.request_id;
+    send(ping.from, {header_part(header)});
+  }
+}
+
+std::vector<std::string> result_parts(const received& to) {
+  std::vector<std::int16_t> twice;
+  std::vector<float> sums;
+  for (const char each : to.parts.at(1)) {
+    const int value = static_cast<unsigned char>(each);
+    if (twice.size() % 4 == 0) {
+      sums.push_back(0);
+    }
+    twice.push_back(static_cast<std::int16_t>(2 * value));
+    sums.back() += static_cast<float>(value);
+  }
+  wire::message_header header;
+  header.type = wire::message_type::result;
+  header.request_id = to.header.request_id;
+  header.frames = to.header.frames;
+  const auto frames = static_cast<std::int64_t>(header.frames);
+  return {header_part(header, {tensor(wire::int16_type, frames, 4), tensor(wire::float32_type, frames, 1)}),
+          bytes_of(twice), bytes_of(sums)};
+}
+
+void scripted_daemon::result(const received& to) {
+  send(to.from, result_parts(to));
+}
+
+void scripted_daemon::error(const received& to, wire::status code, const wire::error_body& why) {
+  wire::message_header header;
+  header.type = wire::message_type::error;
+  header.request_id = to.header.request_id;
+  header.code = code;
+  send(to.from, {header_part(header), wire::encode(why)});
+}
+
+void scripted_daemon::send(const std::string& to, const std::vector<std::string>& parts) {
+  router_.send(zmq::buffer(to), zmq::send_flags::sndmore);
+  for (std::size_t at = 0; at < parts.size(); ++at) {
+    router_.send(zmq::buffer(parts[at]), at + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none);
+  }
+}
+
+std::unique_ptr<client> scripted_daemon::connect(client_options options) {
+  options.url = url_;
+  auto connecting = std::async(std::launch::async, [options] { return std::make_unique<client>(options); });
+  greet();
+  return connecting.get();
+}
+
+std::string header_part(const wire::message_header& header) {
+  return header_part(header, {});
+}
+
+std::string header_part(wire::message_header header, const std::vector<wire::tensor_header>& tensors) {
+  header.tensors = static_cast<std::uint16_t>(tensors.size());
+  std::string part(wire::part_bytes(tensors.size()), '\0');
+  wire::encode(header, writable(part));
+  for (std::size_t at = 0; at < tensors.size(); ++at) {
+    wire::encode(tensors[at], writable(part).subspan(wire::part_bytes(at)));
+  }
+  return part;
+}
+
+client_options quick_options() {
+  client_options options;
+  options.connect_timeout = patience;
+  options.retry_after = std::chrono::seconds{30};
+  options.retry_limit = std::chrono::seconds{60};
+  options.request_timeout = std::chrono::seconds{60};
+  options.reconnect_after = std::chrono::milliseconds{5};
+  return options;
+}
+
+std::vector<std::byte> counting_bytes(std::size_t frames, std::uint8_t first) {
+  std::vector<std::byte> bytes(4 * frames);
+  for (std::byte& each : bytes) {
+    each = static_cast<std::byte>(first++);
+  }
+  return bytes;
+}
+
+}  // namespace penstock::test

@@ -1,0 +1,139 @@
+#include "daemon/ingress/ingress.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace penstock {
+namespace {
+
+// A router, and a dealer that is called "dealer".
+class Ingress : public ::testing::Test {
+ protected:
+  Ingress() {
+    dealer_.set(zmq::sockopt::linger, 0);
+    dealer_.set(zmq::sockopt::routing_id, "dealer");
+    dealer_.connect(router_.endpoints().front());
+  }
+
+  void send(const std::vector<std::string>& parts) {
+    for (std::size_t at = 0; at < parts.size(); ++at) {
+      (void)dealer_.send(zmq::buffer(parts[at]),
+                         at + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none);
+    }
+  }
+  // Blocks until a message is there.
+  incoming receive() {
+    for (;;) {
+      if (const std::optional<incoming> message = in_.receive()) {
+        return *message;
+      }
+      zmq::pollitem_t item{router_.get().handle(), 0, ZMQ_POLLIN, 0};
+      if (zmq::poll(&item, 1, std::chrono::seconds{20}) == 0) {
+        throw std::runtime_error("no message came");
+      }
+    }
+  }
+  static std::string text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+  router_socket router_{{{"tcp://127.0.0.1:*"}, 1U << 20U}};
+  ingress in_{router_};
+  zmq::context_t context_;
+  zmq::socket_t dealer_{context_, zmq::socket_type::dealer};
+};
+
+TEST_F(Ingress, HasNothingBeforeAMessage) {
+  EXPECT_FALSE(in_.receive());
+}
+
+TEST_F(Ingress, HandsOverHeadAndBody) {
+  send({"the head", "the body"});
+  const incoming message = receive();
+  EXPECT_EQ(message.identity, "dealer");
+  EXPECT_EQ(text_of(message.head), "the head");
+  EXPECT_EQ(text_of(message.body), "the body");
+  EXPECT_EQ(message.parts, 2U);
+  EXPECT_EQ(message.bytes, 8U);
+  EXPECT_FALSE(in_.receive());
+}
+
+TEST_F(Ingress, HasNoBodyOfTheMessageBefore) {
+  send({"head", "body"});
+  send({"only head"});
+  (void)receive();
+  const incoming message = receive();
+  EXPECT_EQ(text_of(message.head), "only head");
+  EXPECT_TRUE(message.body.empty());
+  EXPECT_EQ(message.parts, 1U);
+  EXPECT_EQ(message.bytes, 0U);
+}
+
+TEST_F(Ingress, CountsSurplusPartsAndLetsThemGo) {
+  std::vector<std::string> parts{"head", "body"};
+  parts.resize(1000, std::string(100, 'x'));
+  send(parts);
+  send({"next"});
+  const incoming message = receive();
+  EXPECT_EQ(message.parts, 1000U);
+  EXPECT_EQ(message.bytes, 4 + 998 * 100U);
+  EXPECT_EQ(text_of(message.body), "body");
+  EXPECT_EQ(text_of(receive().head), "next");
+}
+
+TEST_F(Ingress, TakesEmptyParts) {
+  send({"", ""});
+  const incoming message = receive();
+  EXPECT_EQ(message.parts, 2U);
+  EXPECT_TRUE(message.head.empty());
+  EXPECT_TRUE(message.body.empty());
+}
+
+TEST_F(Ingress, KeepsAParkedPayloadWithoutCopyingItUntilItIsUnparked) {
+  const std::string payload(4096, 'p');
+  send({"head", payload});
+  const std::byte* const there = receive().body.data();
+  in_.park(7);
+  send({"head", "another"});
+  (void)receive();
+  in_.park(2);
+  EXPECT_EQ(text_of(in_.parked(7)), payload);
+  EXPECT_EQ(in_.parked(7).data(), there);
+  EXPECT_EQ(text_of(in_.parked(2)), "another");
+  in_.unpark(7);
+  EXPECT_TRUE(in_.parked(7).empty());
+}
+
+TEST_F(Ingress, SaysWhereItListens) {
+  ASSERT_EQ(router_.endpoints().size(), 1U);
+  EXPECT_NE(router_.endpoints().front(), "tcp://127.0.0.1:*");
+  EXPECT_EQ(router_.endpoints().front().find("tcp://127.0.0.1:"), 0U);
+}
+
+TEST_F(Ingress, NamesTheEndpointThatItCanNotHave) {
+  try {
+    const router_socket second({{router_.endpoints().front()}, 1024});
+    FAIL() << "it did not throw";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find(router_.endpoints().front()), std::string::npos);
+  }
+}
+
+TEST_F(Ingress, EndsTheConnectionOfAPartOverTheLimit) {
+  send({"head", "before"});
+  EXPECT_EQ(text_of(receive().body), "before");
+  send({"head", std::string((1U << 20U) + 1, 'x')});
+  // The dealer connects again by itself: what comes next is the first thing that arrives.
+  zmq::socket_t other(context_, zmq::socket_type::dealer);
+  other.set(zmq::sockopt::linger, 0);
+  other.connect(router_.endpoints().front());
+  (void)other.send(zmq::str_buffer("other"));
+  const incoming message = receive();
+  EXPECT_NE(message.identity, "dealer");
+  EXPECT_EQ(text_of(message.head), "other");
+}
+
+}  // namespace
+}  // namespace penstock

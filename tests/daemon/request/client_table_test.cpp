@@ -1,0 +1,96 @@
+#include "daemon/request/client_table.hpp"
+
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace penstock {
+namespace {
+
+using std::chrono::seconds;
+
+const time_point start{std::chrono::hours{1}};
+
+TEST(ClientTable, FindsWhomItAdmitted) {
+  client_table table(4, 8);
+  client_record* const made = table.admit("a", start);
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ(table.find("a"), made);
+  EXPECT_EQ(made->last_heard, start);
+  EXPECT_EQ(table.find("b"), nullptr);
+}
+
+TEST(ClientTable, TellsIdentitiesWithZeroBytesApart) {
+  client_table table(4, 8);
+  const std::string one("\0x", 2);
+  const std::string other("\0y", 2);
+  EXPECT_NE(table.admit(one, start), table.admit(other, start));
+  EXPECT_EQ(table.find(std::string("\0", 1)), nullptr);
+}
+
+TEST(ClientTable, KeepsARecordOverASecondHello) {
+  client_table table(4, 8);
+  client_record* const made = table.admit("a", start);
+  made->requests = 3;
+  made->gone = true;
+  EXPECT_EQ(table.admit("a", start + seconds{1}), made);
+  EXPECT_EQ(made->requests, 3U);
+  EXPECT_FALSE(made->gone);
+  EXPECT_EQ(made->last_heard, start + seconds{1});
+}
+
+TEST(ClientTable, RefusesWhenFullButNotThoseItKnows) {
+  client_table table(2, 8);
+  client_record* const first = table.admit("a", start);
+  (void)table.admit("b", start);
+  EXPECT_EQ(table.admit("c", start), nullptr);
+  EXPECT_EQ(table.admit("a", start), first);
+  EXPECT_EQ(table.size(), 2U);
+}
+
+TEST(ClientTable, GivesPlacesOfTheForgottenAgainAndNeverOneTwice) {
+  client_table table(8, 8);
+  for (int round = 0; round < 50; ++round) {
+    std::set<std::uint32_t> places;
+    for (int client = 0; client < 8; ++client) {
+      places.insert(table.admit(std::to_string(round * 8 + client), start)->index);
+    }
+    EXPECT_EQ(places.size(), 8U);
+    EXPECT_LT(*places.rbegin(), 8U);
+    for (int client = 0; client < 8; ++client) {
+      table.forget(*table.find(std::to_string(round * 8 + client)));
+    }
+  }
+  EXPECT_EQ(table.size(), 0U);
+}
+
+TEST(ClientTable, ForgetsOnlyTheSilent) {
+  client_table table(4, 8);
+  (void)table.admit("silent", start);
+  (void)table.admit("lively", start + seconds{5});
+  client_record* const found = table.forgettable(start + seconds{1});
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->identity, "silent");
+  table.forget(*found);
+  EXPECT_EQ(table.forgettable(start + seconds{1}), nullptr);
+}
+
+TEST(ClientTable, ForgetsTheGoneAtOnce) {
+  client_table table(4, 8);
+  table.admit("gone", start)->gone = true;
+  EXPECT_NE(table.forgettable(start - seconds{100}), nullptr);
+}
+
+TEST(ClientTable, KeepsWhomARequestRefersTo) {
+  client_table table(4, 8);
+  client_record* const busy = table.admit("busy", start);
+  busy->gone = true;
+  busy->references = 1;
+  EXPECT_EQ(table.forgettable(start + seconds{100}), nullptr);
+  busy->references = 0;
+  EXPECT_EQ(table.forgettable(start + seconds{100}), busy);
+}
+
+}  // namespace
+}  // namespace penstock

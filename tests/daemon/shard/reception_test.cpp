@@ -1,0 +1,291 @@
+#include "daemon/shard/reception.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/daemon/shard/shard_rig.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::guest;
+using testing::raw_message;
+using testing::raw_peer;
+using testing::shard_rig;
+using testing::shard_wish;
+using testing::submit_draft;
+using wire::message_type;
+using wire::status;
+
+void expect_error(const raw_message& got, status code, std::uint64_t id) {
+  EXPECT_EQ(got.header.type, message_type::error);
+  EXPECT_EQ(wire::name_of(got.header.code), wire::name_of(code));
+  EXPECT_EQ(got.header.request_id, id);
+  EXPECT_FALSE(got.json().at("reason").get<std::string>().empty());
+}
+
+void expect_result(const raw_message& got, std::uint64_t id, const std::string& payload) {
+  EXPECT_EQ(got.header.type, message_type::result);
+  EXPECT_EQ(got.header.request_id, id);
+  ASSERT_EQ(got.parts.size(), 3U);
+  EXPECT_EQ(got.parts[1], testing::next_of(payload));
+}
+
+TEST(Reception, WelcomesWithPipelinesAndCredits) {
+  shard_rig rig({.plans = {{}, {.shape = {8, 3}, .variable = true, .type = element_type::cu8, .max_frames = 5}},
+                 .credit_requests = 3,
+                 .credit_bytes = 1000,
+                 .max_request_bytes = 500});
+  const guest client(rig);
+  EXPECT_EQ(client.welcome.credit_requests, 3U);
+  EXPECT_EQ(client.welcome.credit_bytes, 1000U);
+  EXPECT_EQ(client.welcome.max_request_bytes, 500U);
+  ASSERT_EQ(client.welcome.pipelines.size(), 2U);
+  const wire::pipeline_description& second = client.welcome.pipelines[1];
+  EXPECT_EQ(second.id, 1U);
+  EXPECT_EQ(second.name, "pipeline1");
+  EXPECT_EQ(second.max_frames, 5U);
+  EXPECT_EQ(second.input.dtype, "u8");
+  EXPECT_EQ(second.input.element, "cu8");
+  EXPECT_EQ(second.input.shape, (std::vector<std::int64_t>{8, 3, 2}));
+  EXPECT_TRUE(second.input.variable);
+  ASSERT_EQ(second.outputs.size(), 2U);
+  EXPECT_EQ(second.outputs[1].name, "sum");
+}
+
+TEST(Reception, RequiresHelloOfWhoSubmitsOrCancels) {
+  shard_rig rig;
+  raw_peer stranger(rig.endpoint());
+  stranger.send(submit_draft(5).parts());
+  expect_error(stranger.receive().value(), status::hello_required, 5);
+  stranger.send_control(message_type::cancel, 6);
+  expect_error(stranger.receive().value(), status::hello_required, 6);
+  EXPECT_EQ(stranger.hello().server.find("penstockd"), 0U);
+  stranger.send(submit_draft(5).parts());
+  EXPECT_EQ(stranger.receive().value().header.type, message_type::result);
+}
+
+TEST(Reception, AnswersPingAndStatusOfAnyone) {
+  shard_rig rig;
+  raw_peer stranger(rig.endpoint());
+  stranger.send_control(message_type::ping, 3);
+  const raw_message pong = stranger.receive().value();
+  EXPECT_EQ(pong.header.type, message_type::pong);
+  EXPECT_EQ(pong.header.request_id, 3U);
+  EXPECT_EQ(pong.parts.size(), 1U);
+  EXPECT_TRUE(stranger.status().at("balanced").get<bool>());
+}
+
+TEST(Reception, RefusesTypesThatAClientMayNotSend) {
+  shard_rig rig;
+  guest client(rig);
+  for (const int type : {0, 2, 5, 7, 8, 15, 18, 32, 33, 255}) {
+    client.send_control(static_cast<message_type>(type), 9);
+    expect_error(client.next(), status::unsupported_type, 9);
+  }
+  EXPECT_EQ(client.status().at("refused").at("UNSUPPORTED_TYPE"), 10);
+}
+
+TEST(Reception, RefusesAHelloThatItCannotRead) {
+  shard_rig rig;
+  raw_peer stranger(rig.endpoint());
+  for (const std::string body : {"", "{", "[]", R"({"client": 5})"}) {
+    stranger.send_control(message_type::hello, 4, body);
+    expect_error(stranger.receive().value(), status::malformed, 4);
+  }
+  stranger.send(submit_draft(1).parts());
+  expect_error(stranger.receive().value(), status::hello_required, 1);
+}
+
+TEST(Reception, RefusesAnUnknownPipeline) {
+  shard_rig rig;
+  guest client(rig);
+  for (const std::uint32_t pipeline : {1U, 0xFFFFFFFFU}) {
+    client.submit(3, 1, pipeline);
+    const raw_message got = client.next();
+    expect_error(got, status::unknown_pipeline, 3);
+    EXPECT_NE(got.json().at("reason").get<std::string>().find(std::to_string(pipeline)), std::string::npos);
+  }
+}
+
+TEST(Reception, RefusesBeyondTheCreditsAndTakesAgainAfterAReply) {
+  shard_rig rig({.credit_requests = 2, .held = true});
+  guest client(rig);
+  const std::string first = client.submit(1);
+  ASSERT_TRUE(rig.device.wait_for_pending(1));
+  const std::string second = client.submit(2);
+  client.submit(3);
+  expect_error(client.next(), status::no_credit, 3);
+  rig.device.let_run();
+  expect_result(client.next(), 1, first);
+  expect_result(client.next(), 2, second);
+  const std::string third = client.submit(3);
+  expect_result(client.next(), 3, third);
+  EXPECT_EQ(client.status().at("refused").at("NO_CREDIT"), 1);
+}
+
+TEST(Reception, RefusesBeyondTheByteCredits) {
+  shard_rig rig({.credit_bytes = 40, .held = true});
+  guest client(rig);
+  client.submit(1, 2);
+  client.submit(2, 1);
+  expect_error(client.next(), status::no_credit, 2);
+}
+
+TEST(Reception, DropsTheOldestQueuedRequestWhereThePipelineSaysSo) {
+  shard_rig rig({.plans = {{.max_frames = 1, .overflow = overflow_policy::drop_oldest}},
+                 .credit_requests = 4,
+                 .credit_bytes = 64,
+                 .held = true});
+  guest client(rig);
+  client.submit(1);  // with the device
+  ASSERT_TRUE(rig.device.wait_for_pending(1));
+  client.submit(2);  // in the second slot
+  client.submit(3);  // queued
+  client.submit(4);  // queued
+  client.submit(5);
+  const raw_message dropped = client.next();
+  expect_error(dropped, status::overflow, 3);
+  EXPECT_EQ(dropped.json().at("step"), "queued");
+  client.submit(6);
+  expect_error(client.next(), status::overflow, 4);
+  rig.device.let_run();
+  for (const std::uint64_t id : {1U, 2U, 5U, 6U}) {
+    EXPECT_EQ(client.next().header.request_id, id);
+  }
+}
+
+// It could never be taken: nothing must be dropped for it.
+TEST(Reception, DropsNothingForARequestLargerThanTheCredits) {
+  shard_rig rig({.plans = {{.max_frames = 8, .overflow = overflow_policy::drop_oldest}},
+                 .slots = 2,
+                 .credit_requests = 4,
+                 .credit_bytes = 100,
+                 .held = true});
+  guest client(rig);
+  client.submit(1);
+  ASSERT_TRUE(rig.device.wait_for_pending(1));
+  client.submit(2);
+  client.submit(3, 7);
+  expect_error(client.next(), status::no_credit, 3);
+  EXPECT_TRUE(client.has_nothing());
+}
+
+TEST(Reception, IgnoresARepeatOfARequestInFlight) {
+  shard_rig rig({.credit_requests = 1, .held = true});
+  guest client(rig);
+  const std::string payload = client.submit(7);
+  ASSERT_TRUE(rig.device.wait_for_pending(1));
+  client.submit(7);
+  client.submit(7);
+  EXPECT_TRUE(client.has_nothing()) << "not even for want of credits";
+  rig.device.let_run();
+  expect_result(client.next(), 7, payload);
+  EXPECT_TRUE(client.has_nothing());
+  const nlohmann::json status = client.status();
+  EXPECT_EQ(status.at("repeats").at("ignored"), 2);
+  EXPECT_EQ(status.at("requests").at("accepted"), 1);
+}
+
+TEST(Reception, AnswersARepeatOfAFinishedRequestWithoutRunningIt) {
+  shard_rig rig;
+  guest client(rig);
+  const std::string payload = client.submit(7);
+  expect_result(client.next(), 7, payload);
+  const std::size_t marks = rig.device.marks();
+  client.submit(7);
+  expect_result(client.next(), 7, payload);
+  EXPECT_EQ(rig.device.marks(), marks);
+  EXPECT_EQ(client.status().at("repeats").at("answered"), 1);
+}
+
+TEST(Reception, TellsTheRequestsOfTwoClientsApart) {
+  shard_rig rig;
+  guest ann(rig);
+  guest ben(rig);
+  const std::string anns = ann.submit(7, 1);
+  const std::string bens = ben.submit(7, 2);
+  expect_result(ann.next(), 7, anns);
+  expect_result(ben.next(), 7, bens);
+}
+
+TEST(Reception, CancelsWhatIsInFlightAndSaysAtWhichStep) {
+  shard_rig rig({.plans = {{.max_frames = 1}}, .slots = 2, .held = true});
+  guest client(rig);
+  client.submit(1);
+  ASSERT_TRUE(rig.device.wait_for_pending(1));
+  client.submit(2);
+  client.submit(3);
+  client.send_control(message_type::cancel, 3);
+  const raw_message queued = client.next();
+  expect_error(queued, status::cancelled, 3);
+  EXPECT_EQ(queued.json().at("step"), "queued");
+  client.send_control(message_type::cancel, 1);
+  const raw_message executing = client.next();
+  expect_error(executing, status::cancelled, 1);
+  EXPECT_EQ(executing.json().at("step"), "executing");
+  rig.device.let_run();
+  EXPECT_EQ(client.next().header.request_id, 2U);
+  EXPECT_TRUE(client.has_nothing());
+}
+
+TEST(Reception, AnswersACancelOfAFinishedRequestWithItsReply) {
+  shard_rig rig;
+  guest client(rig);
+  const std::string payload = client.submit(1);
+  expect_result(client.next(), 1, payload);
+  client.send_control(message_type::cancel, 1);
+  expect_result(client.next(), 1, payload);
+  client.send_control(message_type::cancel, 2);
+  expect_error(client.next(), status::rejected, 2);
+}
+
+TEST(Reception, SendsNothingMoreToWhoSaidGoodbye) {
+  shard_rig rig({.held = true});
+  guest client(rig);
+  client.submit(1);
+  ASSERT_TRUE(rig.device.wait_for_pending(1));
+  client.send_control(message_type::goodbye, 0);
+  client.submit(2);
+  expect_error(client.next(), status::hello_required, 2);
+  rig.device.let_run();
+  nlohmann::json status = client.status();
+  while (status.at("requests").at("in_flight") != 0) {
+    status = client.status();
+  }
+  EXPECT_EQ(status.at("replies").at("undeliverable"), 1);
+}
+
+TEST(Reception, TakesNoMoreClientsThanItMayAndThosePlacesAgainThatAreFree) {
+  shard_rig rig({.max_clients = 2});
+  guest first(rig);
+  guest second(rig);
+  raw_peer third(rig.endpoint());
+  third.send_control(message_type::hello, 1, wire::encode(wire::hello{"third", "0"}));
+  expect_error(third.receive().value(), status::too_many_clients, 1);
+  first.send_control(message_type::goodbye, 0);
+  EXPECT_TRUE(first.has_nothing()) << "the daemon has read the GOODBYE";
+  EXPECT_EQ(third.hello().pipelines.size(), 1U);
+  EXPECT_EQ(second.hello().pipelines.size(), 1U) << "a client that is known may say HELLO again";
+}
+
+TEST(Reception, IsNotDisturbedByWhatOthersSend) {
+  shard_rig rig;
+  guest good(rig);
+  raw_peer bad(rig.endpoint());
+  bad.send({""});
+  bad.send({"PNSK"});
+  bad.send({std::string(64, '\xFF'), "x"});
+  bad.send(std::vector<std::string>(500, "part"));
+  const std::string payload = good.submit(1);
+  expect_result(good.next(), 1, payload);
+  for (int refusal = 0; refusal < 4; ++refusal) {
+    expect_error(bad.receive().value(), status::malformed, 0);
+  }
+  EXPECT_TRUE(good.status().at("balanced").get<bool>());
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <future>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/shard/shard.hpp"
+#include "tests/support/hand_made_plan.hpp"
+#include "tests/support/manual_device.hpp"
+#include "tests/support/raw_peer.hpp"
+
+namespace penstock::testing {
+
+/// What a test may change about a shard.
+struct shard_wish {
+  completion_mode mode = completion_mode::callback;
+  std::vector<plan_wish> plans{{}};
+  int streams = 1;
+  int slots = 2;
+  std::uint32_t credit_requests = 8;
+  std::size_t credit_bytes = std::size_t{1} << 20U;
+  std::uint32_t max_clients = 4;
+  std::size_t max_request_bytes = std::size_t{1} << 16U;
+  std::chrono::nanoseconds hang_timeout = std::chrono::seconds{60};
+  std::chrono::nanoseconds drain_timeout = std::chrono::seconds{60};
+  bool held = false;  ///< whether the device waits for the test
+};
+
+/// A shard on a thread of its own, over a manual device, and what it takes to talk to it.
+class shard_rig {
+ public:
+  explicit shard_rig(const shard_wish& wish = {}) : plans_(hand_made_plans(wish.plans)) {
+    settings how;
+    how.daemon.listen = {"tcp://127.0.0.1:*"};
+    how.daemon.drain_timeout = wish.drain_timeout;
+    how.wheel.completion = wish.mode;
+    how.wheel.streams = wish.streams;
+    how.wheel.slots = wish.slots;
+    how.wheel.hang_timeout = wish.hang_timeout;
+    how.clients.credit_requests = wish.credit_requests;
+    how.clients.credit_bytes = wish.credit_bytes;
+    how.clients.max_clients = wish.max_clients;
+    how.clients.max_request_bytes = wish.max_request_bytes;
+    how.pipelines.resize(plans_.size());
+    if (!wish.held) {
+      device.let_run();
+    }
+    std::promise<shard*> made;
+    thread_ = std::thread([this, how, &made] {
+      shard running(how, device, plans_);
+      made.set_value(&running);
+      ending_ = running.run();
+      shard_ = nullptr;
+      // Streams wait for their work when they are destroyed: the test may not have finished it.
+      device.let_run();
+    });
+    shard_ = made.get_future().get();
+    endpoint_ = shard_.load()->endpoints().front();
+  }
+  ~shard_rig() {
+    if (thread_.joinable()) {
+      device.let_run();
+      stop();
+      stop();
+      thread_.join();
+    }
+  }
+  shard_rig(const shard_rig&) = delete;
+  shard_rig& operator=(const shard_rig&) = delete;
+
+  /// May be called only until the shard has ended.
+  void stop() {
+    if (shard* const running = shard_.load()) {
+      running->stop();
+    }
+  }
+  [[nodiscard]] shard_ending join() {
+    thread_.join();
+    return ending_;
+  }
+  [[nodiscard]] const std::string& endpoint() const noexcept { return endpoint_; }
+
+  manual_device device;
+
+ private:
+  std::vector<plan> plans_;
+  std::atomic<shard*> shard_{nullptr};
+  std::string endpoint_;
+  shard_ending ending_ = shard_ending::drained;
+  std::thread thread_;
+};
+
+/// What a client sends for frames of u8[16], right unless a test changes it.
+struct submit_draft {
+  wire::message_header header;
+  wire::tensor_header tensor;
+  std::string payload;
+
+  explicit submit_draft(std::uint64_t id, std::uint32_t frames = 1, std::uint32_t pipeline = 0) {
+    header.type = wire::message_type::submit;
+    header.request_id = id;
+    header.pipeline = pipeline;
+    header.frames = frames;
+    header.tensors = 1;
+    tensor.type = wire::uint8_type;
+    tensor.dimensions = 2;
+    tensor.shape = {frames, 16};
+    tensor.bytes = std::uint64_t{16} * frames;
+    payload = payload_of(tensor.bytes, id);
+  }
+  [[nodiscard]] std::vector<std::string> parts() const { return {bytes_of(header) + bytes_of(tensor), payload}; }
+};
+
+/// A client that has said HELLO.
+class guest : public raw_peer {
+ public:
+  explicit guest(const shard_rig& of) : raw_peer(of.endpoint()) { welcome = hello(); }
+
+  std::string submit(std::uint64_t id, std::uint32_t frames = 1, std::uint32_t pipeline = 0) {
+    const submit_draft draft(id, frames, pipeline);
+    send(draft.parts());
+    return draft.payload;
+  }
+  /// The next message; throws when none comes.
+  raw_message next() { return receive().value(); }
+  /// Whether nothing was on its way to it.
+  bool has_nothing() {
+    send_control(wire::message_type::ping, 987654);
+    const raw_message got = next();
+    return got.header.type == wire::message_type::pong && got.header.request_id == 987654;
+  }
+
+  wire::welcome welcome;
+};
+
+}  // namespace penstock::testing

@@ -1,0 +1,194 @@
+#include "daemon/wheel/wheel.hpp"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/dispatch_rig.hpp"
+#include "tests/support/hand_made_plan.hpp"
+#include "tests/support/manual_device.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::manual_device;
+
+const time_point start{std::chrono::hours{1}};
+
+// A wheel over three streams and the slots to fill it, in each completion mode.
+class Wheel : public ::testing::TestWithParam<completion_mode> {
+ protected:
+  static constexpr int streams = 3;
+
+  slot& batch_of(const std::string& payload) {
+    slot& filled = *slots_->claim();
+    filled.work.pipeline = &plans_.front();
+    filled.work.leading = 16;
+    filled.work.frames = static_cast<std::int64_t>(payload.size() / 16);
+    std::memcpy(filled.pinned_input.get(), payload.data(), payload.size());
+    return filled;
+  }
+  slot& launch(const std::string& payload = std::string(16, 'x')) {
+    slot& filled = batch_of(payload);
+    EXPECT_FALSE(wheel_->launch(filled, start).what);
+    return filled;
+  }
+  // Every slot whose completion has come, oldest first.
+  std::vector<slot*> completions() {
+    wheel_->poll();
+    std::vector<slot*> all;
+    for (completion_node* node = completed_.take(); node != nullptr; node = node->next) {
+      all.push_back(node->owner);
+    }
+    return all;
+  }
+
+  std::vector<plan> plans_ = testing::hand_made_plans({{}});
+  manual_device device_;
+  wake_signal signal_;
+  completion_queue completed_{signal_};
+  std::unique_ptr<ring> slots_ = std::make_unique<ring>(device_, 8, testing::size_for(plans_),
+                                                        GetParam() == completion_mode::poll, completed_, signal_);
+  std::unique_ptr<wheel> wheel_ = std::make_unique<wheel>(device_, streams, GetParam());
+};
+
+TEST_P(Wheel, SaysIdleThenSomeThenNone) {
+  for (int batch = 0; batch < streams; ++batch) {
+    EXPECT_EQ(wheel_->room(), wheel_room::idle);
+    launch();
+  }
+  for (int batch = 0; batch < streams; ++batch) {
+    EXPECT_EQ(wheel_->room(), wheel_room::some);
+    launch();
+  }
+  EXPECT_EQ(wheel_->room(), wheel_room::none);
+  EXPECT_EQ(wheel_->in_flight(), 6U);
+}
+
+TEST_P(Wheel, FillsEveryStreamBeforeASecondBatch) {
+  for (int batch = 0; batch < streams; ++batch) {
+    launch();
+  }
+  for (std::size_t stream = 0; stream < streams; ++stream) {
+    EXPECT_EQ(device_.pending(stream), 1U);
+  }
+}
+
+TEST_P(Wheel, TakesTheStreamThatIsFreeOutOfTurn) {
+  for (int batch = 0; batch < streams; ++batch) {
+    launch();
+  }
+  device_.finish(1);
+  const std::vector<slot*> done = completions();
+  ASSERT_EQ(done.size(), 1U);
+  wheel_->retire(*done.front());
+  EXPECT_EQ(wheel_->room(), wheel_room::idle);
+  launch();
+  EXPECT_EQ(device_.pending(1), 1U);
+}
+
+TEST_P(Wheel, HasNoRoomUntilACompletionIsRetired) {
+  std::vector<slot*> batches;
+  for (int batch = 0; batch < 2 * streams; ++batch) {
+    batches.push_back(&launch());
+  }
+  device_.finish(0);
+  const std::vector<slot*> done = completions();
+  ASSERT_EQ(done, std::vector<slot*>{batches[0]});
+  EXPECT_EQ(wheel_->room(), wheel_room::none);
+  wheel_->retire(*batches[0]);
+  EXPECT_EQ(wheel_->room(), wheel_room::some);
+}
+
+TEST_P(Wheel, BringsResultsIntoThePinnedOutput) {
+  const std::string payload = testing::payload_of(48, 1);
+  slot& batch = launch(payload);
+  device_.finish(0);
+  ASSERT_EQ(completions(), std::vector<slot*>{&batch});
+  EXPECT_FALSE(batch.completed.status);
+  EXPECT_EQ(std::memcmp(batch.pinned_output.get(), testing::next_of(payload).data(), 48), 0);
+  const std::vector<std::int32_t> sums = testing::sums_of(payload, 3);
+  EXPECT_EQ(std::memcmp(batch.pinned_output.get() + plans_[0].outputs[1].pinned_offset, sums.data(), 12), 0);
+}
+
+TEST_P(Wheel, CompletesEachBatchOnceInTheOrderOfItsStream) {
+  std::vector<slot*> batches;
+  for (int batch = 0; batch < 2 * streams; ++batch) {
+    batches.push_back(&launch());
+  }
+  EXPECT_TRUE(completions().empty());
+  device_.finish(0);
+  device_.finish(0);
+  EXPECT_EQ(completions(), (std::vector<slot*>{batches[0], batches[3]}));
+  EXPECT_TRUE(completions().empty());
+}
+
+TEST_P(Wheel, TellsTheFaultOfABatch) {
+  slot& batch = launch();
+  device_.finish(0, {"cudaErrorIllegalAddress"});
+  ASSERT_EQ(completions().size(), 1U);
+  EXPECT_STREQ(batch.completed.status.name, "cudaErrorIllegalAddress");
+}
+
+TEST_P(Wheel, ForgetsTheFaultOfTheBatchBefore) {
+  slot& batch = launch();
+  device_.finish(0, {"cudaErrorIllegalAddress"});
+  ASSERT_EQ(completions().size(), 1U);
+  wheel_->retire(batch);
+  (void)wheel_->launch(batch, start);
+  device_.finish(batch.stream);
+  ASSERT_EQ(completions().size(), 1U);
+  EXPECT_FALSE(batch.completed.status);
+}
+
+TEST_P(Wheel, NamesTheStageAtWhichALaunchIsRefused) {
+  device_.refuse(manual_device::call::launch, "cudaErrorLaunchFailure");
+  const launch_fault failed = wheel_->launch(batch_of(std::string(16, 'x')), start);
+  EXPECT_STREQ(failed.what.name, "cudaErrorLaunchFailure");
+  EXPECT_STREQ(failed.stage, "next");
+}
+
+// The work that was enqueued before the fault still runs: a batch whose end was not enqueued is never reported as done.
+TEST_P(Wheel, NeverCompletesABatchOfWhichACallWasRefused) {
+  const auto mark =
+      GetParam() == completion_mode::poll ? manual_device::call::record : manual_device::call::on_complete;
+  for (const auto call :
+       {manual_device::call::copy_in, manual_device::call::launch, manual_device::call::copy_out, mark}) {
+    device_.refuse(call, "cudaErrorUnknown");
+    const launch_fault failed = wheel_->launch(batch_of(std::string(16, 'x')), start);
+    ASSERT_TRUE(failed.what);
+    device_.finish_all();
+    EXPECT_TRUE(completions().empty());
+  }
+}
+
+TEST_P(Wheel, WarmsUpEveryStreamAndLeavesItIdle) {
+  slot& scratch = *slots_->claim();
+  wheel_->warm_up(plans_.front(), scratch);
+  EXPECT_EQ(wheel_->room(), wheel_room::idle);
+  EXPECT_EQ(wheel_->in_flight(), 0U);
+  EXPECT_TRUE(completions().empty());
+}
+
+TEST_P(Wheel, SaysWhatFailedInTheWarmUp) {
+  slot& scratch = *slots_->claim();
+  device_.refuse(manual_device::call::launch, "cudaErrorNoKernelImageForDevice");
+  try {
+    wheel_->warm_up(plans_.front(), scratch);
+    FAIL() << "it did not throw";
+  } catch (const device_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "pipeline 'pipeline0': the first launch failed at stage 'next': cudaErrorNoKernelImageForDevice");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Wheel, ::testing::Values(completion_mode::callback, completion_mode::poll),
+                         [](const ::testing::TestParamInfo<completion_mode>& mode) {
+                           return mode.param == completion_mode::poll ? "Poll" : "Callback";
+                         });
+
+}  // namespace
+}  // namespace penstock

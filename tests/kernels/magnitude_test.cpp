@@ -1,0 +1,52 @@
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/operation_test.hpp"
+#include "tests/kernels/random_input.hpp"
+
+namespace penstock {
+namespace {
+
+class magnitude_operation : public operation_test {};
+PENSTOCK_ON_EACH_BACKEND(magnitude_operation);
+
+TEST_P(magnitude_operation, MatchesFloat64OnAnyShape) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (int round = 0; round < 16; ++round) {
+    operation_case what{.op = "magnitude", .settings = {}, .input = random.spec(element_type::cf32, 1, 700)};
+    what.extent = random.extent(what.input);
+    what.spare_frames = random.integer(0, 3);
+    const bool squared = random.coin();
+    what.settings.set("squared", squared);
+    const auto z = random.normal(values_in(what.input, what.extent));
+    const auto y = run<float>(what, z);
+    ASSERT_EQ(y.size(), z.size() / 2);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const double length = std::hypot(static_cast<double>(z[2 * i]), static_cast<double>(z[2 * i + 1]));
+      const double expected = squared ? length * length : length;
+      ASSERT_NEAR(y[i], expected, 4e-7 * expected) << what.text() << " at " << i;
+    }
+  }
+}
+
+TEST_P(magnitude_operation, IsExactOnPythagoreanTriples) {
+  const std::vector<float> z{3.0F, 4.0F, -5.0F, 12.0F, 0.0F, -7.0F, 0.0F, 0.0F};
+  operation_case what{.op = "magnitude", .settings = {}, .input = {.type = element_type::cf32, .shape = {4}}};
+  EXPECT_EQ(run<float>(what, z), (std::vector<float>{5.0F, 13.0F, 7.0F, 0.0F}));
+  what.settings.set("squared", true);
+  EXPECT_EQ(run<float>(what, z), (std::vector<float>{25.0F, 169.0F, 49.0F, 0.0F}));
+}
+
+TEST_P(magnitude_operation, MakesNanOfNanInEitherPart) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> z{nan, 1.0F, 1.0F, nan, 1.0F, 0.0F};
+  const operation_case what{.op = "magnitude", .settings = {}, .input = {.type = element_type::cf32, .shape = {3}}};
+  const auto y = run<float>(what, z);
+  EXPECT_TRUE(std::isnan(y[0]));
+  EXPECT_TRUE(std::isnan(y[1]));
+  EXPECT_EQ(y[2], 1.0F);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/operation_test.hpp"
+#include "tests/kernels/random_input.hpp"
+
+namespace penstock {
+namespace {
+
+class moments_operation : public operation_test {};
+PENSTOCK_ON_EACH_BACKEND(moments_operation);
+
+constexpr std::array<const char*, 5> names{"mean", "std", "min", "max", "rms"};
+
+/// Two passes in extended precision.
+std::array<double, 5> two_pass(const std::vector<double>& values) {
+  const auto n = static_cast<long double>(values.size());
+  long double sum = 0.0L;
+  long double squares = 0.0L;
+  for (const double v : values) {
+    sum += v;
+    squares += static_cast<long double>(v) * v;
+  }
+  const long double mean = sum / n;
+  long double centred = 0.0L;
+  for (const double v : values) {
+    centred += (v - mean) * (v - mean);
+  }
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return {static_cast<double>(mean), static_cast<double>(std::sqrt(centred / n)), *low, *high,
+          static_cast<double>(std::sqrt(squares / n))};
+}
+
+/// The rows of views that the operator looks at: the row itself, or I, Q and |z| of it.
+std::vector<std::vector<double>> views_of(const float* row, std::size_t length, bool complex) {
+  if (!complex) {
+    return {{row, row + length}};
+  }
+  std::vector<std::vector<double>> views(3);
+  for (std::size_t i = 0; i < length; ++i) {
+    const double re = row[2 * i];
+    const double im = row[2 * i + 1];
+    views[0].push_back(re);
+    views[1].push_back(im);
+    views[2].push_back(std::hypot(re, im));
+  }
+  return views;
+}
+
+/// Everything within 1e-5 of what it is; the mean, which may be near zero, within 1e-5 of the rms.
+void expect_moments(const float* got, const std::vector<double>& view, const std::string& where) {
+  const auto expected = two_pass(view);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const double scale = i == 0 ? expected[4] : std::abs(expected[i]);
+    ASSERT_NEAR(got[i], expected[i], 1e-5 * scale) << names[i] << " of " << where;
+  }
+}
+
+void expect_all_moments(const operation_case& what, const std::vector<float>& x, const std::vector<float>& y) {
+  const bool complex = is_complex(what.input.type);
+  const bool whole = what.input.variable && what.input.shape.size() == 1;
+  const auto length = static_cast<std::size_t>(whole ? what.extent.leading : what.input.shape.back());
+  const std::size_t step = complex ? 2 * length : length;
+  const std::size_t results = complex ? 15 : 5;
+  ASSERT_EQ(y.size(), x.size() / step * results) << what.text();
+  for (std::size_t row = 0; row < x.size() / step; ++row) {
+    const auto views = views_of(&x[row * step], length, complex);
+    for (std::size_t view = 0; view < views.size(); ++view) {
+      ASSERT_NO_FATAL_FAILURE(
+          expect_moments(&y[row * results + view * 5], views[view],
+                         what.text() + ", row " + std::to_string(row) + ", view " + std::to_string(view)));
+    }
+  }
+}
+
+TEST_P(moments_operation, MatchTwoPassesOnAnyShape) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (int round = 0; round < 24; ++round) {
+    const element_type type = random.coin() ? element_type::f32 : element_type::cf32;
+    operation_case what{.op = "moments", .settings = {}, .input = random.spec(type, 1, round < 12 ? 40 : 3000)};
+    what.extent = random.extent(what.input);
+    what.spare_frames = random.integer(0, 3);
+    const auto x = random.normal(values_in(what.input, what.extent), random.real(-2.0, 2.0));
+    ASSERT_NO_FATAL_FAILURE(expect_all_moments(what, x, run<float>(what, x)));
+  }
+}
+
+TEST_P(moments_operation, StayAccurateWhenTheMeanIsAMillionDeviations) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const double mean : {1e6, -1e6}) {
+    operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {100003}}};
+    const auto x = random.normal(values_in(what.input, what.extent), mean, 1.0);
+    ASSERT_NO_FATAL_FAILURE(expect_all_moments(what, x, run<float>(what, x)));
+  }
+}
+
+TEST_P(moments_operation, StayAccurateWhenIAndQStandFarFromZero) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::cf32, .shape = {2, 5000}}};
+  what.extent.frames = 3;
+  const auto x = random.normal(values_in(what.input, what.extent), 1e4, 1.0);
+  ASSERT_NO_FATAL_FAILURE(expect_all_moments(what, x, run<float>(what, x)));
+}
+
+TEST_P(moments_operation, StayAccurateWhenTheFirstValueIsAnOutlier) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {30011}}};
+  auto x = random.normal(values_in(what.input, what.extent), 1e6, 1.0);
+  x[0] = -3e7F;
+  ASSERT_NO_FATAL_FAILURE(expect_all_moments(what, x, run<float>(what, x)));
+}
+
+TEST_P(moments_operation, FindNoDeviationInAConstant) {
+  operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {4099}}};
+  const auto y = run<float>(what, std::vector<float>(4099, 0.1F));
+  EXPECT_EQ(y, (std::vector<float>{0.1F, 0.0F, 0.1F, 0.1F, 0.1F}));
+}
+
+TEST_P(moments_operation, OfOneValueAreThatValue) {
+  operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {2, 1}}};
+  EXPECT_EQ(run<float>(what, std::vector<float>{-2.0F, 7.0F}),
+            (std::vector<float>{-2.0F, 0.0F, -2.0F, -2.0F, 2.0F, 7.0F, 0.0F, 7.0F, 7.0F, 7.0F}));
+}
+
+TEST_P(moments_operation, BecomeNanInTheRowThatHoldsOne) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  const operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {3, 777}}};
+  for (const std::size_t place : {std::size_t{0}, std::size_t{400}, std::size_t{776}}) {
+    auto x = random.normal(values_in(what.input, what.extent));
+    x[777 + place] = std::numeric_limits<float>::quiet_NaN();
+    const auto y = run<float>(what, x);
+    ASSERT_EQ(y.size(), 15U);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      EXPECT_EQ(std::isnan(y[i]), i / 5 == 1) << names[i % 5] << " of row " << i / 5 << ", NaN at " << place;
+    }
+  }
+}
+
+TEST_P(moments_operation, OfQAndMagnitudeBecomeNanButNotOfI) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  const operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::cf32, .shape = {60}}};
+  auto z = random.normal(values_in(what.input, what.extent));
+  z[41] = std::numeric_limits<float>::quiet_NaN();
+  const auto y = run<float>(what, z);
+  ASSERT_EQ(y.size(), 15U);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    EXPECT_EQ(std::isnan(y[i]), i >= 5) << i;
+  }
+}
+
+TEST_P(moments_operation, KeepMinAndMaxBesideInfinities) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (std::size_t place = 0; place < 4; ++place) {
+    std::vector<float> x{1.0F, 2.0F, -3.0F, 0.5F};
+    x[place] = infinity;
+    const operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {4}}};
+    const auto y = run<float>(what, x);
+    EXPECT_EQ(y[2], place == 2 ? 0.5F : -3.0F) << place;
+    EXPECT_EQ(y[3], infinity) << place;
+    EXPECT_FALSE(std::isfinite(y[0]) || std::isfinite(y[1]) || std::isfinite(y[4])) << place;
+  }
+}
+
+}  // namespace
+}  // namespace penstock

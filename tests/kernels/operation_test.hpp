@@ -1,0 +1,55 @@
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/operation_runner.hpp"
+
+namespace penstock {
+
+/// An operator test that runs on each backend. A device is opened once a suite.
+class operation_test : public testing::TestWithParam<std::string> {
+ public:
+  static void TearDownTestSuite() { runners().clear(); }
+
+ protected:
+  /// Runs the operator over `samples` and gives its output as elements of Out.
+  template <class Out, class In>
+  [[nodiscard]] std::vector<Out> run(const operation_case& what, const std::vector<In>& samples) {
+    const std::vector<std::byte> bytes = runner().run(what, std::as_bytes(std::span{samples}));
+    std::vector<Out> out(bytes.size() / sizeof(Out));
+    std::memcpy(out.data(), bytes.data(), out.size() * sizeof(Out));
+    return out;
+  }
+
+ private:
+  static std::map<std::string, std::unique_ptr<operation_runner>>& runners() {
+    static std::map<std::string, std::unique_ptr<operation_runner>> open;
+    return open;
+  }
+  [[nodiscard]] static operation_runner& runner() {
+    std::unique_ptr<operation_runner>& held = runners()[GetParam()];
+    if (held == nullptr) {
+      held = open_runner(GetParam());
+    }
+    return *held;
+  }
+};
+
+[[nodiscard]] inline std::string backend_name(const testing::TestParamInfo<std::string>& backend) {
+  return backend.param;
+}
+
+}  // namespace penstock
+
+/// Makes the suite run on every backend to be tested.
+#define PENSTOCK_ON_EACH_BACKEND(suite) \
+  INSTANTIATE_TEST_SUITE_P(backends, suite, testing::ValuesIn(penstock::test_backends()), penstock::backend_name)

@@ -1,0 +1,175 @@
+#include "tests/support/daemon_process.hpp"
+
+#include <fcntl.h>
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "tests/support/raw_peer.hpp"
+
+namespace penstock::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string penstockd() {
+  const char* folder = std::getenv("PENSTOCK_BIN");
+  return std::string(folder != nullptr ? folder : PENSTOCK_BUILD_BIN) + "/penstockd";
+}
+
+std::string read_file(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// Starts the program with stdout and stderr in `log`.
+pid_t spawn(const std::vector<std::string>& arguments, const fs::path& log) {
+  const pid_t child = ::fork();
+  if (child != 0) {
+    return child;
+  }
+  const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::dup2(file, STDOUT_FILENO);
+  ::dup2(file, STDERR_FILENO);
+  std::vector<char*> words;
+  for (const std::string& argument : arguments) {
+    words.push_back(const_cast<char*>(argument.c_str()));
+  }
+  words.push_back(nullptr);
+  ::execv(words[0], words.data());
+  ::_exit(127);
+}
+
+int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status); }
+
+fs::path new_folder() {
+  std::string name = (fs::temp_directory_path() / "penstock-test-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw std::runtime_error("cannot make a folder for the test");
+  }
+  return name;
+}
+
+}  // namespace
+
+std::vector<std::string> backends_to_test() {
+  const char* asked = std::getenv("PENSTOCK_TEST_BACKENDS");
+  std::vector<std::string> names;
+  std::istringstream list(asked != nullptr ? asked : "host");
+  for (std::string name; std::getline(list, name, ',');) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+daemon_process::daemon_process(const daemon_options& options)
+    : folder_(new_folder()), endpoint_(options.listen.empty() ? "ipc://" + (folder_ / "data").string() : options.listen) {
+  start(options);
+  try {
+    await_ready();
+  } catch (...) {
+    ::kill(pid_, SIGKILL);
+    wait();
+    fs::remove_all(folder_);
+    throw;
+  }
+}
+
+daemon_process::~daemon_process() {
+  if (running()) {
+    ::kill(pid_, SIGKILL);
+    wait();
+  }
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+void daemon_process::start(const daemon_options& options) {
+  const fs::path file = folder_ / "penstock.toml";
+  std::ofstream(file) << options.configuration;
+  pid_ = spawn({penstockd(), "--config", file.string(), "--listen", endpoint_, "--backend", options.backend,
+                "--completion", options.completion},
+               folder_ / "log");
+}
+
+void daemon_process::await_ready() {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds{60};
+  raw_peer peer(endpoint_);
+  while (std::chrono::steady_clock::now() < give_up) {
+    if (!running()) {
+      throw std::runtime_error("penstockd ended before it was ready:\n" + log());
+    }
+    peer.send_control(wire::message_type::ping, 1);
+    if (peer.receive(std::chrono::milliseconds{200})) {
+      return;
+    }
+  }
+  throw std::runtime_error("penstockd did not become ready:\n" + log());
+}
+
+bool daemon_process::running() {
+  if (pid_ < 0) {
+    return false;
+  }
+  int status = 0;
+  if (::waitpid(pid_, &status, WNOHANG) == pid_) {
+    exit_code_ = exit_code_of(status);
+    pid_ = -1;
+  }
+  return pid_ >= 0;
+}
+
+void daemon_process::signal(int number) const { ::kill(pid_, number); }
+
+int daemon_process::wait() {
+  int status = 0;
+  if (pid_ >= 0 && ::waitpid(pid_, &status, 0) == pid_) {
+    exit_code_ = exit_code_of(status);
+    pid_ = -1;
+  }
+  return exit_code_;
+}
+
+int daemon_process::stop() {
+  signal(SIGTERM);
+  return wait();
+}
+
+std::string daemon_process::log() const { return read_file(folder_ / "log"); }
+
+std::string free_tcp_endpoint() {
+  const int probe = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  const bool known = ::bind(probe, generic, length) == 0 && ::getsockname(probe, generic, &length) == 0;
+  ::close(probe);
+  if (!known) {
+    throw std::runtime_error("no free port on the loopback address");
+  }
+  return "tcp://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
+
+int run_penstockd(const std::vector<std::string>& arguments, std::string& output) {
+  const fs::path folder = new_folder();
+  std::vector<std::string> words{penstockd()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  int status = 0;
+  ::waitpid(spawn(words, folder / "log"), &status, 0);
+  output = read_file(folder / "log");
+  fs::remove_all(folder);
+  return exit_code_of(status);
+}
+
+}  // namespace penstock::testing

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/shard/dispatcher.hpp"
+#include "tests/support/hand_made_plan.hpp"
+#include "tests/support/manual_device.hpp"
+
+namespace penstock::testing {
+
+/// One terminal reply as it came.
+struct recorded_reply {
+  wire::status code = wire::status::ok;
+  wire::error_body why;
+  std::string next;                ///< bytes of the output "next"
+  std::vector<std::int32_t> sums;  ///< of the output "sum"
+};
+
+/// Keeps every reply, by client and request id. It can hold slots as ZeroMQ does with lent outputs.
+class recorded_replies : public reply_port {
+ public:
+  using key = std::pair<std::string, std::uint64_t>;
+  struct lent_output {
+    slot* from;
+    const std::byte* at;
+    std::string bytes;  ///< what it held when the reply was made
+  };
+
+  void result(const request& of, slot& from) override;
+  void error(const request& of, wire::status code, const wire::error_body& why) override;
+
+  std::map<key, std::vector<recorded_reply>> all;
+  std::size_t count = 0;
+  bool lend = false;
+  std::vector<lent_output> lent;
+};
+
+/// The payloads of queued requests.
+class parked_payloads : public payload_store {
+ public:
+  std::span<const std::byte> parked(std::uint32_t place) const noexcept override {
+    return std::as_bytes(std::span(at_.at(place)));
+  }
+  void unpark(std::uint32_t place) noexcept override { at_.erase(place); }
+  void park(std::uint32_t place, std::string payload) { at_[place] = std::move(payload); }
+  [[nodiscard]] std::size_t size() const noexcept { return at_.size(); }
+
+ private:
+  std::map<std::uint32_t, std::string> at_;
+};
+
+struct rig_shape {
+  std::size_t slots = 4;
+  int streams = 2;
+  completion_mode mode = completion_mode::callback;
+  std::uint32_t credits = 1024;
+};
+
+/// What a request asks for, beside its client and its id.
+struct rig_request {
+  std::uint32_t frames = 1;
+  std::uint32_t pipeline = 0;
+  std::chrono::nanoseconds timeout{0};
+  std::int64_t leading = 0;  ///< 0 takes the pipeline's own
+};
+
+/// The middle of the path by itself: a dispatcher over a manual device, with the time in the test's hand.
+class dispatch_rig {
+ public:
+  explicit dispatch_rig(const rig_shape& shape = {}, const std::vector<plan_wish>& wishes = {{}});
+  /// Whatever is still with the device is done; every slot must come back.
+  ~dispatch_rig();
+
+  client_record& client(const std::string& name = "client");
+  request& submit(std::uint64_t id, const rig_request& asked = {}, const std::string& from = "client");
+  /// Turns until nothing happens any more.
+  void settle();
+  /// Does the stream's next batch and takes its completion.
+  void finish(std::size_t stream);
+  /// Ends what is due, as the shard does.
+  void expire();
+  void drop_lent();
+
+  /// The only reply to a request; fails the test when there is another number of them.
+  [[nodiscard]] recorded_reply reply(std::uint64_t id, const std::string& from = "client");
+  [[nodiscard]] std::size_t replies(std::uint64_t id, const std::string& from = "client");
+  [[nodiscard]] std::string payload(std::uint64_t id, const std::string& from = "client") const;
+  [[nodiscard]] std::uint64_t closed(close_reason why, std::uint32_t pipeline = 0);
+  /// Fails the test when a count does not add up, a request has two replies or a result is not its payload's.
+  void check();
+
+  time_point now{std::chrono::hours{1}};
+  manual_device device;
+  std::vector<plan> plans;
+  wake_signal signal;
+  completion_queue completed{signal};
+  ring slots;
+  wheel streams;
+  account counters;
+  client_table clients;
+  recorded_replies replied;
+  ledger book;
+  parked_payloads payloads;
+  dispatcher path;
+
+ private:
+  struct sent {
+    std::string payload;
+    std::uint32_t frames = 0;
+    bool checked = false;
+  };
+  std::map<recorded_replies::key, sent> sent_;
+};
+
+}  // namespace penstock::testing

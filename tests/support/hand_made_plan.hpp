@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/pipeline/plan.hpp"
+#include "daemon/ring/ring.hpp"
+
+namespace penstock::testing {
+
+/// What a test may change about a plan.
+struct plan_wish {
+  std::vector<std::int64_t> shape{16};
+  bool variable = false;
+  element_type type = element_type::u8;
+  std::int64_t max_frames = 8;
+  std::chrono::nanoseconds max_delay = std::chrono::microseconds{500};
+  stream_priority priority = stream_priority::normal;
+  overflow_policy overflow = overflow_policy::reject;
+};
+
+/// A plan of two trivial stages with an output each: "next" adds 1 to every byte of a frame, "sum" is the i32 sum of
+/// its bytes.
+[[nodiscard]] plan hand_made_plan(std::uint32_t id, const plan_wish& wish = {});
+
+/// Plans that are numbered as they stand.
+[[nodiscard]] std::vector<plan> hand_made_plans(const std::vector<plan_wish>& wishes);
+/// The slot_size that those plans need.
+[[nodiscard]] slot_size size_for(const std::vector<plan>& plans);
+
+/// The same by other means: what a right answer to a payload holds.
+[[nodiscard]] std::string next_of(const std::string& payload);
+[[nodiscard]] std::vector<std::int32_t> sums_of(const std::string& payload, std::size_t frames);
+/// A payload that is like no other: bytes that depend on `seed` and on their place.
+[[nodiscard]] std::string payload_of(std::size_t bytes, std::uint64_t seed);
+
+}  // namespace penstock::testing

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "daemon/device/device.hpp"
+
+namespace penstock::testing {
+
+class manual_stream;
+
+/// A device whose work is done when the test says so, and whose faults come where the test puts them.
+///
+/// Copies and operations really happen, in order, at the moment when the test finishes them: a slot that is used again
+/// too early shows as a wrong payload. A mark is what a batch ends with: a completion or a recorded event.
+/// Threads: streams are used by one thread, the test's side below by one other (or the same).
+class manual_device : public device {
+ public:
+  enum class call { copy_in, copy_out, launch, record, on_complete };
+
+  manual_device() = default;
+  /// Everything that was allocated must have been given back.
+  ~manual_device() override;
+
+  const device_facts& facts() const noexcept override { return facts_; }
+  device_memory allocate_pinned(std::size_t bytes) override { return allocate(bytes, true); }
+  device_memory allocate(std::size_t bytes) override { return allocate(bytes, false); }
+  std::unique_ptr<stream> open_stream(stream_priority priority) override;
+  std::unique_ptr<event> open_event(bool timed) override;
+  /// There are no operators here: plans are made by hand.
+  std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) override;
+  fault health() noexcept override { return {lost_.load()}; }
+
+  /// From now on work is done as soon as it is enqueued, on the thread that enqueues it.
+  void let_run();
+  /// From now on work waits for `finish`, as it does from the start.
+  void hold() { held_ = true; }
+
+  [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
+  /// Marks that are enqueued and not reached, of one stream and of all.
+  [[nodiscard]] std::size_t pending(std::size_t stream) const;
+  [[nodiscard]] std::size_t pending() const;
+  /// Blocks until at least that many marks wait; false when they don't come.
+  [[nodiscard]] bool wait_for_pending(std::size_t count, std::chrono::milliseconds patience = std::chrono::seconds{20});
+  /// Does a stream's work up to and with its next mark. With a fault the work is lost and the mark tells it.
+  void finish(std::size_t stream, fault how = {});
+  void finish_all();
+
+  /// The next call of that kind is refused with this fault; nothing of it is enqueued.
+  void refuse(call what, const char* fault_name) { refused_[static_cast<std::size_t>(what)] = fault_name; }
+  /// The device fails for good: every mark that waits tells the fault, every further call is refused with it.
+  void lose(const char* fault_name);
+  /// Marks that were ever enqueued.
+  [[nodiscard]] std::size_t marks() const noexcept { return marks_; }
+
+ private:
+  friend class manual_stream;
+
+  device_memory allocate(std::size_t bytes, bool pinned);
+  void free_pinned(std::byte* memory) noexcept override;
+  void free_device(std::byte* memory) noexcept override;
+  [[nodiscard]] fault refusal(call what) noexcept;
+
+  device_facts facts_{"manual", "manual device", "the test says when", 0};
+  mutable std::mutex mutex_;  // guards every stream's queue
+  std::condition_variable enqueued_;
+  std::vector<manual_stream*> streams_;
+  std::atomic<bool> held_{true};
+  std::atomic<const char*> lost_{nullptr};
+  std::atomic<const char*> refused_[5] = {};
+  std::atomic<std::size_t> marks_{0};
+  std::atomic<std::size_t> allocations_{0};
+};
+
+}  // namespace penstock::testing

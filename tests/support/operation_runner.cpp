@@ -1,0 +1,163 @@
+#include "tests/support/operation_runner.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "daemon/device/backend.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t guard_bytes = 256;
+
+void require(fault outcome, const std::string& step) {
+  if (outcome) {
+    throw std::runtime_error(step + ": " + outcome.name);
+  }
+}
+
+/// Device memory between two guards, and the pinned memory that it is filled from and read into.
+class guarded_memory {
+ public:
+  guarded_memory(device& owner, std::size_t bytes)
+      : bytes_{bytes},
+        pinned_{owner.allocate_pinned(bytes + 2 * guard_bytes)},
+        device_{owner.allocate(bytes + 2 * guard_bytes)} {}
+
+  [[nodiscard]] std::byte* on_device() const noexcept { return device_.get() + guard_bytes; }
+
+  void fill(stream& through, std::byte poison) {
+    std::memset(pinned_.get(), std::to_integer<int>(poison), bytes_ + 2 * guard_bytes);
+    upload(through);
+  }
+  void fill(stream& through, std::byte poison, std::span<const std::byte> contents) {
+    std::memset(pinned_.get(), std::to_integer<int>(poison), bytes_ + 2 * guard_bytes);
+    std::copy(contents.begin(), contents.end(), pinned_.get() + guard_bytes);
+    upload(through);
+  }
+  [[nodiscard]] std::vector<std::byte> read(stream& through) {
+    require(through.copy_out(pinned_.get(), device_.get(), bytes_ + 2 * guard_bytes), "copy_out");
+    require(through.synchronize(), "synchronize");
+    const std::byte* const first = pinned_.get() + guard_bytes;
+    return {first, first + bytes_};
+  }
+  /// Whether both guards, as last read, hold nothing but the poison.
+  [[nodiscard]] bool is_guarded(std::byte poison) const {
+    const auto clean = [poison](const std::byte* first) {
+      return std::all_of(first, first + guard_bytes, [poison](std::byte held) { return held == poison; });
+    };
+    return clean(pinned_.get()) && clean(pinned_.get() + guard_bytes + bytes_);
+  }
+
+ private:
+  /// Synchronized, as the pinned side is used again at once.
+  void upload(stream& through) {
+    require(through.copy_in(device_.get(), pinned_.get(), bytes_ + 2 * guard_bytes), "copy_in");
+    require(through.synchronize(), "synchronize");
+  }
+
+  std::size_t bytes_;
+  device_memory pinned_;
+  device_memory device_;
+};
+
+bool cuda_works() {
+  try {
+    return open_cuda_device(0) != nullptr;
+  } catch (const device_error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+tensor_spec operation_case::output() const {
+  const operator_definition* const definition = find_operator(op);
+  if (definition == nullptr) {
+    throw std::invalid_argument("no operator '" + op + "'");
+  }
+  return definition->infer(settings, std::span{&input, 1});
+}
+
+std::string operation_case::text() const {
+  std::ostringstream written;
+  written << op << " on " << extent.frames << " frames of " << input.text() << ", leading " << extent.leading;
+  return written.str();
+}
+
+operation_runner::operation_runner(std::unique_ptr<device> target)
+    : device_{std::move(target)}, stream_{device_->open_stream(stream_priority::normal)} {}
+
+std::vector<std::byte> operation_runner::run(const operation_case& what, std::span<const std::byte> input) {
+  EXPECT_EQ(input.size(), static_cast<std::size_t>(what.extent.frames) * what.input.bytes(what.extent.leading));
+  static_cast<void>(what.output());
+  const operation_request request{.settings = what.settings,
+                                  .inputs = std::span{&what.input, 1},
+                                  .max_frames = what.extent.frames + what.spare_frames};
+  const std::unique_ptr<operation> compiled = device_->compile(what.op, request);
+  std::vector<std::byte> result = run_once(what, *compiled, input, std::byte{0xA5});
+  EXPECT_TRUE(result == run_once(what, *compiled, input, std::byte{0x5A}))
+      << what.text() << ": a byte of the output was not written, or depends on more than the input";
+  return result;
+}
+
+std::vector<std::byte> operation_runner::run_once(const operation_case& what, operation& compiled,
+                                                  std::span<const std::byte> input, std::byte poison) {
+  const std::size_t output_bytes =
+      static_cast<std::size_t>(what.extent.frames) * what.output().bytes(what.extent.leading);
+  guarded_memory source{*device_, input.size()};
+  guarded_memory result{*device_, output_bytes};
+  guarded_memory scratch{*device_, compiled.scratch_bytes()};
+  source.fill(*stream_, poison, input);
+  result.fill(*stream_, poison);
+  scratch.fill(*stream_, poison);
+
+  const std::array<const void*, 1> inputs{source.on_device()};
+  const operation_arguments arguments{
+      .inputs = inputs, .output = result.on_device(), .scratch = scratch.on_device(), .extent = what.extent};
+  require(stream_->launch(compiled, arguments), "launch");
+  require(stream_->synchronize(), "synchronize");
+
+  std::vector<std::byte> produced = result.read(*stream_);
+  EXPECT_TRUE(result.is_guarded(poison)) << what.text() << ": wrote beside the output";
+  static_cast<void>(scratch.read(*stream_));
+  EXPECT_TRUE(scratch.is_guarded(poison)) << what.text() << ": wrote beside the scratch";
+  const std::vector<std::byte> left = source.read(*stream_);
+  EXPECT_TRUE(std::equal(left.begin(), left.end(), input.begin(), input.end())) << what.text() << ": changed its input";
+  return produced;
+}
+
+std::vector<std::string> test_backends() {
+  std::vector<std::string> backends;
+  if (const char* const listed = std::getenv("PENSTOCK_TEST_BACKENDS"); listed != nullptr && *listed != '\0') {
+    std::istringstream names{listed};
+    for (std::string name; std::getline(names, name, ',');) {
+      backends.push_back(name);
+    }
+    return backends;
+  }
+  backends.emplace_back("host");
+  if (cuda_works()) {
+    backends.emplace_back("cuda");
+  }
+  return backends;
+}
+
+std::unique_ptr<operation_runner> open_runner(const std::string& backend) {
+  if (backend == "host") {
+    return std::make_unique<operation_runner>(open_host_device(2));
+  }
+  if (backend == "cuda") {
+    return std::make_unique<operation_runner>(open_cuda_device(0));
+  }
+  throw device_error("PENSTOCK_TEST_BACKENDS names '" + backend + "'; known: host, cuda");
+}
+
+}  // namespace penstock

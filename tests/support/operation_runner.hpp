@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "daemon/device/device.hpp"
+#include "kernels/operation.hpp"
+
+namespace penstock {
+
+/// One run of one operator.
+struct operation_case {
+  std::string op;
+  parameters settings;
+  tensor_spec input;
+  batch_extent extent{.frames = 1, .leading = 0};
+  /// Frames that the operation is compiled for beyond those that it runs on.
+  std::int64_t spare_frames = 0;
+
+  /// The output's spec; throws parameter_error.
+  [[nodiscard]] tensor_spec output() const;
+  /// For failures: operator, input, frames, leading extent.
+  [[nodiscard]] std::string text() const;
+};
+
+/// Runs operators on a device, through its public interface alone, and watches over their manners.
+class operation_runner {
+ public:
+  explicit operation_runner(std::unique_ptr<device> target);
+
+  /// The output's bytes. Fails the test when the operation left a byte of its output unwritten, wrote beside its output
+  /// or its scratch, changed its input, or gave other results in a second run.
+  /// Throws parameter_error and device_error; a fault of the device is thrown as std::runtime_error.
+  [[nodiscard]] std::vector<std::byte> run(const operation_case& what, std::span<const std::byte> input);
+
+ private:
+  std::vector<std::byte> run_once(const operation_case& what, operation& compiled, std::span<const std::byte> input,
+                                  std::byte poison);
+
+  std::unique_ptr<device> device_;
+  std::unique_ptr<stream> stream_;
+};
+
+/// The backends to test: those that PENSTOCK_TEST_BACKENDS lists ("host,cuda"), else the host, and CUDA where it works.
+[[nodiscard]] std::vector<std::string> test_backends();
+/// Throws device_error when that backend can't be opened.
+[[nodiscard]] std::unique_ptr<operation_runner> open_runner(const std::string& backend);
+
+}  // namespace penstock

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <zmq.hpp>
+
+#include "proto/control.hpp"
+#include "proto/message.hpp"
+
+namespace penstock::testing {
+
+/// One message as it came, parts copied out.
+struct raw_message {
+  wire::message_header header;
+  std::vector<std::string> parts;
+  [[nodiscard]] nlohmann::json json() const { return nlohmann::json::parse(parts.at(1)); }
+};
+
+/// A DEALER that speaks the wire by hand, rightly or wrongly.
+class raw_peer {
+ public:
+  explicit raw_peer(const std::string& endpoint);
+
+  /// Sends parts as they are.
+  void send(const std::vector<std::string>& parts);
+  void send_control(wire::message_type type, std::uint64_t request_id, const std::string& body = "");
+  /// The next message, nullopt when none comes in time.
+  [[nodiscard]] std::optional<raw_message> receive(std::chrono::milliseconds patience = std::chrono::seconds{20});
+  /// HELLO; the WELCOME that comes back, or an exception.
+  wire::welcome hello();
+  /// The daemon's counters.
+  [[nodiscard]] nlohmann::json status();
+
+ private:
+  zmq::context_t context_{1};
+  zmq::socket_t socket_{context_, zmq::socket_type::dealer};
+};
+
+/// A header as bytes.
+[[nodiscard]] std::string bytes_of(const wire::message_header& header);
+[[nodiscard]] std::string bytes_of(const wire::tensor_header& header);
+
+/// A SUBMIT, right unless the test changes something.
+struct raw_submit {
+  wire::message_header header;
+  wire::tensor_header tensor;
+  std::string payload;
+
+  /// `frames` frames of `frame` elements of u8 pairs (cu8), every byte `fill`.
+  static raw_submit of_iq(std::uint64_t request_id, std::uint32_t pipeline, std::uint32_t frames, std::int64_t samples,
+                          char fill);
+  [[nodiscard]] std::vector<std::string> parts() const { return {bytes_of(header) + bytes_of(tensor), payload}; }
+};
+
+}  // namespace penstock::testing

@@ -1,0 +1,147 @@
+// Start and stop of the real daemon: configuration errors, drain, signals, exit codes.
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/daemon_process.hpp"
+#include "tests/support/raw_peer.hpp"
+
+namespace penstock::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using wire::message_type;
+using wire::status;
+
+constexpr const char* configuration = R"(config_version = 1
+[daemon]
+drain_timeout = "20s"
+[device]
+streams = 1
+slots = 4
+[clients]
+credit_bytes = "256 MiB"
+[[pipeline]]
+name = "heavy"
+input = { dtype = "cu8", shape = [65536] }
+batch = { max_frames = 8 }
+[[pipeline.stage]]
+name = "iq"
+op = "convert"
+[[pipeline.stage]]
+name = "psd"
+op = "power_spectrum"
+)";
+
+// A file for the time of a test.
+class scratch_file {
+ public:
+  explicit scratch_file(const std::string& text)
+      : path_(std::filesystem::temp_directory_path() / ("penstock-" + std::to_string(::getpid()) + ".toml")) {
+    std::ofstream(path_) << text;
+  }
+  ~scratch_file() { std::filesystem::remove(path_); }
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+class Lifecycle : public ::testing::TestWithParam<std::string> {
+ protected:
+  daemon_options options_{.backend = GetParam(), .completion = "callback", .configuration = configuration};
+};
+
+TEST_P(Lifecycle, SigtermFinishesWhatIsInFlightAnswersTheRestAndExitsZero) {
+  daemon_process daemon(options_);
+  raw_peer peer(daemon.endpoint());
+  peer.hello();
+  constexpr std::uint64_t sent = 60;
+  for (std::uint64_t id = 1; id <= sent; ++id) {
+    peer.send(raw_submit::of_iq(id, 0, 8, 65536, 'x').parts());
+  }
+  // The first result shows that the path is full behind it.
+  auto message = peer.receive();
+  ASSERT_TRUE(message);
+  daemon.signal(SIGTERM);
+  std::uint64_t results = 0;
+  std::uint64_t stopped = 0;
+  while (results + stopped < sent) {
+    ASSERT_TRUE(message) << results << " results and " << stopped << " SHUTDOWN of " << sent << "\n" << daemon.log();
+    results += message->header.type == message_type::result ? 1U : 0U;
+    stopped += message->header.code == status::shutdown ? 1U : 0U;
+    if (results + stopped < sent) {
+      message = peer.receive();
+    }
+  }
+  EXPECT_GE(results, 1U);
+  EXPECT_EQ(daemon.wait(), 0) << daemon.log();
+  EXPECT_THAT(daemon.log(), HasSubstr("draining"));
+  EXPECT_THAT(daemon.log(), HasSubstr("stopped"));
+}
+
+TEST_P(Lifecycle, IdleDaemonStopsAtOnce) {
+  daemon_process daemon(options_);
+  EXPECT_EQ(daemon.stop(), 0) << daemon.log();
+}
+
+TEST_P(Lifecycle, LogSaysWhichBackendItTookAndWhenItIsReady) {
+  daemon_process daemon(options_);
+  EXPECT_THAT(daemon.log(), HasSubstr("device: " + GetParam() + " backend"));
+  EXPECT_THAT(daemon.log(), HasSubstr("ready: 1 pipelines"));
+  EXPECT_EQ(daemon.stop(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backend, Lifecycle, ::testing::ValuesIn(backends_to_test()),
+                         [](const auto& each) { return each.param; });
+
+TEST(Configuration, WrongOneEndsWithSeventyEightAndNamesThePlace) {
+  std::string text = configuration;
+  text.replace(text.find("\"power_spectrum\""), 16, "\"power_spektrum\"");
+  const scratch_file file(text);
+  std::string output;
+  EXPECT_EQ(run_penstockd({"--config", file.path()}, output), 78);
+  EXPECT_THAT(output, HasSubstr(file.path() + ":"));
+  EXPECT_THAT(output, HasSubstr("'heavy'"));
+  EXPECT_THAT(output, HasSubstr("'psd'"));
+  EXPECT_THAT(output, HasSubstr("power_spectrum"));
+}
+
+TEST(Configuration, CheckAndPrintReadItWithoutServing) {
+  const scratch_file file(configuration);
+  std::string output;
+  EXPECT_EQ(run_penstockd({"--config", file.path(), "--check-config"}, output), 0) << output;
+  EXPECT_THAT(output, HasSubstr("1 pipelines"));
+  ASSERT_EQ(run_penstockd({"--config", file.path(), "--print-config"}, output), 0) << output;
+  EXPECT_THAT(output, HasSubstr("drain_timeout"));
+  const scratch_file printed(output);
+  std::string again;
+  EXPECT_EQ(run_penstockd({"--config", printed.path(), "--print-config"}, again), 0);
+  EXPECT_EQ(again, output);
+}
+
+TEST(Configuration, MissingFileIsAConfigurationError) {
+  std::string output;
+  EXPECT_EQ(run_penstockd({"--config", "/nonexistent/penstock.toml"}, output), 78);
+  EXPECT_THAT(output, HasSubstr("/nonexistent/penstock.toml"));
+}
+
+TEST(CommandLine, UnknownOptionIsAUsageError) {
+  std::string output;
+  EXPECT_EQ(run_penstockd({"--no-such-option"}, output), 64);
+}
+
+TEST(Endpoint, OneThatCannotBeBoundEndsWithSixtyNineAndIsNamed) {
+  const scratch_file file(configuration);
+  std::string output;
+  EXPECT_EQ(run_penstockd({"--config", file.path(), "--backend", "host", "--listen", "ipc:///nonexistent/socket"}, output),
+            69);
+  EXPECT_THAT(output, HasSubstr("ipc:///nonexistent/socket"));
+}
+
+}  // namespace
+}  // namespace penstock::testing
