@@ -28,7 +28,8 @@ struct command_line {
 void declare(CLI::App& app, command_line& line) {
   app.set_version_flag("--version", std::string("penstockd ") + version);
   app.add_option("-c,--config", line.config, "The configuration file")->capture_default_str();
-  app.add_option("--listen", line.listen, "Listen here instead (may be repeated): tcp://127.0.0.1:7600, ipc:///run/...");
+  app.add_option("--listen", line.listen,
+                 "Listen here instead (may be repeated): tcp://127.0.0.1:7600, ipc:///run/...");
   app.add_option("--backend", line.backend, "Take this device backend instead")
       ->check(CLI::IsMember({"auto", "cuda", "host"}));
   app.add_option("--completion", line.completion, "Take this completion mode instead")

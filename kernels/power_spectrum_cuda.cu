@@ -26,6 +26,35 @@ struct bin_decibels {
   }
 };
 
+/// Real rows become complex ones: output[row, k] = weights[k] · input[row, k] + 0j.
+__global__ void __launch_bounds__(block_threads)
+    weigh_into_complex(const float* __restrict__ input, const float* __restrict__ weights, float2* __restrict__ output,
+                       std::int64_t length, std::int64_t count) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
+  for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; at < count;
+       at += stride) {
+    output[at] = make_float2(weights[at % length] * input[at], 0.0F);
+  }
+}
+
+/// The first `bins` of each row's `length` bins: the others mirror them when the row was real.
+template <class Power>
+__global__ void __launch_bounds__(block_threads)
+    first_powers(const float2* __restrict__ spectra, float* __restrict__ output, std::int64_t length, std::int64_t bins,
+                 std::int64_t count, Power power) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
+  for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; at < count;
+       at += stride) {
+    output[at] = power(spectra[at / bins * length + at % bins], 0);
+  }
+}
+
+/// cuFFT transforms two real rows of an odd length as one complex row, so that a NaN of one frame, or its rounding
+/// when it is far louder, would reach the other, which may be another client's. Such rows go as complex ones.
+[[nodiscard]] bool goes_as_complex(const power_spectrum_settings& settings) noexcept {
+  return settings.complex_input || settings.length % 2 != 0;
+}
+
 [[nodiscard]] constexpr std::size_t aligned(std::size_t bytes) noexcept {
   return (bytes + 255) / 256 * 256;
 }
@@ -35,7 +64,8 @@ struct bin_decibels {
 /// the scratch, transformed for nothing.
 std::vector<cufft_plan> make_plans(const power_spectrum_settings& settings, std::int64_t most_rows) {
   const std::shared_ptr<const cufft_library> library = cufft_library::load();
-  const auto kind = settings.complex_input ? cufft_plan::kind::complex_to_complex : cufft_plan::kind::real_to_complex;
+  const auto kind =
+      goes_as_complex(settings) ? cufft_plan::kind::complex_to_complex : cufft_plan::kind::real_to_complex;
   std::vector<cufft_plan> plans;
   for (std::int64_t rows = 1; rows < most_rows; rows *= 2) {
     plans.emplace_back(library, kind, settings.length, rows);
@@ -55,9 +85,8 @@ class power_spectrum_cuda final : public operation {
         plans_{make_plans(settings_, settings_.rows.count({max_frames, settings_.input.shape.front()}))} {
     const auto most_rows = static_cast<std::size_t>(plans_.back().rows());
     const auto length = static_cast<std::size_t>(settings_.length);
-    const auto bins = static_cast<std::size_t>(settings_.bins);
-    const std::size_t element = settings_.complex_input ? sizeof(float2) : sizeof(float);
-    spectra_offset_ = settings_.complex_input ? 0 : aligned(most_rows * length * element);
+    const auto bins = static_cast<std::size_t>(in_place_ ? settings_.length : settings_.bins);
+    spectra_offset_ = in_place_ ? 0 : aligned(most_rows * length * sizeof(float));
     work_offset_ = spectra_offset_ + aligned(most_rows * bins * sizeof(float2));
     // Some room even when no plan needs any: cuFFT takes no nullptr.
     std::size_t work_bytes = 256;
@@ -78,16 +107,17 @@ class power_spectrum_cuda final : public operation {
     if (rows <= 0) {
       return {};
     }
-    if (const fault failed =
-            settings_.complex_input ? weigh<float2>(stream, arguments, rows) : weigh<float>(stream, arguments, rows)) {
+    if (const fault failed = enqueue_weights(stream, arguments, rows)) {
       return failed;
     }
     auto* const scratch = static_cast<std::byte*>(arguments.scratch);
     if (const fault failed = plan->run(stream, scratch + work_offset_, scratch, scratch + spectra_offset_)) {
       return failed;
     }
-    return enqueue_powers(stream, reinterpret_cast<const float2*>(scratch + spectra_offset_),
-                          static_cast<float*>(arguments.output), rows * settings_.bins);
+    const auto* const spectra = reinterpret_cast<const float2*>(scratch + spectra_offset_);
+    auto* const output = static_cast<float*>(arguments.output);
+    return settings_.decibels ? enqueue_powers(stream, spectra, output, rows, bin_decibels{settings_.power_scale})
+                              : enqueue_powers(stream, spectra, output, rows, bin_power{});
   }
 
  private:
@@ -97,13 +127,35 @@ class power_spectrum_cuda final : public operation {
                               static_cast<T*>(arguments.scratch), settings_.length, rows);
   }
 
-  fault enqueue_powers(void* stream, const float2* bins, float* output, std::int64_t count) noexcept {
-    return settings_.decibels
-               ? enqueue_map<2>(stream, multiprocessors_, bins, output, count, bin_decibels{settings_.power_scale})
-               : enqueue_map<2>(stream, multiprocessors_, bins, output, count, bin_power{});
+  fault enqueue_weights(void* stream, const operation_arguments& arguments, std::int64_t rows) noexcept {
+    if (settings_.complex_input) {
+      return weigh<float2>(stream, arguments, rows);
+    }
+    if (!in_place_) {
+      return weigh<float>(stream, arguments, rows);
+    }
+    const std::int64_t count = rows * settings_.length;
+    return launch(stream, grid_for(count), dim3(block_threads), &weigh_into_complex,
+                  static_cast<const float*>(arguments.inputs[0]), weights_.data(),
+                  static_cast<float2*>(arguments.scratch), settings_.length, count);
+  }
+
+  template <class Power>
+  fault enqueue_powers(void* stream, const float2* spectra, float* output, std::int64_t rows, Power power) noexcept {
+    const std::int64_t count = rows * settings_.bins;
+    if (settings_.complex_input || !in_place_) {
+      return enqueue_map<2>(stream, multiprocessors_, spectra, output, count, power);
+    }
+    return launch(stream, grid_for(count), dim3(block_threads), &first_powers<Power>, spectra, output, settings_.length,
+                  settings_.bins, count, power);
+  }
+
+  [[nodiscard]] dim3 grid_for(std::int64_t count) const noexcept {
+    return grid_of(divide_up(count, block_threads), resident_blocks(multiprocessors_));
   }
 
   const power_spectrum_settings settings_;
+  const bool in_place_ = goes_as_complex(settings_);
   const device_array<float> weights_;
   const std::int64_t multiprocessors_;
   const std::vector<cufft_plan> plans_;  ///< by rows, the last holds the most

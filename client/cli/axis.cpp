@@ -57,7 +57,9 @@ std::vector<tick> axis::ticks(int at_most) const {
     step = round_step(step * 1.01);
     first = std::ceil(low / step - 1e-9) * step;
   }
-  const prefix in = prefixed ? prefix_for(std::max(std::abs(low), std::abs(high))) : prefix{};
+  const double size = std::max(std::abs(low), std::abs(high));
+  const bool whole_seconds = unit == "s" && size >= 1;  // nobody counts in kiloseconds
+  const prefix in = prefixed && !whole_seconds ? prefix_for(size) : prefix{1, ""};
   std::vector<tick> all;
   for (double value = first; value <= high + step * 1e-9; value += step) {
     all.push_back({std::clamp((value - low) / span, 0.0, 1.0), label_of(value, step, in, unit)});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,9 +9,12 @@
 
 namespace penstock::cli {
 
-/// The pictures of all outputs of a pipeline.
+/// The pictures of all outputs of a pipeline. Spectra and histograms of several channels have one for each of the first
+/// most_channels.
 class gallery {
  public:
+  static constexpr std::size_t most_channels = 4;
+
   gallery(const pipeline_info& pipeline, const sample_clock& clock);
 
   /// Adds the next result's frames to each.
@@ -19,7 +23,12 @@ class gallery {
   [[nodiscard]] std::string draw(const terminal& where, int below) const;
 
  private:
-  std::vector<std::unique_ptr<picture>> pictures_;
+  struct wall {
+    std::vector<std::unique_ptr<picture>> pictures;  ///< one a channel
+    std::size_t channels = 1;                        ///< of the output: a frame is that many equal parts
+  };
+
+  std::vector<wall> walls_;  ///< one an output
 };
 
 }  // namespace penstock::cli

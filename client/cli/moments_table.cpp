@@ -37,7 +37,16 @@ std::string sparkline(const series& numbers, std::size_t width, bool ascii) {
   return text;
 }
 
-moments_table::moments_table(std::string title) : title_(std::move(title)) {}
+moments_table::moments_table(std::string title, bool complex_input)
+    : title_(std::move(title)), complex_input_(complex_input) {}
+
+std::string moments_table::row_name(std::size_t row) const {
+  constexpr std::array<std::string_view, 3> views{"I", "Q", "|z|"};
+  if (complex_input_ && rows_ == views.size()) {
+    return std::string(views[row]);
+  }
+  return rows_ > 1 ? "[" + std::to_string(row) + "]" : "";
+}
 
 void moments_table::add(std::span<const float> frame) {
   ++frames_;
@@ -59,10 +68,10 @@ std::string moments_table::draw(const terminal& where, int /*rows*/) const {
   const auto room = static_cast<std::size_t>(std::max(where.columns - 1, 0));
   const std::size_t spark = room > numbers_end ? room - numbers_end : 0;
   const std::string over = spark >= 12 ? "  over the frames" : "";
-  const std::string head = "  " + left("", name_width) + right("lowest", number_width) + right("mean", number_width) +
-                           right("highest", number_width) + over;
+  const std::string head =
+      right("lowest", number_width) + right("mean", number_width) + right("highest", number_width) + over;
   for (std::size_t row = 0; row < tables_.size(); ++row) {
-    text += faint(where.colors, head) + "\n";
+    text += faint(where.colors, "  " + left(row_name(row), name_width) + head) + "\n";
     for (std::size_t each = 0; each < moments; ++each) {
       const series& numbers = tables_[row][each];
       text += "  " + left(names[each], name_width) + right(number_text(numbers.whole().low), number_width) +

@@ -17,13 +17,16 @@ class moments_table : public picture {
   static constexpr std::size_t moments = 5;
   static constexpr std::size_t most_rows = 4;  ///< further rows are left out, and that is said
 
-  explicit moments_table(std::string title);
+  moments_table(std::string title, bool complex_input);
 
   void add(std::span<const float> frame) override;
   [[nodiscard]] std::string draw(const terminal& where, int rows) const override;
 
  private:
+  [[nodiscard]] std::string row_name(std::size_t row) const;
+
   std::string title_;
+  bool complex_input_;
   std::uint64_t frames_ = 0;
   std::size_t rows_ = 0;
   std::vector<std::array<series, moments>> tables_;

@@ -38,7 +38,7 @@ std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_cloc
     return std::make_unique<spectrogram>(title, clock);
   }
   if (output.op == "moments") {
-    return std::make_unique<moments_table>(title);
+    return std::make_unique<moments_table>(title, clock.complex_input);
   }
   if (output.op == "histogram") {
     return std::make_unique<bar_chart>(title);

@@ -25,16 +25,17 @@ std::string value_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// "errors.expired 3": an object within a table's row or a short object, on one line.
+/// An object within a table's row, on one line, without what is zero: "accepted 7, errors (expired 3)".
 std::string inline_text(const json& value) {
   if (!value.is_object()) {
     return value_text(value);
   }
   std::string text;
   for (const auto& [key, member] : value.items()) {
-    const bool silent = member.is_number() && member.get<double>() == 0;
-    if (!silent) {
-      text += (text.empty() ? "" : ", ") + key + " " + inline_text(member);
+    const bool is_zero = member.is_number() && member.get<double>() == 0;
+    const std::string shown = is_zero ? "-" : inline_text(member);
+    if (shown != "-") {
+      text += (text.empty() ? "" : ", ") + key + (member.is_object() ? " (" + shown + ")" : " " + shown);
     }
   }
   return text.empty() ? "-" : text;
@@ -83,7 +84,7 @@ std::string object_text(const json& object, const std::string& indent) {
     } else if (is_table(member)) {
       text += indent + key + "\n" + table_text(member, indent + "  ");
     } else {
-      text += indent + key + std::string(width - key.size() + 2, ' ') + value_text(member) + "\n";
+      text += indent + key + std::string(width - key.size() + 2, ' ') + inline_text(member) + "\n";
     }
   }
   return text;

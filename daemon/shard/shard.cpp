@@ -1,7 +1,5 @@
 #include "daemon/shard/shard.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -10,6 +8,7 @@
 
 #include <boost/asio/post.hpp>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include "daemon/shard/status_report.hpp"
 #include "penstock_version.hpp"
@@ -133,7 +132,7 @@ shard_ending shard::run() {
       if (++busy_turns_ % turns_between_polls == 0) {
         io_.poll();
       }
-    } else {
+    } else if (state_ != state::ended) {
       sleep(now);
     }
   }
@@ -231,8 +230,8 @@ void shard::watch(descriptor_watch& which) {
 // Handlers only end the wait: the next turn looks at everything.
 void shard::sleep(time_point now) {
   const time_point retry_at = egress_.idle() ? never : now + retry_interval;
-  const time_point until = std::min(
-      {book_.next_deadline(), dispatcher_.next_decision(), sweep_at_, drain_until_, next_end(), retry_at});
+  const time_point until =
+      std::min({book_.next_deadline(), dispatcher_.next_decision(), sweep_at_, drain_until_, next_end(), retry_at});
   if (until <= now) {
     io_.poll();
     return;

@@ -1,11 +1,10 @@
 #include "tests/bench/echo_server.hpp"
 
+#include <utility>
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <utility>
-
 #include <zmq.hpp>
 
 namespace penstock::bench {

@@ -25,7 +25,9 @@ std::string random_floats(std::size_t count) {
 }
 
 double percentile(std::vector<double>& sorted, double share) {
-  return sorted.empty() ? 0 : sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
+  return sorted.empty() ? 0
+                        : sorted[std::min(sorted.size() - 1,
+                                          static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
 }
 
 }  // namespace
@@ -87,7 +89,8 @@ void load_client::receive() {
   const std::span part{static_cast<const std::byte*>(head.data()), head.size()};
   if (wire::decode(part, header) != wire::decode_error::none || header.code != wire::status::ok ||
       body.size() != payload_.size() || body.more()) {
-    throw std::runtime_error("the reply is not the RESULT that was asked for: " + std::string(wire::name_of(header.code)));
+    throw std::runtime_error("the reply is not the RESULT that was asked for: " +
+                             std::string(wire::name_of(header.code)));
   }
   const std::chrono::duration<double, std::micro> took = clock::now() - sent_at_[header.request_id % most_in_flight];
   latencies_us_.push_back(took.count());

@@ -1,12 +1,11 @@
 #include "tests/bench/machine.hpp"
 
-#include <sys/utsname.h>
-
 #include <chrono>
 #include <fstream>
 #include <string>
 #include <thread>
 
+#include <sys/utsname.h>
 #include <zmq.hpp>
 
 namespace penstock::bench {

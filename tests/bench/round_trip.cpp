@@ -42,7 +42,7 @@ struct contender {
   std::string name;
   std::string endpoint;
   bool daemon = false;
-  std::vector<std::vector<load_result>> one;   // by size, then repeat
+  std::vector<std::vector<load_result>> one;  // by size, then repeat
   std::vector<std::vector<load_result>> many;
 };
 
@@ -72,7 +72,9 @@ ordered_json figures(const contender& who, std::size_t size_index) {
           {"requests_per_second", spread(who.many[size_index], &load_result::requests_per_second)}};
 }
 
-ordered_json device_facts(const std::string& endpoint) { return testing::raw_peer(endpoint).status().at("device"); }
+ordered_json device_facts(const std::string& endpoint) {
+  return testing::raw_peer(endpoint).status().at("device");
+}
 
 }  // namespace
 
@@ -101,9 +103,9 @@ ordered_json run_round_trip(const round_trip_options& options) {
     }
   }
   std::fputc('\n', stderr);
-  ordered_json result = {{"benchmark", "round_trip"},      {"machine", machine_facts()},
-                         {"device", device_facts(by_callback.endpoint())}, {"repeats", options.repeats},
-                         {"in_flight", in_flight},         {"sizes", ordered_json::array()}};
+  ordered_json result = {
+      {"benchmark", "round_trip"},  {"machine", machine_facts()}, {"device", device_facts(by_callback.endpoint())},
+      {"repeats", options.repeats}, {"in_flight", in_flight},     {"sizes", ordered_json::array()}};
   for (std::size_t size = 0; size < sizes; ++size) {
     ordered_json row = {{"bytes", payload_sizes[size]}};
     for (const contender& each : contenders) {
@@ -134,11 +136,13 @@ std::string round_trip_tables(const ordered_json& result) {
       "Device: {} backend, {} ({}). Machine: {}, {} cores, kernel {}, libzmq {}, {}. "
       "Median of {} interleaved repeats (least–most).\n\n",
       device.at("backend").get<std::string>(), device.at("name").get<std::string>(),
-      device.at("detail").get<std::string>(), machine.at("processor").get<std::string>(), machine.at("cores").get<int>(),
-      machine.at("kernel").get<std::string>(), machine.at("libzmq").get<std::string>(),
+      device.at("detail").get<std::string>(), machine.at("processor").get<std::string>(),
+      machine.at("cores").get<int>(), machine.at("kernel").get<std::string>(), machine.at("libzmq").get<std::string>(),
       machine.at("date").get<std::string>(), result.at("repeats").get<int>());
-  text += "Round trip of one request at a time, p50 in µs:\n\n"
-          "| payload | raw echo | daemon, callback | daemon, poll | callback − echo | poll − echo |\n|---|---|---|---|---|---|\n";
+  text +=
+      "Round trip of one request at a time, p50 in µs:\n\n"
+      "| payload | raw echo | daemon, callback | daemon, poll | callback − echo | poll − echo "
+      "|\n|---|---|---|---|---|---|\n";
   for (const ordered_json& row : result.at("sizes")) {
     const double echo = median(row, "echo", "latency_p50_us");
     text += fmt::format("| {} | {} | {} | {} | {:+.0f} | {:+.0f} |\n", text_of(row.at("bytes").get<std::size_t>()),
@@ -147,9 +151,11 @@ std::string round_trip_tables(const ordered_json& result) {
                         cell(row.at("poll").at("latency_p50_us"), 1, "{:.0f} ({:.0f}–{:.0f})"),
                         median(row, "callback", "latency_p50_us") - echo, median(row, "poll", "latency_p50_us") - echo);
   }
-  text += fmt::format("\nThroughput with {} requests in flight, thousands a second, and its share of the raw echo:\n\n"
-                      "| payload | raw echo | daemon, callback | daemon, poll | callback / echo | poll / echo |\n|---|---|---|---|---|---|\n",
-                      result.at("in_flight").get<int>());
+  text += fmt::format(
+      "\nThroughput with {} requests in flight, thousands a second, and its share of the raw echo:\n\n"
+      "| payload | raw echo | daemon, callback | daemon, poll | callback / echo | poll / echo "
+      "|\n|---|---|---|---|---|---|\n",
+      result.at("in_flight").get<int>());
   for (const ordered_json& row : result.at("sizes")) {
     const double echo = median(row, "echo", "requests_per_second");
     text += fmt::format("| {} | {} | {} | {} | {:.0f} % | {:.0f} % |\n", text_of(row.at("bytes").get<std::size_t>()),

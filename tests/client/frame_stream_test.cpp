@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "client/cli/gallery.hpp"
 #include "client/cli/load.hpp"
 #include "client/cli/result_files.hpp"
 #include "client/cli/status_table.hpp"
@@ -155,6 +156,18 @@ TEST(ResultFiles, EachOutputIsAnArrayOfItsFrames) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Gallery, DrawsEachChannelOfAHistogram) {
+  pipeline_info pipeline;
+  pipeline.outputs = {{"levels", "i32", "i32", {2, 3}, false, "histogram"}};
+  gallery drawn{pipeline, {}};
+  const std::vector<std::int32_t> counts{1, 2, 3, 10, 20, 30, 1, 2, 3, 10, 20, 30};  // two frames of two channels
+  const tensor_view tensor{"levels", "i32", std::as_bytes(std::span{counts}), {2, 2, 3}, 3};
+  drawn.add(result{1, 2, {tensor}, nullptr});
+  const std::string text = drawn.draw({}, 8);
+  EXPECT_THAT(text, HasSubstr("levels[0] (histogram)  2 frames, 12 counts in 3 bins"));
+  EXPECT_THAT(text, HasSubstr("levels[1] (histogram)  2 frames, 120 counts in 3 bins"));
+}
+
 TEST(Payloads, AreRandomAndNeverZero) {
   const payloads all{4096};
   const auto first = all.of(0);
@@ -169,6 +182,9 @@ TEST(StatusTable, ShowsObjectsTablesAndNumbers) {
   EXPECT_THAT(text, HasSubstr("    accepted  12,345\n"));
   EXPECT_THAT(text, HasSubstr("      expired  2\n"));
   EXPECT_THAT(text, HasSubstr("    name  frames\n    a     1\n    bb    20\n"));
+  EXPECT_THAT(status_table(R"({"rows":[{"name":"a","requests":{"accepted":3,"errors":{"expired":1,"failed":0}}}]})"),
+              HasSubstr("    a     accepted 3, errors (expired 1)\n"));
+  EXPECT_EQ(status_table(R"({"refused":{}})"), "  refused  -\n");
   EXPECT_EQ(status_table("oops"), "oops\n");
 }
 

@@ -161,6 +161,14 @@ TEST(Picture, MomentsAreATableWithTheirRange) {
   EXPECT_THAT(text, HasSubstr("rms"));
 }
 
+TEST(Picture, MomentsOfComplexSamplesAreNamed) {
+  const auto drawn = picture_of(output("moments", 15), {{}, 1, true});
+  drawn->add(std::vector<float>(15, 1.0F));
+  const std::string text = drawn->draw(plain_terminal(80, 24), 20);
+  EXPECT_THAT(text, HasSubstr("  |z|  "));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("[2]")));
+}
+
 TEST(Picture, HistogramAddsUpItsFrames) {
   const auto drawn = picture_of(output("histogram", 4), {});
   drawn->add(std::vector<float>{1, 0, 0, 5});

@@ -66,6 +66,7 @@ TEST(Axis, TicksAreRoundAndNoMoreThanAsked) {
   EXPECT_EQ(labels({0, 24000, "Hz", true}, 3), "0 kHz|10 kHz|20 kHz|");
   EXPECT_EQ(labels({-1.2e6, 1.2e6, "Hz", true}, 3), "-1 MHz|0 MHz|1 MHz|");
   EXPECT_EQ(labels({0, 1.41, "s", true}, 4), "0.0 s|0.5 s|1.0 s|");
+  EXPECT_EQ(labels({0, 1800, "s", true}, 4), "0 s|500 s|1000 s|1500 s|");
   EXPECT_EQ(labels({0, 66, "", false}, 4), "0|20|40|60|");
   EXPECT_EQ(labels({0, 0.5, "fs", false}, 3), "0.0 fs|0.2 fs|0.4 fs|");
 }

@@ -124,6 +124,24 @@ TEST_P(power_spectrum_operation, ShowsDecibelsOfTheSamePower) {
   }
 }
 
+TEST_P(power_spectrum_operation, ShowsDecibelsToAFewUnitsInTheLastPlace) {
+  std::vector<float> levels;
+  for (double decibels = -199.0; decibels < 199.0; decibels += 0.037) {
+    levels.insert(levels.end(), 2, static_cast<float>(std::pow(10.0, decibels / 20.0)));
+  }
+  operation_case what{.op = "power_spectrum", .settings = {}, .input = {.type = element_type::f32, .shape = {2}}};
+  what.extent.frames = static_cast<std::int64_t>(levels.size() / 2);
+  what.settings.set("window", std::string{"rectangular"});
+  what.settings.set("scale", std::string{"db"});
+  const auto y = run<float>(what, levels);
+  ASSERT_EQ(y.size(), levels.size());
+  for (std::size_t row = 0; row < levels.size(); row += 2) {
+    const double expected = 20.0 * std::log10(static_cast<double>(levels[row]));
+    ASSERT_NEAR(y[row], expected, 3e-7 * std::abs(expected) + 3e-6) << "row " << row / 2;
+    ASSERT_NEAR(y[row + 1], -200.0, 1e-4) << "row " << row / 2;
+  }
+}
+
 TEST_P(power_spectrum_operation, PutsAComplexToneIntoItsBinAtZeroDecibels) {
   constexpr std::size_t length = 256;
   for (const std::size_t bin : {std::size_t{3}, std::size_t{250}}) {

@@ -1,17 +1,17 @@
 #include "tests/support/daemon_process.hpp"
 
-#include <fcntl.h>
-#include <arpa/inet.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/support/raw_peer.hpp"
 
@@ -49,7 +49,9 @@ pid_t spawn(const std::vector<std::string>& arguments, const fs::path& log) {
   ::_exit(127);
 }
 
-int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status); }
+int exit_code_of(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
 
 fs::path new_folder() {
   std::string name = (fs::temp_directory_path() / "penstock-test-XXXXXX").string();
@@ -72,7 +74,8 @@ std::vector<std::string> backends_to_test() {
 }
 
 daemon_process::daemon_process(const daemon_options& options)
-    : folder_(new_folder()), endpoint_(options.listen.empty() ? "ipc://" + (folder_ / "data").string() : options.listen) {
+    : folder_(new_folder()),
+      endpoint_(options.listen.empty() ? "ipc://" + (folder_ / "data").string() : options.listen) {
   start(options);
   try {
     await_ready();
@@ -128,7 +131,9 @@ bool daemon_process::running() {
   return pid_ >= 0;
 }
 
-void daemon_process::signal(int number) const { ::kill(pid_, number); }
+void daemon_process::signal(int number) const {
+  ::kill(pid_, number);
+}
 
 int daemon_process::wait() {
   int status = 0;
@@ -144,7 +149,9 @@ int daemon_process::stop() {
   return wait();
 }
 
-std::string daemon_process::log() const { return read_file(folder_ / "log"); }
+std::string daemon_process::log() const {
+  return read_file(folder_ / "log");
+}
 
 std::string free_tcp_endpoint() {
   const int probe = ::socket(AF_INET, SOCK_STREAM, 0);

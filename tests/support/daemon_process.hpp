@@ -1,10 +1,10 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 namespace penstock::testing {
 
@@ -19,7 +19,8 @@ struct daemon_options {
   std::string listen = {};    ///< where it listens; empty for an ipc socket in its own folder
 };
 
-/// A real penstockd in a process of its own, on an ipc socket in a folder of its own unless told otherwise. Ends with the test.
+/// A real penstockd in a process of its own, on an ipc socket in a folder of its own unless told otherwise. Ends with
+/// the test.
 class daemon_process {
  public:
   /// Starts it and waits until it answers PING, or throws with what it logged.

@@ -42,7 +42,9 @@ struct bad_input {
   const char* reason;  ///< a part of it
 };
 
-raw_submit good() { return raw_submit::of_iq(7, 0, 1, 16, 'x'); }
+raw_submit good() {
+  return raw_submit::of_iq(7, 0, 1, 16, 'x');
+}
 
 std::vector<std::string> with_byte(std::size_t at, unsigned char value) {
   std::vector<std::string> parts = good().parts();
@@ -72,7 +74,8 @@ const bad_input bad_inputs[] = {
      },
      status::malformed, "tensor"},
     {"ShapeTimesSizeIsNotBytes", [] { return with_shape(15); }, status::wrong_shape, ""},
-    {"ShapeOverflows", [] { return with_shape(std::numeric_limits<std::int64_t>::max() / 2); }, status::wrong_shape, ""},
+    {"ShapeOverflows", [] { return with_shape(std::numeric_limits<std::int64_t>::max() / 2); }, status::wrong_shape,
+     ""},
     {"NegativeExtent", [] { return with_shape(-16); }, status::wrong_shape, ""},
     {"PayloadShorterThanAnnounced",
      [] {
@@ -134,7 +137,9 @@ const bad_input bad_inputs[] = {
 
 class BadInput : public ::testing::TestWithParam<bad_input> {
  protected:
-  static void SetUpTestSuite() { daemon = new daemon_process({.backend = "host", .completion = "callback", .configuration = configuration}); }
+  static void SetUpTestSuite() {
+    daemon = new daemon_process({.backend = "host", .completion = "callback", .configuration = configuration});
+  }
   static void TearDownTestSuite() {
     EXPECT_EQ(daemon->stop(), 0) << daemon->log();
     delete daemon;

@@ -138,8 +138,9 @@ TEST(CommandLine, UnknownOptionIsAUsageError) {
 TEST(Endpoint, OneThatCannotBeBoundEndsWithSixtyNineAndIsNamed) {
   const scratch_file file(configuration);
   std::string output;
-  EXPECT_EQ(run_penstockd({"--config", file.path(), "--backend", "host", "--listen", "ipc:///nonexistent/socket"}, output),
-            69);
+  EXPECT_EQ(
+      run_penstockd({"--config", file.path(), "--backend", "host", "--listen", "ipc:///nonexistent/socket"}, output),
+      69);
   EXPECT_THAT(output, HasSubstr("ipc:///nonexistent/socket"));
 }
 

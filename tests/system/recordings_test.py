@@ -127,7 +127,7 @@ class RecordingsTest(unittest.TestCase):
     def setUpClass(cls):
         cls.reference = load_reference()
         temperature = np.fromfile(RECORDINGS / "machine_temp.f32", "<f4").astype(float)
-        cls.text = configuration((temperature.min(), temperature.max()))
+        cls.text = configuration((float(temperature.min()), float(temperature.max())))
 
     @contextlib.contextmanager
     def daemon(self, backend, completion):

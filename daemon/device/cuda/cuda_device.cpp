@@ -25,7 +25,7 @@ std::string check_driver(int id) {
   if (asked != cudaSuccess || driver == 0) {
     throw device_error("this machine has no NVIDIA driver: install it, and check with nvidia-smi");
   }
-  const std::string versions = "driver for CUDA " + version_text(driver) + ", runtime " + version_text(CUDART_VERSION);
+  std::string versions = "driver for CUDA " + version_text(driver) + ", runtime " + version_text(CUDART_VERSION);
   const cudaError_t counted = cudaGetDeviceCount(&devices);
   if (counted == cudaErrorInsufficientDriver) {
     throw device_error("the NVIDIA driver is too old (" + versions + "): update the driver");
@@ -46,7 +46,7 @@ std::string check_driver(int id) {
 
 cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) {
   learn_fault_names();
-  const std::string versions = check_driver(id);
+  std::string versions = check_driver(id);
   context_->enter_or_throw();
   cudaDeviceProp properties{};
   context_->require(cudaGetDeviceProperties(&properties, id), "the CUDA device does not tell what it is");

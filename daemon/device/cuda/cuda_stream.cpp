@@ -60,7 +60,12 @@ fault cuda_stream::record(event& point) noexcept {
   if (fault failed = context_->enter()) {
     return failed;
   }
-  return context_->leave(cudaEventRecord(static_cast<cuda_event&>(point).get(), handle_.get()));
+  auto& recorded = static_cast<cuda_event&>(point);
+  const fault failed = context_->leave(cudaEventRecord(recorded.get(), handle_.get()));
+  if (!failed) {
+    recorded.mark_recorded();
+  }
+  return failed;
 }
 
 fault cuda_stream::wait(const event& point) noexcept {

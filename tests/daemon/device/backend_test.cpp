@@ -25,13 +25,13 @@ namespace fs = std::filesystem;
 /// Sets PENSTOCK_CUDA_MODULE, or takes it away, for as long as a test runs.
 class backend_choice_test : public ::testing::Test {
  protected:
-  backend_choice_test() {
+  void SetUp() override {
     if (const char* const set = std::getenv(variable)) {
       before_ = set;
     }
     ::unsetenv(variable);
   }
-  ~backend_choice_test() override {
+  void TearDown() override {
     if (before_) {
       ::setenv(variable, before_->c_str(), 1);
     } else {

@@ -42,7 +42,7 @@ TEST_P(completion_contract, RunsOnceEverythingBeforeItIsDone) {
 }
 
 TEST_P(completion_contract, RunInTheOrderOfTheirStream) {
-  constexpr std::size_t count = 400;
+  constexpr std::size_t count = 200;
   completion_log log(count);
   const auto queue = open_stream();
   {

@@ -1,9 +1,6 @@
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -184,63 +181,6 @@ TEST_F(host_backend, KeepsItsFirstFault) {
   held->open();
   EXPECT_STREQ(queue->synchronize().name, "FIRST");
   EXPECT_STREQ(target().health().name, "FIRST");
-}
-
-/// Random work on random streams that wait for one another, checked against what each wait promises. Counters are not
-/// atomic: if two workers ran one stream at once, or a wait did not order memory, ThreadSanitizer would see it.
-TEST_F(host_backend, KeepsEveryPromiseOfARandomGraph) {
-  constexpr std::size_t streams = 8;
-  constexpr int rounds = 300;
-  open(3);
-  struct lane {
-    std::unique_ptr<stream> queue;
-    std::unique_ptr<event> point;
-    std::uint64_t recorded = 0;  // work before the last record
-    std::uint64_t enqueued = 0;
-    std::uint64_t done = 0;  // by the workers
-  };
-  std::array<lane, streams> lanes;
-  for (lane& each : lanes) {
-    each.queue = open_stream(static_cast<stream_priority>((&each - lanes.data()) % 3));
-    each.point = open_event();
-  }
-  std::atomic<int> broken = 0;
-  std::vector<std::unique_ptr<host_task>> tasks;
-  std::mt19937 random(7);
-  for (int round = 0; round < rounds; ++round) {
-    for (int step = 0; step < 40; ++step) {
-      lane& on = lanes[random() % streams];
-      lane& other = lanes[random() % streams];
-      switch (random() % 3) {
-        case 0:
-          on.recorded = on.enqueued;
-          EXPECT_ENQUEUED(on.queue->record(*on.point));
-          break;
-        case 1:
-          EXPECT_ENQUEUED(on.queue->wait(*other.point));
-          tasks.push_back(std::make_unique<host_task>([&, least = other.recorded, here = &on == &other] {
-            broken += !here && other.done < least ? 1 : 0;
-            return fault{};
-          }));
-          EXPECT_ENQUEUED(on.queue->launch(*tasks.back(), {}));
-          EXPECT_ENQUEUED(on.queue->record(*on.point));
-          on.recorded = on.enqueued;
-          break;
-        default:
-          tasks.push_back(std::make_unique<host_task>([&, number = on.enqueued++] {
-            broken += on.done == number ? 0 : 1;
-            ++on.done;
-            return fault{};
-          }));
-          EXPECT_ENQUEUED(on.queue->launch(*tasks.back(), {}));
-      }
-    }
-    for (lane& each : lanes) {
-      EXPECT_ENQUEUED(each.queue->synchronize());
-      EXPECT_EQ(each.done, each.enqueued);
-    }
-  }
-  EXPECT_EQ(broken, 0);
 }
 
 TEST_F(host_backend, SaysHowManyWorkersItHas) {

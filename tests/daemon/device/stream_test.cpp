@@ -15,8 +15,8 @@ namespace {
 using stream_contract = device_contract;
 
 TEST_P(stream_contract, RunsItsWorkInTheOrderOfTheCalls) {
-  constexpr std::uint32_t rounds = 100;
-  const device_memory pinned = target().allocate_pinned(2 * rounds * sizeof(std::uint32_t));
+  constexpr std::uint32_t rounds = 64;
+  const device_memory pinned = target().allocate_pinned(std::size_t{2} * rounds * sizeof(std::uint32_t));
   const device_memory cell = target().allocate(sizeof(std::uint32_t));
   const auto queue = open_stream();
   const auto held = shut(*queue);

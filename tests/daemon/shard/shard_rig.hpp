@@ -1,7 +1,6 @@
 #pragma once
 
 #include <future>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,31 +51,29 @@ class shard_rig {
       shard running(how, device, plans_);
       made.set_value(&running);
       ending_ = running.run();
-      shard_ = nullptr;
+      let_go_.get_future().wait();
       // Streams wait for their work when they are destroyed: the test may not have finished it.
       device.let_run();
     });
     shard_ = made.get_future().get();
-    endpoint_ = shard_.load()->endpoints().front();
+    endpoint_ = shard_->endpoints().front();
   }
   ~shard_rig() {
     if (thread_.joinable()) {
       device.let_run();
       stop();
       stop();
-      thread_.join();
+      (void)join();
     }
   }
   shard_rig(const shard_rig&) = delete;
   shard_rig& operator=(const shard_rig&) = delete;
 
-  /// May be called only until the shard has ended.
-  void stop() {
-    if (shard* const running = shard_.load()) {
-      running->stop();
-    }
-  }
+  /// As often as a test likes, until it joins.
+  void stop() { shard_->stop(); }
+  /// Blocks until the shard's run has ended, then lets go of it.
   [[nodiscard]] shard_ending join() {
+    let_go_.set_value();
     thread_.join();
     return ending_;
   }
@@ -86,7 +83,8 @@ class shard_rig {
 
  private:
   std::vector<plan> plans_;
-  std::atomic<shard*> shard_{nullptr};
+  shard* shard_ = nullptr;
+  std::promise<void> let_go_;
   std::string endpoint_;
   shard_ending ending_ = shard_ending::drained;
   std::thread thread_;

@@ -137,6 +137,18 @@ TEST_P(Shard, HasDrainedWhenTheSecondStopFindsNothingInFlight) {
   EXPECT_EQ(rig.join(), shard_ending::drained);
 }
 
+// Not at its next sweep, which is a second away.
+TEST_P(Shard, EndsSoonAfterTheLastReply) {
+  shard_rig rig(wish());
+  guest client(rig);
+  client.submit(1);
+  EXPECT_EQ(client.next().header.type, message_type::result);
+  const auto stopped = std::chrono::steady_clock::now();
+  rig.stop();
+  EXPECT_EQ(rig.join(), shard_ending::drained);
+  EXPECT_LT(std::chrono::steady_clock::now() - stopped, std::chrono::milliseconds{800});
+}
+
 TEST_P(Shard, AnswersEverythingInFlightWhenTheDeviceIsLost) {
   shard_wish some = held();
   some.plans = {{.max_frames = 1}};

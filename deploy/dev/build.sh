@@ -1,0 +1,64 @@
+# shellcheck shell=bash
+# Configuring and building a preset of CMakePresets.json.
+
+# Compilers that run at once: one a core, and no more than memory has room for (about 1 GiB each).
+job_count() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
+  [[ $memory -ge 1 ]] || memory=1
+  echo "${PENSTOCK_JOBS:-$((cores < memory ? cores : memory))}"
+}
+
+# The Python that has what the tests import; one that a version manager put first on the PATH may not.
+python_for_tests() {
+  local candidate
+  for candidate in ${PENSTOCK_PYTHON:+"$PENSTOCK_PYTHON"} python3 /usr/bin/python3; do
+    if "$candidate" -c 'import numpy, scipy, zmq' 2>/dev/null; then
+      command -v "$candidate"
+      return 0
+    fi
+  done
+  command -v python3 || true
+}
+
+# run_logged LOG COMMAND...: quiet while it goes well, and the end of the log when it does not.
+run_logged() {
+  local log=$1
+  shift
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 60 "$log" >&2
+    fail "\"$*\" failed; all that it said is in $log"
+  fi
+}
+
+# configure PRESET
+configure() {
+  local preset=$1 python definitions=() log
+  log=build/$preset.configure.log
+  python=$(python_for_tests)
+  definitions+=("-DPENSTOCK_WERROR=${PENSTOCK_WERROR:-OFF}")
+  [[ -z $python ]] || definitions+=("-DPENSTOCK_PYTHON=$python")
+  [[ -z ${PENSTOCK_CUDA:-} || $preset != release ]] || definitions+=("-DPENSTOCK_CUDA=$PENSTOCK_CUDA")
+  mkdir -p build
+  run_logged "$log" cmake --preset "$preset" "${definitions[@]}"
+  sed -n 's/^-- Penstock: /   /p' "$log"
+}
+
+# build PRESET [TARGET...]: everything, or of these targets those that this configuration has.
+build() {
+  local preset=$1 count started=$SECONDS quiet=() targets=() target
+  shift
+  count=$(job_count)
+  say "building the preset $preset in build/$preset, $count at once"
+  configure "$preset"
+  for target in "$@"; do
+    if grep -q "^build $target: phony" "build/$preset/build.ninja"; then
+      targets+=(--target "$target")
+    fi
+  done
+  [[ -t 1 ]] || quiet=(-- --quiet)
+  cmake --build --preset "$preset" --parallel "$count" "${targets[@]}" "${quiet[@]}" ||
+    fail "the preset $preset does not build: what the compiler said is above"
+  printf '   built in %d s\n' $((SECONDS - started))
+}

@@ -1,0 +1,70 @@
+# shellcheck shell=bash
+# ./dev bundle: everything that a machine without any of our packages needs to run Penstock and all of its tests.
+
+source deploy/bundle/libraries.sh
+source deploy/bundle/notices.sh
+
+bundle_limit_mib=48
+bundle_newest_glibc=2.36
+
+dev_bundle() {
+  [[ $# -eq 0 ]] || fail 'bundle takes no options'
+  need build
+  build release
+  local version name
+  version=$(sed -n 's/^project(penstock VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+  name=penstock-$version-linux-$(uname -m)
+  say "gathering build/$name"
+  rm -rf "build/$name" "build/$name.tar.gz"
+  gather "build/$name"
+  check_bundle "build/$name"
+  pack "$name"
+  say "made build/$name ($(mib "build/$name") MiB) and build/$name.tar.gz ($(mib "build/$name.tar.gz") MiB)"
+  printf '   unpack it anywhere and call run-tests\n'
+}
+
+mib() {
+  du -sm "$1" | cut -f 1
+}
+
+# gather FOLDER: copies what the build made and what the tests read into the bundle's layout.
+gather() {
+  local to=$1 from=build/release module
+  mkdir -p "$to"/{bin,lib,etc,python} "$to"/tests/{proto,system,python}
+  install -s -t "$to/bin" "$from"/bin/penstockd "$from"/bin/penstock "$from"/bin/penstock-bench
+  find "$from/tests" -maxdepth 1 -type f -executable -exec install -s -t "$to/tests" {} +
+  module=$(find "$from" -name penstock-cuda.so -type f -print -quit)
+  if [[ -n $module ]]; then
+    mkdir -p "$to/lib/penstock"
+    install -s -t "$to/lib/penstock" "$module"
+  else
+    say 'without penstock-cuda.so: there is no CUDA toolkit here, so this bundle runs on the host backend alone'
+  fi
+  cp deploy/config/*.toml "$to/etc"
+  cp -r proto/PROTOCOL.md proto/golden "$to/tests/proto"
+  cp -r client/python/src/penstock "$to/python"
+  find client/python/tests -maxdepth 1 -name '*.py' -exec cp -t "$to/tests/python" {} +
+  find tests/system -name '*.py' -exec cp -t "$to/tests/system" {} +
+  find "$to" -name __pycache__ -prune -exec rm -r {} +
+  install -m 755 deploy/bundle/run-tests "$to/run-tests"
+  cp deploy/bundle/README "$to/README"
+  cp LICENSE "$to/LICENSE"
+  copy_libraries "$to"
+  write_notices "$to" >"$to/THIRD-PARTY"
+}
+
+# check_bundle FOLDER: what a bundle promises, or nothing is packed.
+check_bundle() {
+  local folder=$1 size
+  check_libraries "$folder" "$bundle_newest_glibc"
+  size=$(mib "$folder")
+  [[ $size -le $bundle_limit_mib ]] || fail "$folder has $size MiB, and $bundle_limit_mib is the limit"
+}
+
+# pack NAME: the same tree gives the same bytes, whoever packs it and when.
+pack() {
+  local name=$1 epoch
+  epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+  tar --directory build --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rw,go=rX,a+rX --mtime="@$epoch" \
+    --create "$name" | gzip --no-name --best >"build/$name.tar.gz"
+}
