@@ -30,7 +30,13 @@ std::string reception::welcome_json() const {
     }
     body.pipelines.push_back(std::move(made));
   }
-  return wire::encode(body);
+  std::string json = wire::encode(body);
+  if (json.size() > wire::max_body_bytes) {
+    throw configuration_error("the " + std::to_string(with_.plans.size()) + " pipelines take " +
+                              std::to_string(json.size()) + " bytes to describe in WELCOME; at most " +
+                              std::to_string(wire::max_body_bytes) + " fit: use fewer, or shorter names");
+  }
+  return json;
 }
 
 bool reception::receive(time_point now, std::size_t most) {

@@ -34,6 +34,7 @@ class reception {
     std::function<std::string()> status_json;  ///< the body of STATUS
   };
 
+  /// Throws configuration_error when there are more pipelines than a WELCOME can describe.
   reception(parts with, const client_settings& limits, introduction self);
 
   /// Handles at most `most` messages. Returns whether there was one.

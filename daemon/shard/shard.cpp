@@ -75,7 +75,10 @@ void block_signals() noexcept {
 
 // Room above the limit, so that a request somewhat too large gets an ERROR instead of a closed connection.
 router_settings socket_settings(const settings& how) {
-  return {how.daemon.listen, 2 * how.clients.max_request_bytes + wire::max_body_bytes};
+  return {.listen = how.daemon.listen,
+          .max_part_bytes = 2 * how.clients.max_request_bytes + wire::max_body_bytes,
+          // A client that reads has no more replies under way than it has credits.
+          .replies_under_way = static_cast<int>(std::min<std::uint32_t>(how.clients.credit_requests, 1U << 20U))};
 }
 
 }  // namespace

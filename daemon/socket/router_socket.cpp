@@ -11,6 +11,7 @@ router_socket::router_socket(const router_settings& settings)
   // A client that reconnects with its routing id takes the place of its old connection.
   socket_.set(zmq::sockopt::router_handover, true);
   socket_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(settings.max_part_bytes));
+  socket_.set(zmq::sockopt::sndhwm, settings.replies_under_way);
   socket_.set(zmq::sockopt::heartbeat_ivl, 5000);
   socket_.set(zmq::sockopt::heartbeat_timeout, 15000);
   socket_.set(zmq::sockopt::handshake_ivl, 5000);
@@ -31,17 +32,6 @@ int router_socket::descriptor() {
 
 bool router_socket::readable() {
   return (socket_.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0;
-}
-
-void router_socket::unbind() noexcept {
-  for (const std::string& endpoint : endpoints_) {
-    try {
-      socket_.unbind(endpoint);
-    } catch (const zmq::error_t&) {
-      // Already gone with its interface: nothing comes from it any more.
-    }
-  }
-  endpoints_.clear();
 }
 
 void router_socket::close(int linger_ms) noexcept {

@@ -13,6 +13,8 @@ struct router_settings {
   std::vector<std::string> listen;
   /// A larger part ends its connection; what is under it but too large for a request gets an ERROR.
   std::size_t max_part_bytes = 0;
+  /// Replies that ZeroMQ holds for one client; those beyond wait in the bounded queue of egress.
+  int replies_under_way = 1000;
 };
 
 /// The ROUTER socket of a shard, bound. Ingress receives from it, egress sends to it: both on the shard's thread.
@@ -27,8 +29,6 @@ class router_socket {
   [[nodiscard]] bool readable();
   /// The endpoints as bound, with ports that were given as 0 or * filled in.
   [[nodiscard]] const std::vector<std::string>& endpoints() const noexcept { return endpoints_; }
-  /// Takes no new connection or message from here on; what was sent still goes out.
-  void unbind() noexcept;
   /// Closes the socket and ends the context's threads: every message that was handed over has been let go of.
   void close(int linger_ms) noexcept;
 

@@ -1,5 +1,6 @@
 #include "tests/bench/echo_server.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 #include <signal.h>
@@ -25,6 +26,9 @@ namespace {
 }  // namespace
 
 echo_server::echo_server(std::string endpoint) : endpoint_(std::move(endpoint)), pid_(::fork()) {
+  if (pid_ < 0) {
+    throw std::runtime_error("cannot start a process");
+  }
   if (pid_ == 0) {
     try {
       serve(endpoint_);

@@ -20,9 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// PENSTOCK_BIN, or where builds and bundles have it: beside this program or in ../bin.
 std::string penstockd() {
-  const char* folder = std::getenv("PENSTOCK_BIN");
-  return std::string(folder != nullptr ? folder : PENSTOCK_BUILD_BIN) + "/penstockd";
+  if (const char* folder = std::getenv("PENSTOCK_BIN")) {
+    return std::string(folder) + "/penstockd";
+  }
+  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
+  const fs::path beside = here / "penstockd";
+  return (fs::exists(beside) ? beside : here.parent_path() / "bin" / "penstockd").string();
 }
 
 std::string read_file(const fs::path& path) {
@@ -34,7 +39,10 @@ std::string read_file(const fs::path& path) {
 // Starts the program with stdout and stderr in `log`.
 pid_t spawn(const std::vector<std::string>& arguments, const fs::path& log) {
   const pid_t child = ::fork();
-  if (child != 0) {
+  if (child < 0) {
+    throw std::runtime_error("cannot start a process");
+  }
+  if (child > 0) {
     return child;
   }
   const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -80,7 +88,7 @@ daemon_process::daemon_process(const daemon_options& options)
   try {
     await_ready();
   } catch (...) {
-    ::kill(pid_, SIGKILL);
+    signal(SIGKILL);
     wait();
     fs::remove_all(folder_);
     throw;
@@ -89,7 +97,7 @@ daemon_process::daemon_process(const daemon_options& options)
 
 daemon_process::~daemon_process() {
   if (running()) {
-    ::kill(pid_, SIGKILL);
+    signal(SIGKILL);
     wait();
   }
   std::error_code ignored;
@@ -132,7 +140,10 @@ bool daemon_process::running() {
 }
 
 void daemon_process::signal(int number) const {
-  ::kill(pid_, number);
+  // kill(-1) would reach every process there is.
+  if (pid_ > 0) {
+    ::kill(pid_, number);
+  }
 }
 
 int daemon_process::wait() {

@@ -130,6 +130,20 @@ TEST(Configuration, MissingFileIsAConfigurationError) {
   EXPECT_THAT(output, HasSubstr("/nonexistent/penstock.toml"));
 }
 
+TEST(Configuration, MorePipelinesThanAWelcomeHoldsEndWithSeventyEight) {
+  std::string text = "config_version = 1\n[device]\nslots = 2\nstreams = 1\n";
+  for (int index = 0; index < 1000; ++index) {
+    text += "[[pipeline]]\nname = \"pipeline-" + std::to_string(index) +
+            "\"\ninput = { dtype = \"f32\", shape = [4] }\n[[pipeline.stage]]\nname = \"y\"\nop = \"affine\"\n";
+  }
+  const scratch_file file(text);
+  std::string output;
+  EXPECT_EQ(
+      run_penstockd({"--config", file.path(), "--backend", "host", "--listen", "ipc:///tmp/penstock-never"}, output),
+      78);
+  EXPECT_THAT(output, HasSubstr("1000 pipelines"));
+}
+
 TEST(CommandLine, UnknownOptionIsAUsageError) {
   std::string output;
   EXPECT_EQ(run_penstockd({"--no-such-option"}, output), 64);
