@@ -21,21 +21,22 @@ inline constexpr std::size_t max_tensors = 64;        ///< of one message
 inline constexpr std::size_t max_body_bytes = 65536;  ///< of a control message's JSON
 
 enum class message_type : std::uint8_t {
-  hello = 1,         ///< client: JSON body `hello`
-  welcome = 2,       ///< daemon: JSON body `welcome`
-  goodbye = 3,       ///< client: leaves; no answer, no body
-  ping = 4,          ///< client: answered with PONG; no body
-  pong = 5,          ///< daemon
-  get_status = 6,    ///< client: answered with STATUS; no body
-  status_report = 7, ///< daemon: JSON body, the counters
-  submit = 16,       ///< client: tensor headers, then one part a tensor
-  cancel = 17,       ///< client: request_id names the request; no body
-  result = 32,       ///< daemon: as SUBMIT
-  error = 33,        ///< daemon: JSON body `error_body`
+  hello = 1,          ///< client: JSON body `hello`
+  welcome = 2,        ///< daemon: JSON body `welcome`
+  goodbye = 3,        ///< client: leaves; no answer, no body
+  ping = 4,           ///< client: answered with PONG; no body
+  pong = 5,           ///< daemon
+  get_status = 6,     ///< client: answered with STATUS; no body
+  status_report = 7,  ///< daemon: JSON body, the counters
+  submit = 16,        ///< client: tensor headers, then one part a tensor
+  cancel = 17,        ///< client: request_id names the request; no body
+  result = 32,        ///< daemon: as SUBMIT
+  error = 33,         ///< daemon: JSON body `error_body`
 };
 
 /// The fixed header of every message. Part 0 is these 64 bytes (or header_len of them, the rest unknown to this
-/// version), then `tensors` tensor headers. Control messages have their JSON as part 1, data messages one part a tensor.
+/// version), then `tensors` tensor headers. Control messages have their JSON as part 1, data messages one part a
+/// tensor.
 struct message_header {
   std::uint8_t major = major_version;
   message_type type = message_type::hello;
@@ -61,20 +62,18 @@ struct tensor_header {
   std::array<std::int64_t, max_dimensions> shape{};
 
   bool operator==(const tensor_header&) const = default;
-  [[nodiscard]] std::span<const std::int64_t> extents() const noexcept {
-    return {shape.data(), dimensions};
-  }
+  [[nodiscard]] std::span<const std::int64_t> extents() const noexcept { return {shape.data(), dimensions}; }
 };
 
 enum class decode_error : std::uint8_t {
   none,
-  truncated,           ///< fewer bytes than a header
+  truncated,  ///< fewer bytes than a header
   bad_magic,
-  unsupported_version, ///< the header's other fields are not filled in, but for request_id
-  bad_header_len,      ///< under 64, over max_header_len, or over the part
+  unsupported_version,  ///< the header's other fields are not filled in, but for request_id
+  bad_header_len,       ///< under 64, over max_header_len, or over the part
   too_many_tensors,
-  truncated_tensors,   ///< the part ends before the last tensor header
-  bad_tensor,          ///< dimensions over 8 or an extent below 0, an unknown dtype, or shape × item size ≠ bytes
+  truncated_tensors,  ///< the part ends before the last tensor header
+  bad_tensor,         ///< dimensions over 8 or an extent below 0, an unknown dtype, or shape × item size ≠ bytes
 };
 /// One sentence for a person: "the header is shorter than 64 bytes".
 [[nodiscard]] std::string_view text_of(decode_error error) noexcept;

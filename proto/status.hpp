@@ -17,10 +17,10 @@ enum class status : std::uint16_t {
   hello_required = 0x0104,       ///< the daemon does not know this client (any more): send HELLO
   unknown_pipeline = 0x0105,
   wrong_dtype = 0x0106,
-  wrong_shape = 0x0107,   ///< also shape × item size ≠ nbytes, and an overflow in it
-  too_large = 0x0108,     ///< more frames, parts or bytes than one request may have
-  no_credit = 0x0109,     ///< more requests or bytes in flight than granted
-  overflow = 0x010A,      ///< accepted, then dropped for a newer one (overflow = "drop-oldest")
+  wrong_shape = 0x0107,  ///< also shape × item size ≠ nbytes, and an overflow in it
+  too_large = 0x0108,    ///< more frames, parts or bytes than one request may have
+  no_credit = 0x0109,    ///< more requests or bytes in flight than granted
+  overflow = 0x010A,     ///< accepted, then dropped for a newer one (overflow = "drop-oldest")
   too_many_clients = 0x010B,
 
   expired = 0x0200,  ///< the request's timeout ran out; the body names the step
@@ -36,7 +36,15 @@ enum class status : std::uint16_t {
 };
 
 /// What the high byte says. An ERROR's kind is never `ok`.
-enum class status_kind : std::uint8_t { ok = 0, rejected = 1, expired = 2, cancelled = 3, failed = 4, shutdown = 5, session_lost = 6 };
+enum class status_kind : std::uint8_t {
+  ok = 0,
+  rejected = 1,
+  expired = 2,
+  cancelled = 3,
+  failed = 4,
+  shutdown = 5,
+  session_lost = 6
+};
 inline constexpr std::size_t status_kinds = 7;
 
 [[nodiscard]] constexpr status_kind kind_of(status code) noexcept {
