@@ -9,6 +9,7 @@
 #include "penstock_version.hpp"
 #include "tests/bench/page.hpp"
 #include "tests/bench/round_trip.hpp"
+#include "tests/bench/round_trip_page.hpp"
 
 int main(int argc, char** argv) {
   using namespace penstock::bench;

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/bench/round_trip.hpp"
+#include "tests/bench/round_trip_page.hpp"
 
 namespace penstock::bench {
 namespace {

@@ -17,7 +17,5 @@ struct round_trip_options {
 /// Latency of one request at a time and throughput with 32 in flight, for 256 B to 1 MiB, through a raw ROUTER/DEALER
 /// echo and through the daemon in both completion modes: interleaved in one run, median and spread of the repeats.
 [[nodiscard]] nlohmann::ordered_json run_round_trip(const round_trip_options& options);
-/// The result as Markdown tables.
-[[nodiscard]] std::string round_trip_tables(const nlohmann::ordered_json& result);
 
 }  // namespace penstock::bench

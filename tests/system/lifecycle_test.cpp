@@ -99,6 +99,36 @@ TEST_P(Lifecycle, LogSaysWhichBackendItTookAndWhenItIsReady) {
 INSTANTIATE_TEST_SUITE_P(Backend, Lifecycle, ::testing::ValuesIn(backends_to_test()),
                          [](const auto& each) { return each.param; });
 
+TEST(Drain, SecondSignalEndsTheDrainAndStillAnswersEverything) {
+  // On the host: a GPU finishes what its slots hold before a second signal can arrive.
+  daemon_options options{.backend = "host", .completion = "callback", .configuration = configuration};
+  // Slots full of seconds of work for the host.
+  options.configuration.replace(options.configuration.find("max_frames = 8"), 14,
+                                "max_frames = 64, max_bytes = \"8 MiB\"");
+  daemon_process daemon(options);
+  raw_peer peer(daemon.endpoint());
+  peer.hello();
+  constexpr std::uint64_t sent = 30;
+  for (std::uint64_t id = 1; id <= sent; ++id) {
+    peer.send(raw_submit::of_iq(id, 0, 64, 65536, 'x').parts());
+  }
+  // STATUS comes once the daemon has taken all of them; a few may be done by then.
+  peer.send_control(message_type::get_status, 0);
+  std::uint64_t answers = 0;
+  for (auto message = peer.receive(); message && message->header.type != message_type::status_report;
+       message = peer.receive()) {
+    ++answers;
+  }
+  daemon.signal(SIGTERM);
+  daemon.signal(SIGINT);
+  while (answers < sent) {
+    ASSERT_TRUE(peer.receive()) << answers << " of " << sent << " answered\n" << daemon.log();
+    ++answers;
+  }
+  EXPECT_EQ(daemon.wait(), 3) << daemon.log();
+  EXPECT_THAT(daemon.log(), HasSubstr("drain cut short"));
+}
+
 TEST(Configuration, WrongOneEndsWithSeventyEightAndNamesThePlace) {
   std::string text = configuration;
   text.replace(text.find("\"power_spectrum\""), 16, "\"power_spektrum\"");

@@ -1,0 +1,95 @@
+#include "tests/bench/round_trip_page.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace penstock::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string size_text(const ordered_json& row) {
+  const auto bytes = row.at("bytes").get<std::size_t>();
+  return bytes < 1024        ? fmt::format("{} B", bytes)
+         : bytes < 1U << 20U ? fmt::format("{} KiB", bytes >> 10U)
+                             : fmt::format("{} MiB", bytes >> 20U);
+}
+
+std::string cell(const ordered_json& of, double scale, const char* format) {
+  return fmt::format(fmt::runtime(format), of.at("median").get<double>() * scale, of.at("least").get<double>() * scale,
+                     of.at("most").get<double>() * scale);
+}
+
+double median(const ordered_json& row, const char* who, const char* what) {
+  return row.at(who).at(what).at("median").get<double>();
+}
+
+double share(const ordered_json& row, const char* who) {
+  return 100 * median(row, who, "requests_per_second") / median(row, "echo", "requests_per_second");
+}
+
+// The aims that this benchmark can speak of, beside what was reached.
+std::string standing(const ordered_json& sizes) {
+  const ordered_json& small = sizes.at(0);
+  const ordered_json& frame = sizes.at(1);
+  double callback = 1e9;
+  double poll = 1e9;
+  for (std::size_t large = 2; large < sizes.size(); ++large) {
+    callback = std::min(callback, share(sizes.at(large), "callback"));
+    poll = std::min(poll, share(sizes.at(large), "poll"));
+  }
+  return fmt::format(
+      "\nWhere it stands:\n\n"
+      "| aim | callback | poll |\n|---|---|---|\n"
+      "| 64 KiB to 1 MiB: at least 90 % of the raw echo, the lower of the two | {:.0f} % | {:.0f} % |\n"
+      "| 256 B: at least 80 % of the raw echo (the aim is for many clients, here is one) | {:.0f} % | {:.0f} % |\n"
+      "| 4 KiB, one at a time: at most the raw round trip + one batch + 10 µs; beyond the raw round trip | {:.0f} µs | "
+      "{:.0f} µs |\n",
+      callback, poll, share(small, "callback"), share(small, "poll"),
+      median(frame, "callback", "latency_p50_us") - median(frame, "echo", "latency_p50_us"),
+      median(frame, "poll", "latency_p50_us") - median(frame, "echo", "latency_p50_us"));
+}
+
+}  // namespace
+
+std::string round_trip_tables(const ordered_json& result) {
+  const ordered_json& machine = result.at("machine");
+  const ordered_json& device = result.at("device");
+  std::string text = fmt::format(
+      "Device: {} backend, {} ({}). Machine: {}, {} cores, kernel {}, libzmq {}, {}. "
+      "Median of {} interleaved repeats (least–most).\n\n",
+      device.at("backend").get<std::string>(), device.at("name").get<std::string>(),
+      device.at("detail").get<std::string>(), machine.at("processor").get<std::string>(),
+      machine.at("cores").get<int>(), machine.at("kernel").get<std::string>(), machine.at("libzmq").get<std::string>(),
+      machine.at("date").get<std::string>(), result.at("repeats").get<int>());
+  text +=
+      "Round trip of one request at a time, p50 in µs:\n\n"
+      "| payload | raw echo | daemon, callback | daemon, poll | callback − echo | poll − echo "
+      "|\n|---|---|---|---|---|---|\n";
+  for (const ordered_json& row : result.at("sizes")) {
+    const double echo = median(row, "echo", "latency_p50_us");
+    text += fmt::format("| {} | {} | {} | {} | {:+.0f} | {:+.0f} |\n", size_text(row),
+                        cell(row.at("echo").at("latency_p50_us"), 1, "{:.0f} ({:.0f}–{:.0f})"),
+                        cell(row.at("callback").at("latency_p50_us"), 1, "{:.0f} ({:.0f}–{:.0f})"),
+                        cell(row.at("poll").at("latency_p50_us"), 1, "{:.0f} ({:.0f}–{:.0f})"),
+                        median(row, "callback", "latency_p50_us") - echo, median(row, "poll", "latency_p50_us") - echo);
+  }
+  text += fmt::format(
+      "\nThroughput with {} requests in flight, thousands a second, and its share of the raw echo:\n\n"
+      "| payload | raw echo | daemon, callback | daemon, poll | callback / echo | poll / echo "
+      "|\n|---|---|---|---|---|---|\n",
+      result.at("in_flight").get<int>());
+  for (const ordered_json& row : result.at("sizes")) {
+    const double echo = median(row, "echo", "requests_per_second");
+    text += fmt::format("| {} | {} | {} | {} | {:.0f} % | {:.0f} % |\n", size_text(row),
+                        cell(row.at("echo").at("requests_per_second"), 1e-3, "{:.1f} ({:.1f}–{:.1f})"),
+                        cell(row.at("callback").at("requests_per_second"), 1e-3, "{:.1f} ({:.1f}–{:.1f})"),
+                        cell(row.at("poll").at("requests_per_second"), 1e-3, "{:.1f} ({:.1f}–{:.1f})"),
+                        100 * median(row, "callback", "requests_per_second") / echo,
+                        100 * median(row, "poll", "requests_per_second") / echo);
+  }
+  return text + standing(result.at("sizes"));
+}
+
+}  // namespace penstock::bench
