@@ -27,11 +27,7 @@ wire::message_header reply_header(const request& of, wire::message_type type, wi
   wire::message_header header;
   header.type = type;
   header.request_id = of.id;
-  header.pipeline = of.pipeline->id;
-  header.session = of.session;
-  header.sequence = of.sequence;
   header.code = code;
-  header.frames = of.frames;
   header.trace_id = of.trace_id;
   return header;
 }
@@ -50,6 +46,10 @@ egress::egress(router_socket& to, const ring& slots, const client_settings& limi
 void egress::result(const request& of, slot& from) {
   const std::size_t outputs = of.pipeline->outputs.size();
   wire::message_header header = reply_header(of, wire::message_type::result, wire::status::ok);
+  header.pipeline = of.pipeline->id;
+  header.session = of.session;
+  header.sequence = of.sequence;
+  header.frames = of.frames;
   header.tensors = static_cast<std::uint16_t>(outputs);
   parts_.clear();
   zmq::message_t& head = parts_.emplace_back(wire::part_bytes(outputs));
@@ -88,13 +88,11 @@ void egress::error(const request& of, wire::status code, const wire::error_body&
 
 void egress::refuse(std::string_view identity, const client_record* to, const wire::message_header& about,
                     wire::status code, const wire::error_body& why) {
-  wire::message_header header = about;
-  header.major = wire::major_version;
+  wire::message_header header;
   header.type = wire::message_type::error;
-  header.header_len = wire::header_bytes;
-  header.tensors = 0;
-  header.timeout_ns = 0;
+  header.request_id = about.request_id;
   header.code = code;
+  header.trace_id = about.trace_id;
   compose(header, wire::encode(why));
   deliver(identity, to);
 }

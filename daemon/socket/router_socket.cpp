@@ -12,8 +12,12 @@ router_socket::router_socket(const router_settings& settings)
   socket_.set(zmq::sockopt::router_handover, true);
   socket_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(settings.max_part_bytes));
   socket_.set(zmq::sockopt::sndhwm, settings.replies_under_way);
-  socket_.set(zmq::sockopt::heartbeat_ivl, 5000);
-  socket_.set(zmq::sockopt::heartbeat_timeout, 15000);
+  // No ZeroMQ heartbeats from here: in libzmq 4.3.4 a connection that was taken over by its client's next one and then
+  // closes aborts the process at the next beat. The kernel's keepalive finds peers that are gone without a word.
+  socket_.set(zmq::sockopt::tcp_keepalive, 1);
+  socket_.set(zmq::sockopt::tcp_keepalive_idle, 30);
+  socket_.set(zmq::sockopt::tcp_keepalive_intvl, 10);
+  socket_.set(zmq::sockopt::tcp_keepalive_cnt, 3);
   socket_.set(zmq::sockopt::handshake_ivl, 5000);
   socket_.set(zmq::sockopt::linger, 0);
   for (const std::string& endpoint : settings.listen) {
