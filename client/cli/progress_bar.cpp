@@ -39,13 +39,12 @@ std::string progress_bar::line(const progress& now) const {
   std::string figures = count_text(static_cast<double>(now.frames)) + " frames  " +
                         bytes_text(static_cast<double>(now.bytes) / seconds) + "/s  " + std::to_string(now.in_flight) +
                         " in flight";
-  int width = static_cast<int>(figures.size());
+  const int width = static_cast<int>(figures.size());
   std::string text;
   if (total_bytes_ && *total_bytes_ > 0 && where_.columns > width + bar_cells + 9) {
     const double share = std::min(static_cast<double>(now.bytes) / static_cast<double>(*total_bytes_), 1.0);
     const std::string percent = std::to_string(static_cast<int>(share * 100)) + " %";
     text = "  " + bar(share, where_.colors) + std::string(6 - std::min<std::size_t>(percent.size(), 6), ' ') + percent;
-    width += bar_cells + 8;
   }
   const auto room = static_cast<std::size_t>(std::max(where_.columns - 3, 0));
   return text + "  " + figures.substr(0, room);

@@ -49,8 +49,7 @@ service::service(settings how) : how_(std::move(how)) {}
 void service::open() {
   opened_device opened = open_device(how_.device);
   device_ = std::move(opened.device);
-  const device_facts& facts = device_->facts();
-  spdlog::info("device: {} backend, {} ({}): {}", facts.backend, facts.name, facts.detail, opened.reason);
+  spdlog::info("device: {}", opened.reason);
   for (const pipeline_declaration& each : how_.pipelines) {
     plans_.push_back(compile_plan(each, static_cast<std::uint32_t>(plans_.size()), *device_));
   }
@@ -73,6 +72,7 @@ exit_code service::run() {
   signals_.add(SIGINT);
   open();
   std::promise<shard*> started;
+  std::promise<void> may_serve;
   std::promise<void> let_go;
   shard_ending ending = shard_ending::drained;
   std::exception_ptr failure;
@@ -82,6 +82,7 @@ exit_code service::run() {
       // Made on its own thread: the device's per-thread state and first-touch memory belong there.
       shard running(how_, *device_, plans_);
       started.set_value(&running);
+      may_serve.get_future().wait();
       ending = running.run();
       boost::asio::post(admin_, [this] { admin_.stop(); });
       let_go.get_future().wait();
@@ -104,6 +105,7 @@ exit_code service::run() {
     spdlog::info("ready: {} pipelines on {}, {} slots, {} streams, completion by {}", plans_.size(),
                  joined(running.endpoints()), how_.wheel.slots, how_.wheel.streams,
                  how_.wheel.completion == completion_mode::poll ? "polling" : "callback");
+    may_serve.set_value();
     admin_.run();
     let_go.set_value();
   } catch (...) {

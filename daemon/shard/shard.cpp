@@ -75,10 +75,12 @@ void block_signals() noexcept {
 
 // Room above the limit, so that a request somewhat too large gets an ERROR instead of a closed connection.
 router_settings socket_settings(const settings& how) {
-  return {.listen = how.daemon.listen,
-          .max_part_bytes = 2 * how.clients.max_request_bytes + wire::max_body_bytes,
-          // A client that reads has no more replies under way than it has credits.
-          .replies_under_way = static_cast<int>(std::min<std::uint32_t>(how.clients.credit_requests, 1U << 20U))};
+  return {
+      .listen = how.daemon.listen,
+      .max_part_bytes = 2 * how.clients.max_request_bytes + wire::max_body_bytes,
+      // A client that reads has no more replies under way than credits, and control messages beside them. Twice
+      // that, since libzmq counts a message as taken only when half of its mark has been.
+      .replies_under_way = 2 * static_cast<int>(std::min<std::uint32_t>(how.clients.credit_requests, 1U << 20U)) + 64};
 }
 
 }  // namespace

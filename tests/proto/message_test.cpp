@@ -216,7 +216,7 @@ TEST(TensorHeaderAt, RefusesAnIndexThatTheMessageDoesNotHave) {
 TEST(TensorHeaderAt, IgnoresReservedBytesAndUnusedExtents) {
   bytes part = encoded(tensor_header{uint8_type, 1, 1, {1}});
   std::fill_n(part.begin() + header_bytes + 5, 3, std::byte{0xFF});
-  std::fill(part.end() - 7 * 8, part.end(), std::byte{0xFF});
+  std::fill(part.end() - 56, part.end(), std::byte{0xFF});
   message_header header;
   ASSERT_EQ(decode(part, header), decode_error::none);
   tensor_header out;
