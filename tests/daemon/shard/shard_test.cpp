@@ -1,5 +1,6 @@
 #include "daemon/shard/shard.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <random>
 #include <string>
@@ -139,14 +140,19 @@ TEST_P(Shard, HasDrainedWhenTheSecondStopFindsNothingInFlight) {
 
 // Not at its next sweep, which is a second away.
 TEST_P(Shard, EndsSoonAfterTheLastReply) {
-  shard_rig rig(wish());
-  guest client(rig);
-  client.submit(1);
-  EXPECT_EQ(client.next().header.type, message_type::result);
-  const auto stopped = std::chrono::steady_clock::now();
-  rig.stop();
-  EXPECT_EQ(rig.join(), shard_ending::drained);
-  EXPECT_LT(std::chrono::steady_clock::now() - stopped, std::chrono::milliseconds{800});
+  // The quickest of several: a busy machine may hold up any one of them, a missed wake-up holds up all.
+  auto quickest = std::chrono::steady_clock::duration::max();
+  for (int attempt = 0; attempt < 10 && quickest >= std::chrono::milliseconds{800}; ++attempt) {
+    shard_rig rig(wish());
+    guest client(rig);
+    client.submit(1);
+    EXPECT_EQ(client.next().header.type, message_type::result);
+    const auto stopped = std::chrono::steady_clock::now();
+    rig.stop();
+    EXPECT_EQ(rig.join(), shard_ending::drained);
+    quickest = std::min(quickest, std::chrono::steady_clock::now() - stopped);
+  }
+  EXPECT_LT(quickest, std::chrono::milliseconds{800});
 }
 
 TEST_P(Shard, AnswersEverythingInFlightWhenTheDeviceIsLost) {
