@@ -41,13 +41,16 @@ op = "power_spectrum"
 class scratch_file {
  public:
   explicit scratch_file(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() / ("penstock-" + std::to_string(::getpid()) + ".toml")) {
+      : path_(std::filesystem::temp_directory_path() /
+              ("penstock-" + std::to_string(::getpid()) + "-" + std::to_string(next_++) + ".toml")) {
     std::ofstream(path_) << text;
   }
   ~scratch_file() { std::filesystem::remove(path_); }
   [[nodiscard]] std::string path() const { return path_.string(); }
 
  private:
+  static inline int next_ = 0;  // one test may hold several
+
   std::filesystem::path path_;
 };
 
