@@ -8,6 +8,8 @@
 
 #include "kernels/fault.hpp"
 #include "kernels/parameters.hpp"
+#include "kernels/session_frame.hpp"
+#include "kernels/step_rate.hpp"
 #include "kernels/tensor.hpp"
 
 namespace penstock {
@@ -15,7 +17,8 @@ namespace penstock {
 /// How much of a batch there is to do.
 struct batch_extent {
   std::int64_t frames = 0;
-  /// The leading dimension of the pipeline's input in this batch; only specs that are `variable` look at it.
+  /// The leading dimension of the stage's inputs in this batch: how far apart the frames lie. Only specs that are
+  /// `variable` look at it. The output's is rate.most(leading) where the operator has a rate, else the same.
   std::int64_t leading = 0;
 };
 
@@ -26,11 +29,13 @@ struct operation_arguments {
   void* output = nullptr;
   void* scratch = nullptr;
   batch_extent extent;
+  session_arguments session;  ///< for an operation with state_bytes() > 0
 };
 
 /// One stage's operator, compiled for one backend, one input spec and at most `max_frames` frames a batch.
 ///
-/// It keeps nothing between runs, so that one operation serves every stream. On CUDA `run` only enqueues: it never
+/// The object keeps nothing between runs, so that one operation serves every stream; what a session has to keep lies
+/// in the memory that session_arguments points at. On CUDA `run` only enqueues: it never
 /// synchronizes and never allocates, and it is called by one thread at a time. On the host `run` does the work and is
 /// called by several threads at once.
 class operation {
@@ -42,6 +47,8 @@ class operation {
 
   /// Bytes of scratch that a run with the most frames needs.
   [[nodiscard]] virtual std::size_t scratch_bytes() const noexcept { return 0; }
+  /// Bytes that each session keeps between its batches; 0 where the operator keeps nothing.
+  [[nodiscard]] virtual std::size_t state_bytes() const noexcept { return 0; }
   /// `stream` is the `cudaStream_t` on CUDA and nullptr on the host.
   virtual fault run(void* stream, const operation_arguments& arguments) noexcept = 0;
 };
@@ -51,6 +58,12 @@ struct operation_request {
   const parameters& settings;
   std::span<const tensor_spec> inputs;
   std::int64_t max_frames = 1;
+};
+
+/// How an operator that keeps state goes along a session.
+struct session_traits {
+  bool whole_frames = false;  ///< a step is a frame, not an index of the frame's first dimension
+  step_rate rate;             ///< never with whole_frames; for a fixed input its extent is a multiple of the divisor
 };
 
 using make_operation = std::unique_ptr<operation> (*)(const operation_request&);
@@ -63,6 +76,8 @@ struct operator_definition {
   /// The output's spec; throws parameter_error on a wrong parameter, a wrong input or a wrong number of inputs.
   tensor_spec (*infer)(const parameters& settings, std::span<const tensor_spec> inputs);
   make_operation make_host;
+  /// nullptr for an operator that keeps no state. Asked only after `infer` has accepted the same.
+  session_traits (*session)(const parameters& settings, std::span<const tensor_spec> inputs) = nullptr;
 };
 
 /// All operators, sorted by name.

@@ -12,13 +12,15 @@ namespace penstock {
 inline constexpr const char* cuda_module_symbol = "penstock_cuda_module_v1";
 
 /// Raise it with every change to device.hpp, operation.hpp or what they include.
-inline constexpr std::uint32_t cuda_module_abi = 1;
+inline constexpr std::uint32_t cuda_module_abi = 2;
 
 struct cuda_module_table {
   std::uint32_t abi;
   const char* version;  ///< of Penstock; both sides must be of the same
   /// Opens the CUDA device of that number. Throws device_error.
   std::unique_ptr<device> (*open)(int id);
+  /// How many CUDA devices this machine has; 0 also where there is no driver.
+  int (*count)() noexcept;
 };
 
 using cuda_module_function = const cuda_module_table* (*)() noexcept;

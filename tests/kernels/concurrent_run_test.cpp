@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/operation.hpp"
+#include "tests/kernels/operator_sample.hpp"
 
 namespace penstock {
 namespace {
@@ -21,9 +22,27 @@ aligned_memory allocate(std::size_t bytes) {
   return aligned_memory(bytes / sizeof(aligned_block) + 1);
 }
 
-/// Runs `what` over its own copy of the input, output and scratch; returns the output's bytes.
-aligned_memory run_alone(operation& what, const tensor_spec& input, const tensor_spec& output) {
+/// Each frame the first of a session of its own.
+std::vector<session_frame> first_frames(std::int32_t count, const tensor_spec& input, const session_traits& traits) {
+  const std::int64_t steps = traits.whole_frames ? 1 : input.shape.front();
+  std::vector<session_frame> frames;
+  for (std::int32_t place = 0; place < count; ++place) {
+    frames.push_back({.position = 0,
+                      .steps = static_cast<std::int32_t>(steps),
+                      .produced = static_cast<std::int32_t>(traits.rate.total(steps)),
+                      .previous = -1,
+                      .next = -1,
+                      .place = place,
+                      .half = 0});
+  }
+  return frames;
+}
+
+/// Runs `what` over its own copy of the input, output, scratch and states; returns the output's bytes.
+aligned_memory run_alone(operation& what, const std::vector<tensor_spec>& specs, const tensor_spec& output,
+                         const session_traits& traits = {}) {
   const batch_extent extent{.frames = 5};
+  const tensor_spec& input = specs.front();
   aligned_memory in = allocate(5 * input.bytes());
   auto* const samples = reinterpret_cast<float*>(in.data());
   for (std::size_t i = 0; i < 5 * input.bytes() / sizeof(float); ++i) {
@@ -31,9 +50,17 @@ aligned_memory run_alone(operation& what, const tensor_spec& input, const tensor
   }
   aligned_memory out = allocate(5 * output.bytes());
   aligned_memory scratch = allocate(what.scratch_bytes());
-  const std::array<const void*, 1> inputs{in.data()};
-  EXPECT_FALSE(
-      what.run(nullptr, {.inputs = inputs, .output = out.data(), .scratch = scratch.data(), .extent = extent}));
+  const std::size_t stride = (what.state_bytes() + 255) / 256 * 256;
+  aligned_memory pool = allocate(2 * 5 * stride);
+  const std::vector<session_frame> frames = first_frames(5, input, traits);
+  const std::vector<const void*> inputs(specs.size(), in.data());
+  EXPECT_FALSE(what.run(
+      nullptr,
+      {.inputs = inputs,
+       .output = out.data(),
+       .scratch = scratch.data(),
+       .extent = extent,
+       .session = {.frames = frames.data(), .pool = reinterpret_cast<std::byte*>(pool.data()), .stride = stride}}));
   return out;
 }
 
@@ -43,16 +70,17 @@ bool same(const aligned_memory& a, const aligned_memory& b) {
 }
 
 TEST(HostOperation, GivesSeveralThreadsAtOnceWhatItGivesOne) {
-  const tensor_spec input{.type = element_type::cf32, .shape = {3, 250}};
-  const parameters settings;
   for (const operator_definition& known : operator_catalogue()) {
-    const tensor_spec output = known.infer(settings, std::span{&input, 1});
-    const auto shared = known.make_host({.settings = settings, .inputs = std::span{&input, 1}, .max_frames = 5});
-    const aligned_memory expected = run_alone(*shared, input, output);
+    const operator_sample sample = sample_of(known.name);
+    const std::vector<tensor_spec> inputs(sample.inputs, {.type = sample.type, .shape = {3, 250}});
+    const tensor_spec output = known.infer(sample.settings, inputs);
+    const session_traits traits = known.session == nullptr ? session_traits{} : known.session(sample.settings, inputs);
+    const auto shared = known.make_host({.settings = sample.settings, .inputs = inputs, .max_frames = 5});
+    const aligned_memory expected = run_alone(*shared, inputs, output, traits);
     std::array<aligned_memory, 4> results;
     std::vector<std::thread> threads;
     for (aligned_memory& result : results) {
-      threads.emplace_back([&] { result = run_alone(*shared, input, output); });
+      threads.emplace_back([&] { result = run_alone(*shared, inputs, output, traits); });
     }
     for (std::thread& thread : threads) {
       thread.join();
@@ -78,12 +106,12 @@ TEST(HostOperation, IsMadeBySeveralThreadsAtOnce) {
     thread.join();
   }
   const tensor_spec output{.type = element_type::f32, .shape = {90}};
-  const aligned_memory first = run_alone(*made[0], input, output);
+  const aligned_memory first = run_alone(*made[0], {input}, output);
   const auto* const expected = reinterpret_cast<const float*>(first.data());
   const float peak = *std::max_element(expected, expected + 90);
   ASSERT_GT(peak, 1.0F);
   for (const auto& one : made) {
-    const aligned_memory result = run_alone(*one, input, output);
+    const aligned_memory result = run_alone(*one, {input}, output);
     const auto* const got = reinterpret_cast<const float*>(result.data());
     for (std::size_t bin = 0; bin < 90; ++bin) {
       EXPECT_NEAR(got[bin], expected[bin], 1e-5F * peak) << bin;

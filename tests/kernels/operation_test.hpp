@@ -24,13 +24,25 @@ class operation_test : public testing::TestWithParam<std::string> {
   /// Runs the operator over `samples` and gives its output as elements of Out.
   template <class Out, class In>
   [[nodiscard]] std::vector<Out> run(const operation_case& what, const std::vector<In>& samples) {
-    const std::vector<std::byte> bytes = runner().run(what, std::as_bytes(std::span{samples}));
+    return elements_of<Out>(runner().run(what, std::as_bytes(std::span{samples})));
+  }
+  /// The same with several inputs, in their order.
+  template <class Out, class In>
+  [[nodiscard]] std::vector<Out> run(const operation_case& what, const std::vector<std::vector<In>>& inputs) {
+    std::vector<std::span<const std::byte>> bytes;
+    for (const std::vector<In>& samples : inputs) {
+      bytes.push_back(std::as_bytes(std::span{samples}));
+    }
+    return elements_of<Out>(runner().run(what, input_bytes{bytes}));
+  }
+
+ private:
+  template <class Out>
+  [[nodiscard]] static std::vector<Out> elements_of(const std::vector<std::byte>& bytes) {
     std::vector<Out> out(bytes.size() / sizeof(Out));
     std::memcpy(out.data(), bytes.data(), out.size() * sizeof(Out));
     return out;
   }
-
- private:
   static std::map<std::string, std::unique_ptr<operation_runner>>& runners() {
     static std::map<std::string, std::unique_ptr<operation_runner>> open;
     return open;

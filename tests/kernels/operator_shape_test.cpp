@@ -48,6 +48,9 @@ std::vector<shape_row> all_rows() {
       {"histogram", {}, {ci16, {8, 1024}, true}, {i32, {8, 2, 256}, true}},
       {"histogram", with("range", std::vector<double>{0.0, 1.0}), {f32, {8, 4}}, {i32, {8, 256}}},
       {"affine", with("a", std::int64_t{2}), {cf32, {8, 4}, true}, {cf32, {8, 4}, true}},
+      {"fir", with("taps", std::vector<double>{1.0}), {cf32, {8, 4}, true}, {cf32, {8, 4}, true}},
+      {"reframe", with("length", std::int64_t{4}), {u8, {8}}, {u8, {2, 4}}},
+      {"reframe", with("length", std::int64_t{10}), {ci16, {8, 3}, true}, {ci16, {1, 10, 3}, true}},
   };
 }
 

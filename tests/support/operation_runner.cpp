@@ -1,7 +1,6 @@
 #include "tests/support/operation_runner.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -78,17 +77,27 @@ bool cuda_works() {
 
 }  // namespace
 
+std::vector<tensor_spec> operation_case::inputs() const {
+  std::vector<tensor_spec> all{input};
+  all.insert(all.end(), further_inputs.begin(), further_inputs.end());
+  return all;
+}
+
 tensor_spec operation_case::output() const {
   const operator_definition* const definition = find_operator(op);
   if (definition == nullptr) {
     throw std::invalid_argument("no operator '" + op + "'");
   }
-  return definition->infer(settings, std::span{&input, 1});
+  return definition->infer(settings, inputs());
 }
 
 std::string operation_case::text() const {
   std::ostringstream written;
-  written << op << " on " << extent.frames << " frames of " << input.text() << ", leading " << extent.leading;
+  written << op << " on " << extent.frames << " frames of " << input.text();
+  for (const tensor_spec& further : further_inputs) {
+    written << " and " << further.text();
+  }
+  written << ", leading " << extent.leading;
   return written.str();
 }
 
@@ -96,32 +105,49 @@ operation_runner::operation_runner(std::unique_ptr<device> target)
     : device_{std::move(target)}, stream_{device_->open_stream(stream_priority::normal)} {}
 
 std::vector<std::byte> operation_runner::run(const operation_case& what, std::span<const std::byte> input) {
-  EXPECT_EQ(input.size(), static_cast<std::size_t>(what.extent.frames) * what.input.bytes(what.extent.leading));
+  return run(what, input_bytes{&input, 1});
+}
+
+std::vector<std::byte> operation_runner::run(const operation_case& what, input_bytes inputs) {
+  const std::vector<tensor_spec> specs = what.inputs();
+  if (inputs.size() != specs.size()) {
+    throw std::invalid_argument(what.text() + ": given " + std::to_string(inputs.size()) + " inputs");
+  }
+  for (std::size_t input = 0; input < specs.size(); ++input) {
+    EXPECT_EQ(inputs[input].size(),
+              static_cast<std::size_t>(what.extent.frames) * specs[input].bytes(what.extent.leading));
+  }
   static_cast<void>(what.output());
-  const operation_request request{.settings = what.settings,
-                                  .inputs = std::span{&what.input, 1},
-                                  .max_frames = what.extent.frames + what.spare_frames};
+  const operation_request request{
+      .settings = what.settings, .inputs = specs, .max_frames = what.extent.frames + what.spare_frames};
   const std::unique_ptr<operation> compiled = device_->compile(what.op, request);
-  std::vector<std::byte> result = run_once(what, *compiled, input, std::byte{0xA5});
-  EXPECT_TRUE(result == run_once(what, *compiled, input, std::byte{0x5A}))
+  std::vector<std::byte> result = run_once(what, *compiled, inputs, std::byte{0xA5});
+  EXPECT_TRUE(result == run_once(what, *compiled, inputs, std::byte{0x5A}))
       << what.text() << ": a byte of the output was not written, or depends on more than the input";
   return result;
 }
 
-std::vector<std::byte> operation_runner::run_once(const operation_case& what, operation& compiled,
-                                                  std::span<const std::byte> input, std::byte poison) {
+std::vector<std::byte> operation_runner::run_once(const operation_case& what, operation& compiled, input_bytes inputs,
+                                                  std::byte poison) {
   const std::size_t output_bytes =
       static_cast<std::size_t>(what.extent.frames) * what.output().bytes(what.extent.leading);
-  guarded_memory source{*device_, input.size()};
+  std::vector<std::unique_ptr<guarded_memory>> sources;
+  std::vector<const void*> addresses;
+  for (const std::span<const std::byte> input : inputs) {
+    sources.push_back(std::make_unique<guarded_memory>(*device_, input.size()));
+    sources.back()->fill(*stream_, poison, input);
+    addresses.push_back(sources.back()->on_device());
+  }
   guarded_memory result{*device_, output_bytes};
   guarded_memory scratch{*device_, compiled.scratch_bytes()};
-  source.fill(*stream_, poison, input);
   result.fill(*stream_, poison);
   scratch.fill(*stream_, poison);
 
-  const std::array<const void*, 1> inputs{source.on_device()};
-  const operation_arguments arguments{
-      .inputs = inputs, .output = result.on_device(), .scratch = scratch.on_device(), .extent = what.extent};
+  const operation_arguments arguments{.inputs = addresses,
+                                      .output = result.on_device(),
+                                      .scratch = scratch.on_device(),
+                                      .extent = what.extent,
+                                      .session = {}};
   require(stream_->launch(compiled, arguments), "launch");
   require(stream_->synchronize(), "synchronize");
 
@@ -129,8 +155,11 @@ std::vector<std::byte> operation_runner::run_once(const operation_case& what, op
   EXPECT_TRUE(result.is_guarded(poison)) << what.text() << ": wrote beside the output";
   static_cast<void>(scratch.read(*stream_));
   EXPECT_TRUE(scratch.is_guarded(poison)) << what.text() << ": wrote beside the scratch";
-  const std::vector<std::byte> left = source.read(*stream_);
-  EXPECT_TRUE(std::equal(left.begin(), left.end(), input.begin(), input.end())) << what.text() << ": changed its input";
+  for (std::size_t input = 0; input < inputs.size(); ++input) {
+    const std::vector<std::byte> left = sources[input]->read(*stream_);
+    EXPECT_TRUE(std::equal(left.begin(), left.end(), inputs[input].begin(), inputs[input].end()))
+        << what.text() << ": changed input " << input;
+  }
   return produced;
 }
 

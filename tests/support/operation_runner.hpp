@@ -20,12 +20,19 @@ struct operation_case {
   batch_extent extent{.frames = 1, .leading = 0};
   /// Frames that the operation is compiled for beyond those that it runs on.
   std::int64_t spare_frames = 0;
+  /// Behind `input`, of operators that take several.
+  std::vector<tensor_spec> further_inputs{};
 
+  /// `input` and those behind it.
+  [[nodiscard]] std::vector<tensor_spec> inputs() const;
   /// The output's spec; throws parameter_error.
   [[nodiscard]] tensor_spec output() const;
-  /// For failures: operator, input, frames, leading extent.
+  /// For failures: operator, inputs, frames, leading extent.
   [[nodiscard]] std::string text() const;
 };
+
+/// The bytes of a batch of each input, in the order of operation_case::inputs().
+using input_bytes = std::span<const std::span<const std::byte>>;
 
 /// Runs operators on a device, through its public interface alone, and watches over their manners.
 class operation_runner {
@@ -33,12 +40,14 @@ class operation_runner {
   explicit operation_runner(std::unique_ptr<device> target);
 
   /// The output's bytes. Fails the test when the operation left a byte of its output unwritten, wrote beside its output
-  /// or its scratch, changed its input, or gave other results in a second run.
+  /// or its scratch, changed an input, or gave other results in a second run.
   /// Throws parameter_error and device_error; a fault of the device is thrown as std::runtime_error.
+  [[nodiscard]] std::vector<std::byte> run(const operation_case& what, input_bytes inputs);
+  /// The same for one input.
   [[nodiscard]] std::vector<std::byte> run(const operation_case& what, std::span<const std::byte> input);
 
  private:
-  std::vector<std::byte> run_once(const operation_case& what, operation& compiled, std::span<const std::byte> input,
+  std::vector<std::byte> run_once(const operation_case& what, operation& compiled, input_bytes inputs,
                                   std::byte poison);
 
   std::unique_ptr<device> device_;

@@ -114,7 +114,7 @@ TEST_P(stream_contract, LaunchesACompiledOperation) {
   const void* const input = from.get();
   const auto queue = open_stream();
   EXPECT_ENQUEUED(queue->copy_in(from.get(), pinned.get(), bytes));
-  EXPECT_ENQUEUED(queue->launch(*triple, {{&input, 1}, to.get(), scratch.get(), {frames, width}}));
+  EXPECT_ENQUEUED(queue->launch(*triple, {{&input, 1}, to.get(), scratch.get(), {frames, width}, {}}));
   EXPECT_ENQUEUED(queue->copy_out(pinned.get(), to.get(), bytes));
   EXPECT_ENQUEUED(queue->synchronize());
   for (std::size_t at = 0; at < frames * width; ++at) {

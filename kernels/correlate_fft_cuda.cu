@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/correlate.hpp"
+#include "kernels/correlate_blocks.cuh"
+#include "kernels/correlate_blocks.hpp"
+#include "kernels/cufft.hpp"
+#include "kernels/device_array.cuh"
+#include "kernels/launch.cuh"
+
+namespace penstock {
+namespace {
+
+[[nodiscard]] constexpr std::size_t aligned(std::size_t bytes) noexcept {
+  return (bytes + 255) / 256 * 256;
+}
+
+/// Bytes of samples that go through all steps together: enough to fill the device, and not so many that the scratch
+/// grows with the batch or that they leave the second-level cache between the steps.
+constexpr std::int64_t pass_bytes = std::int64_t{16} << 20;
+
+/// For each power of two below `most` and for `most`: a pass takes the smallest that holds it, and what lies in the
+/// scratch behind its own blocks is transformed for nothing.
+std::vector<cufft_plan> make_plans(std::int64_t length, bool complex, std::int64_t most) {
+  const std::shared_ptr<const cufft_library> library = cufft_library::load();
+  const auto kind = complex ? cufft_plan::kind::complex_to_complex : cufft_plan::kind::real_to_complex;
+  std::vector<cufft_plan> plans;
+  for (std::int64_t rows = 1; rows < most; rows *= 2) {
+    plans.emplace_back(library, kind, length, rows);
+  }
+  plans.emplace_back(library, kind, length, most);
+  return plans;
+}
+
+/// Pass after pass: load, transform, multiply, transform, store (correlate_blocks.cuh). The scratch holds a pass's
+/// samples, its spectra (complex samples are transformed in place), the templates' spectra and cuFFT's work area.
+class correlate_fft_cuda final : public operation {
+ public:
+  correlate_fft_cuda(correlate_settings settings, const batch_extent& most)
+      : settings_{std::move(settings)},
+        blocks_{plan_correlate_blocks(settings_)},
+        complex_{settings_.complex_output()},
+        multiprocessors_{multiprocessor_count()},
+        plans_{make_plans(blocks_.length, complex_, most_blocks_a_pass(most))} {
+    if (!settings_.coefficients.empty()) {
+      taps_.emplace(std::span<const float>(settings_.coefficients));
+    }
+    const auto blocks = static_cast<std::size_t>(plans_.back().rows());
+    const std::size_t samples = aligned(blocks * static_cast<std::size_t>(blocks_.length) * sample_bytes());
+    const std::size_t spectra = aligned(blocks * static_cast<std::size_t>(bins()) * sizeof(float2));
+    spectra_offset_ = complex_ ? 0 : samples;
+    templates_offset_ = complex_ ? samples : samples + spectra;
+    work_offset_ = templates_offset_ + spectra;
+    // Some room even when no plan needs any: cuFFT takes no nullptr.
+    std::size_t work_bytes = 256;
+    for (const cufft_plan& plan : plans_) {
+      work_bytes = std::max(work_bytes, plan.work_bytes());
+    }
+    scratch_bytes_ = work_offset_ + aligned(work_bytes);
+  }
+
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_bytes_; }
+
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    const std::int64_t blocks = settings_.rows.count(arguments.extent) * blocks_.count;
+    const std::int64_t most = plans_.back().rows();
+    for (std::int64_t first = 0; first < blocks; first += most) {
+      const std::int64_t count = std::min(most, blocks - first);
+      // The parameter's spectrum stays in the scratch from pass to pass.
+      if (first == 0 || !taps_) {
+        if (const fault failed = transform_templates(stream, arguments, first, count)) {
+          return failed;
+        }
+      }
+      if (const fault failed = correlate_blocks_of_pass(stream, arguments, first, count)) {
+        return failed;
+      }
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::size_t sample_bytes() const noexcept { return complex_ ? sizeof(float2) : sizeof(float); }
+  /// From one block's spectrum to the next.
+  [[nodiscard]] std::int64_t bins() const noexcept { return complex_ ? blocks_.length : blocks_.bins(); }
+  [[nodiscard]] std::int64_t most_blocks_a_pass(const batch_extent& most) const noexcept {
+    const std::int64_t fitting = pass_bytes / (blocks_.length * static_cast<std::int64_t>(sample_bytes()));
+    return std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(settings_.rows.count(most) * blocks_.count, 1));
+  }
+  [[nodiscard]] block_rows signal_rows() const noexcept {
+    return {settings_.length, settings_.start(), blocks_.step, blocks_.count};
+  }
+  /// For `blocks` of `length` each; a thread takes several places of a block.
+  [[nodiscard]] dim3 grid_for(std::int64_t length, std::int64_t blocks) const noexcept {
+    const dim3 across = grid_of(divide_up(length, 8 * block_threads), resident_blocks(multiprocessors_));
+    return dim3(
+        across.x,
+        grid_of(blocks, std::min<std::int64_t>(divide_up(4 * resident_blocks(multiprocessors_), across.x), 65535)).x);
+  }
+  [[nodiscard]] spectrum_choice choice_of(const operation_arguments& arguments, std::int64_t first) const noexcept {
+    const std::int64_t blocks_a_template = settings_.rows_a_template(arguments.extent) * blocks_.count;
+    return {first, blocks_a_template, first / blocks_a_template};
+  }
+
+  /// The first of a `count` of blocks, transformed from the samples into the spectra.
+  fault transform(void* stream, std::byte* scratch, std::size_t into, std::int64_t count) const noexcept {
+    const auto plan =
+        std::find_if(plans_.begin(), plans_.end(), [=](const cufft_plan& p) { return p.rows() >= count; });
+    if (plan == plans_.end()) {
+      return fault{"cudaErrorInvalidValue"};
+    }
+    return plan->run(stream, scratch + work_offset_, scratch, scratch + into);
+  }
+
+  template <class In>
+  fault load(void* stream, const void* input, const block_rows& rows, std::int64_t first, std::byte* scratch,
+             std::int64_t blocks) const noexcept {
+    const dim3 grid = grid_for(blocks_.length, blocks);
+    const auto* const from = static_cast<const In*>(input);
+    if constexpr (sizeof(In) == sizeof(float)) {
+      if (!complex_) {
+        return launch(stream, grid, dim3(block_threads), &load_blocks<In, float>, from, rows, first, blocks_.length,
+                      reinterpret_cast<float*>(scratch), blocks);
+      }
+    }
+    return launch(stream, grid, dim3(block_threads), &load_blocks<In, float2>, from, rows, first, blocks_.length,
+                  reinterpret_cast<float2*>(scratch), blocks);
+  }
+
+  /// The spectra of the templates that the pass's blocks need, which are no more than its blocks.
+  fault transform_templates(void* stream, const operation_arguments& arguments, std::int64_t first,
+                            std::int64_t count) const noexcept {
+    const spectrum_choice choice = choice_of(arguments, first);
+    const std::int64_t last_template = (first + count - 1) / choice.blocks_a_template;
+    const std::int64_t needed = last_template - choice.first_template + 1;
+    const block_rows rows{settings_.template_length, 0, 0, 1};
+    const void* const taps = taps_ ? taps_->data() : arguments.inputs[1];
+    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
+    if (const fault failed = settings_.complex_template
+                                 ? load<float2>(stream, taps, rows, choice.first_template, scratch, needed)
+                                 : load<float>(stream, taps, rows, choice.first_template, scratch, needed)) {
+      return failed;
+    }
+    return transform(stream, scratch, templates_offset_, needed);
+  }
+
+  fault correlate_blocks_of_pass(void* stream, const operation_arguments& arguments, std::int64_t first,
+                                 std::int64_t count) const noexcept {
+    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
+    const void* const signal = arguments.inputs[0];
+    if (const fault failed = settings_.complex_signal
+                                 ? load<float2>(stream, signal, signal_rows(), first, scratch, count)
+                                 : load<float>(stream, signal, signal_rows(), first, scratch, count)) {
+      return failed;
+    }
+    if (const fault failed = transform(stream, scratch, spectra_offset_, count)) {
+      return failed;
+    }
+    if (const fault failed = multiply(stream, scratch, choice_of(arguments, first), count)) {
+      return failed;
+    }
+    if (const fault failed = transform(stream, scratch, spectra_offset_, count)) {
+      return failed;
+    }
+    return complex_ ? store<float2>(stream, arguments, first, count) : store<float>(stream, arguments, first, count);
+  }
+
+  fault multiply(void* stream, std::byte* scratch, const spectrum_choice& choice, std::int64_t blocks) const noexcept {
+    const dim3 grid = grid_for(bins(), blocks);
+    const float scale = 1.0F / static_cast<float>(blocks_.length);
+    auto* const spectra = reinterpret_cast<float2*>(scratch + spectra_offset_);
+    const auto* const templates = reinterpret_cast<const float2*>(scratch + templates_offset_);
+    if (complex_) {
+      return launch(stream, grid, dim3(block_threads), &multiply_complex, spectra, templates, choice, blocks_.length,
+                    scale, blocks);
+    }
+    return launch(stream, grid, dim3(block_threads), &multiply_real, spectra, templates, choice, blocks_.length, scale,
+                  reinterpret_cast<float*>(scratch), blocks);
+  }
+
+  template <class Result>
+  fault store(void* stream, const operation_arguments& arguments, std::int64_t first,
+              std::int64_t blocks) const noexcept {
+    const auto* const spectra =
+        reinterpret_cast<const float2*>(static_cast<const std::byte*>(arguments.scratch) + spectra_offset_);
+    return launch(stream, grid_for(blocks_.step, blocks), dim3(block_threads), &store_blocks<Result>, spectra,
+                  signal_rows(), first, blocks_.length, bins(), settings_.results,
+                  static_cast<Result*>(arguments.output), blocks);
+  }
+
+  const correlate_settings settings_;
+  const correlate_blocks blocks_;
+  const bool complex_;  ///< the transforms are of complex rows
+  const std::int64_t multiprocessors_;
+  const std::vector<cufft_plan> plans_;      ///< by blocks, the last holds the most
+  std::optional<device_array<float>> taps_;  ///< the parameter's template
+  std::size_t spectra_offset_ = 0;
+  std::size_t templates_offset_ = 0;
+  std::size_t work_offset_ = 0;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<operation> make_fft_correlate_cuda(correlate_settings settings, const batch_extent& most) {
+  return std::make_unique<correlate_fft_cuda>(std::move(settings), most);
+}
+
+}  // namespace penstock

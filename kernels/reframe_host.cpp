@@ -1,0 +1,47 @@
+#include "kernels/reframe.hpp"
+
+#include <utility>
+
+#include "kernels/session_runs.hpp"
+
+namespace penstock {
+namespace {
+
+class reframe_host final : public operation {
+ public:
+  explicit reframe_host(reframe_settings settings) : settings_{std::move(settings)} {}
+
+  [[nodiscard]] std::size_t state_bytes() const noexcept override {
+    return static_cast<std::size_t>(settings_.kept) * settings_.step_bytes;
+  }
+
+  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
+    const batch_extent& extent = arguments.extent;
+    const session_history<std::byte> history{
+        .input = static_cast<const std::byte*>(arguments.inputs[0]),
+        .session = arguments.session,
+        .pitch = static_cast<std::int64_t>(settings_.input.bytes(extent.leading)),
+        .channels = static_cast<std::int64_t>(settings_.step_bytes),
+        .length = settings_.kept,
+    };
+    const std::size_t pitch = settings_.output.bytes(settings_.rate().most(extent.leading));
+    auto* out = static_cast<std::byte*>(arguments.output);
+    for (std::int32_t index = 0; index < extent.frames; ++index, out += pitch) {
+      const session_frame& frame = arguments.session.frames[index];
+      copy_steps(history, index, -(frame.position % settings_.length), frame.produced * settings_.length, out);
+    }
+    keep_steps(history, extent.frames);
+    return {};
+  }
+
+ private:
+  const reframe_settings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<operation> make_reframe_host(const operation_request& request) {
+  return std::make_unique<reframe_host>(parse_reframe(request.settings, request.inputs[0]));
+}
+
+}  // namespace penstock

@@ -1,0 +1,287 @@
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+
+#include "tests/kernels/operation_test.hpp"
+#include "tests/kernels/random_input.hpp"
+
+namespace penstock {
+namespace {
+
+using complexes = std::vector<std::complex<double>>;
+
+class correlate_operation : public operation_test {};
+PENSTOCK_ON_EACH_BACKEND(correlate_operation);
+
+/// Row `row` of elements of a batch, which holds (re, im) pairs when complex.
+complexes row_of(const std::vector<float>& batch, bool complex, std::size_t length, std::size_t row) {
+  complexes out(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    const std::size_t at = row * length + i;
+    out[i] = complex ? std::complex<double>{batch[2 * at], batch[2 * at + 1]} : batch[at];
+  }
+  return out;
+}
+
+/// The definition, term by term, in float64, of one row.
+complexes correlated(const complexes& x, const complexes& h, const std::string& mode) {
+  const auto n = static_cast<std::ptrdiff_t>(x.size());
+  const auto m = static_cast<std::ptrdiff_t>(h.size());
+  std::ptrdiff_t first = 0;
+  std::ptrdiff_t results = n + m - 1;
+  if (mode == "same") {
+    first = (m - 1) / 2;
+    results = n;
+  } else if (mode == "valid") {
+    first = std::min(n, m) - 1;
+    results = std::max(n, m) - std::min(n, m) + 1;
+  }
+  complexes out(static_cast<std::size_t>(results));
+  for (std::ptrdiff_t k = first; k < first + results; ++k) {
+    for (std::ptrdiff_t tap = 0; tap < m; ++tap) {
+      const std::ptrdiff_t at = tap + k - (m - 1);
+      if (at >= 0 && at < n) {
+        out[static_cast<std::size_t>(k - first)] +=
+            x[static_cast<std::size_t>(at)] * std::conj(h[static_cast<std::size_t>(tap)]);
+      }
+    }
+  }
+  return out;
+}
+
+double largest(const complexes& values) {
+  double most = 0.0;
+  for (const auto& value : values) {
+    most = std::max(most, std::abs(value));
+  }
+  return most;
+}
+
+void set_template(parameters& settings, const std::vector<float>& taps, bool complex) {
+  std::vector<double> re;
+  std::vector<double> im;
+  for (std::size_t at = 0; at < taps.size(); ++at) {
+    (complex && at % 2 == 1 ? im : re).push_back(taps[at]);
+  }
+  settings.set("template", re);
+  if (complex) {
+    settings.set("template_imag", im);
+  }
+}
+
+struct random_case {
+  operation_case what;
+  std::string mode;
+  bool complex_signal;
+  bool complex_template;
+  std::size_t length;
+  std::size_t taps;
+  std::size_t rows;
+  std::size_t rows_a_template;
+  std::vector<std::vector<float>> inputs;
+  std::vector<float> templates;
+};
+
+random_case make_case(random_input& random, std::int64_t longest, std::int64_t most_taps, const char* method) {
+  constexpr const char* modes[] = {"full", "same", "valid"};
+  random_case made;
+  made.mode = modes[random.integer(0, 2)];
+  made.complex_signal = random.coin();
+  made.complex_template = random.coin();
+  const auto type_of = [](bool complex) { return complex ? element_type::cf32 : element_type::f32; };
+  made.what = {
+      .op = "correlate", .settings = {}, .input = random.fixed_row_spec(type_of(made.complex_signal), 1, longest)};
+  made.what.settings.set("mode", made.mode);
+  made.what.settings.set("method", std::string{method});
+  made.what.extent = random.extent(made.what.input);
+  made.what.spare_frames = random.integer(0, 3);
+  const std::int64_t taps = random.integer(1, most_taps);
+  made.taps = static_cast<std::size_t>(taps);
+  made.length = static_cast<std::size_t>(made.what.input.shape.back());
+  made.inputs.push_back(random.normal(values_in(made.what.input, made.what.extent)));
+  made.rows = made.inputs[0].size() / made.length / (made.complex_signal ? 2 : 1);
+  tensor_spec given{.type = type_of(made.complex_template), .shape = {taps}};
+  const std::int64_t source = random.integer(0, 2);
+  if (source == 0) {
+    made.rows_a_template = made.rows;
+    made.templates = random.normal(values_in(given, {.frames = 1}));
+    set_template(made.what.settings, made.templates, made.complex_template);
+    return made;
+  }
+  made.rows_a_template = made.rows / static_cast<std::size_t>(made.what.extent.frames);
+  if (source == 2) {
+    given.shape = made.what.input.shape;
+    given.shape.back() = taps;
+    given.variable = made.what.input.variable;
+    made.rows_a_template = given.shape.size() == 1 ? made.rows_a_template : 1;
+  }
+  made.what.further_inputs.push_back(given);
+  made.templates = random.normal(values_in(given, made.what.extent));
+  made.inputs.push_back(made.templates);
+  return made;
+}
+
+void expect_correlated(const random_case& of, const std::vector<float>& y) {
+  const bool complex = of.complex_signal || of.complex_template;
+  for (std::size_t row = 0; row < of.rows; ++row) {
+    const complexes expected =
+        correlated(row_of(of.inputs[0], of.complex_signal, of.length, row),
+                   row_of(of.templates, of.complex_template, of.taps, row / of.rows_a_template), of.mode);
+    ASSERT_EQ(y.size(), of.rows * expected.size() * (complex ? 2 : 1)) << of.what.text();
+    const complexes got = row_of(y, complex, expected.size(), row);
+    const double peak = largest(expected);
+    for (std::size_t k = 0; k < expected.size(); ++k) {
+      ASSERT_LE(std::abs(got[k] - expected[k]), 1e-5 * peak + 1e-6)
+          << of.what.text() << " mode " << of.mode << " taps " << of.taps << " row " << row << " at " << k << ": "
+          << got[k] << ", not " << expected[k];
+    }
+  }
+}
+
+TEST_P(correlate_operation, MatchesTheDefinitionByTheSum) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (int round = 0; round < 60; ++round) {
+    const random_case made = make_case(random, random.coin() ? 60 : 1500, random.coin() ? 20 : 700, "direct");
+    expect_correlated(made, run<float>(made.what, made.inputs));
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+TEST_P(correlate_operation, MatchesTheDefinitionByTransforms) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (int round = 0; round < 60; ++round) {
+    const random_case made = make_case(random, random.coin() ? 60 : 1500, random.coin() ? 20 : 700, "fft");
+    expect_correlated(made, run<float>(made.what, made.inputs));
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+TEST_P(correlate_operation, MatchesTheDefinitionByTheMethodThatItChooses) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (int round = 0; round < 30; ++round) {
+    const random_case made = make_case(random, 900, 400, "auto");
+    expect_correlated(made, run<float>(made.what, made.inputs));
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+/// scipy.signal.correlate(x, h, mode), scipy 1.17.1, x = 1 … 5.
+TEST_P(correlate_operation, GivesWhatScipyGives) {
+  const std::vector<float> x{1, 2, 3, 4, 5};
+  struct scipy_row {
+    std::vector<double> h;
+    const char* mode;
+    std::vector<float> y;
+  };
+  const std::vector<scipy_row> table{
+      {{2, -1, 0.5}, "full", {0.5F, 0, 1.5F, 3, 4.5F, 3, 10}},
+      {{2, -1, 0.5}, "same", {0, 1.5F, 3, 4.5F, 3}},
+      {{2, -1, 0.5}, "valid", {1.5F, 3, 4.5F}},
+      {{1, -3}, "full", {-3, -5, -7, -9, -11, 5}},
+      {{1, -3}, "same", {-3, -5, -7, -9, -11}},
+      {{1, -3}, "valid", {-5, -7, -9, -11}},
+      {{1, 2, -1, 3}, "full", {3, 5, 9, 14, 19, 6, 14, 5}},
+      {{1, 2, -1, 3}, "same", {5, 9, 14, 19, 6}},
+      {{1, 2, -1, 3}, "valid", {14, 19}},
+      {{0.5, 1, -2, 4, 3, -1, 2}, "full", {2, 3, 7, 15, 21, 16, 27.5F, 16, -4.5F, 7, 2.5F}},
+      {{0.5, 1, -2, 4, 3, -1, 2}, "same", {15, 21, 16, 27.5F, 16}},
+      {{0.5, 1, -2, 4, 3, -1, 2}, "valid", {21, 16, 27.5F}},
+  };
+  for (const scipy_row& row : table) {
+    for (const char* const method : {"direct", "fft"}) {
+      operation_case what{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {5}}};
+      what.settings.set("template", row.h);
+      what.settings.set("mode", std::string{row.mode});
+      what.settings.set("method", std::string{method});
+      const auto y = run<float>(what, x);
+      ASSERT_EQ(y.size(), row.y.size()) << row.mode << " by " << method << " of " << row.h.size();
+      for (std::size_t k = 0; k < y.size(); ++k) {
+        EXPECT_NEAR(y[k], row.y[k], 2e-5) << row.mode << " by " << method << " of " << row.h.size() << " at " << k;
+      }
+    }
+  }
+}
+
+TEST_P(correlate_operation, FindsATemplateInAMillionSamples) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const element_type type : {element_type::f32, element_type::cf32}) {
+    const bool complex = type == element_type::cf32;
+    for (const std::int64_t taps : {31, 1001, 200'003}) {
+      operation_case what{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {1'000'003}}};
+      const auto h = random.normal(static_cast<std::size_t>(taps) * (complex ? 2 : 1));
+      set_template(what.settings, h, complex);
+      what.settings.set("mode", std::string{"valid"});
+      auto x = random.normal(values_in(what.input, what.extent), 0.0, 0.1);
+      const std::int64_t hidden = random.integer(0, 1'000'003 - taps);
+      for (std::size_t i = 0; i < h.size(); ++i) {
+        x[static_cast<std::size_t>(hidden) * (complex ? 2 : 1) + i] += h[i];
+      }
+      const complexes y = row_of(run<float>(what, x), complex, static_cast<std::size_t>(1'000'003 - taps + 1), 0);
+      const complexes signal = row_of(x, complex, 1'000'003, 0);
+      const complexes of_template = row_of(h, complex, static_cast<std::size_t>(taps), 0);
+      const auto term_by_term = [&](std::int64_t at) {
+        const complexes part{signal.begin() + at, signal.begin() + at + taps};
+        return correlated(part, of_template, "valid")[0];
+      };
+      const double peak = std::abs(term_by_term(hidden));
+      const auto most = std::max_element(y.begin(), y.end(),
+                                         [](const auto& a, const auto& b) { return std::norm(a) < std::norm(b); });
+      EXPECT_EQ(most - y.begin(), hidden) << what.text() << " taps " << taps;
+      for (std::int64_t place = 0; place < 200; ++place) {
+        const std::int64_t at = place == 0   ? hidden
+                                : place == 1 ? static_cast<std::int64_t>(y.size()) - 1
+                                             : random.integer(0, 1'000'003 - taps);
+        ASSERT_LE(std::abs(y[static_cast<std::size_t>(at)] - term_by_term(at)), 1e-5 * peak)
+            << what.text() << " taps " << taps << " at " << at;
+      }
+    }
+  }
+}
+
+/// Frames of one batch come from different clients, and each may bring its own template.
+TEST_P(correlate_operation, GivesAFrameTheSameBesideNanAndBesideAFarLouderFrame) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const element_type type : {element_type::f32, element_type::cf32}) {
+    for (const std::int64_t length : {5, 33, 101, 999, 2000}) {
+      for (const char* const method : {"direct", "fft"}) {
+        operation_case what{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {length}}};
+        what.settings.set("method", std::string{method});
+        what.further_inputs.push_back({.type = type, .shape = {77}});
+        const auto x = random.normal(values_in(what.input, what.extent));
+        const auto h = random.normal(values_in(what.further_inputs[0], what.extent));
+        const auto alone = run<float>(what, std::vector<std::vector<float>>{x, h});
+        std::vector<std::vector<float>> together(2);
+        for (const float loudness : {1.0F, std::numeric_limits<float>::quiet_NaN(), 1.0F, 1e12F, 1.0F}) {
+          for (const float value : x) {
+            together[0].push_back(value * loudness);
+          }
+          for (const float value : h) {
+            together[1].push_back(value * loudness);
+          }
+        }
+        what.extent.frames = 5;
+        what.spare_frames = 3;
+        const auto y = run<float>(what, together);
+        const auto peak = std::abs(
+            *std::max_element(alone.begin(), alone.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
+        ASSERT_EQ(y.size(), 5 * alone.size());
+        for (const std::size_t frame : {0U, 2U, 4U}) {
+          for (std::size_t k = 0; k < alone.size(); ++k) {
+            ASSERT_NEAR(y[frame * alone.size() + k], alone[k], 1e-6F * peak)
+                << what.text() << " by " << method << ", frame " << frame << " at " << k;
+          }
+        }
+        EXPECT_TRUE(std::isnan(y[alone.size() + 3])) << what.text() << " by " << method;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock

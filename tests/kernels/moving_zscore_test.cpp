@@ -1,0 +1,247 @@
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include <gmock/gmock.h>
+
+#include "tests/kernels/session_signals.hpp"
+#include "tests/kernels/session_test.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+struct scoring {
+  std::int64_t window = 256;
+  double floor = 1e-4;
+};
+
+/// Two passes over each window, in float64.
+std::vector<double> two_pass(const std::vector<float>& v, std::size_t channels, const scoring& by) {
+  const auto window = static_cast<std::size_t>(by.window);
+  std::vector<double> z(v.size(), 0.0);
+  for (std::size_t at = window * channels; at < v.size(); ++at) {
+    double sum = 0.0;
+    for (std::size_t back = 1; back <= window; ++back) {
+      sum += static_cast<double>(v[at - back * channels]);
+    }
+    const double mean = sum / static_cast<double>(window);
+    double squares = 0.0;
+    for (std::size_t back = 1; back <= window; ++back) {
+      const double difference = static_cast<double>(v[at - back * channels]) - mean;
+      squares += difference * difference;
+    }
+    const double deviation = std::sqrt(squares / static_cast<double>(window));
+    z[at] = (static_cast<double>(v[at]) - mean) / (deviation < by.floor ? by.floor : deviation);
+  }
+  return z;
+}
+
+class moving_zscore_operation : public session_test {
+ protected:
+  session_case make(const scoring& by, tensor_spec input) {
+    session_case what{.op = "moving_zscore", .settings = {}, .input = std::move(input)};
+    what.settings.set("window", by.window);
+    what.settings.set("floor", by.floor);
+    what.seed = static_cast<std::uint64_t>(random_.integer(1, 1'000'000'000));
+    what.least_steps = random_.integer(0, 1);
+    return what;
+  }
+
+  void expect_scores(const session_case& what, const scoring& by, const session_signals& signals) {
+    const auto scores = run<float>(what, signals);
+    const std::size_t channels = what.input_step_bytes() / sizeof(float);
+    ASSERT_EQ(scores.size(), signals.size());
+    for (std::size_t session = 0; session < signals.size(); ++session) {
+      ASSERT_NO_FATAL_FAILURE(
+          expect_close(scores[session], two_pass(signals[session], channels, by), 1e-5,
+                       what.text() + ", window " + std::to_string(by.window) + ", session " + std::to_string(session)));
+    }
+  }
+
+  /// f32 frames of so many steps, of one dimension or of several channels, fixed or "max N".
+  tensor_spec any_input(std::int64_t steps) {
+    static constexpr std::int64_t channels[] = {1, 2, 3, 5, 11, 40};
+    tensor_spec input{.type = element_type::f32, .shape = {steps}, .variable = random_.coin()};
+    const std::int64_t chosen = channels[random_.integer(0, 5)];
+    if (chosen > 1 || random_.coin()) {
+      input.shape.push_back(chosen);
+    }
+    return input;
+  }
+
+  random_input random_;
+};
+PENSTOCK_ON_EACH_BACKEND(moving_zscore_operation);
+
+TEST_P(moving_zscore_operation, MatchesTwoPassesHoweverTheSessionsAreCut) {
+  SCOPED_TRACE(random_.trace());
+  for (int round = 0; round < 40; ++round) {
+    const scoring by{.window = round % 4 == 0 ? random_.integer(2, 9) : random_.integer(2, 300)};
+    const session_case what = make(by, any_input(random_.integer(1, round % 2 == 0 ? 40 : 600)));
+    const auto signals = random_signals(random_, what, {random_.integer(1, 1500), by.window - 1, 700}, 3.0);
+    ASSERT_NO_FATAL_FAILURE(expect_scores(what, by, signals));
+  }
+}
+
+TEST_P(moving_zscore_operation, MatchesTwoPassesInFramesLongerThanAnyTile) {
+  SCOPED_TRACE(random_.trace());
+  for (const std::int64_t window : {2, 3, 256, 1000, 2048, 2500}) {
+    const session_case what = make({.window = window}, {.type = element_type::f32, .shape = {9000}, .variable = true});
+    ASSERT_NO_FATAL_FAILURE(expect_scores(what, {.window = window}, random_signals(random_, what, {11000, 3000})));
+  }
+}
+
+TEST_P(moving_zscore_operation, MatchesTwoPassesWhereTheWindowIsLongerThanFrames) {
+  SCOPED_TRACE(random_.trace());
+  for (const std::int64_t window : {4096, 5001, 65536}) {
+    for (const std::int64_t channels : {1, 3}) {
+      const session_case what =
+          make({.window = window}, {.type = element_type::f32, .shape = {1500, channels}, .variable = true});
+      const std::int64_t steps = window + (window > 10000 ? 400 : 2000);
+      ASSERT_NO_FATAL_FAILURE(expect_scores(what, {.window = window}, random_signals(random_, what, {steps, 4000})));
+    }
+  }
+}
+
+TEST_P(moving_zscore_operation, StaysAccurateWhereTheMeanIsLargeAgainstTheDeviation) {
+  SCOPED_TRACE(random_.trace());
+  for (const std::int64_t channels : {1, 3}) {
+    const scoring by{.window = 256};
+    const session_case what = make(by, {.type = element_type::f32, .shape = {700, channels}, .variable = true});
+    auto signals = random_signals(random_, what, {4000, 2500}, 100.0, 0.01);
+    // A level of a million, and back: neither may blur what comes after it.
+    for (std::size_t i = 900; i < 2100; ++i) {
+      signals[1][i] += 1e6F;
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_scores(what, by, signals));
+  }
+}
+
+TEST_P(moving_zscore_operation, TakesTheFloorForADeviationBelowIt) {
+  SCOPED_TRACE(random_.trace());
+  const scoring by{.window = 100, .floor = 0.5};
+  const session_case what = make(by, {.type = element_type::f32, .shape = {300, 3}, .variable = true});
+  auto signals = random_signals(random_, what, {1500, 900}, 0.25, 0.01);
+  std::fill(signals[1].begin(), signals[1].end(), 7.0F);
+  signals[1][2000] = 8.0F;
+  ASSERT_NO_FATAL_FAILURE(expect_scores(what, by, signals));
+  EXPECT_FLOAT_EQ(run<float>(what, signals)[1][2000], 2.0F);
+}
+
+TEST_P(moving_zscore_operation, IsZeroUntilTheWindowIsFull) {
+  SCOPED_TRACE(random_.trace());
+  const session_case what = make({.window = 50}, {.type = element_type::f32, .shape = {20, 3}, .variable = true});
+  const auto scores = run<float>(what, random_signals(random_, what, {51, 50}, 5.0));
+  EXPECT_EQ(std::vector<float>(scores[0].begin(), scores[0].begin() + 150), std::vector<float>(150, 0.0F));
+  EXPECT_NE(scores[0][150], 0.0F);
+  EXPECT_EQ(scores[1], std::vector<float>(150, 0.0F));
+}
+
+TEST_P(moving_zscore_operation, LosesOnlyTheWindowsThatHoldANanOrAnInfinity) {
+  SCOPED_TRACE(random_.trace());
+  for (const std::int64_t channels : {1, 3}) {
+    for (const float poison : {nan, infinity, -infinity}) {
+      const scoring by{.window = 64};
+      const session_case what = make(by, {.type = element_type::f32, .shape = {200, channels}, .variable = true});
+      auto signals = random_signals(random_, what, {1000, 1000, 1000});
+      signals[1][static_cast<std::size_t>(300 * channels)] = poison;
+      signals[1][static_cast<std::size_t>(10 * channels + channels - 1)] = poison;
+      ASSERT_NO_FATAL_FAILURE(expect_scores(what, by, signals));
+    }
+  }
+}
+
+TEST_P(moving_zscore_operation, ForgetsAHugeValueWithItsStep) {
+  SCOPED_TRACE(random_.trace());
+  const scoring by{.window = 64};
+  const session_case what = make(by, {.type = element_type::f32, .shape = {200}, .variable = true});
+  auto signals = random_signals(random_, what, {1000});
+  signals[0][300] = 1e30F;
+  auto scores = run<float>(what, signals);
+  auto expected = two_pass(signals[0], 1, by);
+  EXPECT_NEAR(scores[0][300] / expected[300], 1.0, 1e-5);
+  scores[0][300] = 0.0F;
+  expected[300] = 0.0;
+  ASSERT_NO_FATAL_FAILURE(expect_close(scores[0], expected, 1e-5, what.text()));
+}
+
+TEST_P(moving_zscore_operation, FlagsTheStepsBeyondTheThreshold) {
+  SCOPED_TRACE(random_.trace());
+  for (const std::int64_t channels : {1, 3}) {
+    const scoring by{.window = 100};
+    session_case what = make(by, {.type = element_type::f32, .shape = {250, channels}, .variable = true});
+    what.settings.set("output", std::string{"flags"});
+    what.settings.set("threshold", 1.5);
+    auto signals = random_signals(random_, what, {3000, 99});
+    signals[0][1000] = nan;
+    signals[0][2000] = infinity;
+    const auto flags = run<std::uint8_t>(what, signals);
+    for (std::size_t session = 0; session < signals.size(); ++session) {
+      const auto z = two_pass(signals[session], static_cast<std::size_t>(channels), by);
+      ASSERT_EQ(flags[session].size(), z.size());
+      std::size_t compared = 0;
+      for (std::size_t i = 0; i < z.size(); ++i) {
+        if (!(std::abs(std::abs(z[i]) - 1.5) < 1e-3)) {
+          ASSERT_EQ(flags[session][i], std::abs(z[i]) > 1.5 ? 1 : 0) << what.text() << ", value " << i;
+          ++compared;
+        }
+      }
+      EXPECT_GT(compared, z.size() * 9 / 10);
+    }
+  }
+}
+
+TEST(MovingZscore, GoesAlongStepsAndKeepsTheirNumber) {
+  parameters settings;
+  settings.set("window", std::int64_t{256});
+  const tensor_spec input{.type = element_type::f32, .shape = {8, 2}, .variable = true};
+  const operator_definition& definition = *find_operator("moving_zscore");
+  EXPECT_EQ(definition.infer(settings, std::span{&input, 1}), input);
+  const session_traits traits = definition.session(settings, std::span{&input, 1});
+  EXPECT_FALSE(traits.whole_frames);
+  EXPECT_EQ(traits.rate, step_rate{});
+  settings.set("output", std::string{"flags"});
+  EXPECT_EQ(definition.infer(settings, std::span{&input, 1}),
+            (tensor_spec{.type = element_type::u8, .shape = {8, 2}, .variable = true}));
+}
+
+void expect_refused(const parameters& settings, const tensor_spec& input, const std::string& field,
+                    const std::string& message) {
+  try {
+    static_cast<void>(find_operator("moving_zscore")->infer(settings, std::span{&input, 1}));
+    ADD_FAILURE() << "accepted; wanted: " << message;
+  } catch (const parameter_error& error) {
+    EXPECT_EQ(error.field, field) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr(message));
+  }
+}
+
+TEST(MovingZscore, RefusesWhatItCannotDo) {
+  const tensor_spec input{.type = element_type::f32, .shape = {8}};
+  const auto with = [](const char* key, parameters::value what) {
+    parameters settings;
+    settings.set("window", std::int64_t{256});
+    settings.set(key, std::move(what));
+    return settings;
+  };
+  expect_refused({}, input, "window", "is missing");
+  expect_refused(with("window", std::int64_t{1}), input, "window", "from 2 to 65536");
+  expect_refused(with("window", std::int64_t{65537}), input, "window", "from 2 to 65536");
+  expect_refused(with("window", 2.5), input, "window", "an integer");
+  expect_refused(with("floor", 0.0), input, "floor", "above 0");
+  expect_refused(with("floor", static_cast<double>(nan)), input, "floor", "above 0");
+  expect_refused(with("output", std::string{"both"}), input, "output", "\"score\" or \"flags\"");
+  expect_refused(with("threshold", 3.0), input, "threshold", "\"flags\"");
+  parameters flags = with("output", std::string{"flags"});
+  flags.set("threshold", -1.0);
+  expect_refused(flags, input, "threshold", "above 0");
+  expect_refused(with("floor", 1.0), {.type = element_type::cf32, .shape = {8}}, "from", "takes f32, not cf32[8]");
+}
+
+}  // namespace
+}  // namespace penstock
