@@ -116,12 +116,27 @@ json to_json(const pipeline_description& pipeline) {
           {"name", pipeline.name},
           {"max_frames", pipeline.max_frames},
           {"input", to_json(pipeline.input)},
-          {"outputs", std::move(outputs)}};
+          {"outputs", std::move(outputs)},
+          {"keeps_state", pipeline.keeps_state},
+          {"ordered", pipeline.ordered},
+          {"period", pipeline.period}};
 }
 
 bool from_json(const json& object, pipeline_description& out);
 
-/// An array of objects.
+/// An array of texts.
+bool from_json(const json& array, std::vector<std::string>& out) {
+  const auto take = [&out](const json& element) {
+    if (!element.is_string()) {
+      return false;
+    }
+    out.push_back(element.get_ref<const json::string_t&>());
+    return true;
+  };
+  return array.is_array() && std::all_of(array.begin(), array.end(), take);
+}
+
+/// An array of what from_json reads.
 template <class Element>
 bool read(const json& object, const char* key, std::vector<Element>& out) {
   const json* const value = member(object, key);
@@ -132,25 +147,46 @@ bool read(const json& object, const char* key, std::vector<Element>& out) {
                      [&](const json& element) { return from_json(element, out.emplace_back()); });
 }
 
+/// As read, but a key that is missing leaves `out` as it is: keys that came after the protocol's first version.
+template <class Value>
+bool read_if_there(const json& object, const char* key, Value& out) {
+  return member(object, key) == nullptr || read(object, key, out);
+}
+
 bool from_json(const json& object, pipeline_description& out) {
   if (!object.is_object() || !read(object, "id", out.id) || !read(object, "name", out.name) ||
-      !read(object, "max_frames", out.max_frames) || !read(object, "outputs", out.outputs)) {
+      !read(object, "max_frames", out.max_frames) || !read(object, "outputs", out.outputs) ||
+      !read_if_there(object, "keeps_state", out.keeps_state) || !read_if_there(object, "ordered", out.ordered) ||
+      !read_if_there(object, "period", out.period)) {
     return false;
   }
   const json* const input = member(object, "input");
   return input != nullptr && from_json(*input, out.input);
 }
 
+bool is_name(std::string_view text) noexcept {
+  return text.size() <= max_name_bytes && is_printable(text);
+}
+
 bool from_json(const json& object, hello& out) {
-  return read(object, "client", out.client) && read(object, "version", out.version) &&
-         out.client.size() <= max_name_bytes && out.version.size() <= max_name_bytes && is_printable(out.client) &&
-         is_printable(out.version);
+  return read(object, "client", out.client) && read(object, "version", out.version) && is_name(out.client) &&
+         is_name(out.version);
 }
 
 bool from_json(const json& object, welcome& out) {
   return read(object, "server", out.server) && read(object, "instance", out.instance) &&
          read(object, "credit_requests", out.credit_requests) && read(object, "credit_bytes", out.credit_bytes) &&
-         read(object, "max_request_bytes", out.max_request_bytes) && read(object, "pipelines", out.pipelines);
+         read(object, "max_request_bytes", out.max_request_bytes) && read(object, "pipelines", out.pipelines) &&
+         read_if_there(object, "answering", out.answering) && read_if_there(object, "shard", out.shard) &&
+         read_if_there(object, "shards", out.shards);
+}
+
+bool from_json(const json& object, open_session& out) {
+  return read(object, "pipeline", out.pipeline) && read(object, "name", out.name) && is_name(out.name);
+}
+
+bool from_json(const json& object, session_opened& out) {
+  return read(object, "session", out.session) && read(object, "next_sequence", out.next_sequence);
 }
 
 bool from_json(const json& object, error_body& out) {
@@ -190,7 +226,18 @@ std::string encode(const welcome& body) {
                   {"credit_requests", body.credit_requests},
                   {"credit_bytes", body.credit_bytes},
                   {"max_request_bytes", body.max_request_bytes},
-                  {"pipelines", std::move(pipelines)}});
+                  {"pipelines", std::move(pipelines)},
+                  {"answering", body.answering},
+                  {"shard", body.shard},
+                  {"shards", body.shards}});
+}
+
+std::string encode(const open_session& body) {
+  return text_of({{"pipeline", body.pipeline}, {"name", clip(body.name, max_name_bytes)}});
+}
+
+std::string encode(const session_opened& body) {
+  return text_of({{"session", body.session}, {"next_sequence", body.next_sequence}});
 }
 
 std::string encode(const error_body& body) {
@@ -210,6 +257,14 @@ std::optional<welcome> decode_welcome(std::span<const std::byte> body) noexcept 
 
 std::optional<error_body> decode_error_body(std::span<const std::byte> body) noexcept {
   return decode_body<error_body>(body);
+}
+
+std::optional<open_session> decode_open_session(std::span<const std::byte> body) noexcept {
+  return decode_body<open_session>(body);
+}
+
+std::optional<session_opened> decode_session_opened(std::span<const std::byte> body) noexcept {
+  return decode_body<session_opened>(body);
 }
 
 }  // namespace penstock::wire

@@ -9,7 +9,8 @@
 
 namespace penstock::wire {
 
-/// The JSON bodies of control messages. Unknown keys are skipped; a missing or mistyped one fails the decoding.
+/// The JSON bodies of control messages. Unknown keys are skipped; a missing or mistyped one fails the decoding, but for
+/// the keys that came later: those may be missing, and stand for what is written beside them.
 
 /// HELLO: who asks.
 struct hello {
@@ -33,6 +34,10 @@ struct pipeline_description {
   std::uint32_t max_frames = 0;  ///< of one request
   tensor_description input;
   std::vector<tensor_description> outputs;
+  bool keeps_state = false;  ///< frames must belong to a session
+  bool ordered = true;       ///< results of a session come in its order
+  /// Requests of several frames in a session have a leading extent that is a multiple of it.
+  std::uint64_t period = 1;
 };
 
 /// WELCOME: what the client may use. Credits come back with each terminal reply.
@@ -43,6 +48,23 @@ struct welcome {
   std::uint64_t credit_bytes = 0;
   std::uint64_t max_request_bytes = 0;
   std::vector<pipeline_description> pipelines;
+  std::uint32_t answering = 0;  ///< the shard that sent this
+  std::uint32_t shard = 0;      ///< the shard that this client should use
+  /// For each shard the endpoints that it listens on; empty when there is only this one. A host of "*" or "0.0.0.0" is
+  /// the host that the client has connected to.
+  std::vector<std::vector<std::string>> shards;
+};
+
+/// OPEN: which session.
+struct open_session {
+  std::uint32_t pipeline = 0;
+  std::string name;  ///< the client's own, at most 64 bytes; "" always opens another
+};
+
+/// OPENED: its number, and where it stands.
+struct session_opened {
+  std::uint32_t session = 0;
+  std::uint64_t next_sequence = 0;
 };
 
 /// ERROR: why. `step` is where a request expired or was cancelled; `stage` and `device_error` belong to FAILED.
@@ -56,10 +78,14 @@ struct error_body {
 [[nodiscard]] std::string encode(const hello& body);
 [[nodiscard]] std::string encode(const welcome& body);
 [[nodiscard]] std::string encode(const error_body& body);
+[[nodiscard]] std::string encode(const open_session& body);
+[[nodiscard]] std::string encode(const session_opened& body);
 
 /// nullopt when the body is not JSON of that form or is larger than max_body_bytes. Never throws.
 [[nodiscard]] std::optional<hello> decode_hello(std::span<const std::byte> body) noexcept;
 [[nodiscard]] std::optional<welcome> decode_welcome(std::span<const std::byte> body) noexcept;
 [[nodiscard]] std::optional<error_body> decode_error_body(std::span<const std::byte> body) noexcept;
+[[nodiscard]] std::optional<open_session> decode_open_session(std::span<const std::byte> body) noexcept;
+[[nodiscard]] std::optional<session_opened> decode_session_opened(std::span<const std::byte> body) noexcept;
 
 }  // namespace penstock::wire

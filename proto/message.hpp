@@ -21,17 +21,22 @@ inline constexpr std::size_t max_tensors = 64;        ///< of one message
 inline constexpr std::size_t max_body_bytes = 65536;  ///< of a control message's JSON
 
 enum class message_type : std::uint8_t {
-  hello = 1,          ///< client: JSON body `hello`
-  welcome = 2,        ///< daemon: JSON body `welcome`
-  goodbye = 3,        ///< client: leaves; no answer, no body
-  ping = 4,           ///< client: answered with PONG; no body
-  pong = 5,           ///< daemon
-  get_status = 6,     ///< client: answered with STATUS; no body
-  status_report = 7,  ///< daemon: JSON body, the counters
-  submit = 16,        ///< client: tensor headers, then one part a tensor
-  cancel = 17,        ///< client: request_id names the request; no body
-  result = 32,        ///< daemon: as SUBMIT
-  error = 33,         ///< daemon: JSON body `error_body`
+  hello = 1,           ///< client: JSON body `hello`
+  welcome = 2,         ///< daemon: JSON body `welcome`
+  goodbye = 3,         ///< client: leaves; no answer, no body
+  ping = 4,            ///< client: answered with PONG; no body
+  pong = 5,            ///< daemon
+  get_status = 6,      ///< client: answered with STATUS; no body
+  status_report = 7,   ///< daemon: JSON body, the counters
+  open_session = 8,    ///< client: JSON body `open_session`
+  session_opened = 9,  ///< daemon: JSON body `session_opened`
+  close_session = 10,  ///< client: `session` names it; no answer, no body
+  get_trace = 12,      ///< client: `sequence` is a cursor; answered with TRACE; no body
+  trace_report = 13,   ///< daemon: JSON body, recent batches; `sequence` is the next cursor
+  submit = 16,         ///< client: tensor headers, then one part a tensor
+  cancel = 17,         ///< client: request_id names the request; no body
+  result = 32,         ///< daemon: as SUBMIT
+  error = 33,          ///< daemon: JSON body `error_body`
 };
 
 /// The fixed header of every message. Part 0 is these 64 bytes (or header_len of them, the rest unknown to this
@@ -44,8 +49,8 @@ struct message_header {
   std::uint64_t request_id = 0;
   std::uint64_t timeout_ns = 0;  ///< relative to ingress; 0 = none
   std::uint32_t pipeline = 0;
-  std::uint32_t session = 0;
-  std::uint64_t sequence = 0;
+  std::uint32_t session = 0;   ///< 0 = none
+  std::uint64_t sequence = 0;  ///< frames that the session had before this request's first
   std::uint16_t tensors = 0;
   status code = status::ok;
   std::uint32_t frames = 0;

@@ -22,12 +22,20 @@ constexpr std::array table{
     status_entry{status::no_credit, "NO_CREDIT", "More requests or bytes in flight than were granted."},
     status_entry{status::overflow, "OVERFLOW", "Accepted, then dropped for a newer request."},
     status_entry{status::too_many_clients, "TOO_MANY_CLIENTS", "The daemon has as many clients as it takes."},
+    status_entry{status::session_required, "SESSION_REQUIRED",
+                 "The pipeline keeps state: its frames must belong to a session."},
+    status_entry{status::sequence_gap, "SEQUENCE_GAP",
+                 "Frames of the session are missing before these; the header's sequence is the expected one."},
+    status_entry{status::reply_gone, "REPLY_GONE",
+                 "A repeat of session frames whose reply is no longer kept; they are not run twice."},
+    status_entry{status::too_many_sessions, "TOO_MANY_SESSIONS", "Every place for a session is taken."},
     status_entry{status::expired, "EXPIRED", "The request's timeout ran out; the body names the step."},
     status_entry{status::cancelled, "CANCELLED", "The client cancelled the request; the body names the step."},
     status_entry{status::failed, "FAILED", "The device or an operator failed; the body names the error and the stage."},
     status_entry{status::device_failed, "DEVICE_FAILED", "The device is lost; the daemon restarts."},
     status_entry{status::shutdown, "SHUTDOWN", "The daemon is stopping."},
-    status_entry{status::session_lost, "SESSION_LOST", "The session's state is gone; reserved for sessions."},
+    status_entry{status::session_lost, "SESSION_LOST",
+                 "The daemon does not hold this session (any more): open another and begin anew."},
 };
 
 }  // namespace

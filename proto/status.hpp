@@ -22,6 +22,10 @@ enum class status : std::uint16_t {
   no_credit = 0x0109,    ///< more requests or bytes in flight than granted
   overflow = 0x010A,     ///< accepted, then dropped for a newer one (overflow = "drop-oldest")
   too_many_clients = 0x010B,
+  session_required = 0x010C,   ///< the pipeline keeps state: its frames belong to a session
+  sequence_gap = 0x010D,       ///< frames are missing before these; the header's `sequence` is the expected one
+  reply_gone = 0x010E,         ///< a repeat of session frames whose reply is no longer kept: they never run twice
+  too_many_sessions = 0x010F,  ///< every place for a session is taken
 
   expired = 0x0200,  ///< the request's timeout ran out; the body names the step
 
@@ -32,7 +36,7 @@ enum class status : std::uint16_t {
 
   shutdown = 0x0500,  ///< the daemon is stopping
 
-  session_lost = 0x0600,  ///< reserved for sessions
+  session_lost = 0x0600,  ///< the daemon does not hold that session (any more)
 };
 
 /// What the high byte says. An ERROR's kind is never `ok`.

@@ -24,6 +24,7 @@ void declare_ping(CLI::App& app, const global_options& global, action& chosen);
 void declare_info(CLI::App& app, const global_options& global, action& chosen);
 void declare_send(CLI::App& app, const global_options& global, action& chosen);
 void declare_bench(CLI::App& app, const global_options& global, action& chosen);
+void declare_trace(CLI::App& app, const global_options& global, action& chosen);
 
 /// The options of a client for these.
 [[nodiscard]] client_options client_options_of(const global_options& global);

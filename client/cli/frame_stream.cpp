@@ -8,9 +8,9 @@
 
 namespace penstock::cli {
 
-frame_stream::frame_stream(client& to, pipeline_info pipeline, settings how, sink results,
+frame_stream::frame_stream(submitter to, pipeline_info pipeline, settings how, sink results,
                            const std::atomic<bool>& stop)
-    : client_(to), pipeline_(std::move(pipeline)), how_(how), sink_(std::move(results)), stop_(stop) {}
+    : submit_(std::move(to)), pipeline_(std::move(pipeline)), how_(how), sink_(std::move(results)), stop_(stop) {}
 
 stream_report frame_stream::run(sample_source& from) {
   begin_ = std::chrono::steady_clock::now();
@@ -53,7 +53,7 @@ stream_report frame_stream::run(sample_source& from) {
 
 void frame_stream::read_all(sample_source& from) {
   const std::size_t frame = pipeline_.input.frame_bytes();
-  while (!stop_ && take_place()) {
+  while (!stop_ && !lost_ && take_place()) {
     std::vector<std::byte> bytes(frame * how_.frames_per_request);
     const std::size_t got = from.read(bytes);
     const std::size_t whole = got / frame;
@@ -75,7 +75,7 @@ void frame_stream::send_tail(std::span<const std::byte> left) {
   const std::size_t row = pipeline_.input.variable ? pipeline_.input.frame_bytes(1) : 0;
   const std::size_t rows = row == 0 ? 0 : left.size() / row;
   report_.dropped_tail_bytes = left.size() - rows * row;
-  if (rows > 0 && take_place()) {
+  if (rows > 0 && !lost_ && take_place()) {
     report_.tail_leading = static_cast<std::int64_t>(rows);
     send({left.begin(), left.begin() + static_cast<std::ptrdiff_t>(rows * row)}, 1, report_.tail_leading);
   }
@@ -105,9 +105,9 @@ void frame_stream::send(std::vector<std::byte>&& bytes, std::uint32_t frames, st
   ++report_.requests;
   report_.bytes_in += kept->size();
   try {
-    client_.submit(pipeline_.name, request,
-                   [this, sequence, frames](outcome&& how) { arrived(sequence, frames, std::move(how)); });
+    submit_(request, [this, sequence, frames](outcome&& how) { arrived(sequence, frames, std::move(how)); });
   } catch (const request_error& refused) {
+    lost_ = refused.kind() == error_kind::session_lost;
     arrived(sequence, frames, refused);
   }
 }

@@ -27,6 +27,9 @@ class frame_stream {
     std::uint32_t in_flight = 16;  ///< requests between being sent and being handed on
     std::chrono::nanoseconds timeout{};
   };
+  /// How a request is submitted: to a client's pipeline or to a session. It may wait and throw as those do; when it
+  /// throws session_lost the stream ends, because nothing can follow.
+  using submitter = std::function<void(client::request, completion)>;
   /// Called by one thread of the stream, in the order of the frames. What they throw ends the stream, and `run` throws
   /// it.
   struct sink {
@@ -35,8 +38,8 @@ class frame_stream {
     std::function<void(const progress&)> moved;
   };
 
-  /// All must live longer than the stream. `stop` ends it early, as the source's end would.
-  frame_stream(client& to, pipeline_info pipeline, settings how, sink results, const std::atomic<bool>& stop);
+  /// `stop` ends it early, as the source's end would, and must live longer than the stream.
+  frame_stream(submitter to, pipeline_info pipeline, settings how, sink results, const std::atomic<bool>& stop);
 
   /// Returns when every request has ended.
   [[nodiscard]] stream_report run(sample_source& from);
@@ -55,7 +58,7 @@ class frame_stream {
   void arrived(std::uint64_t sequence, std::uint32_t frames, outcome&& how);
   [[nodiscard]] bool take_place();
 
-  client& client_;
+  const submitter submit_;
   const pipeline_info pipeline_;
   const settings how_;
   const sink sink_;
@@ -68,6 +71,7 @@ class frame_stream {
   std::uint64_t handed_on_ = 0;
   std::uint64_t bytes_sent_ = 0;
   bool all_sent_ = false;
+  bool lost_ = false;    ///< the reading thread's: the session has ended
   bool broken_ = false;  ///< the sink threw
 
   stream_report report_;

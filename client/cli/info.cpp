@@ -28,7 +28,23 @@ json json_of(const pipeline_info& pipeline) {
           {"id", pipeline.id},
           {"max_frames", pipeline.max_frames},
           {"input", json_of(pipeline.input)},
-          {"outputs", std::move(outputs)}};
+          {"outputs", std::move(outputs)},
+          {"keeps_state", pipeline.keeps_state},
+          {"ordered", pipeline.ordered},
+          {"period", pipeline.period}};
+}
+
+/// What its sessions are like, where it needs them.
+std::string session_text(const pipeline_info& pipeline) {
+  if (!pipeline.keeps_state) {
+    return "";
+  }
+  std::string text = "    session needed: it keeps state";
+  if (pipeline.period > 1) {
+    text +=
+        ", several frames a request have a length of a multiple of " + count_text(static_cast<double>(pipeline.period));
+  }
+  return text + (pipeline.ordered ? "\n" : ", results come in any order\n");
 }
 
 std::string as_json(const client& daemon, const std::string& status) {
@@ -56,7 +72,7 @@ std::string as_text(const client& daemon, const global_options& global, const st
   for (const pipeline_info& each : daemon.pipelines()) {
     text += "  " + each.name + "\n    input   " + each.input.text() + ", " +
             bytes_text(static_cast<double>(each.input.frame_bytes())) + " a frame, at most " +
-            count_text(each.max_frames) + " frames a request\n";
+            count_text(each.max_frames) + " frames a request\n" + session_text(each);
     for (const tensor_info& output : each.outputs) {
       text += "    output  " + output.name + "  " + output.text() + "  (" + output.op + ")\n";
     }

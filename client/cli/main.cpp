@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   declare_info(app, global, chosen);
   declare_send(app, global, chosen);
   declare_bench(app, global, chosen);
+  declare_trace(app, global, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {

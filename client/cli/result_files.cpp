@@ -25,15 +25,24 @@ std::string summary_of(const npy_file& file, const std::string& dtype) {
 
 }  // namespace
 
-result_files::result_files(std::filesystem::path folder, const pipeline_info& pipeline) : folder_(std::move(folder)) {
+result_files::result_files(std::filesystem::path folder, const pipeline_info& pipeline, bool in_session)
+    : folder_(std::move(folder)) {
   std::error_code failure;
   std::filesystem::create_directories(folder_, failure);
   if (failure) {
     throw std::runtime_error("can't make the folder " + folder_.string() + ": " + failure.message());
   }
   for (const tensor_info& each : pipeline.outputs) {
-    outputs_.push_back({each, nullptr, nullptr});
+    outputs_.push_back({each, in_session && each.variable && !each.shape.empty(), nullptr, nullptr});
   }
+}
+
+npy_file& result_files::array_of(output& of, std::span<const std::int64_t> frame_shape) {
+  if (of.file == nullptr) {
+    const auto shape = of.stream ? frame_shape.subspan(1) : frame_shape;
+    of.file = std::make_unique<npy_file>(folder_ / file_name(of.info.name, ".npy"), of.info.dtype, shape);
+  }
+  return *of.file;
 }
 
 void result_files::append(const result& next) {
@@ -41,33 +50,27 @@ void result_files::append(const result& next) {
     output& to = outputs_[at];
     const tensor_view& from = next.outputs()[at];
     const auto frame_shape = from.shape().subspan(1);
-    if (to.file == nullptr) {
-      to.file = std::make_unique<npy_file>(folder_ / file_name(to.info.name, ".npy"), from.dtype, frame_shape);
-    }
-    const bool fits = std::ranges::equal(to.file->frame_shape(), frame_shape);
+    npy_file& array = array_of(to, frame_shape);
+    const bool fits = to.stream || std::ranges::equal(array.frame_shape(), frame_shape);
     if (!fits && to.tail == nullptr) {
       to.tail = std::make_unique<npy_file>(folder_ / file_name(to.info.name, ".tail.npy"), from.dtype, frame_shape);
     }
-    (fits ? *to.file : *to.tail).append(from.bytes);
+    (fits ? array : *to.tail).append(from.bytes);
   }
 }
 
 void result_files::append_missing(std::uint64_t frames) {
   for (output& to : outputs_) {
-    if (to.file == nullptr) {
-      to.file = std::make_unique<npy_file>(folder_ / file_name(to.info.name, ".npy"), to.info.dtype, to.info.shape);
+    npy_file& array = array_of(to, to.info.shape);
+    if (!to.stream) {
+      array.append_missing(frames);
     }
-    to.file->append_missing(frames);
   }
 }
 
 void result_files::finish() {
   for (output& each : outputs_) {
-    if (each.file == nullptr) {
-      each.file =
-          std::make_unique<npy_file>(folder_ / file_name(each.info.name, ".npy"), each.info.dtype, each.info.shape);
-    }
-    each.file->finish();
+    array_of(each, each.info.shape).finish();
     if (each.tail != nullptr) {
       each.tail->finish();
     }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include <penstock/session.hpp>
 #include <unistd.h>
 
 #include "client/cli/commands.hpp"
@@ -30,6 +31,7 @@ struct send_options {
   std::uint32_t in_flight = 16;
   std::optional<int> channel;
   std::optional<double> rate;
+  std::optional<std::string> session;  ///< its name; "" = one by itself
   bool view = false;
 };
 
@@ -86,6 +88,33 @@ void check_frames(const send_options& options, const pipeline_info& pipeline, co
         std::to_string(std::min<std::uint64_t>(pipeline.max_frames, server.max_request_bytes / frame)) +
         " frames: lower --frames-per-request");
   }
+}
+
+/// In a session requests of several frames have a length that the operators' rates divide.
+void check_period(const send_options& options, const pipeline_info& pipeline) {
+  const auto length = static_cast<std::uint64_t>(pipeline.input.shape.empty() ? 0 : pipeline.input.shape.front());
+  if (options.frames_per_request > 1 && pipeline.period > 1 && length % pipeline.period != 0) {
+    throw std::runtime_error("frames of " + std::to_string(length) + " through \"" + pipeline.name +
+                             "\" travel one by one, because they are no multiple of " +
+                             std::to_string(pipeline.period) + ": leave out --frames-per-request");
+  }
+}
+
+/// The session that was asked for, or that the pipeline needs.
+std::optional<session> open_session(client& daemon, const pipeline_info& pipeline, const send_options& options) {
+  if (!options.session && !pipeline.keeps_state) {
+    return std::nullopt;
+  }
+  check_period(options, pipeline);
+  return daemon.open_session(pipeline.name, options.session.value_or(""));
+}
+
+std::string session_text(const std::optional<session>& line, const send_options& options) {
+  if (!line) {
+    return "";
+  }
+  return options.session ? "the session \"" + std::string(line->name()) + "\""
+                         : "a session, because the pipeline keeps state";
 }
 
 /// The file, or stdin; throws when it can't be read.
@@ -149,7 +178,8 @@ void print(const stream_report& report, const pipeline_info& pipeline, destinati
     std::cout << "  wrote       " << line << "\n";
   }
   if (to.files && !report.errors.empty()) {
-    std::cout << "  note        frames without a result are NaN, or 0 in integers, in these files\n";
+    std::cout << "  note        frames without a result are NaN, or 0 in integers, in these files"
+              << (report.session.empty() ? "\n" : "; streams of rows go on without them\n");
   }
   if (report.frames == 0) {
     std::cerr << "penstock: the input is shorter than one frame: nothing was sent\n";
@@ -166,12 +196,21 @@ int send(const global_options& global, const send_options& options) {
                   {},
                   progress_bar{std::cerr, terminal_at(STDERR_FILENO), expected_bytes(options, source)},
                   options.view};
+  std::optional<session> line = open_session(daemon, pipeline, options);
   if (!options.out.empty()) {
-    to.files.emplace(options.out, pipeline);
+    to.files.emplace(options.out, pipeline, line.has_value());
   }
   end_stream_on_interrupt();
   const frame_stream::settings how{options.frames_per_request, options.in_flight, global.timeout};
-  const stream_report report = frame_stream{daemon, pipeline, how, to.sink(), interrupted}.run(source);
+  const auto submit = [&](const client::request& what, completion done) {
+    if (line) {
+      line->submit(what, std::move(done));
+    } else {
+      daemon.submit(pipeline.name, what, std::move(done));
+    }
+  };
+  stream_report report = frame_stream{submit, pipeline, how, to.sink(), interrupted}.run(source);
+  report.session = session_text(line, options);
   to.bar.clear();
   if (to.files) {
     to.files->finish();
@@ -202,6 +241,12 @@ void declare_send(CLI::App& app, const global_options& global, action& chosen) {
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->type_name("N")
       ->capture_default_str();
+  command
+      ->add_option("--session", options->session,
+                   "Send the frames through a session of that name; without a name, after FILE, of a random one.\n"
+                   "Pipelines that keep state get one without being asked")
+      ->expected(0, 1)
+      ->type_name("[NAME]");
   command->add_option("--channel", options->channel, "Take this one channel of a WAV file; the first is 1")
       ->type_name("N");
   const std::map<std::string, input_format> formats{

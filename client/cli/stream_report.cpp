@@ -44,7 +44,8 @@ std::string tail_text(const stream_report& report, const tensor_info& input) {
 
 std::string report_text(const stream_report& report, const pipeline_info& pipeline) {
   std::string text = count_of(report.result_frames) + " of " + count_of(report.frames) + " frames through \"" +
-                     pipeline.name + "\" in " + duration_text(report.elapsed) + "\n" + throughput_text(report) +
+                     pipeline.name + "\" in " + duration_text(report.elapsed) +
+                     (report.session.empty() ? "" : ", in " + report.session) + "\n" + throughput_text(report) +
                      latency_text(report.latencies) + tail_text(report, pipeline.input);
   for (const auto& [kind, count] : report.errors) {
     text += "  errors      " + count_of(count.requests) + " " + kind + ": " + count.first + "\n";

@@ -29,6 +29,7 @@ struct stream_report {
   std::chrono::nanoseconds elapsed{};         ///< from the first sample read to the last reply
   latency_histogram latencies;                ///< of requests with a result
   std::map<std::string, error_count> errors;  ///< by kind
+  std::string session;                        ///< how it belongs to the sentence "... in SESSION"; "" = none
 };
 
 /// The figures as lines for people.

@@ -12,7 +12,8 @@ tensor_info info_of(const wire::tensor_description& from) {
 }
 
 pipeline_info info_of(const wire::pipeline_description& from) {
-  pipeline_info info{from.name, from.id, from.max_frames, info_of(from.input), {}};
+  pipeline_info info{from.name, from.id,          from.max_frames, info_of(from.input),
+                     {},        from.keeps_state, from.ordered,    from.period};
   std::transform(from.outputs.begin(), from.outputs.end(), std::back_inserter(info.outputs),
                  [](const wire::tensor_description& output) { return info_of(output); });
   return info;
@@ -20,6 +21,20 @@ pipeline_info info_of(const wire::pipeline_description& from) {
 
 [[noreturn]] void refuse(wire::status why, std::string reason) {
   throw request_error{static_cast<std::uint16_t>(why), {std::move(reason), "client", {}, {}}};
+}
+
+void check_session(const pipeline_info& pipeline, const client::request& what, bool in_session) {
+  if (pipeline.keeps_state && !in_session) {
+    refuse(wire::status::session_required,
+           "pipeline \"" + pipeline.name + "\" keeps state: open a session and submit through that");
+  }
+  const std::int64_t most = pipeline.input.shape.empty() ? 0 : pipeline.input.shape.front();
+  const std::uint64_t leading = static_cast<std::uint64_t>(what.leading > 0 ? what.leading : most);
+  if (in_session && what.frames > 1 && pipeline.period > 1 && leading % pipeline.period != 0) {
+    refuse(wire::status::wrong_shape, "several frames for \"" + pipeline.name +
+                                          "\" have a length that is a multiple of " + std::to_string(pipeline.period) +
+                                          ", not " + std::to_string(leading) + ": send one frame a request");
+  }
 }
 
 void check_extents(const pipeline_info& pipeline, const client::request& what) {
@@ -59,7 +74,7 @@ std::shared_ptr<const pipeline_info> catalogue::find(std::string_view name) cons
   return found == by_name_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<const pipeline_info> catalogue::check(std::string_view name, const client::request& what) const {
+std::shared_ptr<const pipeline_info> catalogue::at(std::string_view name) const {
   auto pipeline = find(name);
   if (pipeline == nullptr) {
     std::string reason = "there is no pipeline \"" + std::string(name) + "\"; the daemon has";
@@ -68,7 +83,14 @@ std::shared_ptr<const pipeline_info> catalogue::check(std::string_view name, con
     }
     refuse(wire::status::unknown_pipeline, pipelines_.empty() ? reason + " none" : reason);
   }
+  return pipeline;
+}
+
+std::shared_ptr<const pipeline_info> catalogue::check(std::string_view name, const client::request& what,
+                                                      bool in_session) const {
+  auto pipeline = at(name);
   check_extents(*pipeline, what);
+  check_session(*pipeline, what, in_session);
   const std::size_t frame = pipeline->input.frame_bytes(what.leading);
   std::size_t expected = 0;
   if (__builtin_mul_overflow(frame, std::size_t{what.frames}, &expected) || what.bytes.size() != expected) {

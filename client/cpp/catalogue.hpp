@@ -23,9 +23,12 @@ class catalogue {
   [[nodiscard]] std::vector<pipeline_info> pipelines() const;
   /// nullptr when there is none of that name.
   [[nodiscard]] std::shared_ptr<const pipeline_info> find(std::string_view name) const;
-  /// The pipeline that a request names. Throws request_error when there is none, or when the request's frames, leading
-  /// extent or bytes are not what it takes.
-  [[nodiscard]] std::shared_ptr<const pipeline_info> check(std::string_view name, const client::request& what) const;
+  /// As find, but throws request_error, which names those that there are.
+  [[nodiscard]] std::shared_ptr<const pipeline_info> at(std::string_view name) const;
+  /// The pipeline that a request names. Throws request_error when there is none, when the request's frames, leading
+  /// extent or bytes are not what it takes, or when it keeps state and the request belongs to no session.
+  [[nodiscard]] std::shared_ptr<const pipeline_info> check(std::string_view name, const client::request& what,
+                                                           bool in_session) const;
 
  private:
   server_info server_;

@@ -19,7 +19,8 @@ std::string seconds_text(std::chrono::nanoseconds time) {
 connection::connection(const client_options& options, credit_gate& credits, atomic_counters& counters) try
     : url_(options.url),
       exchange_(options, credits, counters,
-                {[this](std::shared_ptr<const catalogue> what) { note_welcome(std::move(what)); },
+                {[this](const std::string& url) { note_move(url); },
+                 [this](std::shared_ptr<const catalogue> what) { note_welcome(std::move(what)); },
                  [this](const request_error& why) { note_refusal(why); }}) {
   thread_ = std::thread{[this] { run(); }};
 } catch (const zmq::error_t& error) {
@@ -50,6 +51,11 @@ void connection::run() {
   for (command& each : commands) {
     exchange_.refuse(std::move(each));
   }
+}
+
+void connection::note_move(const std::string& url) {
+  const std::lock_guard lock{mutex_};
+  url_ = url;
 }
 
 void connection::note_welcome(std::shared_ptr<const catalogue> what) {

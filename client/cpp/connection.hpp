@@ -37,6 +37,7 @@ class connection {
 
  private:
   void run();
+  void note_move(const std::string& url);
   void note_welcome(std::shared_ptr<const catalogue> what);
   void note_refusal(const request_error& why);
 

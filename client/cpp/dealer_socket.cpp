@@ -11,8 +11,6 @@
 namespace penstock::link {
 namespace {
 
-constexpr const char* events_address = "inproc://events";
-
 /// 16 random bytes, the first not zero: ZeroMQ keeps ids that begin with zero for itself.
 std::string random_routing_id() {
   std::random_device entropy;
@@ -30,27 +28,39 @@ std::string random_routing_id() {
 
 }  // namespace
 
-dealer_socket::dealer_socket(const client_options& options)
-    : dealer_(context_, zmq::socket_type::dealer), events_(context_, zmq::socket_type::pair) {
-  dealer_.set(zmq::sockopt::routing_id, random_routing_id());
-  dealer_.set(zmq::sockopt::linger, static_cast<int>(options.linger.count()));
+dealer_socket::dealer_socket(const client_options& options) : options_(options), routing_id_(random_routing_id()) {
+  connect_to(options_.url);
+}
+
+void dealer_socket::connect_to(const std::string& url) {
+  const auto milliseconds = [](std::chrono::milliseconds time) { return static_cast<int>(time.count()); };
+  dealer_ = zmq::socket_t{context_, zmq::socket_type::dealer};
+  dealer_.set(zmq::sockopt::routing_id, routing_id_);
+  dealer_.set(zmq::sockopt::linger, milliseconds(options_.linger));
   // Credits bound what is in flight, so that the marks need not; without them a send never waits.
   dealer_.set(zmq::sockopt::sndhwm, 0);
   dealer_.set(zmq::sockopt::rcvhwm, 0);
   dealer_.set(zmq::sockopt::immediate, true);
-  dealer_.set(zmq::sockopt::reconnect_ivl, static_cast<int>(options.reconnect_after.count()));
-  dealer_.set(zmq::sockopt::reconnect_ivl_max, static_cast<int>(options.reconnect_after.count()) * 50);
-  if (options.heartbeat.count() > 0) {
-    dealer_.set(zmq::sockopt::heartbeat_ivl, static_cast<int>(options.heartbeat.count()));
-    dealer_.set(zmq::sockopt::heartbeat_timeout, static_cast<int>(options.heartbeat.count()) * 2);
+  dealer_.set(zmq::sockopt::reconnect_ivl, milliseconds(options_.reconnect_after));
+  dealer_.set(zmq::sockopt::reconnect_ivl_max, milliseconds(options_.reconnect_after) * 50);
+  if (options_.heartbeat.count() > 0) {
+    dealer_.set(zmq::sockopt::heartbeat_ivl, milliseconds(options_.heartbeat));
+    dealer_.set(zmq::sockopt::heartbeat_timeout, milliseconds(options_.heartbeat) * 2);
   }
+  watch();
+  dealer_.connect(url);
+}
+
+/// Each socket reports its changes to an address of its own, so that the last one's are not taken for the next one's.
+void dealer_socket::watch() {
+  const std::string address = "inproc://events-" + std::to_string(connections_++);
+  events_ = zmq::socket_t{context_, zmq::socket_type::pair};
   events_.set(zmq::sockopt::linger, 0);
-  if (zmq_socket_monitor(dealer_.handle(), events_address, ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) !=
+  if (zmq_socket_monitor(dealer_.handle(), address.c_str(), ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) !=
       0) {
     throw zmq::error_t{};
   }
-  events_.connect(events_address);
-  dealer_.connect(options.url);
+  events_.connect(address);
 }
 
 dealer_socket::change dealer_socket::next_change() {

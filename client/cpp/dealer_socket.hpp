@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <penstock/client_options.hpp>
@@ -9,12 +10,16 @@
 
 namespace penstock::link {
 
-/// The DEALER socket to one daemon, under one random routing id for its whole life. It holds no messages back for a
-/// daemon that is not there: `send` is false then. Thread: the one that made it.
+/// The DEALER socket to one daemon, under one random routing id for its whole life, wherever it is connected. It holds
+/// no messages back for a daemon that is not there: `send` is false then. Thread: the one that made it.
 class dealer_socket {
  public:
   /// Begins to connect. Throws zmq::error_t when the url is none.
   explicit dealer_socket(const client_options& options);
+
+  /// Leaves the daemon, once what was sent is delivered, and begins to connect to another address over a fresh socket.
+  /// Throws zmq::error_t when the url is none.
+  void connect_to(const std::string& url);
 
   enum class change { none, connected, disconnected };
   /// What has become of the connection since the last call that answered `none`.
@@ -28,6 +33,11 @@ class dealer_socket {
   void wait(int descriptor, std::chrono::milliseconds at_most);
 
  private:
+  void watch();
+
+  client_options options_;
+  const std::string routing_id_;
+  int connections_ = 0;
   zmq::context_t context_;
   zmq::socket_t dealer_;
   zmq::socket_t events_;

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/cpp/local_error.hpp"
 #include "client/cpp/outgoing.hpp"
 
 namespace penstock::link {
 namespace {
-
-request_error local_error(wire::status code, std::string reason) {
-  return request_error{static_cast<std::uint16_t>(code), {std::move(reason), "client", {}, {}}};
-}
 
 request_error closed_error() {
   return local_error(wire::status::shutdown, "the client was closed before a reply came");
@@ -39,16 +36,32 @@ void exchange::perform(command&& what, time_point now) {
     cancel(which->id);
   } else if (auto* const question = std::get_if<probe>(&what)) {
     ask(probes_.insert_or_assign(question->id, std::move(*question)).first->second);
+  } else if (auto* const opening = std::get_if<session_opening>(&what)) {
+    open(std::move(*opening), now);
+  } else if (const auto* const closing = std::get_if<session_closing>(&what)) {
+    close(*closing);
   }
 }
 
 void exchange::accept(pending_request&& what, time_point now) {
+  const std::shared_ptr<session_record> session = what.session;
+  if (session != nullptr && !sessions_.holds(*session)) {
+    const auto why = session->ended();
+    end(std::move(what), why.value_or(closed_error()));
+    return;
+  }
   if (requests_.find(what.id) != nullptr) {
     end(std::move(what), local_error(wire::status::rejected, "a request of the same id is in flight"));
+    if (session != nullptr) {
+      lose(session, "a request of it had an id that is in flight", /*daemon_holds_it=*/true);
+    }
     return;
   }
   what.patience = options_.retry_after;
   pending_request& kept = *requests_.insert(std::move(what));
+  if (session != nullptr) {
+    sessions_.joined(*session, kept.sequence, kept.id);
+  }
   if (renew(kept)) {
     send(kept, now);
   }
@@ -59,12 +72,13 @@ void exchange::cancel(std::uint64_t id) {
   if (found == nullptr) {
     return;
   }
-  if (!found->sent) {
+  // A session's frames go through its state all the same, so that they are sent first.
+  if (!found->sent && found->session == nullptr) {
     finish(id, local_error(wire::status::cancelled, "cancelled before it was sent"));
     return;
   }
   found->cancelled = true;
-  if (greeting_.ready()) {
+  if (found->sent && greeting_.ready()) {
     zmq::message_t message = bare_message(wire::message_type::cancel, id);
     [[maybe_unused]] const bool sent = socket_.send({&message, 1});  // else it goes with the repeat
   }
@@ -94,7 +108,7 @@ void exchange::send_again(pending_request& what, time_point now) {
 }
 
 void exchange::ask(probe& what) {
-  zmq::message_t message = bare_message(what.question, what.id);
+  zmq::message_t message = question_message(what.question, what.id, what.cursor);
   if (greeting_.ready() && socket_.send({&message, 1})) {
     what.asked = clock_now();
   }
@@ -131,24 +145,36 @@ void exchange::tend(time_point now) {
     greeting_.said(now);
   }
   tend_probes(now);
+  tend_openings(now);
 }
 
 void exchange::tend_request(pending_request& what, time_point now) {
-  if (now >= expiry_of(what)) {
-    finish(what.id, local_error(wire::status::expired, what.sent ? "no reply came within the request's timeout"
-                                                                 : "there was no connection to " + options_.url +
-                                                                       " within the request's timeout"));
+  if (expire(what, now)) {
     return;
   }
   if (now - last_heard_ >= options_.retry_after) {
     greeting_.silent(now);
   }
-  // Once its budget is spent there is no point in another try: only the daemon's word is waited for.
-  if (what.deadline <= now) {
+  // Once its budget is spent there is no point in another try: only the daemon's word is waited for. A session's frames
+  // have to arrive all the same, for what follows them.
+  if (what.deadline <= now && what.session == nullptr) {
     requests_.set_alarm(what, expiry_of(what));
-  } else {
-    send_again(what, now);
+    return;
   }
+  if (what.session != nullptr) {
+    sessions_.repeated(*what.session);
+  }
+  send_again(what, now);
+}
+
+bool exchange::expire(const pending_request& what, time_point now) {
+  if (now < expiry_of(what)) {
+    return false;
+  }
+  finish(what.id, local_error(wire::status::expired, what.sent ? "no reply came within the request's timeout"
+                                                               : "there was no connection to " + options_.url +
+                                                                     " within the request's timeout"));
+  return true;
 }
 
 void exchange::tend_probes(time_point now) {
@@ -175,6 +201,9 @@ time_point exchange::next_due() const {
   for (const auto& [id, each] : probes_) {
     due = std::min(due, each.deadline);
   }
+  for (const auto& [id, each] : openings_) {
+    due = std::min({due, each.deadline, each.repeat});
+  }
   return due;
 }
 
@@ -198,6 +227,10 @@ void exchange::close() {
     each.reply.set_exception(std::make_exception_ptr(closed_error()));
   }
   probes_.clear();
+  for (auto& [id, each] : openings_) {
+    each.opened.set_exception(std::make_exception_ptr(closed_error()));
+  }
+  openings_.clear();
 }
 
 void exchange::refuse(command&& what) {
@@ -205,13 +238,20 @@ void exchange::refuse(command&& what) {
     end(std::move(*request), closed_error());
   } else if (auto* const question = std::get_if<probe>(&what)) {
     question->reply.set_exception(std::make_exception_ptr(closed_error()));
+  } else if (auto* const opening = std::get_if<session_opening>(&what)) {
+    opening->opened.set_exception(std::make_exception_ptr(closed_error()));
   }
 }
 
 void exchange::finish(std::uint64_t id, outcome&& how) {
-  if (auto ended = requests_.take(id)) {
-    end(std::move(*ended), std::move(how));
+  auto ended = requests_.take(id);
+  if (!ended) {
+    return;
   }
+  if (ended->session != nullptr && sessions_.left(*ended->session, ended->sequence)) {
+    let_go(*ended->session);
+  }
+  end(std::move(*ended), std::move(how));
 }
 
 void exchange::end(pending_request&& what, outcome&& how) noexcept {

@@ -17,6 +17,7 @@
 #include "client/cpp/greeting.hpp"
 #include "client/cpp/post_box.hpp"
 #include "client/cpp/request_table.hpp"
+#include "client/cpp/session_book.hpp"
 
 namespace penstock::link {
 
@@ -36,6 +37,7 @@ struct atomic_counters {
 
 /// Whom an exchange tells about the daemon's answers to HELLO.
 struct greeting_listener {
+  std::function<void(const std::string& url)> moved;  ///< to the client's shard, before its welcome
   std::function<void(std::shared_ptr<const catalogue>)> welcomed;
   std::function<void(const request_error&)> refused;
 };
@@ -67,7 +69,13 @@ class exchange {
   void send_again(pending_request& what, time_point now);
   void ask(probe& what);
   void tend_request(pending_request& what, time_point now);
+  /// Ends it when nobody has answered in time; whether it has.
+  bool expire(const pending_request& what, time_point now);
   void tend_probes(time_point now);
+  /// Sends everything in flight again, in its order: what was sent before is lost.
+  void send_all_again(time_point now);
+  /// Whether this client belongs to another shard, whose welcome is awaited now.
+  [[nodiscard]] bool move_to_shard(const wire::welcome& body);
   /// Looks the request's pipeline up in the newest catalogue; false, and the request has ended, when it does not fit.
   bool renew(pending_request& what);
 
@@ -76,6 +84,23 @@ class exchange {
   void handle_result(const wire::message_header& header, std::vector<zmq::message_t>& parts);
   void handle_error(const wire::message_header& header, const std::vector<zmq::message_t>& parts);
   void handle_answer(const wire::message_header& header, const std::vector<zmq::message_t>& parts);
+
+  // Sessions: exchange_sessions.cpp.
+  void open(session_opening&& what, time_point now);
+  void send(session_opening& what, time_point now);
+  void tend_openings(time_point now);
+  void handle_opened(const wire::message_header& header, const std::vector<zmq::message_t>& parts);
+  void close(const session_closing& what);
+  /// Forgets a session of which nothing is in flight, and tells the daemon.
+  void let_go(const session_record& record);
+  /// Ends the session and its requests in flight.
+  void lose(const std::shared_ptr<session_record>& record, const std::string& why, bool daemon_holds_it);
+  void lose_all(const std::string& why);
+  void repeat_sessions(time_point now);
+  /// Sends these requests again, in this order.
+  void send_line(const std::vector<std::uint64_t>& ids, time_point now);
+  void handle_gap(const std::shared_ptr<session_record>& record, std::uint64_t expected);
+  void handle_session_error(pending_request& what, const wire::message_header& header, request_error&& error);
 
   void finish(std::uint64_t id, outcome&& how);
   void end(pending_request&& what, outcome&& how) noexcept;
@@ -90,6 +115,9 @@ class exchange {
   std::shared_ptr<const catalogue> catalogue_;
   request_table requests_;
   std::map<std::uint64_t, probe> probes_;
+  std::map<std::uint64_t, session_opening> openings_;
+  session_book sessions_;
+  bool placed_ = false;  ///< this client's shard is settled
   std::vector<zmq::message_t> parts_;
   time_point last_heard_;
 };

@@ -3,8 +3,23 @@
 #include "client/cpp/exchange.hpp"
 #include "client/cpp/outgoing.hpp"
 #include "client/cpp/reply_reader.hpp"
+#include "client/cpp/shard_choice.hpp"
 
 namespace penstock::link {
+namespace {
+
+wire::message_type answer_to(wire::message_type question) noexcept {
+  switch (question) {
+    case wire::message_type::get_status:
+      return wire::message_type::status_report;
+    case wire::message_type::get_trace:
+      return wire::message_type::trace_report;
+    default:
+      return wire::message_type::pong;
+  }
+}
+
+}  // namespace
 
 bool exchange::receive(int most) {
   int taken = 0;
@@ -37,7 +52,10 @@ void exchange::handle(std::vector<zmq::message_t>& parts) {
       return handle_welcome(parts);
     case wire::message_type::pong:
     case wire::message_type::status_report:
+    case wire::message_type::trace_report:
       return handle_answer(header, parts);
+    case wire::message_type::session_opened:
+      return handle_opened(header, parts);
     default:
       atomic_counters::count(counters_.malformed_replies);
   }
@@ -49,23 +67,54 @@ void exchange::handle_welcome(const std::vector<zmq::message_t>& parts) {
     atomic_counters::count(counters_.malformed_replies);
     return;
   }
+  if (move_to_shard(*body)) {
+    return;
+  }
+  if (catalogue_ != nullptr && catalogue_->server().instance != body->instance) {
+    lose_all("the daemon was restarted");
+  }
   catalogue_ = std::make_shared<const catalogue>(*body);
   credits_.grant(body->credit_requests, body->credit_bytes);
   const bool anew = greeting_.welcomed(body->instance);
   listener_.welcomed(catalogue_);
-  if (!anew) {
-    return;
+  if (anew) {
+    send_all_again(std::chrono::steady_clock::now());
   }
-  const auto now = std::chrono::steady_clock::now();
+}
+
+bool exchange::move_to_shard(const wire::welcome& body) {
+  const auto there = std::exchange(placed_, true) ? std::nullopt : better_endpoint(body, options_.url);
+  if (!there) {
+    return false;
+  }
+  zmq::message_t message = bare_message(wire::message_type::goodbye, 0);
+  [[maybe_unused]] const bool sent = socket_.send({&message, 1});
+  greeting_.disconnected();
+  try {
+    socket_.connect_to(*there);
+    options_.url = *there;
+    listener_.moved(options_.url);
+  } catch (const zmq::error_t&) {  // an address that this machine can't use: the first shard serves it too
+    socket_.connect_to(options_.url);
+  }
+  return true;
+}
+
+void exchange::send_all_again(time_point now) {
+  repeat_sessions(now);
   for (const std::uint64_t id : requests_.ids()) {
     pending_request* const each = requests_.find(id);
-    if (each != nullptr && renew(*each)) {
+    if (each != nullptr && each->session == nullptr && renew(*each)) {
       each->patience = options_.retry_after;
       tend_request(*each, now);
     }
   }
   for (auto& [id, each] : probes_) {
     ask(each);
+  }
+  for (auto& [id, each] : openings_) {
+    each.patience = options_.retry_after;
+    send(each, now);
   }
 }
 
@@ -79,6 +128,9 @@ void exchange::handle_result(const wire::message_header& header, std::vector<zmq
   if (!good) {
     atomic_counters::count(counters_.malformed_replies);
     return;
+  }
+  if (found->session != nullptr) {
+    sessions_.confirmed(*found->session, found->sequence + found->frames);
   }
   finish(header.request_id, std::move(*good));
 }
@@ -102,11 +154,19 @@ void exchange::handle_error(const wire::message_header& header, const std::vecto
     probes_.erase(asked);
     return;
   }
-  if (requests_.find(header.request_id) == nullptr) {
-    atomic_counters::count(counters_.unmatched_replies);
+  if (const auto wanted = openings_.find(header.request_id); wanted != openings_.end()) {
+    wanted->second.opened.set_exception(std::make_exception_ptr(std::move(*error)));
+    openings_.erase(wanted);
     return;
   }
-  finish(header.request_id, std::move(*error));
+  pending_request* const found = requests_.find(header.request_id);
+  if (found == nullptr) {
+    atomic_counters::count(counters_.unmatched_replies);
+  } else if (found->session != nullptr) {
+    handle_session_error(*found, header, std::move(*error));
+  } else {
+    finish(header.request_id, std::move(*error));
+  }
 }
 
 void exchange::handle_answer(const wire::message_header& header, const std::vector<zmq::message_t>& parts) {
@@ -115,13 +175,14 @@ void exchange::handle_answer(const wire::message_header& header, const std::vect
     atomic_counters::count(counters_.unmatched_replies);
     return;
   }
-  const bool is_status = asked->second.question == wire::message_type::get_status;
-  if (is_status != (header.type == wire::message_type::status_report) || parts.size() != (is_status ? 2U : 1U)) {
+  const wire::message_type question = asked->second.question;
+  const bool has_body = question != wire::message_type::ping;
+  if (header.type != answer_to(question) || parts.size() != (has_body ? 2U : 1U)) {
     atomic_counters::count(counters_.malformed_replies);
     return;
   }
-  probe::answer answer{std::chrono::steady_clock::now() - asked->second.asked, {}};
-  if (is_status) {
+  probe::answer answer{std::chrono::steady_clock::now() - asked->second.asked, {}, header.sequence};
+  if (has_body) {
     answer.body.assign(static_cast<const char*>(parts[1].data()), parts[1].size());
   }
   asked->second.reply.set_value(std::move(answer));

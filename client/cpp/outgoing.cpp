@@ -22,6 +22,12 @@ std::span<std::byte> writable(zmq::message_t& part) {
   return {static_cast<std::byte*>(part.data()), part.size()};
 }
 
+zmq::message_t header_message(const wire::message_header& header) {
+  zmq::message_t part{wire::header_bytes};
+  wire::encode(header, writable(part));
+  return part;
+}
+
 wire::tensor_header tensor_of(const pending_request& from) {
   const tensor_info& input = from.pipeline->input;
   wire::tensor_header tensor;
@@ -58,6 +64,10 @@ std::array<zmq::message_t, 2> submit_message(pending_request& from, time_point n
   header.tensors = 1;
   header.frames = from.frames;
   header.trace_id = from.trace_id;
+  if (from.session != nullptr) {
+    header.session = from.session->number();
+    header.sequence = from.sequence;
+  }
   if (from.deadline != never) {
     const auto left = std::chrono::nanoseconds{from.deadline - now}.count();
     header.timeout_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(left, 1));
@@ -70,17 +80,32 @@ std::array<zmq::message_t, 2> submit_message(pending_request& from, time_point n
 }
 
 zmq::message_t bare_message(wire::message_type type, std::uint64_t request_id) {
+  return question_message(type, request_id, 0);
+}
+
+zmq::message_t question_message(wire::message_type type, std::uint64_t request_id, std::uint64_t cursor) {
   wire::message_header header;
   header.type = type;
   header.request_id = request_id;
-  zmq::message_t part{wire::header_bytes};
-  wire::encode(header, writable(part));
-  return part;
+  header.sequence = cursor;
+  return header_message(header);
+}
+
+zmq::message_t close_message(std::uint32_t session) {
+  wire::message_header header;
+  header.type = wire::message_type::close_session;
+  header.session = session;
+  return header_message(header);
 }
 
 std::array<zmq::message_t, 2> hello_message(std::uint64_t request_id, std::string_view client_name) {
   const std::string body = wire::encode(wire::hello{std::string(client_name), version});
   return {bare_message(wire::message_type::hello, request_id), zmq::message_t{body.data(), body.size()}};
+}
+
+std::array<zmq::message_t, 2> open_message(std::uint64_t request_id, std::uint32_t pipeline, std::string_view name) {
+  const std::string body = wire::encode(wire::open_session{pipeline, std::string(name)});
+  return {bare_message(wire::message_type::open_session, request_id), zmq::message_t{body.data(), body.size()}};
 }
 
 }  // namespace penstock::link

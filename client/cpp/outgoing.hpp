@@ -22,11 +22,17 @@ namespace penstock::link {
 
 /// A message that is only a header.
 [[nodiscard]] zmq::message_t bare_message(wire::message_type type, std::uint64_t request_id);
+[[nodiscard]] zmq::message_t close_message(std::uint32_t session);
+/// PING, GET_STATUS or GET_TRACE.
+[[nodiscard]] zmq::message_t question_message(wire::message_type type, std::uint64_t request_id, std::uint64_t cursor);
 
 /// The request id of every HELLO; no request has it.
 inline constexpr std::uint64_t hello_id = 1;
 
 /// HELLO: its header and its body.
 [[nodiscard]] std::array<zmq::message_t, 2> hello_message(std::uint64_t request_id, std::string_view client_name);
+/// OPEN: its header and its body.
+[[nodiscard]] std::array<zmq::message_t, 2> open_message(std::uint64_t request_id, std::uint32_t pipeline,
+                                                         std::string_view name);
 
 }  // namespace penstock::link

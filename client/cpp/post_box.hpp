@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <variant>
@@ -18,20 +19,40 @@ struct cancellation {
   std::uint64_t id = 0;
 };
 
-/// A question that is asked once: PING or GET_STATUS.
+/// A question that is asked once: PING, GET_STATUS or GET_TRACE.
 struct probe {
   struct answer {
     std::chrono::nanoseconds round_trip{};
     std::string body;
+    std::uint64_t next_cursor = 0;  ///< of TRACE
   };
   wire::message_type question = wire::message_type::ping;
   std::uint64_t id = 0;
+  std::uint64_t cursor = 0;  ///< of GET_TRACE
   time_point deadline = never;
   time_point asked = never;  ///< `never` until it was sent
   std::promise<answer> reply;
 };
 
-using command = std::variant<pending_request, cancellation, probe>;
+/// A session that is wanted. OPEN is repeated until the deadline.
+struct session_opening {
+  std::shared_ptr<session_record> record;
+  std::uint64_t id = 0;
+  time_point deadline = never;
+  std::promise<void> opened;
+
+  bool sent = false;                    ///< over any connection
+  bool found_old = false;               ///< the daemon still had another session of that name, which was closed
+  std::chrono::nanoseconds patience{};  ///< until the next repeat
+  time_point repeat = never;
+};
+
+/// A session that is not needed any more.
+struct session_closing {
+  std::shared_ptr<session_record> record;
+};
+
+using command = std::variant<pending_request, cancellation, probe, session_opening, session_closing>;
 
 /// What callers want from the connection's thread, in order. Requests are bounded by the credits that they took.
 class post_box {

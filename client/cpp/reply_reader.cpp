@@ -15,6 +15,22 @@ struct received_message {
   std::shared_ptr<const pipeline_info> pipeline;
 };
 
+/// Whether the tensor is `frames` of what the output is; a variable one may be anything up to the most.
+bool is_shape_of(const wire::tensor_header& tensor, std::uint32_t frames, const tensor_info& output) {
+  const std::span<const std::int64_t> extents = tensor.extents();
+  if (extents.size() != output.shape.size() + 1 || extents[0] != std::int64_t{frames}) {
+    return false;
+  }
+  const std::span<const std::int64_t> frame = extents.subspan(1);
+  for (std::size_t axis = 0; axis < frame.size(); ++axis) {
+    const bool as_it_comes = axis == 0 && output.variable;
+    if (as_it_comes ? frame[axis] > output.shape[axis] : frame[axis] != output.shape[axis]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::optional<tensor_view> read_tensor(const wire::message_header& header, const received_message& from,
                                        std::size_t index) {
   wire::tensor_header tensor;
@@ -23,12 +39,12 @@ std::optional<tensor_view> read_tensor(const wire::message_header& header, const
       tensor.bytes != bytes.size()) {
     return std::nullopt;
   }
+  const tensor_info& output = from.pipeline->outputs[index];
   const std::string_view dtype = name_of(tensor.type);
-  const bool leads_with_frames = tensor.dimensions > 0 && tensor.shape[0] == std::int64_t{header.frames};
-  if (dtype.empty() || !leads_with_frames) {
+  if (dtype.empty() || !is_shape_of(tensor, header.frames, output)) {
     return std::nullopt;
   }
-  return tensor_view{from.pipeline->outputs[index].name, dtype, bytes, tensor.shape, tensor.dimensions};
+  return tensor_view{output.name, dtype, bytes, tensor.shape, tensor.dimensions};
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace penstock::link {
 [[nodiscard]] std::span<const std::byte> bytes_of(const zmq::message_t& part) noexcept;
 
 /// The result that a RESULT message holds; its views look into the parts, which it keeps. nullopt when the message is
-/// not what `pipeline` gives: wrong number of tensors or of parts, a tensor that can't be read, an unknown dtype.
+/// not what `pipeline` gives: wrong number of tensors or of parts, a tensor that can't be read, an unknown dtype,
+/// another shape. A variable output's leading extent is taken as it comes, from 0 up to the most.
 [[nodiscard]] std::optional<result> read_result(const wire::message_header& header, std::vector<zmq::message_t>&& parts,
                                                 std::shared_ptr<const pipeline_info> pipeline);
 

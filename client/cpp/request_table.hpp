@@ -16,6 +16,7 @@
 #include <zmq.hpp>
 
 #include "client/cpp/credit_gate.hpp"
+#include "client/cpp/session_record.hpp"
 
 namespace penstock::link {
 
@@ -30,6 +31,8 @@ struct pending_request {
   time_point submitted;
   time_point deadline = never;
   completion done;
+  std::shared_ptr<session_record> session;  ///< nullptr = none
+  std::uint64_t sequence = 0;               ///< frames of the session before it
 
   bool sent = false;                    ///< at least once, over any connection
   bool cancelled = false;               ///< the caller has given it up

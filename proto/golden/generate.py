@@ -12,107 +12,36 @@ import struct
 import sys
 from pathlib import Path
 
-HEADER = struct.Struct("<4sBBHQQIIQHHI16s")
-TENSOR = struct.Struct("<BBHB3sQ8q")
-assert (HEADER.size, TENSOR.size) == (64, 80)
-
-TYPES = {"hello": 1, "welcome": 2, "goodbye": 3, "ping": 4, "pong": 5, "get_status": 6, "status_report": 7,
-         "submit": 16, "cancel": 17, "result": 32, "error": 33}
-STATUS = {"OK": 0, "WRONG_SHAPE": 0x0107, "UNSUPPORTED_VERSION": 0x0102, "HELLO_REQUIRED": 0x0104, "EXPIRED": 0x0200,
-          "CANCELLED": 0x0300, "FAILED": 0x0400, "SHUTDOWN": 0x0500, "SESSION_LOST": 0x0600}
-# DLPack: code, bits; and how struct writes one element.
-DTYPES = {"i8": (0, 8, "b"), "i16": (0, 16, "h"), "i32": (0, 32, "i"), "i64": (0, 64, "q"),
-          "u8": (1, 8, "B"), "u16": (1, 16, "H"), "u32": (1, 32, "I"), "u64": (1, 64, "Q"),
-          "f32": (2, 32, "f"), "f64": (2, 64, "d"), "c64": (5, 64, "2f"), "c128": (5, 128, "2d")}
-TRACE = bytes(range(16))
-U64_MAX = 2**64 - 1
-
-
-def pack_header(fields):
-    return HEADER.pack(b"PNSK", fields["major"], TYPES[fields["type"]], fields["header_len"], fields["request_id"],
-                       fields["timeout_ns"], fields["pipeline"], fields["session"], fields["sequence"],
-                       fields["tensors"], STATUS[fields["status"]], fields["frames"],
-                       bytes.fromhex(fields["trace_id"]))
-
-
-def header_fields(kind, **given):
-    fields = {"major": 1, "type": kind, "header_len": 64, "request_id": 0, "timeout_ns": 0, "pipeline": 0,
-              "session": 0, "sequence": 0, "tensors": 0, "status": "OK", "frames": 0, "trace_id": bytes(16).hex()}
-    fields.update(given)
-    return fields
-
-
-def pack_tensor(code, bits, lanes, nbytes, shape, ndim=None):
-    padded = list(shape) + [0] * (8 - len(shape))
-    return TENSOR.pack(code, bits, lanes, len(shape) if ndim is None else ndim, bytes(3), nbytes, *padded)
-
-
-class Collection:
-    """The files and the index, in the order in which they are made."""
-
-    def __init__(self):
-        self.files = {}
-        self.messages = []
-        self.malformed = []
-        self.bodies = []
-
-    def _add_parts(self, name, parts):
-        names = [f"{name}.{i}.bin" for i in range(len(parts))]
-        assert not set(names) & set(self.files), name
-        self.files.update(zip(names, parts))
-        return names
-
-    def control(self, name, kind, body=None, **given):
-        fields = header_fields(kind, **given)
-        entry = {"name": name, "header": fields, "tensors": []}
-        parts = [pack_header(fields)]
-        if body is not None:
-            parts.append(json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode())
-            entry["body"] = body
-        entry["parts"] = self._add_parts(name, parts)
-        self.messages.append(entry)
-
-    def data(self, name, kind, tensors, extra=b"", **given):
-        """tensors: (dtype, shape, flat numbers); the numbers of a complex tensor are re, im, re, im, ..."""
-        fields = header_fields(kind, tensors=len(tensors), header_len=64 + len(extra), **given)
-        head, payloads, described = pack_header(fields) + extra, [], []
-        for dtype, shape, numbers in tensors:
-            code, bits, letter = DTYPES[dtype]
-            payload = struct.pack(f"<{len(numbers)}{letter[-1]}", *numbers)
-            head += pack_tensor(code, bits, 1, len(payload), shape)
-            payloads.append(payload)
-            described.append({"dtype": dtype, "code": code, "bits": bits, "lanes": 1, "bytes": len(payload),
-                              "shape": list(shape), "numbers": list(numbers)})
-        entry = {"name": name, "header": fields, "tensors": described}
-        entry["parts"] = self._add_parts(name, [head] + payloads)
-        self.messages.append(entry)
-
-    def bad(self, name, error, part, request_id=None):
-        """A part 0 that a reader must refuse with `error`; request_id where it can be read all the same."""
-        entry = {"name": name, "error": error, "parts": self._add_parts(name, [part])}
-        if request_id is not None:
-            entry["request_id"] = request_id
-        self.malformed.append(entry)
-
-    def bad_body(self, name, kind, body):
-        """A JSON body of a control message that a reader must refuse."""
-        self.bodies.append({"name": name, "type": kind, "parts": self._add_parts(name, [body])})
+from parts import Collection, DTYPES, TRACE, U64_MAX, header_fields, pack_header, pack_tensor
 
 
 def tensor(name, dtype, element, shape, op="", variable=False):
     return {"name": name, "dtype": dtype, "element": element, "shape": shape, "variable": variable, "op": op}
 
 
+def pipeline(number, name, max_frames, taken, given, keeps_state=False, ordered=True, period=1):
+    return {"id": number, "name": name, "max_frames": max_frames, "input": taken, "outputs": given,
+            "keeps_state": keeps_state, "ordered": ordered, "period": period}
+
+
 WELCOME = {
     "server": "penstockd 0.1.0", "instance": "5f0c7a52b1d94e38", "credit_requests": 256, "credit_bytes": 67108864,
     "max_request_bytes": 67108864,
     "pipelines": [
-        {"id": 0, "name": "spectrum", "max_frames": 256, "input": tensor("input", "u8", "cu8", [4, 2]),
-         "outputs": [tensor("psd", "f32", "f32", [4], "power_spectrum"), tensor("stats", "f32", "f32", [5], "moments")]},
-        {"id": 1, "name": "motion – ecg", "max_frames": 64,
-         "input": tensor("input", "i16", "i16", [512], variable=True),
-         "outputs": [tensor("scaled", "f32", "f32", [512], "affine", variable=True)]},
-    ]}
+        pipeline(0, "spectrum", 256, tensor("input", "u8", "cu8", [4, 2]),
+                 [tensor("psd", "f32", "f32", [4], "power_spectrum"), tensor("stats", "f32", "f32", [5], "moments")]),
+        pipeline(1, "motion – ecg", 64, tensor("input", "i16", "i16", [512], variable=True),
+                 [tensor("scaled", "f32", "f32", [512], "affine", variable=True)]),
+    ], "answering": 0, "shard": 0, "shards": []}
+
+WELCOME_SHARDS = {
+    **WELCOME, "pipelines": [
+        pipeline(0, "decimated", 16, tensor("input", "c64", "cf32", [1024], variable=True),
+                 [tensor("slow", "c64", "cf32", [128], "fir", variable=True)], keeps_state=True, period=8),
+        pipeline(1, "levels", 16, tensor("input", "f32", "f32", [256]), [tensor("level", "f32", "f32", [256], "iir")],
+                 keeps_state=True, ordered=False),
+    ], "answering": 0, "shard": 1,
+    "shards": [["tcp://*:7600", "ipc:///run/penstock/0"], ["tcp://*:7601", "ipc:///run/penstock/1"]]}
 
 
 def error_body(reason, step="", stage="", device_error=""):
@@ -129,6 +58,33 @@ def add_control(to):
     to.control("status_report", "status_report", {"accepted": 3, "results": 2, "errors": {"EXPIRED": 1}},
                request_id=4)
     to.control("cancel", "cancel", request_id=8)
+    to.control("welcome_shards", "welcome", WELCOME_SHARDS, request_id=1)
+
+
+def add_sessions(to):
+    """A session of "decimated", a decimation by 8: 20 samples give 3, the next 13 give 2."""
+    to.control("open_session", "open_session", {"pipeline": 0, "name": "antenna – 1"}, request_id=20)
+    to.control("open_session_unnamed", "open_session", {"pipeline": 2**32 - 1, "name": ""}, request_id=21)
+    to.control("session_opened", "session_opened", {"session": 5, "next_sequence": 0}, request_id=20, session=5)
+    to.control("session_opened_again", "session_opened", {"session": 2**32 - 1, "next_sequence": U64_MAX},
+               request_id=21, session=2**32 - 1)
+    to.data("submit_session_first", "submit", [("c64", [1, 20], [part for i in range(20) for part in (i, -i)])],
+            request_id=22, session=5, sequence=0, frames=1)
+    to.data("result_session_first", "result", [("c64", [1, 3], [0, 0, 8, -8, 16, -16])], request_id=22, session=5,
+            sequence=0, frames=1)
+    to.data("submit_session_next", "submit", [("c64", [1, 13], [part for i in range(20, 33) for part in (i, -i)])],
+            request_id=23, session=5, sequence=1, frames=1)
+    to.data("result_session_next", "result", [("c64", [1, 2], [24, -24, 32, -32])], request_id=23, session=5,
+            sequence=1, frames=1)
+    to.data("result_session_no_rows", "result", [("c64", [1, 0], [])], request_id=24, session=5, sequence=2, frames=1)
+    to.control("close_session", "close_session", session=5)
+
+
+def add_traces(to):
+    to.control("get_trace", "get_trace", request_id=30, sequence=0)
+    to.control("trace_report", "trace_report", {"batches": [{"pipeline": "spectrum", "frames": 3}]}, request_id=30,
+               sequence=17)
+    to.control("trace_report_nothing_new", "trace_report", {"batches": []}, request_id=31, sequence=17)
 
 
 def add_data(to):
@@ -171,6 +127,13 @@ def add_errors(to):
     error("error_shutdown", "SHUTDOWN", error_body("the daemon is stopping"), request_id=7)
     error("error_session_lost", "SESSION_LOST", error_body("the session's state is gone"), request_id=7, session=5,
           sequence=41)
+    error("error_session_required", "SESSION_REQUIRED",
+          error_body("the pipeline \"decimated\" keeps state: open a session"), request_id=7)
+    error("error_sequence_gap", "SEQUENCE_GAP", error_body("frame 2 of the session is expected, this one is 5"),
+          request_id=26, session=5, sequence=2)
+    error("error_reply_gone", "REPLY_GONE", error_body("the reply is no longer kept"), request_id=22, session=5)
+    error("error_too_many_sessions", "TOO_MANY_SESSIONS", error_body("all 64 places for sessions are taken"),
+          request_id=20)
 
 
 def add_malformed_headers(to):
@@ -229,9 +192,28 @@ def add_malformed_bodies(to):
         to.bad_body(f"bad_body_{name}", "welcome", json.dumps({**WELCOME, **patch}).encode())
 
 
+def add_malformed_later_keys(to):
+    """Keys that may be missing, but not be of another type."""
+    for name, patch in (("answering_text", {"answering": "0"}), ("shard_negative", {"shard": -1}),
+                        ("shards_flat", {"shards": ["tcp://*:7600"]}), ("shards_number", {"shards": [[7600]]}),
+                        ("shards_null", {"shards": None})):
+        to.bad_body(f"bad_body_{name}", "welcome", json.dumps({**WELCOME, **patch}).encode())
+    for name, patch in (("keeps_state_number", {"keeps_state": 1}), ("ordered_null", {"ordered": None}),
+                        ("period_fraction", {"period": 1.5})):
+        spoiled = {**WELCOME, "pipelines": [{**WELCOME["pipelines"][0], **patch}]}
+        to.bad_body(f"bad_body_{name}", "welcome", json.dumps(spoiled).encode())
+    to.bad_body("bad_body_open_no_name", "open_session", b'{"pipeline":0}')
+    to.bad_body("bad_body_open_long_name", "open_session", b'{"pipeline":0,"name":"' + b"x" * 65 + b'"}')
+    to.bad_body("bad_body_open_pipeline_name", "open_session", b'{"pipeline":"decimated","name":"x"}')
+    to.bad_body("bad_body_open_control_character", "open_session", b'{"pipeline":0,"name":"\\u0007"}')
+    to.bad_body("bad_body_opened_no_sequence", "session_opened", b'{"session":5}')
+    to.bad_body("bad_body_opened_too_large", "session_opened", b'{"session":4294967296,"next_sequence":0}')
+
+
 def collect():
     to = Collection()
-    for add in (add_control, add_data, add_errors, add_malformed_headers, add_malformed_tensors, add_malformed_bodies):
+    for add in (add_control, add_data, add_sessions, add_traces, add_errors, add_malformed_headers,
+                add_malformed_tensors, add_malformed_bodies, add_malformed_later_keys):
         add(to)
     index = {"messages": to.messages, "malformed": to.malformed, "bad_bodies": to.bodies}
     lines = [f' "{key}": [\n' + ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in entries) + "\n ]"

@@ -40,12 +40,15 @@ class FrameStream : public ::testing::Test {
       };
       sink.missing = [this](std::uint64_t frames) { firsts_.insert(firsts_.end(), frames, -1); };
       sink.moved = [](const progress&) {};
-      return frame_stream{*client_, pipeline, how, sink, stop_}.run(source);
+      return frame_stream{submit_, pipeline, how, sink, stop_}.run(source);
     });
   }
 
   test::scripted_daemon daemon_;
   std::unique_ptr<client> client_;
+  frame_stream::submitter submit_ = [this](const client::request& what, completion done) {
+    client_->submit("double", what, std::move(done));
+  };
   std::atomic<bool> stop_{false};
   std::vector<int> firsts_;
 };
@@ -102,6 +105,23 @@ TEST_F(FrameStream, StopsWhenItIsTold) {
   EXPECT_EQ(send("abcdefgh", {1, 2, {}}).get().frames, 0U);
 }
 
+TEST_F(FrameStream, EndsWithItsSession) {
+  int submitted = 0;
+  submit_ = [&](const client::request&, const completion&) {
+    ++submitted;
+    throw request_error{0x0600, {"it is lost", {}, {}, {}}};
+  };
+  const stream_report got = send("abcdefghijkl", {1, 2, {}}).get();
+  EXPECT_EQ(submitted, 1);
+  EXPECT_EQ(got.errors.at("session lost").requests, 1U);
+}
+
+TEST_F(FrameStream, ReportNamesTheSession) {
+  stream_report report;
+  report.session = "a session, because the pipeline keeps state";
+  EXPECT_THAT(report_text(report, client_->pipelines().front()), HasSubstr(", in a session, because"));
+}
+
 TEST_F(FrameStream, KeepsNoMoreInFlightThanAsked) {
   auto report = send("abcdefgh", {1, 1, {}});
   const auto first = daemon_.expect(message_type::submit);
@@ -122,7 +142,10 @@ TEST(FrameStreamTail, IsAShorterFrameWhereThePipelineTakesThat) {
     sample_source source{stream, input_format::raw, {}, pipeline.input};
     const std::atomic<bool> stop{false};
     frame_stream::sink sink{[](const result&) {}, [](std::uint64_t) {}, [](const progress&) {}};
-    return frame_stream{*connected, pipeline, {1, 4, std::chrono::seconds{30}}, sink, stop}.run(source);
+    const auto submit = [&](const client::request& what, completion done) {
+      connected->submit("double", what, std::move(done));
+    };
+    return frame_stream{submit, pipeline, {1, 4, std::chrono::seconds{30}}, sink, stop}.run(source);
   });
   daemon.error(daemon.expect(message_type::submit), wire::status::expired);
   const auto tail = daemon.expect(message_type::submit);
@@ -139,7 +162,7 @@ TEST(ResultFiles, EachOutputIsAnArrayOfItsFrames) {
   pipeline_info pipeline;
   pipeline.outputs = {{"wave", "u8", "u8", {2}, true, ""}};
   {
-    result_files files{folder, pipeline};
+    result_files files{folder, pipeline, false};
     const auto frames = [](std::string_view bytes, std::int64_t count, std::int64_t extent) {
       tensor_view tensor{"wave", "u8", std::as_bytes(std::span{bytes}), {count, extent}, 2};
       return result{1, static_cast<std::uint32_t>(count), {tensor}, nullptr};
@@ -153,6 +176,29 @@ TEST(ResultFiles, EachOutputIsAnArrayOfItsFrames) {
   std::ifstream in{folder / "wave.npy", std::ios::binary};
   const std::string content{std::istreambuf_iterator<char>{in}, {}};
   EXPECT_EQ(content.substr(128), std::string("abcd\0\0", 6));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ResultFiles, VariableOutputOfASessionIsOneStreamOfRows) {
+  const auto folder = std::filesystem::temp_directory_path() / ("penstock-stream-" + std::to_string(::getpid()));
+  pipeline_info pipeline;
+  pipeline.outputs = {{"slow", "u8", "u8", {4, 2}, true, "fir"}, {"level", "u8", "u8", {1}, false, "moments"}};
+  result_files files{folder, pipeline, true};
+  const auto append = [&files](std::string_view rows) {
+    const auto count = static_cast<std::int64_t>(rows.size() / 2);
+    const tensor_view slow{"slow", "u8", std::as_bytes(std::span{rows}), {1, count, 2}, 3};
+    const tensor_view level{"level", "u8", std::as_bytes(std::span{"L", 1}), {1, 1}, 2};
+    files.append(result{1, 1, {slow, level}, nullptr});
+  };
+  append("");
+  append("aabbcc");
+  files.append_missing(1);
+  append("dd");
+  files.finish();
+  EXPECT_THAT(files.summary(), ElementsAre(HasSubstr("slow.npy  u8 [4, 2]"), HasSubstr("level.npy  u8 [4, 1]")));
+  std::ifstream in{folder / "slow.npy", std::ios::binary};
+  const std::string content{std::istreambuf_iterator<char>{in}, {}};
+  EXPECT_EQ(content.substr(128), "aabbccdd");
   std::filesystem::remove_all(folder);
 }
 

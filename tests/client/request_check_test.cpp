@@ -48,11 +48,11 @@ TEST_P(RequestCheck, TakesOnlyWhatThePipelineTakes) {
   request.frames = what.frames;
   request.leading = what.leading;
   if (what.status == nullptr) {
-    EXPECT_EQ(catalogue.check(what.pipeline, request)->name, what.pipeline);
+    EXPECT_EQ(catalogue.check(what.pipeline, request, false)->name, what.pipeline);
     return;
   }
   try {
-    (void)catalogue.check(what.pipeline, request);
+    (void)catalogue.check(what.pipeline, request, false);
     FAIL() << "it was taken";
   } catch (const request_error& error) {
     EXPECT_EQ(error.status_name(), what.status);
@@ -77,6 +77,44 @@ INSTANTIATE_TEST_SUITE_P(
                       check_case{"LeadingBelowZero", "voice", 4, 1, -1, "WRONG_SHAPE", "-1"},
                       check_case{"OverTheLargestRequest", "voice", 96, 3, 0, "TOO_LARGE", "at most 64"}),
     [](const auto& instance) { return std::string(instance.param.name); });
+
+/// What the check says of `frames` of `leading` in a session of a pipeline like "voice" that keeps state.
+std::string refusal(std::uint32_t frames, std::int64_t leading, bool in_session) {
+  wire::welcome body = offer();
+  body.max_request_bytes = 1000;
+  body.pipelines[1].keeps_state = true;
+  body.pipelines[1].period = 4;
+  const std::vector<std::byte> bytes(4 * frames * static_cast<std::size_t>(leading == 0 ? 8 : leading));
+  client::request request;
+  request.bytes = bytes;
+  request.frames = frames;
+  request.leading = leading;
+  try {
+    (void)link::catalogue{body}.check("voice", request, in_session);
+  } catch (const request_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SessionCheck, PipelineThatKeepsStateTakesSessionsOnly) {
+  EXPECT_THAT(refusal(1, 0, false), HasSubstr("SESSION_REQUIRED: pipeline \"voice\" keeps state: open a session"));
+  EXPECT_EQ(refusal(1, 0, true), "");
+}
+
+TEST(SessionCheck, SeveralFramesHaveALengthOfWholePeriods) {
+  EXPECT_EQ(refusal(2, 0, true), "");
+  EXPECT_EQ(refusal(3, 4, true), "");
+  EXPECT_EQ(refusal(1, 5, true), "");
+  EXPECT_THAT(refusal(2, 5, true), HasSubstr("a multiple of 4, not 5"));
+}
+
+TEST(SessionCheck, PipelineWithoutStateTakesBoth) {
+  const std::vector<std::byte> bytes(12);
+  client::request request;
+  request.bytes = bytes;
+  EXPECT_EQ(link::catalogue{offer()}.check("iq", request, true)->name, "iq");
+}
 
 TEST(TensorInfo, BytesThatOverflowAreNone) {
   tensor_info tensor{"input", "f32", "f32", {INT64_MAX, 4}, false, ""};

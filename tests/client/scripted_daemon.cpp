@@ -8,6 +8,8 @@
 namespace penstock::test {
 namespace {
 
+using wire::message_type;
+
 constexpr std::chrono::seconds patience{20};
 
 std::span<std::byte> writable(std::string& text) {
@@ -22,6 +24,16 @@ std::string bytes_of(const std::vector<Element>& elements) {
   std::string bytes(elements.size() * sizeof(Element), '\0');
   std::memcpy(bytes.data(), elements.data(), bytes.size());
   return bytes;
+}
+
+/// What every reply repeats.
+wire::message_header reply_to(const received& what, message_type type) {
+  wire::message_header header;
+  header.type = type;
+  header.request_id = what.header.request_id;
+  header.session = what.header.session;
+  header.sequence = what.header.sequence;
+  return header;
 }
 
 wire::tensor_header tensor(wire::data_type type, std::int64_t frames, std::int64_t extent) {
@@ -150,9 +162,7 @@ std::vector<std::string> result_parts(const received& to) {
     twice.push_back(static_cast<std::int16_t>(2 * value));
     sums.back() += static_cast<float>(value);
   }
-  wire::message_header header;
-  header.type = wire::message_type::result;
-  header.request_id = to.header.request_id;
+  wire::message_header header = reply_to(to, message_type::result);
   header.frames = to.header.frames;
   const auto frames = static_cast<std::int64_t>(header.frames);
   return {header_part(header, {tensor(wire::int16_type, frames, 4), tensor(wire::float32_type, frames, 1)}),
@@ -164,11 +174,22 @@ void scripted_daemon::result(const received& to) {
 }
 
 void scripted_daemon::error(const received& to, wire::status code, const wire::error_body& why) {
-  wire::message_header header;
-  header.type = wire::message_type::error;
-  header.request_id = to.header.request_id;
+  wire::message_header header = reply_to(to, message_type::error);
   header.code = code;
   send(to.from, {header_part(header), wire::encode(why)});
+}
+
+void scripted_daemon::gap(const received& to, std::uint64_t expected) {
+  wire::message_header header = reply_to(to, message_type::error);
+  header.code = wire::status::sequence_gap;
+  header.sequence = expected;
+  send(to.from, {header_part(header), wire::encode(wire::error_body{"a gap", "", "", ""})});
+}
+
+void scripted_daemon::opened(const received& to, std::uint32_t session, std::uint64_t next_sequence) {
+  wire::message_header header = reply_to(to, message_type::session_opened);
+  header.session = session;
+  send(to.from, {header_part(header), wire::encode(wire::session_opened{session, next_sequence})});
 }
 
 void scripted_daemon::send(const std::string& to, const std::vector<std::string>& parts) {

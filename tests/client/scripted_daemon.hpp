@@ -44,6 +44,10 @@ class scripted_daemon {
   /// The right RESULT to a SUBMIT of "double".
   void result(const received& to);
   void error(const received& to, wire::status code, const wire::error_body& why = {"because", "", "", ""});
+  /// SEQUENCE_GAP.
+  void gap(const received& to, std::uint64_t expected);
+  /// The answer to OPEN.
+  void opened(const received& to, std::uint32_t session, std::uint64_t next_sequence = 0);
   void send(const std::string& to, const std::vector<std::string>& parts);
 
   /// Goes away, as a daemon that crashes does, and comes back under the same address with another instance.

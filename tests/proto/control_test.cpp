@@ -12,9 +12,20 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 }
 
 welcome example() {
-  welcome body{"penstockd 0.1.0", "i", 1, UINT64_MAX, 2, {}};
+  welcome body;
+  body.server = "penstockd 0.1.0";
+  body.instance = "i";
+  body.credit_requests = 1;
+  body.credit_bytes = UINT64_MAX;
+  body.max_request_bytes = 2;
   body.pipelines.push_back({4'294'967'295U, "p", 16, {"input", "u8", "cu8", {512, 2}, true, ""}, {}});
   body.pipelines.front().outputs.push_back({"psd", "f32", "f32", {512}, true, "power_spectrum"});
+  body.pipelines.front().keeps_state = true;
+  body.pipelines.front().ordered = false;
+  body.pipelines.front().period = UINT64_MAX;
+  body.answering = 1;
+  body.shard = UINT32_MAX;
+  body.shards = {{"tcp://*:1", "ipc://a"}, {}};
   return body;
 }
 
@@ -34,6 +45,37 @@ TEST(Control, WelcomeComesBackWithEveryField) {
   ASSERT_EQ(out->pipelines[0].outputs.size(), 1U);
   EXPECT_EQ(out->pipelines[0].outputs[0].op, "power_spectrum");
   EXPECT_TRUE(out->pipelines[0].outputs[0].variable);
+  EXPECT_TRUE(out->pipelines[0].keeps_state);
+  EXPECT_FALSE(out->pipelines[0].ordered);
+  EXPECT_EQ(out->pipelines[0].period, UINT64_MAX);
+  EXPECT_EQ(out->answering, 1U);
+  EXPECT_EQ(out->shard, UINT32_MAX);
+  EXPECT_EQ(out->shards, example().shards);
+}
+
+TEST(Control, WelcomeOfADaemonBeforeSessionsAndShardsStandsForNone) {
+  const auto out = decode_welcome(bytes_of(
+      R"({"server":"s","instance":"i","credit_requests":1,"credit_bytes":1,"max_request_bytes":1,"pipelines":[{"id":0,)"
+      R"("name":"p","max_frames":1,"input":{"name":"input","dtype":"u8","element":"u8","shape":[4],"variable":false,)"
+      R"("op":""},"outputs":[]}]})"));
+  ASSERT_TRUE(out);
+  EXPECT_FALSE(out->pipelines.at(0).keeps_state);
+  EXPECT_TRUE(out->pipelines.at(0).ordered);
+  EXPECT_EQ(out->pipelines.at(0).period, 1U);
+  EXPECT_EQ(out->answering, 0U);
+  EXPECT_EQ(out->shard, 0U);
+  EXPECT_TRUE(out->shards.empty());
+}
+
+TEST(Control, SessionBodiesComeBackWithEveryField) {
+  const auto open = decode_open_session(bytes_of(encode(open_session{UINT32_MAX, std::string(64, 'n')})));
+  ASSERT_TRUE(open);
+  EXPECT_EQ(open->pipeline, UINT32_MAX);
+  EXPECT_EQ(open->name, std::string(64, 'n'));
+  const auto opened = decode_session_opened(bytes_of(encode(session_opened{UINT32_MAX, UINT64_MAX})));
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->session, UINT32_MAX);
+  EXPECT_EQ(opened->next_sequence, UINT64_MAX);
 }
 
 TEST(Control, SkipsUnknownKeys) {
@@ -52,6 +94,8 @@ TEST(Control, RefusesNothingAtAll) {
   EXPECT_FALSE(decode_hello({}));
   EXPECT_FALSE(decode_welcome({}));
   EXPECT_FALSE(decode_error_body({}));
+  EXPECT_FALSE(decode_open_session({}));
+  EXPECT_FALSE(decode_session_opened({}));
 }
 
 TEST(Control, SurvivesTheDeepestNesting) {

@@ -11,13 +11,22 @@ namespace penstock::wire::testing {
 namespace {
 
 message_type type_of(const std::string& name) {
-  static const std::map<std::string, message_type> types{
-      {"hello", message_type::hello},     {"welcome", message_type::welcome},
-      {"goodbye", message_type::goodbye}, {"ping", message_type::ping},
-      {"pong", message_type::pong},       {"get_status", message_type::get_status},
-      {"submit", message_type::submit},   {"status_report", message_type::status_report},
-      {"cancel", message_type::cancel},   {"result", message_type::result},
-      {"error", message_type::error}};
+  static const std::map<std::string, message_type> types{{"hello", message_type::hello},
+                                                         {"welcome", message_type::welcome},
+                                                         {"goodbye", message_type::goodbye},
+                                                         {"ping", message_type::ping},
+                                                         {"pong", message_type::pong},
+                                                         {"get_status", message_type::get_status},
+                                                         {"status_report", message_type::status_report},
+                                                         {"open_session", message_type::open_session},
+                                                         {"session_opened", message_type::session_opened},
+                                                         {"close_session", message_type::close_session},
+                                                         {"get_trace", message_type::get_trace},
+                                                         {"trace_report", message_type::trace_report},
+                                                         {"submit", message_type::submit},
+                                                         {"cancel", message_type::cancel},
+                                                         {"result", message_type::result},
+                                                         {"error", message_type::error}};
   return types.at(name);
 }
 

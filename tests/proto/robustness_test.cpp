@@ -75,7 +75,8 @@ TEST(Robustness, EveryTruncationOfAGoldenBodyIsRefused) {
     const auto parts = parts_of(entry);
     for (std::size_t length = 0; entry.contains("body") && length < parts.at(1).size(); ++length) {
       const guarded_bytes cut(std::span{parts[1]}.first(length));
-      EXPECT_FALSE(decode_hello(cut.view()) || decode_welcome(cut.view()) || decode_error_body(cut.view()))
+      EXPECT_FALSE(decode_hello(cut.view()) || decode_welcome(cut.view()) || decode_error_body(cut.view()) ||
+                   decode_open_session(cut.view()) || decode_session_opened(cut.view()))
           << entry.at("name") << ", " << length << " bytes";
     }
   }
@@ -143,6 +144,12 @@ TEST(Robustness, WhatAMutatedBodyIsTakenForCanBeEncodedAgain) {
     }
     if (const auto error = decode_error_body(guarded.view())) {
       ASSERT_TRUE(decode_error_body(bytes_of(encode(*error))));
+    }
+    if (const auto open = decode_open_session(guarded.view())) {
+      ASSERT_TRUE(decode_open_session(bytes_of(encode(*open))));
+    }
+    if (const auto opened = decode_session_opened(guarded.view())) {
+      ASSERT_TRUE(decode_session_opened(bytes_of(encode(*opened))));
     }
   }
 }

@@ -13,7 +13,7 @@ except ImportError as missing:
     raise unittest.SkipTest(f"{missing.name} is missing")
 
 from penstock import Client, control, wire  # noqa: E402
-from penstock.control import ErrorBody, PipelineDescription, TensorDescription, Welcome  # noqa: E402
+from penstock.control import ErrorBody, PipelineDescription, SessionOpened, TensorDescription, Welcome  # noqa: E402
 from penstock.wire import MessageType  # noqa: E402
 
 #: Longer than any test needs; only a failing one waits that long.
@@ -26,12 +26,14 @@ SCALED = PipelineDescription(1, "scaled", 16, TensorDescription("input", "f32", 
     TensorDescription("out", "f32", "f32", (8,), True, "affine"),))
 LARGE = PipelineDescription(2, "large", 2, TensorDescription("input", "f32", "f32", (1 << 20,), False, ""), (
     TensorDescription("out", "f32", "f32", (1,), False, "moments"),))
+DECIMATED = PipelineDescription(3, "decimated", 16, TensorDescription("input", "f32", "f32", (8,), True, ""), (
+    TensorDescription("out", "f32", "f32", (8,), True, "fir"),), keeps_state=True, period=4)
 
 
 def welcome(**given):
     """What the scripted daemon grants, changed in part."""
     fields = dict(server="penstockd test", instance="first", credit_requests=64, credit_bytes=1 << 30,
-                  max_request_bytes=1 << 30, pipelines=(SPECTRUM, SCALED, LARGE))
+                  max_request_bytes=1 << 30, pipelines=(SPECTRUM, SCALED, LARGE, DECIMATED))
     fields.update(given)
     return Welcome(**fields)
 
@@ -98,6 +100,15 @@ class Router:
             raise AssertionError(f"the client sent {message.type!r}, not {kind!r}")
         return message, hellos
 
+    def skip_to(self, kind):
+        """The next message of that type. HELLOs before it are answered, others are not."""
+        message = self.receive()
+        while message.type != kind:
+            if message.type == MessageType.HELLO:
+                self.welcome(message)
+            message = self.receive()
+        return message
+
     def send(self, to, *parts):
         """Those bytes to the client that sent a message."""
         self._socket.send_multipart([to.client, *parts])
@@ -114,15 +125,22 @@ class Router:
         """Answers SUBMIT. Each array has its frames dimension."""
         arrays = [np.ascontiguousarray(array) for array in arrays]
         head = wire.encode_header(wire.Header(MessageType.RESULT, to.id, pipeline=to.header.pipeline,
+                                              session=to.header.session, sequence=to.header.sequence,
                                               tensors=len(arrays), frames=to.header.frames,
                                               trace_id=to.header.trace_id))
         head += b"".join(wire.encode_tensor(wire.tensor_header(array)) for array in arrays)
         self.send(to, head, *(array.tobytes() for array in arrays))
 
-    def error(self, to, status, reason="no", step="", stage="", device_error=""):
+    def error(self, to, status, reason="no", step="", stage="", device_error="", sequence=None):
         """Answers with ERROR."""
         self.send_header(to, MessageType.ERROR, control.encode(ErrorBody(reason, step, stage, device_error)),
-                         status=status)
+                         status=status, session=to.header.session,
+                         sequence=to.header.sequence if sequence is None else sequence)
+
+    def opened(self, to, session=5, next_sequence=0):
+        """Answers OPEN."""
+        self.send_header(to, MessageType.SESSION_OPENED, control.encode(SessionOpened(session, next_sequence)),
+                         session=session)
 
 
 class RouterTest(unittest.TestCase):
@@ -146,6 +164,17 @@ class RouterTest(unittest.TestCase):
         client = connecting.result(PATIENCE_S)
         self.addCleanup(client.close)
         return client
+
+    def open_session(self, client, number=5, pipeline="decimated", **options):
+        """A session that the daemon has opened under that number."""
+        opening = self.aside(client.session, pipeline, timeout=PATIENCE_S, **options)
+        self.router.opened(self.router.expect(MessageType.OPEN_SESSION), number)
+        return self.wait(opening)
+
+    def submit(self, session, *blocks, **options):
+        """Submits blocks of samples: their futures, and the messages that came."""
+        futures = [session.submit(np.asarray(block, np.float32), **options) for block in blocks]
+        return futures, [self.router.expect(MessageType.SUBMIT) for _ in blocks]
 
     def expect_nothing_before_a_ping(self, client):
         """What the client sent so far has been received: a PING sent now is the next message."""

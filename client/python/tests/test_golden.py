@@ -22,7 +22,8 @@ GOLDEN = Path(os.environ.get("PENSTOCK_GOLDEN") or Path(__file__).resolve().pare
 if not (GOLDEN / "index.json").is_file():
     raise unittest.SkipTest(f"no golden messages in {GOLDEN} (PENSTOCK_GOLDEN names their folder)")
 INDEX = json.loads((GOLDEN / "index.json").read_text(encoding="utf-8"))
-BODIES = {"hello": control.Hello, "welcome": control.Welcome, "error": control.ErrorBody}
+BODIES = {"hello": control.Hello, "welcome": control.Welcome, "open_session": control.OpenSession,
+          "session_opened": control.SessionOpened, "error": control.ErrorBody}
 
 
 def parts_of(entry):
@@ -74,11 +75,26 @@ class Golden(unittest.TestCase):
 
     def test_bodies_come_back_byte_for_byte(self):
         bodies = [entry for entry in INDEX["messages"] if entry["header"]["type"] in BODIES]
-        self.assertGreaterEqual(len(bodies), 8)
+        self.assertGreaterEqual(len(bodies), 18)
         for entry in bodies:
             with self.subTest(entry["name"]):
                 body = control.decode(BODIES[entry["header"]["type"]], parts_of(entry)[1])
                 self.assertEqual(control.encode(body), parts_of(entry)[1])
+
+    def test_keys_that_are_missing_have_their_default(self):
+        entries = [entry for entry in INDEX["messages"] if entry["header"]["type"] == "welcome"]
+        welcomes = [json.loads(parts_of(entry)[1]) for entry in entries]
+        for body in welcomes:
+            for key in ("answering", "shard", "shards"):
+                del body[key]
+            for pipeline in body["pipelines"]:
+                for key in ("keeps_state", "ordered", "period"):
+                    del pipeline[key]
+            welcome = control.decode(control.Welcome, json.dumps(body).encode())
+            self.assertEqual((welcome.answering, welcome.shard, welcome.shards), (0, 0, ()))
+            for pipeline in welcome.pipelines:
+                self.assertEqual((pipeline.keeps_state, pipeline.ordered, pipeline.period), (False, True, 1))
+        self.assertGreaterEqual(len(welcomes), 2)
 
     def test_malformed_heads_are_refused_with_their_error(self):
         for entry in INDEX["malformed"]:

@@ -96,7 +96,7 @@ class Requests(RouterTest):
                 (TypeError, "scaled", np.ones(8)), (ValueError, "spectrum", iq()[0, :3]),
                 (ValueError, "spectrum", iq()[np.newaxis]), (ValueError, "spectrum", iq(17)),
                 (ValueError, "spectrum", iq()[:0]), (ValueError, "scaled", np.ones(9, np.float32)),
-                (ValueError, "scaled", np.ones(0, np.float32))):
+                (ValueError, "scaled", np.ones(0, np.float32)), (ValueError, "decimated", np.ones(4, np.float32))):
             with self.subTest(pipeline=pipeline, x=x), self.assertRaises(error):
                 client.submit(pipeline, x)
         self.expect_nothing_before_a_ping(client)
@@ -113,9 +113,25 @@ class Requests(RouterTest):
         self.router.send_header(self.router.expect(MessageType.GET_STATUS), MessageType.STATUS_REPORT, b'{"accepted":3}')
         self.assertEqual(self.wait(status), {"accepted": 3})
 
+    def test_a_trace_is_asked_for_with_a_cursor_and_gives_the_next(self):
+        client = self.connect()
+        for cursor, following in ((0, 17), (17, 17)):
+            trace = self.aside(client.trace, cursor)
+            message = self.router.expect(MessageType.GET_TRACE)
+            self.assertEqual(message.header.sequence, cursor)
+            self.router.send_header(message, MessageType.TRACE_REPORT, b'{"batches":[]}', sequence=following)
+            self.assertEqual(self.wait(trace), ({"batches": []}, following))
+
+    def test_a_bad_cursor_is_refused_before_it_is_sent(self):
+        client = self.connect()
+        for error, cursor in ((ValueError, -1), (ValueError, 1 << 64), (TypeError, 0.5)):
+            with self.subTest(cursor=cursor), self.assertRaises(error):
+                client.trace(cursor)
+        self.expect_nothing_before_a_ping(client)
+
     def test_it_lists_the_pipelines(self):
         client = self.connect()
-        self.assertEqual(list(client.pipelines), ["spectrum", "scaled", "large"])
+        self.assertEqual(list(client.pipelines), ["spectrum", "scaled", "large", "decimated"])
         self.assertEqual(client.pipelines["large"], LARGE)
         self.assertEqual(str(client.pipelines["spectrum"].input), "u8[4, 2] (cu8)")
         self.assertEqual(str(client.pipelines["scaled"].input), "f32[max 8]")

@@ -21,6 +21,8 @@
 
 namespace penstock {
 
+class session;  // <penstock/session.hpp>
+
 /// What a completion is given: exactly one of the two.
 using outcome = std::variant<result, request_error>;
 /// Runs once for each accepted request, on the client's own thread: it must be short and must not throw. It may call
@@ -38,6 +40,12 @@ struct client_counters {
   std::uint64_t malformed_replies = 0;  ///< messages that could not be read, or made no sense
 };
 
+/// The daemon's recent batches, and where to ask on.
+struct trace_page {
+  std::string json;  ///< {"batches": [...]}, oldest first; empty when there is nothing newer
+  std::uint64_t next_cursor = 0;
+};
+
 /// A connection to one daemon, for as long as it lives the same client to it, whatever happens to the network.
 ///
 /// Threads: every member may be called from any thread at once, but for the destructor, which comes after all others
@@ -45,6 +53,7 @@ struct client_counters {
 /// Delivery: each request that submit took ends exactly once, with a result or with an error. It is repeated under the
 /// same request id while the daemon is silent, and after a restart of the daemon, until its timeout.
 /// Flow: the daemon grants credits, in requests and in bytes; submit waits while they are used up.
+/// Shards: where the daemon runs several, the first welcome names this client's, and the client moves there by itself.
 class client {
  public:
   /// One or more frames for one pipeline.
@@ -76,14 +85,21 @@ class client {
   [[nodiscard]] std::vector<pipeline_info> pipelines() const;
 
   /// Sends a request. Waits for credit, at most until the request's timeout.
-  /// Throws request_error, and sends nothing, when the pipeline is unknown, the bytes are not what it takes, no credit
-  /// came in time, or the client is being destroyed. The future's error is a request_error too.
+  /// Throws request_error, and sends nothing, when the pipeline is unknown or keeps state (open a session then), the
+  /// bytes are not what it takes, no credit came in time, or the client is being destroyed. The future's error is a
+  /// request_error too.
   [[nodiscard]] std::future<result> submit(std::string_view pipeline, request what);
   /// The same for high rates; returns the request's id. Throws as above, and then `done` is never called.
   std::uint64_t submit(std::string_view pipeline, request what, completion done);
   /// The same, but never waits: nullopt when the credits are used up.
   [[nodiscard]] std::optional<std::future<result>> try_submit(std::string_view pipeline, request what);
   [[nodiscard]] std::optional<std::uint64_t> try_submit(std::string_view pipeline, request what, completion done);
+
+  /// Opens a session on a pipeline; include <penstock/session.hpp>. The name is for people and unlike those of the
+  /// other sessions that this client has open there; "" makes a random one. Throws request_error when the pipeline is
+  /// unknown, the name is in use, the daemon has no place left, or it did not answer within the client's
+  /// request_timeout.
+  [[nodiscard]] session open_session(std::string_view pipeline, std::string_view name = "");
 
   /// A request id that no other request of this client will have.
   [[nodiscard]] std::uint64_t reserve_id() noexcept;
@@ -95,9 +111,14 @@ class client {
   /// The daemon's counters, as JSON. Throws as ping does.
   [[nodiscard]] std::string status_json(std::chrono::nanoseconds timeout = std::chrono::seconds{5});
 
+  /// The daemon's recent batches, for tools: cursor 0 asks from the oldest that it keeps, next_cursor for those since.
+  /// Throws as ping does.
+  [[nodiscard]] trace_page trace(std::uint64_t cursor = 0, std::chrono::nanoseconds timeout = std::chrono::seconds{5});
+
   [[nodiscard]] client_counters counters() const noexcept;
 
  private:
+  friend class session;
   class implementation;
   std::unique_ptr<implementation> self_;
 };

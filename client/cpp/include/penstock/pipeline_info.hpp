@@ -33,6 +33,10 @@ struct pipeline_info {
   std::uint32_t max_frames = 0;  ///< of one request
   tensor_info input;
   std::vector<tensor_info> outputs;
+  bool keeps_state = false;  ///< it remembers what came before: its frames belong to a session
+  bool ordered = true;       ///< results of a session come in its order
+  /// Requests of several frames in a session have a leading extent that is a multiple of it.
+  std::uint64_t period = 1;
 };
 
 /// What the daemon said of itself and granted.

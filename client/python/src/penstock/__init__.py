@@ -4,13 +4,17 @@
 
     with Client("tcp://127.0.0.1:7600") as c:
         power = c.submit("spectrum", samples).result()["psd"]
+
+        with c.session("spectrogram") as s:  # frames in order, which share the pipeline's state
+            futures = [s.submit(block) for block in blocks]
 """
 from .client import Client
 from .control import PipelineDescription, TensorDescription, Welcome
 from .errors import (Cancelled, Expired, Failed, NoCredit, PenstockError, Rejected, SessionLost, Shutdown)
 from .result import Result
+from .session import Session
 from .version import __version__
 from .wire import Status
 
 __all__ = ["Cancelled", "Client", "Expired", "Failed", "NoCredit", "PenstockError", "PipelineDescription", "Rejected",
-           "Result", "SessionLost", "Shutdown", "Status", "TensorDescription", "Welcome", "__version__"]
+           "Result", "Session", "SessionLost", "Shutdown", "Status", "TensorDescription", "Welcome", "__version__"]

@@ -1,21 +1,21 @@
 """The client."""
 from __future__ import annotations
 
-import itertools
+import operator
+import os
 import weakref
 from concurrent.futures import Future, TimeoutError as WaitTimeout
 from types import TracebackType
-from typing import Any, Dict, Mapping, Optional, Type, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Type, Union
 
 from . import frames, wire
-from .connection import Connection, Patience
-from .control import Hello, PipelineDescription, Welcome
+from .connection import Connection
+from .control import Hello, PipelineDescription, Welcome, is_name
 from .errors import Expired
-from .exchange import Exchange
+from .exchange import Exchange, Opening, Patience, Ping, Request, StatusQuestion, TraceQuestion
 from .result import Result
+from .session import DEFAULT, Session
 from .version import __version__
-
-_UNSET: Any = object()
 
 
 class Client:
@@ -31,6 +31,8 @@ class Client:
     Each request ends exactly once: with a `Result`, or with a `PenstockError` of the class that says how. While the
     daemon is silent, or restarts, a request is sent again under the same id until its timeout.
 
+    Pipelines that keep state (`pipelines[name].keeps_state`) take frames in sessions only: see `session`.
+
     Leaving the `with` block, or `close`, ends what is still in flight with `Cancelled`.
     """
 
@@ -39,7 +41,8 @@ class Client:
                  retry_limit: float = 16.0, grace: float = 0.25) -> None:
         """Connects and waits for the daemon's welcome.
 
-        url: any ZeroMQ endpoint, "tcp://HOST:PORT" or "ipc://PATH".
+        url: any ZeroMQ endpoint, "tcp://HOST:PORT" or "ipc://PATH". Where the daemon there runs several shards and
+            names another one for this client, that is the one it connects to.
         timeout: seconds that a request may take, from submit to reply, where submit names none; None = no limit.
         connect_timeout: seconds to wait for the welcome.
         name: for people who read the daemon's log; at most 64 bytes.
@@ -52,10 +55,8 @@ class Client:
         if len(name.encode()) > 64:
             raise ValueError("a client's name has at most 64 bytes")
         self._timeout = timeout
-        self._grace = grace
-        self._retry_after = retry_after
-        self._ids = itertools.count(1)
-        self._connection = Connection(url, Hello(name, __version__), Patience(retry_after, retry_limit, grace))
+        self._patience = Patience(retry_after, retry_limit, grace)
+        self._connection = Connection(url, Hello(name, __version__), self._patience)
         self._finalizer = weakref.finalize(self, self._connection.close)
         try:
             self._connection.welcomed.future.result(connect_timeout)
@@ -66,7 +67,7 @@ class Client:
             self.close()
             raise
 
-    def submit(self, pipeline: str, x: Any, *, timeout: Optional[float] = _UNSET, block: bool = True,
+    def submit(self, pipeline: str, x: Any, *, timeout: Optional[float] = DEFAULT, block: bool = True,
                trace_id: bytes = wire.NO_TRACE) -> Future[Result]:
         """Sends frames to a pipeline and returns the future of their result.
 
@@ -83,29 +84,32 @@ class Client:
         The future's exception is Rejected, Expired, Cancelled, Failed, Shutdown or SessionLost. Its `cancel` gives the
         request up at once, without waiting for the daemon's word; `Client.cancel` waits for it.
 
-        Raises LookupError for an unknown pipeline, TypeError and ValueError when x does not fit it, Expired when no
-        credit came in time, Cancelled when the client is closed.
+        Raises LookupError for an unknown pipeline, TypeError and ValueError when x does not fit it, ValueError when it
+        keeps state, Expired when no credit came in time, Cancelled when the client is closed.
         """
-        described = self.pipelines.get(pipeline)
-        if described is None:
-            raise LookupError(f"no pipeline {pipeline!r}; the daemon has {', '.join(self.pipelines) or 'none'}")
-        if len(trace_id) != 16:
-            raise ValueError("a trace id has 16 bytes")
-        packed = frames.pack(described, x)
-        nbytes = packed.tensor.nbytes
-        most = min(self._welcome.max_request_bytes, self._welcome.credit_bytes)
-        if nbytes > most:
-            raise ValueError(f"a request has at most {most} bytes; x has {nbytes}")
-        exchange = self._exchange(wire.MessageType.SUBMIT, self._timeout if timeout is _UNSET else timeout)
-        exchange.pipeline, exchange.frames, exchange.trace_id = described, packed, trace_id
-        connection, request_id = self._connection, exchange.request_id
-        connection.credits.take(nbytes, exchange.deadline, block and not connection.is_own_thread())
-        exchange.credit_bytes = nbytes
-        future = exchange.future
-        connection.start(exchange)
-        future.add_done_callback(lambda done: connection.cancel(request_id) if done.cancelled() else None)
-        future.request_id = request_id  # type: ignore[attr-defined]
-        return future
+        described = self._described(pipeline)
+        if described.keeps_state:
+            raise ValueError(f"pipeline {pipeline!r} keeps state, so its frames must belong to a session: use "
+                             f"c.session({pipeline!r}) and its submit")
+        return self._submit(described, frames.pack(described, x), timeout, block, trace_id, self._connection.start)
+
+    def session(self, pipeline: str, *, name: Optional[str] = None, timeout: float = 5.0) -> Session:
+        """Opens a session of a pipeline, with or without state, and waits until the daemon has it.
+
+        name: for people who read the daemon's log and status, at most 64 bytes, no control characters; no two open
+            sessions of this client and pipeline have the same. None gives a random one.
+        timeout: seconds to wait.
+
+        Raises LookupError for an unknown pipeline, ValueError for a bad name, Rejected when the daemon has no room or
+        the name is in use, Expired when no answer came in time.
+        """
+        described = self._described(pipeline)
+        if name is None:
+            name = os.urandom(8).hex()
+        elif not name or not is_name(name):
+            raise ValueError("a session's name has 1 to 64 bytes and no control characters")
+        requests = self._ask(Opening(described, name, timeout, self._patience))
+        return Session(self._connection, requests, described, name, self._submit)
 
     def cancel(self, request: Union[Future[Result], int]) -> None:
         """Asks the daemon to give a request up: a future that submit returned, or its `request_id`. It still ends
@@ -124,11 +128,20 @@ class Client:
 
     def ping(self, timeout: float = 5.0) -> float:
         """Seconds from sending a PING to its PONG. Raises Expired when none came in time."""
-        return self._ask(wire.MessageType.PING, timeout)
+        return self._ask(Ping(timeout, self._patience))
 
     def status(self, timeout: float = 5.0) -> Dict[str, Any]:
         """The daemon's counters. Raises Expired when they did not come in time."""
-        return self._ask(wire.MessageType.GET_STATUS, timeout)
+        return self._ask(StatusQuestion(timeout, self._patience))
+
+    def trace(self, cursor: int = 0, timeout: float = 5.0) -> Tuple[Dict[str, Any], int]:
+        """The daemon's recent batches (`["batches"]`, oldest first) since a cursor, and the cursor to ask with next; 0
+        asks from the oldest that it keeps. Raises Expired when they did not come in time, ValueError for a bad cursor.
+        """
+        cursor = operator.index(cursor)
+        if not 0 <= cursor < 1 << 64:
+            raise ValueError("a cursor is what the last trace gave, or 0")
+        return self._ask(TraceQuestion(cursor, timeout, self._patience))
 
     def close(self) -> None:
         """Says goodbye and ends what is in flight with Cancelled. A second call does nothing."""
@@ -147,12 +160,37 @@ class Client:
         assert welcome is not None  # the constructor waited for it
         return welcome
 
-    def _exchange(self, kind: wire.MessageType, timeout: Optional[float]) -> Exchange:
-        return Exchange(kind, next(self._ids), timeout, self._grace, self._retry_after)
+    def _described(self, pipeline: str) -> PipelineDescription:
+        described = self.pipelines.get(pipeline)
+        if described is None:
+            raise LookupError(f"no pipeline {pipeline!r}; the daemon has {', '.join(self.pipelines) or 'none'}")
+        return described
 
-    def _ask(self, kind: wire.MessageType, timeout: float) -> Any:
+    def _submit(self, pipeline: PipelineDescription, packed: frames.Frames, timeout: Optional[float], block: bool,
+                trace_id: bytes, start: Callable[[Request], None]) -> Future[Result]:
+        """Takes credits and hands the request over with `start`."""
+        if len(trace_id) != 16:
+            raise ValueError("a trace id has 16 bytes")
+        nbytes = packed.tensor.nbytes
+        most = min(self._welcome.max_request_bytes, self._welcome.credit_bytes)
+        if nbytes > most:
+            raise ValueError(f"a request has at most {most} bytes; x has {nbytes}")
+        request = Request(pipeline, packed, trace_id, self._timeout if timeout is DEFAULT else timeout, self._patience)
+        connection, future = self._connection, request.future
+        connection.credits.take(nbytes, request.deadline, block and not connection.is_own_thread())
+        request.credit_bytes = nbytes
+        try:
+            start(request)
+        except BaseException:
+            connection.credits.give_back(nbytes)
+            raise
+        request_id = request.request_id
+        future.add_done_callback(lambda done: connection.cancel(request_id) if done.cancelled() else None)
+        future.request_id = request_id  # type: ignore[attr-defined]
+        return future
+
+    def _ask(self, exchange: Exchange) -> Any:
         if self._connection.is_own_thread():
             raise RuntimeError("a future's callback can't wait for the daemon")
-        exchange = self._exchange(kind, timeout)
         self._connection.start(exchange)
         return exchange.future.result()

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import json
 from types import MappingProxyType
-from typing import Any, Dict, Mapping, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, Mapping, Sequence, Tuple, Type, TypeVar, Union
 
 from .wire import MAX_BODY_BYTES, Buffer, DecodeError
 
@@ -44,6 +44,13 @@ class PipelineDescription:
     max_frames: int  #: of one request
     input: TensorDescription
     outputs: Tuple[TensorDescription, ...]
+    keeps_state: bool = False  #: frames must belong to a session
+    ordered: bool = True  #: results of a session come in its order
+    period: int = 1  #: several frames of one session request have a first extent that is a multiple of it
+
+    def serves(self, other: PipelineDescription) -> bool:
+        """Whether what was packed for the other can be sent to this one."""
+        return self.input == other.input and self.outputs == other.outputs and self.max_frames >= other.max_frames
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,11 +62,28 @@ class Welcome:
     credit_bytes: int  #: of payload
     max_request_bytes: int  #: of the payload of one request
     pipelines: Tuple[PipelineDescription, ...]
+    answering: int = 0  #: the shard that sent this
+    shard: int = 0  #: the shard that this client should use
+    shards: Tuple[Tuple[str, ...], ...] = ()  #: for each shard its endpoints; empty when there is only one
 
     @functools.cached_property
     def by_name(self) -> Mapping[str, PipelineDescription]:
         """The pipelines by name."""
         return MappingProxyType({pipeline.name: pipeline for pipeline in self.pipelines})
+
+
+@dataclasses.dataclass(frozen=True)
+class OpenSession:
+    """OPEN: which session."""
+    pipeline: int
+    name: str  #: the client's own, at most 64 bytes; "" always opens another
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionOpened:
+    """OPENED: its number, and how many frames it has had."""
+    session: int
+    next_sequence: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,18 +95,27 @@ class ErrorBody:
     device_error: str
 
 
-Body = TypeVar("Body", Hello, Welcome, ErrorBody)
+Body = TypeVar("Body", Hello, Welcome, OpenSession, SessionOpened, ErrorBody)
 
 # By field: its type, and its limit where it is a number.
 _U32, _U64, _I64 = (1 << 32) - 1, (1 << 64) - 1, (1 << 63) - 1
-_LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_bytes": _U64, "max_request_bytes": _U64}
+_LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_bytes": _U64, "max_request_bytes": _U64,
+           "period": _U64, "answering": _U32, "shard": _U32, "pipeline": _U32, "session": _U32, "next_sequence": _U64}
 _NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription}
 _LISTS = ("outputs", "pipelines")
+_FLAGS = ("variable", "keeps_state", "ordered")
 
 
-def encode(body: Union[Hello, Welcome, ErrorBody]) -> bytes:
+def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, ErrorBody]) -> bytes:
     """The body as one line of JSON."""
     return json.dumps(dataclasses.asdict(body), separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def body_of(parts: Sequence[Buffer]) -> Buffer:
+    """The body of a control message that must have one. Raises DecodeError."""
+    if len(parts) != 2:
+        raise DecodeError("bad_body")
+    return parts[1]
 
 
 def decode_json(part: Buffer) -> Dict[str, Any]:
@@ -99,14 +132,18 @@ def decode_json(part: Buffer) -> Dict[str, Any]:
 
 
 def decode(kind: Type[Body], part: Buffer) -> Body:
-    """Reads a body. Unknown keys are skipped; raises DecodeError for a missing or mistyped one."""
+    """Reads a body. Unknown keys are skipped, missing ones have their default; raises DecodeError for a mistyped one,
+    or where there is no default."""
     body = _object(kind, decode_json(part))
-    if isinstance(body, Hello) and not all(_is_name(text) for text in (body.client, body.version)):
+    if isinstance(body, Hello) and not all(is_name(text) for text in (body.client, body.version)):
+        raise DecodeError("bad_body")
+    if isinstance(body, OpenSession) and not is_name(body.name):
         raise DecodeError("bad_body")
     return body
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
+    """Whether it has at most 64 bytes and no control characters."""
     return len(text.encode()) <= 64 and all(ord(letter) >= 0x20 and letter != "\x7f" for letter in text)
 
 
@@ -115,9 +152,10 @@ def _object(kind: Any, value: Any) -> Any:
         raise DecodeError("bad_body")
     fields = {}
     for field in dataclasses.fields(kind):
-        if field.name not in value:
+        if field.name in value:
+            fields[field.name] = _field(field.name, value[field.name])
+        elif field.default is dataclasses.MISSING:
             raise DecodeError("bad_body")
-        fields[field.name] = _field(field.name, value[field.name])
     return kind(**fields)
 
 
@@ -128,11 +166,21 @@ def _field(name: str, value: Any) -> Any:
         if not isinstance(value, list) or (name == "shape" and len(value) > 7):
             raise DecodeError("bad_body")
         return tuple(_number(each, _I64) if name == "shape" else _object(_NESTED[name], each) for each in value)
+    if name == "shards":
+        return _shards(value)
     if name in _NESTED:
         return _object(_NESTED[name], value)
-    if not isinstance(value, bool if name == "variable" else str):
+    if not isinstance(value, bool if name in _FLAGS else str):
         raise DecodeError("bad_body")
     return value
+
+
+def _shards(value: Any) -> Tuple[Tuple[str, ...], ...]:
+    if not isinstance(value, list) or not all(isinstance(endpoints, list) for endpoints in value):
+        raise DecodeError("bad_body")
+    if not all(isinstance(endpoint, str) for endpoints in value for endpoint in endpoints):
+        raise DecodeError("bad_body")
+    return tuple(map(tuple, value))
 
 
 def _number(value: Any, limit: int) -> int:

@@ -68,7 +68,7 @@ class Shutdown(PenstockError):
 
 
 class SessionLost(PenstockError):
-    """The session's state is gone. Reserved for sessions."""
+    """The session can't go on: the daemon restarted, dropped it, or refused one of its requests. Open another."""
     default_status = Status.SESSION_LOST
 
 

@@ -1,55 +1,187 @@
-"""One message that waits for its answer."""
+"""Messages that wait for their answers."""
 from __future__ import annotations
 
 import time
 from concurrent.futures import Future
-from typing import Any, List, Optional
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional
 
-from . import wire
+from . import control, frames, wire
 from .control import PipelineDescription
-from .frames import Frames
+from .wire import MessageType
+
+if TYPE_CHECKING:
+    from .session_requests import SessionRequests
+
+
+class Patience(NamedTuple):
+    """Times in seconds."""
+    retry_after: float = 2.0  #: without an answer a request is sent again; each further wait is twice the last
+    retry_limit: float = 16.0  #: the longest such wait
+    grace: float = 0.25  #: how much longer than its timeout a request waits for the daemon's own word
 
 
 class Exchange:
-    """A SUBMIT, PING or GET_STATUS from its sending until its answer. Only the connection's thread touches it, once it
-    has been handed over; the future is the caller's side of it."""
+    """A message from its sending until its answer. Only the connection's thread touches it, once it has been handed
+    over; the future is the caller's side of it."""
 
-    def __init__(self, kind: wire.MessageType, request_id: int, timeout: Optional[float], grace: float,
-                 retry_after: float) -> None:
+    def __init__(self, kind: MessageType, answer_kind: MessageType, timeout: Optional[float],
+                 patience: Patience) -> None:
         self.kind = kind
-        self.request_id = request_id
+        self.answer_kind = answer_kind
+        self.request_id = 0  #: 0 until it is handed over
         self.future: Future[Any] = Future()
         self.deadline = None if timeout is None else time.monotonic() + timeout
-        self.expires = None if self.deadline is None else self.deadline + grace
-        self.wait = retry_after  #: until it is sent again, in seconds
+        self.expires = None if self.deadline is None else self.deadline + patience.grace
+        self.wait = patience.retry_after  #: until it is sent again, in seconds
         self.sent_at: Optional[float] = None  #: last time; None while it waits to be sent
         self.seen = False  #: the daemon may know it
         self.cancelling = False  #: CANCEL is what is sent for it from now on
         self.answered = False  #: its future is done
         self.credit_bytes: Optional[int] = None  #: taken from the credits
         self.pipeline: Optional[PipelineDescription] = None
-        self.frames: Optional[Frames] = None
-        self.trace_id = wire.NO_TRACE
+        self.session: Optional[SessionRequests] = None  #: the one whose order it keeps
 
-    def parts(self, now: float) -> List[Any]:
-        """The message to send now. What is left of the timeout goes with it."""
-        if self.cancelling:
-            return [wire.encode_header(wire.Header(wire.MessageType.CANCEL, self.request_id))]
-        if self.frames is None or self.pipeline is None:
-            return [wire.encode_header(wire.Header(self.kind, self.request_id))]
-        left = 0 if self.deadline is None else max(1, int((self.deadline - now) * 1e9))
-        header = wire.Header(self.kind, self.request_id, left, self.pipeline.id, tensors=1, frames=self.frames.count,
-                             trace_id=self.trace_id)
-        return [wire.encode_header(header) + wire.encode_tensor(self.frames.tensor), self.frames.payload]
+    @property
+    def lingers(self) -> bool:
+        """Whether it has to be seen to its end when nobody waits for it any more."""
+        return False
+
+    def messages(self, now: float) -> List[List[Any]]:
+        """What to send now."""
+        return [[wire.encode_header(wire.Header(self.kind, self.request_id))]]
+
+    def read(self, header: wire.Header, parts: List[Any], now: float) -> Any:
+        """What its answer, a message of `answer_kind`, says. Raises DecodeError."""
+        raise NotImplementedError
+
+    def cancel(self) -> None:
+        """From now on the daemon is asked to give it up."""
+        self.cancelling = True
+
+    def release(self) -> None:
+        """Lets go of what it holds of its caller's."""
 
     def answer(self, value: Any = None, error: Optional[BaseException] = None) -> None:
         """Ends the future, once; later answers are ignored."""
         if self.answered:
             return
         self.answered = True
-        self.frames = None  # the caller's array is theirs again
         if self.future.set_running_or_notify_cancel():
             if error is not None:
                 self.future.set_exception(error)
             else:
                 self.future.set_result(value)
+
+
+class Ping(Exchange):
+    """PING. Gives the seconds from its sending to PONG."""
+
+    def __init__(self, timeout: float, patience: Patience) -> None:
+        super().__init__(MessageType.PING, MessageType.PONG, timeout, patience)
+
+    def read(self, header: wire.Header, parts: List[Any], now: float) -> float:
+        return now - (self.sent_at or now)
+
+
+class StatusQuestion(Exchange):
+    """GET_STATUS. Gives the daemon's counters."""
+
+    def __init__(self, timeout: float, patience: Patience) -> None:
+        super().__init__(MessageType.GET_STATUS, MessageType.STATUS_REPORT, timeout, patience)
+
+    def read(self, header: wire.Header, parts: List[Any], now: float) -> Any:
+        return control.decode_json(control.body_of(parts))
+
+
+class TraceQuestion(Exchange):
+    """GET_TRACE. Gives recent batches, and the next cursor."""
+
+    def __init__(self, cursor: int, timeout: float, patience: Patience) -> None:
+        super().__init__(MessageType.GET_TRACE, MessageType.TRACE_REPORT, timeout, patience)
+        self._cursor = cursor
+
+    def messages(self, now: float) -> List[List[Any]]:
+        return [[wire.encode_header(wire.Header(self.kind, self.request_id, sequence=self._cursor))]]
+
+    def read(self, header: wire.Header, parts: List[Any], now: float) -> Any:
+        return control.decode_json(control.body_of(parts)), header.sequence
+
+
+class Opening(Exchange):
+    """OPEN. The connection makes the session of its answer."""
+
+    def __init__(self, pipeline: PipelineDescription, name: str, timeout: float, patience: Patience) -> None:
+        super().__init__(MessageType.OPEN_SESSION, MessageType.SESSION_OPENED, timeout, patience)
+        self.pipeline: PipelineDescription = pipeline
+        self.name = name
+        self.behind: Optional[SessionRequests] = None  #: one of the same name that is closing
+
+    def messages(self, now: float) -> List[List[Any]]:
+        body = control.encode(control.OpenSession(self.pipeline.id, self.name))
+        return [[wire.encode_header(wire.Header(self.kind, self.request_id)), body]]
+
+    def read(self, header: wire.Header, parts: List[Any], now: float) -> control.SessionOpened:
+        opened = control.decode(control.SessionOpened, control.body_of(parts))
+        if opened.session == 0:
+            raise wire.DecodeError("bad_body", header.request_id)
+        return opened
+
+
+class Request(Exchange):
+    """SUBMIT. Gives its `Result`.
+
+    One of a session is needed until the daemon has taken it, even when nobody waits for it any more: its frames are
+    part of what the session's later results are made of.
+    """
+
+    def __init__(self, pipeline: PipelineDescription, packed: frames.Frames, trace_id: bytes, timeout: Optional[float],
+                 patience: Patience) -> None:
+        super().__init__(MessageType.SUBMIT, MessageType.RESULT, timeout, patience)
+        self.pipeline: PipelineDescription = pipeline
+        self.frames: Optional[frames.Frames] = packed
+        self.sequence = 0  #: frames that its session had before its first
+        self._trace_id = trace_id
+        self._count, self._single = packed.count, packed.single
+        self._cancel_alone = False
+
+    @property
+    def end_sequence(self) -> int:
+        """Frames that its session has with it."""
+        return self.sequence + self._count
+
+    @property
+    def lingers(self) -> bool:
+        return self.seen or self.session is not None
+
+    def messages(self, now: float) -> List[List[Any]]:
+        """SUBMIT, with what is left of the timeout; once it is cancelled, CANCEL. In a session a CANCEL that is
+        repeated has the SUBMIT before it again."""
+        messages = []
+        if self.frames is not None and not self._cancel_alone:
+            messages.append(self._submit(self.frames, now))
+        self._cancel_alone = False
+        if self.cancelling:
+            messages.append([wire.encode_header(wire.Header(MessageType.CANCEL, self.request_id))])
+        return messages
+
+    def read(self, header: wire.Header, parts: List[Any], now: float) -> Any:
+        return frames.unpack(self.pipeline.outputs, header, parts, self._single)
+
+    def cancel(self) -> None:
+        self.cancelling = True
+        if self.session is None:
+            self.frames = None
+        self._cancel_alone = self.sent_at is not None
+
+    def release(self) -> None:
+        if self.session is None:
+            self.frames = None
+        elif self.frames is not None:
+            self.frames = self.frames.copied()
+
+    def _submit(self, packed: frames.Frames, now: float) -> List[Any]:
+        left = 0 if self.deadline is None else max(1, int((self.deadline - now) * 1e9))
+        header = wire.Header(self.kind, self.request_id, left, self.pipeline.id,
+                             0 if self.session is None else self.session.number, self.sequence, tensors=1,
+                             frames=packed.count, trace_id=self._trace_id)
+        return [wire.encode_header(header) + wire.encode_tensor(packed.tensor), packed.payload]

@@ -23,6 +23,10 @@ class Frames(NamedTuple):
     tensor: wire.TensorHeader
     payload: Any  #: contiguous bytes
 
+    def copied(self) -> Frames:
+        """The same in memory of its own: the array that they came from may be written to again."""
+        return self._replace(payload=bytes(self.payload))
+
 
 def pack(pipeline: PipelineDescription, x: Any) -> Frames:
     """Takes one frame (the pipeline's frame shape) or several (with a leading frames dimension).
@@ -37,7 +41,7 @@ def pack(pipeline: PipelineDescription, x: Any) -> Frames:
         raise TypeError(f"pipeline {pipeline.name!r} takes {described}, not {array.dtype} {list(array.shape)}")
     single = array.ndim == len(described.shape)
     batch = array[np.newaxis] if single else array
-    if batch.ndim != len(described.shape) + 1 or not _is_frame(described, batch.shape[1:]):
+    if batch.ndim != len(described.shape) + 1 or not _is_frame(described, batch.shape[1:], 1):
         raise ValueError(f"pipeline {pipeline.name!r} takes {described}, one frame or several with a leading "
                          f"dimension; x has shape {list(array.shape)}")
     if not 1 <= batch.shape[0] <= pipeline.max_frames:
@@ -50,15 +54,17 @@ def pack(pipeline: PipelineDescription, x: Any) -> Frames:
     return Frames(batch.shape[0], single, wire.tensor_header(packed), payload)
 
 
-def _is_frame(described: TensorDescription, shape: Tuple[int, ...]) -> bool:
+def _is_frame(described: TensorDescription, shape: Tuple[int, ...], least: int) -> bool:
     if described.variable:
-        return 1 <= shape[0] <= described.shape[0] and shape[1:] == described.shape[1:]
+        most, *others = described.shape
+        return len(shape) == len(described.shape) and least <= shape[0] <= most and list(shape[1:]) == others
     return shape == described.shape
 
 
 def unpack(outputs: Sequence[TensorDescription], header: wire.Header, parts: List[wire.Buffer],
            single: bool) -> Result:
-    """The result that a RESULT holds, as views of its parts. Raises DecodeError when it is not what `outputs` say."""
+    """The result that a RESULT holds, as views of its parts. A variable output may have any length up to its most,
+    also 0. Raises DecodeError when it is not what `outputs` say."""
     if header.tensors != len(outputs) or len(parts) != 1 + len(outputs):
         raise wire.DecodeError("bad_result", header.request_id)
     arrays: Dict[str, np.ndarray] = {}
@@ -68,7 +74,7 @@ def unpack(outputs: Sequence[TensorDescription], header: wire.Header, parts: Lis
         dtype = wire.dtype_of(tensor)
         if (len(payload) != tensor.nbytes or dtype != _DTYPES.get(described.dtype) or len(tensor.shape) == 0
                 or tensor.shape[0] != header.frames or (single and header.frames != 1)
-                or not _is_frame(described, tensor.shape[1:])):
+                or not _is_frame(described, tensor.shape[1:], 0)):
             raise wire.DecodeError("bad_result", header.request_id)
         array: np.ndarray = np.ndarray(tensor.shape, dtype, payload)
         arrays[described.name] = array[0] if single else array

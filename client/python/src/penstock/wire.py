@@ -34,6 +34,11 @@ class MessageType(enum.IntEnum):
     PONG = 5
     GET_STATUS = 6
     STATUS_REPORT = 7
+    OPEN_SESSION = 8
+    SESSION_OPENED = 9
+    CLOSE_SESSION = 10
+    GET_TRACE = 12
+    TRACE_REPORT = 13
     SUBMIT = 16
     CANCEL = 17
     RESULT = 32
@@ -55,6 +60,10 @@ class Status(enum.IntEnum):
     NO_CREDIT = 0x0109
     OVERFLOW = 0x010A
     TOO_MANY_CLIENTS = 0x010B
+    SESSION_REQUIRED = 0x010C
+    SEQUENCE_GAP = 0x010D
+    REPLY_GONE = 0x010E
+    TOO_MANY_SESSIONS = 0x010F
     EXPIRED = 0x0200
     CANCELLED = 0x0300
     FAILED = 0x0400

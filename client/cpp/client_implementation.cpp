@@ -1,0 +1,167 @@
+#include "client/cpp/client_implementation.hpp"
+
+#include <algorithm>
+#include <future>
+#include <random>
+#include <utility>
+
+#include "client/cpp/local_error.hpp"
+
+namespace penstock {
+namespace {
+
+using link::local_error;
+using link::time_point;
+
+constexpr std::size_t max_session_name_bytes = 64;
+
+/// The moment `after` from now; never for zero and for what no clock can hold.
+time_point moment(time_point now, std::chrono::nanoseconds after) {
+  return after.count() <= 0 || after > link::never - now ? link::never : now + after;
+}
+
+/// 16 hex digits: OPEN is repeated, which needs a name.
+std::string random_name() {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::random_device entropy;
+  std::uniform_int_distribution<std::size_t> any{0, digits.size() - 1};
+  std::string name(16, '0');
+  for (char& each : name) {
+    each = digits[any(entropy)];
+  }
+  return name;
+}
+
+void check_name(std::string_view name) {
+  const auto is_control = [](char letter) { return static_cast<unsigned char>(letter) < 0x20U || letter == '\x7F'; };
+  if (name.size() > max_session_name_bytes || std::any_of(name.begin(), name.end(), is_control)) {
+    throw local_error(wire::status::malformed, "a session's name has at most 64 bytes, and no control characters");
+  }
+}
+
+}  // namespace
+
+completion keep_promise_of(std::future<result>& future) {
+  auto promise = std::make_shared<std::promise<result>>();
+  future = promise->get_future();
+  return [promise = std::move(promise)](outcome&& how) {
+    if (auto* const good = std::get_if<result>(&how)) {
+      promise->set_value(std::move(*good));
+    } else {
+      promise->set_exception(std::make_exception_ptr(std::get<request_error>(std::move(how))));
+    }
+  };
+}
+
+client::implementation::implementation(client_options options)
+    : options_(std::move(options)), connection_(options_, credits_, counters_) {
+  connection_.wait_for_welcome(options_.connect_timeout);
+}
+
+std::uint64_t client::implementation::submit(std::string_view pipeline,
+                                             const std::shared_ptr<link::session_record>& session, request& what,
+                                             completion&& done, bool may_wait) {
+  link::pending_request pending;
+  pending.pipeline = catalogue()->check(pipeline, what, session != nullptr);
+  pending.submitted = std::chrono::steady_clock::now();
+  pending.deadline = moment(pending.submitted, what.timeout.value_or(options_.request_timeout));
+  const std::size_t bytes = what.bytes.size();
+  if (!take_credit(bytes, pending.deadline, may_wait)) {
+    return 0;
+  }
+  const std::uint64_t id = what.id != 0 ? what.id : reserve_id();
+  pending.id = id;
+  pending.frames = what.frames;
+  pending.leading = what.leading;
+  pending.trace_id = what.trace_id;
+  pending.done = std::move(done);
+  pending.session = session;
+  const auto hand_on = [&](std::uint64_t sequence) {
+    pending.sequence = sequence;
+    pending.payload = link::payload_of(what);
+    link::command command{std::move(pending)};
+    return connection_.post(command);
+  };
+  try {
+    const bool posted = session != nullptr ? session->number_next(what.frames, hand_on) : hand_on(0);
+    if (!posted) {
+      throw local_error(wire::status::shutdown, "the client is being closed");
+    }
+  } catch (...) {
+    credits_.give_back(bytes);
+    throw;
+  }
+  link::atomic_counters::count(counters_.submitted);
+  return id;
+}
+
+void client::implementation::cancel(std::uint64_t id) {
+  link::command command{link::cancellation{id}};
+  [[maybe_unused]] const bool posted = connection_.post(command);  // a closing client ends everything anyway
+}
+
+void client::implementation::post(link::command&& what) {
+  if (!connection_.post(what)) {
+    throw local_error(wire::status::shutdown, "the client is being closed");
+  }
+}
+
+link::probe::answer client::implementation::ask(wire::message_type question, std::uint64_t cursor,
+                                                std::chrono::nanoseconds timeout) {
+  link::probe probe;
+  probe.question = question;
+  probe.id = reserve_id();
+  probe.cursor = cursor;
+  probe.deadline = moment(std::chrono::steady_clock::now(), timeout);
+  auto reply = probe.reply.get_future();
+  post(std::move(probe));
+  return reply.get();
+}
+
+std::shared_ptr<link::session_record> client::implementation::open_session(std::string_view pipeline,
+                                                                           std::string_view name) {
+  check_name(name);
+  link::session_opening opening;
+  opening.record = std::make_shared<link::session_record>(catalogue()->at(pipeline),
+                                                          name.empty() ? random_name() : std::string(name));
+  opening.id = reserve_id();
+  opening.deadline = moment(std::chrono::steady_clock::now(), options_.request_timeout);
+  auto record = opening.record;
+  auto opened = opening.opened.get_future();
+  post(std::move(opening));
+  opened.get();
+  return record;
+}
+
+void client::implementation::close_session(const std::shared_ptr<link::session_record>& session) noexcept try {
+  if (session->end(local_error(wire::status::session_lost, "the session is closed"))) {
+    link::command command{link::session_closing{session}};
+    [[maybe_unused]] const bool posted = connection_.post(command);  // a closing client leaves nothing open
+  }
+} catch (const std::exception&) {  // out of memory: the daemon drops a session that is idle for long
+}
+
+bool client::implementation::take_credit(std::size_t bytes, time_point deadline, bool may_wait) {
+  using answer = link::credit_gate::answer;
+  const bool on_own_thread = connection_.is_own_thread();
+  const answer given = may_wait && !on_own_thread ? credits_.take(bytes, deadline) : credits_.try_take(bytes);
+  switch (given) {
+    case answer::taken:
+      return true;
+    case answer::closed:
+      throw local_error(wire::status::shutdown, "the client is being closed");
+    case answer::never_enough:
+      throw local_error(wire::status::too_large,
+                        std::to_string(bytes) + " bytes are more than the daemon ever grants this client");
+    case answer::none_left:
+      break;
+  }
+  if (!may_wait) {
+    return false;
+  }
+  throw on_own_thread
+      ? local_error(wire::status::no_credit, "the credits are used up, and a completion can't wait for more")
+      : local_error(wire::status::expired, "no credit came back within the request's timeout");
+}
+
+}  // namespace penstock

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <penstock/client.hpp>
+
+#include "client/cpp/connection.hpp"
+#include "client/cpp/outgoing.hpp"
+#include "client/cpp/session_record.hpp"
+
+namespace penstock {
+
+/// What client and session share. Threads: any.
+class client::implementation {
+ public:
+  explicit implementation(client_options options);
+  ~implementation() { credits_.close(); }
+  implementation(const implementation&) = delete;
+  implementation& operator=(const implementation&) = delete;
+
+  [[nodiscard]] std::shared_ptr<const link::catalogue> catalogue() const { return connection_.newest(); }
+  [[nodiscard]] std::uint64_t reserve_id() noexcept { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] const link::atomic_counters& counters() const noexcept { return counters_; }
+
+  /// Of a session where there is one. 0 when `may_wait` is false and there is no credit.
+  std::uint64_t submit(std::string_view pipeline, const std::shared_ptr<link::session_record>& session, request& what,
+                       completion&& done, bool may_wait);
+  void cancel(std::uint64_t id);
+  link::probe::answer ask(wire::message_type question, std::uint64_t cursor, std::chrono::nanoseconds timeout);
+
+  [[nodiscard]] std::shared_ptr<link::session_record> open_session(std::string_view pipeline, std::string_view name);
+  void close_session(const std::shared_ptr<link::session_record>& session) noexcept;
+
+ private:
+  bool take_credit(std::size_t bytes, link::time_point deadline, bool may_wait);
+  void post(link::command&& what);
+
+  client_options options_;
+  std::atomic<std::uint64_t> next_id_{link::hello_id + 1};  ///< written and read by every caller
+  link::atomic_counters counters_;
+  link::credit_gate credits_;
+  link::connection connection_;
+};
+
+/// A completion that keeps the promise of `future`.
+[[nodiscard]] completion keep_promise_of(std::future<result>& future);
+
+}  // namespace penstock

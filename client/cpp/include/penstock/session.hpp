@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include <penstock/client.hpp>
+
+namespace penstock {
+
+namespace link {
+class session_record;
+}
+
+/// An ordered sequence of frames that share what a pipeline's operators remember: a filter's history, running
+/// statistics. From client::open_session. It must be destroyed before its client is; one that was moved from can only
+/// be destroyed or assigned to.
+///
+/// Order: requests are numbered as submit takes them, go through the pipeline in that order, and are sent again in it.
+/// No frame of a session runs twice. A request that expires or is cancelled still goes through the state when its turn
+/// comes, so that what follows it is right.
+/// Loss: when the daemon restarts, has dropped the session, or refuses one of its requests, there is a hole or nothing
+/// left to continue from. A refused request ends with its own error, all others in flight with kind session_lost, and
+/// from then on submit throws that. Open another session and begin anew.
+/// Lengths: a variable output may have another leading extent in each result, also 0.
+/// Threads: every member may be called from any thread at once, but for moving and the destructor. Requests of several
+/// threads are numbered in the order in which they come, which is for the caller to settle.
+class session {
+ public:
+  session(session&& other) noexcept;
+  session& operator=(session&& other) noexcept;
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+  /// Closes it.
+  ~session();
+
+  /// As client::submit, for the pipeline that the session was opened on. Throws request_error also when the session is
+  /// lost or closed (kind session_lost), and when there are several frames whose leading extent is no multiple of the
+  /// pipeline's period: send one longer frame then.
+  [[nodiscard]] std::future<result> submit(client::request what);
+  std::uint64_t submit(client::request what, completion done);
+  [[nodiscard]] std::optional<std::future<result>> try_submit(client::request what);
+  [[nodiscard]] std::optional<std::uint64_t> try_submit(client::request what, completion done);
+
+  /// What is in flight still ends as it would have; then the daemon drops the state. Later submits throw.
+  void close() noexcept;
+
+  /// How many frames submit has taken.
+  [[nodiscard]] std::uint64_t frames() const noexcept;
+  /// Whether it can't go on: it is lost or closed.
+  [[nodiscard]] bool ended() const noexcept;
+  /// What the daemon calls it: the caller's name, or 16 random hex digits.
+  [[nodiscard]] std::string_view name() const noexcept;
+  [[nodiscard]] std::string_view pipeline() const noexcept;
+
+ private:
+  friend class client;
+  session(client::implementation& owner, std::shared_ptr<link::session_record> record) noexcept;
+
+  client::implementation* owner_;
+  std::shared_ptr<link::session_record> record_;  ///< nullptr once moved from
+};
+
+}  // namespace penstock

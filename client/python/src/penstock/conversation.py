@@ -1,0 +1,294 @@
+"""What is said to the daemon and made of its answers: greetings, retries, deadlines and the ends of exchanges."""
+from __future__ import annotations
+
+import collections
+import math
+import time
+from typing import Any, Deque, Dict, List, Optional
+
+from . import control, wire
+from .control import ErrorBody, Welcome, body_of
+from .credit_window import CreditWindow
+from .dealer import Dealer
+from .errors import Cancelled, Expired, PenstockError, Rejected, error_of
+from .exchange import Exchange, Opening, Patience
+from .session_requests import SessionRequests
+from .shard_choice import better_endpoint
+from .timers import Timers
+from .wire import MessageType, Status
+
+#: How long a request that the client gave up may hold its credits while the daemon does not say what became of it.
+_LINGER_S = 10.0
+
+
+class Conversation:
+    """One client's side of it. Thread: the connection's, but for `credits`, `welcome` and the futures of exchanges."""
+
+    def __init__(self, url: str, hello: control.Hello, patience: Patience) -> None:
+        self.credits = CreditWindow()
+        self.welcome: Optional[Welcome] = None  #: the latest; written by the connection's thread
+        self.welcomed = Exchange(MessageType.HELLO, MessageType.WELCOME, None, patience)
+        self.dealer = Dealer(url)
+        self._hello = [wire.encode_header(wire.Header(MessageType.HELLO)), control.encode(hello)]
+        self._patience = patience
+        self._url: Optional[str] = url  #: until the first WELCOME has said which shard is ours
+        self._timers = Timers()
+        self._exchanges: Dict[int, Exchange] = {}
+        self._sessions: Dict[int, SessionRequests] = {}  #: by the daemon's number
+        self._waiting: Deque[Exchange] = collections.deque()  #: to be sent once the daemon knows us
+        self._greeted = False
+        self._hello_wait = patience.retry_after
+        self._last_heard = time.monotonic()
+
+    def begin(self, exchange: Exchange) -> None:
+        """Sends an exchange that has its id, and sees it to its end."""
+        self._exchanges[exchange.request_id] = exchange
+        if exchange.session is None or exchange.session.begin(exchange):
+            self.send(exchange)
+
+    def cancel(self, request_id: int) -> None:
+        """Asks the daemon to give a request up, where it may have it."""
+        exchange = self._exchanges.get(request_id)
+        if exchange is None or exchange.cancelling:
+            return
+        if exchange.seen and not exchange.future.cancelled():
+            exchange.cancel()
+            self.send(exchange)
+        else:
+            self.give_away(exchange, Cancelled("cancelled before it was sent", step="client", request_id=request_id))
+
+    def leave(self) -> List[Exchange]:
+        """Says goodbye. Gives what has not ended."""
+        unanswered = [self.welcomed, *self._exchanges.values()]
+        self._exchanges.clear()
+        self.dealer.close(_goodbye())
+        return unanswered
+
+    # Sending.
+
+    def send(self, exchange: Exchange) -> None:
+        """Sends it now, or when the daemon knows us."""
+        now = time.monotonic()
+        if self._greeted:
+            messages = exchange.messages(now)
+            exchange.sent_at = now
+            exchange.seen = True
+            for parts in messages:
+                self.dealer.send(parts)
+        else:
+            exchange.sent_at = None
+            self._waiting.append(exchange)
+        self._schedule(exchange, now)
+
+    def _schedule(self, exchange: Exchange, now: float) -> None:
+        retry = math.inf if exchange.sent_at is None else now + exchange.wait
+        limit = math.inf if exchange.expires is None else exchange.expires
+        self._timers.set(exchange.request_id, min(retry, limit))
+
+    def greet(self) -> None:
+        """Sends HELLO, and again until WELCOME comes."""
+        self._greeted = False
+        self.dealer.send(self._hello)
+        self._timers.set(self.welcomed.request_id, time.monotonic() + self._hello_wait)
+        self._hello_wait = min(2 * self._hello_wait, self._patience.retry_limit)
+
+    # Time.
+
+    def seconds_left(self, now: float) -> Optional[float]:
+        """Until run_timers has something to do; None when it has nothing."""
+        return self._timers.seconds_left(now)
+
+    def run_timers(self, now: float) -> None:
+        """Sends again what has not been answered for long, and ends what has run out of time."""
+        for request_id in self._timers.take_due(now):
+            exchange = self._exchanges.get(request_id)
+            if exchange is not None:
+                self._overdue(exchange, now)
+            elif not self._greeted:
+                self.greet()  # the one time that belongs to no request is that of HELLO
+
+    def _overdue(self, exchange: Exchange, now: float) -> None:
+        if exchange.expires is not None and exchange.expires <= now:
+            self._expire(exchange)
+            return
+        if exchange.sent_at is None:
+            return  # it waits for WELCOME
+        exchange.wait = min(2 * exchange.wait, self._patience.retry_limit)
+        if self._last_heard <= exchange.sent_at and self._greeted:
+            self.greet()  # nothing at all since then: the daemon may not know us any more
+        for each in [exchange] if exchange.session is None else exchange.session.to_repeat(exchange):
+            self.send(each)
+
+    def _expire(self, exchange: Exchange) -> None:
+        if exchange.answered:
+            self.end(exchange)
+        else:
+            self.give_away(exchange, Expired("no answer came within the timeout", step="client",
+                                             request_id=exchange.request_id))
+
+    def give_away(self, exchange: Exchange, error: PenstockError) -> None:
+        """Its caller does not wait any more. Its credits come back when the daemon has let go of it."""
+        if not exchange.lingers:
+            self.end(exchange, error=error)
+        elif not exchange.answered:
+            now = time.monotonic()
+            exchange.release()
+            exchange.expires = now + _LINGER_S
+            exchange.wait = self._patience.retry_after
+            if exchange.cancelling:
+                self._schedule(exchange, now)
+            else:
+                exchange.cancel()
+                self.send(exchange)
+            exchange.answer(error=error)
+
+    # Receiving.
+
+    def receive(self, parts: List[Any]) -> None:
+        """Takes a message of the daemon's."""
+        self._last_heard = time.monotonic()
+        try:
+            header = wire.decode_header(parts[0])
+        except wire.DecodeError as error:
+            if error.error == "unsupported_version":
+                self.welcomed.answer(error=Rejected("the daemon speaks another major version",
+                                                    status=Status.UNSUPPORTED_VERSION))
+            return  # else no daemon of ours: the retries and timeouts see to it
+        try:
+            self._handle(header, parts)
+        except wire.DecodeError as error:
+            exchange = self._exchanges.get(header.request_id)
+            if exchange is not None:
+                self.end(exchange, error=PenstockError(f"the daemon's answer can't be read: {error.error}",
+                                                       status=Status.MALFORMED, step="client",
+                                                       request_id=header.request_id))
+
+    def _handle(self, header: wire.Header, parts: List[Any]) -> None:
+        if header.type == MessageType.WELCOME:
+            self._welcome(control.decode(Welcome, body_of(parts)))
+            return
+        if header.type == MessageType.ERROR and header.request_id == 0:
+            self.welcomed.answer(error=error_of(header.status, control.decode(ErrorBody, body_of(parts)), 0))
+            return
+        exchange = self._exchanges.get(header.request_id)
+        if exchange is None:  # answered before, or given up
+            if header.type == MessageType.SESSION_OPENED and header.session not in self._sessions:
+                self._close_session(header.session)
+        elif header.type == MessageType.ERROR:
+            self._error(exchange, header, control.decode(ErrorBody, body_of(parts)))
+        elif header.type == exchange.answer_kind and exchange.answered:
+            self.end(exchange, taken=True)
+        elif header.type == exchange.answer_kind:
+            value = exchange.read(header, parts, self._last_heard)
+            if isinstance(exchange, Opening):
+                self._opened(exchange, value)
+            else:
+                self.end(exchange, value, taken=True)
+
+    def _opened(self, exchange: Opening, opened: control.SessionOpened) -> None:
+        known = self._sessions.get(opened.session)
+        if known is None and opened.next_sequence == 0:
+            self._sessions[opened.session] = session = SessionRequests(self, opened.session)
+            self.end(exchange, session)
+        elif known is None:  # an earlier session of that name, whose CLOSE was lost; OPEN will be repeated
+            self._close_session(opened.session)
+        elif known.closing:
+            exchange.behind = known
+        else:
+            self.end(exchange, error=Rejected(f"this client has a session {exchange.name!r} open", step="client",
+                                              request_id=exchange.request_id))
+
+    def _error(self, exchange: Exchange, header: wire.Header, body: ErrorBody) -> None:
+        unknown = header.status in (Status.HELLO_REQUIRED, Status.REJECTED)
+        if exchange.cancelling and unknown and exchange.session is None:  # the daemon has no such request
+            self.end(exchange, error=Cancelled("cancelled by the client", step="client",
+                                               request_id=exchange.request_id))
+        elif header.status == Status.HELLO_REQUIRED:
+            if self._greeted:
+                self._hello_wait = self._patience.retry_after
+                self.greet()
+            if exchange.sent_at is not None:
+                exchange.seen = False
+                self.send(exchange)
+        elif exchange.session is not None:
+            exchange.session.refused(exchange, header, body)
+        else:
+            self.end(exchange, error=error_of(header.status, body, exchange.request_id))
+
+    def _welcome(self, welcome: Welcome) -> None:
+        if self._url is not None and self._move(better_endpoint(welcome, self._url)):
+            return
+        self._greeted = True
+        self._hello_wait = self._patience.retry_after
+        restarted = self.welcome is not None and self.welcome.instance != welcome.instance
+        self.credits.resize(welcome.credit_requests, welcome.credit_bytes)
+        self.welcome = welcome
+        if restarted:
+            self._follow_restart(welcome)
+        self.welcomed.answer(welcome)
+        waiting, self._waiting = self._waiting, collections.deque()
+        for exchange in sorted(waiting, key=lambda each: each.request_id):  # a session's in its order
+            if self._exchanges.get(exchange.request_id) is exchange and exchange.sent_at is None:
+                self.send(exchange)
+
+    def _move(self, url: Optional[str]) -> bool:
+        """Goes to the shard that the first WELCOME names, once, before anything but HELLO has been sent."""
+        self._url = None
+        try:
+            if url is not None:
+                self.dealer.move(url, _goodbye())
+                self._hello_wait = self._patience.retry_after
+                self.greet()
+                return True
+        except ValueError:
+            pass  # it can't be reached from here, and this shard serves us all the same
+        return False
+
+    def _follow_restart(self, welcome: Welcome) -> None:
+        """The daemon is a new one: it knows none of the requests, and may number its pipelines otherwise."""
+        for session in list(self._sessions.values()):
+            session.lose("the daemon restarted", gone=True)
+        for exchange in list(self._exchanges.values()):
+            if exchange.cancelling:
+                self.end(exchange, error=Cancelled("the daemon restarted", step="client",
+                                                   request_id=exchange.request_id))
+                continue
+            if exchange.pipeline is not None:
+                found = welcome.by_name.get(exchange.pipeline.name)
+                if found is None or not found.serves(exchange.pipeline):
+                    self.end(exchange, error=Rejected(
+                        f"the daemon restarted without the pipeline {exchange.pipeline.name!r} as it was",
+                        status=Status.UNKNOWN_PIPELINE, step="client", request_id=exchange.request_id))
+                    continue
+                exchange.pipeline = found
+            if exchange.sent_at is not None:
+                self.send(exchange)
+
+    def forget(self, session: SessionRequests, tell: bool) -> None:
+        """The session is over; `tell` the daemon, which may still hold it."""
+        self._sessions.pop(session.number, None)
+        if tell:
+            self._close_session(session.number)
+        for each in [each for each in self._exchanges.values() if isinstance(each, Opening) and each.behind is session]:
+            each.behind = None
+            self.send(each)
+
+    def _close_session(self, number: int) -> None:
+        self.dealer.send([wire.encode_header(wire.Header(MessageType.CLOSE_SESSION, session=number))])
+
+    def end(self, exchange: Exchange, value: Any = None, error: Optional[PenstockError] = None,
+            taken: bool = False) -> None:
+        """The daemon has let go of it; `taken` when it has sent the result."""
+        del self._exchanges[exchange.request_id]
+        self._timers.clear(exchange.request_id)
+        if exchange.session is not None:
+            session, exchange.session = exchange.session, None
+            session.ended(exchange, taken)
+        exchange.release()
+        if exchange.credit_bytes is not None:
+            self.credits.give_back(exchange.credit_bytes)
+        exchange.answer(value, error)
+
+
+def _goodbye() -> List[Any]:
+    return [wire.encode_header(wire.Header(MessageType.GOODBYE))]

@@ -1,0 +1,92 @@
+"""The parts of golden messages, as PROTOCOL.md gives them, and the collection that writes them."""
+import json
+import struct
+
+HEADER = struct.Struct("<4sBBHQQIIQHHI16s")
+TENSOR = struct.Struct("<BBHB3sQ8q")
+assert (HEADER.size, TENSOR.size) == (64, 80)
+
+TYPES = {"hello": 1, "welcome": 2, "goodbye": 3, "ping": 4, "pong": 5, "get_status": 6, "status_report": 7,
+         "open_session": 8, "session_opened": 9, "close_session": 10, "get_trace": 12, "trace_report": 13,
+         "submit": 16, "cancel": 17, "result": 32, "error": 33}
+STATUS = {"OK": 0, "WRONG_SHAPE": 0x0107, "UNSUPPORTED_VERSION": 0x0102, "HELLO_REQUIRED": 0x0104,
+          "SESSION_REQUIRED": 0x010C, "SEQUENCE_GAP": 0x010D, "REPLY_GONE": 0x010E, "TOO_MANY_SESSIONS": 0x010F,
+          "EXPIRED": 0x0200,
+          "CANCELLED": 0x0300, "FAILED": 0x0400, "SHUTDOWN": 0x0500, "SESSION_LOST": 0x0600}
+# DLPack: code, bits; and how struct writes one element.
+DTYPES = {"i8": (0, 8, "b"), "i16": (0, 16, "h"), "i32": (0, 32, "i"), "i64": (0, 64, "q"),
+          "u8": (1, 8, "B"), "u16": (1, 16, "H"), "u32": (1, 32, "I"), "u64": (1, 64, "Q"),
+          "f32": (2, 32, "f"), "f64": (2, 64, "d"), "c64": (5, 64, "2f"), "c128": (5, 128, "2d")}
+TRACE = bytes(range(16))
+U64_MAX = 2**64 - 1
+
+
+def pack_header(fields):
+    return HEADER.pack(b"PNSK", fields["major"], TYPES[fields["type"]], fields["header_len"], fields["request_id"],
+                       fields["timeout_ns"], fields["pipeline"], fields["session"], fields["sequence"],
+                       fields["tensors"], STATUS[fields["status"]], fields["frames"],
+                       bytes.fromhex(fields["trace_id"]))
+
+
+def header_fields(kind, **given):
+    fields = {"major": 1, "type": kind, "header_len": 64, "request_id": 0, "timeout_ns": 0, "pipeline": 0,
+              "session": 0, "sequence": 0, "tensors": 0, "status": "OK", "frames": 0, "trace_id": bytes(16).hex()}
+    fields.update(given)
+    return fields
+
+
+def pack_tensor(code, bits, lanes, nbytes, shape, ndim=None):
+    padded = list(shape) + [0] * (8 - len(shape))
+    return TENSOR.pack(code, bits, lanes, len(shape) if ndim is None else ndim, bytes(3), nbytes, *padded)
+
+
+class Collection:
+    """The files and the index, in the order in which they are made."""
+
+    def __init__(self):
+        self.files = {}
+        self.messages = []
+        self.malformed = []
+        self.bodies = []
+
+    def _add_parts(self, name, parts):
+        names = [f"{name}.{i}.bin" for i in range(len(parts))]
+        assert not set(names) & set(self.files), name
+        self.files.update(zip(names, parts))
+        return names
+
+    def control(self, name, kind, body=None, **given):
+        fields = header_fields(kind, **given)
+        entry = {"name": name, "header": fields, "tensors": []}
+        parts = [pack_header(fields)]
+        if body is not None:
+            parts.append(json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode())
+            entry["body"] = body
+        entry["parts"] = self._add_parts(name, parts)
+        self.messages.append(entry)
+
+    def data(self, name, kind, tensors, extra=b"", **given):
+        """tensors: (dtype, shape, flat numbers); the numbers of a complex tensor are re, im, re, im, ..."""
+        fields = header_fields(kind, tensors=len(tensors), header_len=64 + len(extra), **given)
+        head, payloads, described = pack_header(fields) + extra, [], []
+        for dtype, shape, numbers in tensors:
+            code, bits, letter = DTYPES[dtype]
+            payload = struct.pack(f"<{len(numbers)}{letter[-1]}", *numbers)
+            head += pack_tensor(code, bits, 1, len(payload), shape)
+            payloads.append(payload)
+            described.append({"dtype": dtype, "code": code, "bits": bits, "lanes": 1, "bytes": len(payload),
+                              "shape": list(shape), "numbers": list(numbers)})
+        entry = {"name": name, "header": fields, "tensors": described}
+        entry["parts"] = self._add_parts(name, [head] + payloads)
+        self.messages.append(entry)
+
+    def bad(self, name, error, part, request_id=None):
+        """A part 0 that a reader must refuse with `error`; request_id where it can be read all the same."""
+        entry = {"name": name, "error": error, "parts": self._add_parts(name, [part])}
+        if request_id is not None:
+            entry["request_id"] = request_id
+        self.malformed.append(entry)
+
+    def bad_body(self, name, kind, body):
+        """A JSON body of a control message that a reader must refuse."""
+        self.bodies.append({"name": name, "type": kind, "parts": self._add_parts(name, [body])})
