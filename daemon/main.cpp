@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -8,7 +12,11 @@
 #include <spdlog/spdlog.h>
 
 #include "daemon/admin/service.hpp"
+#include "daemon/device/backend.hpp"
 #include "daemon/exit_code.hpp"
+#include "daemon/pipeline/plan.hpp"
+#include "daemon/pipeline/plan_printer.hpp"
+#include "daemon/pipeline/suggestion.hpp"
 #include "daemon/settings/settings.hpp"
 #include "penstock_version.hpp"
 
@@ -23,6 +31,8 @@ struct command_line {
   std::string completion;
   bool check = false;
   bool print = false;
+  std::optional<std::string> plan;  ///< the pipeline whose plan is to be printed
+  std::string format = "text";
 };
 
 void declare(CLI::App& app, command_line& line) {
@@ -36,6 +46,12 @@ void declare(CLI::App& app, command_line& line) {
       ->check(CLI::IsMember({"callback", "poll"}));
   app.add_flag("--check-config", line.check, "Check the configuration file and exit");
   app.add_flag("--print-config", line.print, "Print the configuration with every default filled in and exit");
+  CLI::Option* const plan =
+      app.add_option("--print-plan", line.plan, "Print what a batch of this pipeline does on the device and exit");
+  app.add_option("--format", line.format, "How to print the plan: text, or dot for Graphviz")
+      ->check(CLI::IsMember({"text", "dot"}))
+      ->capture_default_str()
+      ->needs(plan);
 }
 
 settings read_settings(const command_line& line) {
@@ -61,6 +77,28 @@ void open_log(const std::string& level) {
   spdlog::set_default_logger(std::move(log));
 }
 
+/// Compiles that one pipeline for the device that the daemon would serve it on.
+exit_code print_plan_of(const command_line& line, const settings& how) {
+  const auto declared = std::find_if(how.pipelines.begin(), how.pipelines.end(),
+                                     [&](const pipeline_declaration& each) { return each.name == *line.plan; });
+  if (declared == how.pipelines.end()) {
+    std::vector<std::string_view> known;
+    for (const pipeline_declaration& each : how.pipelines) {
+      known.push_back(each.name);
+    }
+    throw configuration_error(line.config + ": there is no pipeline '" + *line.plan + "'" +
+                              suggestion(*line.plan, known));
+  }
+  const opened_device opened = open_device(how.device);
+  const plan made = compile_plan(*declared, static_cast<std::uint32_t>(declared - how.pipelines.begin()),
+                                 *opened.device, static_cast<std::uint32_t>(how.wheel.streams));
+  const device_facts& facts = opened.device->facts();
+  const std::string text = line.format == "dot" ? print_plan_graph(made, facts.backend + " backend, " + facts.name)
+                                                : print_plan(made, opened.reason);
+  std::fputs(text.c_str(), stdout);
+  return exit_code::ok;
+}
+
 exit_code run(const command_line& line) {
   const settings how = read_settings(line);
   if (line.print) {
@@ -68,8 +106,12 @@ exit_code run(const command_line& line) {
     return exit_code::ok;
   }
   if (line.check) {
-    std::printf("%s: good, %zu pipelines\n", line.config.c_str(), how.pipelines.size());
+    std::printf("%s: good, %zu %s\n", line.config.c_str(), how.pipelines.size(),
+                how.pipelines.size() == 1 ? "pipeline" : "pipelines");
     return exit_code::ok;
+  }
+  if (line.plan) {
+    return print_plan_of(line, how);
   }
   open_log(how.daemon.log_level);
   return service(how).run();

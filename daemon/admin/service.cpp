@@ -1,9 +1,8 @@
 #include "daemon/admin/service.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <exception>
-#include <future>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -42,27 +41,90 @@ exit_code code_of(shard_ending ending) noexcept {
   std::_Exit(static_cast<int>(code));
 }
 
+// How much worse than a drain an ending is.
+int severity(shard_ending ending) noexcept {
+  return static_cast<int>(ending);
+}
+
 }  // namespace
 
 service::service(settings how) : how_(std::move(how)) {}
 
-void service::open() {
-  opened_device opened = open_device(how_.device);
-  device_ = std::move(opened.device);
-  spdlog::info("device: {}", opened.reason);
-  for (const pipeline_declaration& each : how_.pipelines) {
-    plans_.push_back(compile_plan(each, static_cast<std::uint32_t>(plans_.size()), *device_));
+void service::start_shards() {
+  devices_ = open_devices(how_.device);
+  for (const opened_device& each : devices_) {
+    spdlog::info("device: {}", each.reason);
+  }
+  const std::size_t count = devices_.size() * static_cast<std::size_t>(how_.device.shards);
+  for (std::size_t number = 0; number < count; ++number) {
+    settings own = how_;
+    own.daemon.listen = endpoints_of(how_.daemon.listen, static_cast<std::uint32_t>(number));
+    // Neighbours in number are on different devices, so that clients that come one after the other are too.
+    device& on = *devices_[number % devices_.size()].device;
+    shards_.emplace_back(static_cast<std::uint32_t>(number), std::move(own), on,
+                         [this] { boost::asio::post(admin_, [this] { note_ending(); }); });
+  }
+  std::vector<std::vector<std::string>> endpoints;
+  for (shard_thread& each : shards_) {
+    endpoints.push_back(each.wait_until_made());
+  }
+  directory_.emplace(std::move(endpoints));
+}
+
+void service::watch_signals() {
+  signals_.async_wait([this](const boost::system::error_code& error, int number) {
+    if (!error) {
+      spdlog::info("{} received", number == SIGTERM ? "SIGTERM" : "SIGINT");
+      stop_all();
+      watch_signals();
+    }
+  });
+}
+
+void service::stop_all() {
+  stopping_ = true;
+  for (shard_thread& each : shards_) {
+    each.stop();
   }
 }
 
-void service::watch_signals(shard& running) {
-  signals_.async_wait([this, &running](const boost::system::error_code& error, int number) {
-    if (!error) {
-      spdlog::info("{} received", number == SIGTERM ? "SIGTERM" : "SIGINT");
-      running.stop();
-      watch_signals(running);
-    }
-  });
+// A shard that ended without being told has lost its device, or failed: the daemon does not go on with a part of it.
+void service::note_ending() {
+  if (!stopping_) {
+    stop_all();
+  }
+  if (std::all_of(shards_.begin(), shards_.end(), [](const shard_thread& each) { return each.has_ended(); })) {
+    admin_.stop();
+  }
+}
+
+exit_code service::outcome() const {
+  shard_ending worst = shard_ending::drained;
+  for (const shard_thread& each : shards_) {
+    worst = std::max(worst, each.ending(),
+                     [](shard_ending left, shard_ending right) { return severity(left) < severity(right); });
+  }
+  if (worst != shard_ending::drained) {
+    leave_at_once(code_of(worst));
+  }
+  return exit_code::ok;
+}
+
+void service::serve() {
+  watch_signals();
+  std::vector<std::string> all;
+  for (const std::vector<std::string>& each : directory_->endpoints()) {
+    all.insert(all.end(), each.begin(), each.end());
+  }
+  spdlog::info("ready: {} {} on {}, {} {}, {} slots and {} streams each, completion by {}", how_.pipelines.size(),
+               how_.pipelines.size() == 1 ? "pipeline" : "pipelines", joined(all), shards_.size(),
+               shards_.size() == 1 ? "shard" : "shards", how_.wheel.slots, how_.wheel.streams,
+               how_.wheel.completion == completion_mode::poll ? "polling" : "callback");
+  for (shard_thread& each : shards_) {
+    each.serve(*directory_);
+  }
+  auto work = boost::asio::make_work_guard(admin_);
+  admin_.run();
 }
 
 exit_code service::run() {
@@ -70,54 +132,14 @@ exit_code service::run() {
   // Taken here, before any thread starts: a signal during start-up waits for the admin loop.
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
-  open();
-  std::promise<shard*> started;
-  std::promise<void> may_serve;
-  std::promise<void> let_go;
-  shard_ending ending = shard_ending::drained;
-  std::exception_ptr failure;
-  auto work = boost::asio::make_work_guard(admin_);
-  std::thread thread([&] {
-    try {
-      // Made on its own thread: the device's per-thread state and first-touch memory belong there.
-      shard running(how_, *device_, plans_);
-      started.set_value(&running);
-      may_serve.get_future().wait();
-      ending = running.run();
-      boost::asio::post(admin_, [this] { admin_.stop(); });
-      let_go.get_future().wait();
-      if (ending != shard_ending::drained) {
-        leave_at_once(code_of(ending));
-      }
-    } catch (...) {
-      failure = std::current_exception();
-      admin_.stop();
-      try {
-        started.set_exception(failure);
-      } catch (const std::future_error&) {
-        // It had started: run() rethrows `failure`.
-      }
-    }
-  });
-  try {
-    shard& running = *started.get_future().get();
-    watch_signals(running);
-    spdlog::info("ready: {} pipelines on {}, {} slots, {} streams, completion by {}", plans_.size(),
-                 joined(running.endpoints()), how_.wheel.slots, how_.wheel.streams,
-                 how_.wheel.completion == completion_mode::poll ? "polling" : "callback");
-    may_serve.set_value();
-    admin_.run();
-    let_go.set_value();
-  } catch (...) {
-    thread.join();
-    throw;
-  }
-  thread.join();
-  if (failure) {
-    std::rethrow_exception(failure);
+  start_shards();
+  serve();
+  const exit_code code = outcome();
+  for (shard_thread& each : shards_) {
+    each.join();
   }
   spdlog::info("stopped");
-  return code_of(ending);
+  return code;
 }
 
 }  // namespace penstock

@@ -66,6 +66,8 @@ void require_matching_module(const cuda_module_table& module, const std::string&
 }
 
 const cuda_module_table& load_cuda_module() {
+  // Streams beyond the driver's connections share one and wait for each other: 8 unless this says more (at most 32).
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   const std::string path = find_module().string();
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
@@ -83,6 +85,10 @@ const cuda_module_table& load_cuda_module() {
 
 std::unique_ptr<device> open_cuda_device(int id) {
   return load_cuda_module().open(id);
+}
+
+int count_cuda_devices() {
+  return load_cuda_module().count();
 }
 
 }  // namespace penstock

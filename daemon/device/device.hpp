@@ -74,6 +74,7 @@ struct device_facts {
   std::string name;     ///< "NVIDIA H200", or the processor's name
   std::string detail;   ///< driver and runtime versions, or the number of worker threads
   std::size_t memory_bytes = 0;
+  std::string pci_bus_id;  ///< "0000:1b:00.0"; "" for the host
 };
 
 /// Everything Penstock asks of a device. What it hands out must not outlive it.

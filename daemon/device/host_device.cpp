@@ -41,7 +41,8 @@ device_facts read_facts(std::size_t threads) {
   return {.backend = "host",
           .name = processor_name(),
           .detail = std::to_string(threads) + (threads == 1 ? " worker thread" : " worker threads"),
-          .memory_bytes = host_memory_bytes()};
+          .memory_bytes = host_memory_bytes(),
+          .pci_bus_id = ""};
 }
 
 }  // namespace

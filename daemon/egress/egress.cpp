@@ -2,21 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "daemon/pipeline/plan.hpp"
+#include "daemon/request/session_table.hpp"
 #include "daemon/request/wire_type.hpp"
 
 namespace penstock {
 namespace {
-
-std::size_t bytes_of(const reply_parts& parts) noexcept {
-  std::size_t total = 0;
-  for (const zmq::message_t& part : parts) {
-    total += part.size();
-  }
-  return total;
-}
 
 // ZeroMQ's I/O thread has sent the bytes, or dropped them with their connection.
 void let_go(void* /*data*/, void* hint) {
@@ -29,26 +21,20 @@ wire::message_header reply_header(const request& of, wire::message_type type, wi
   header.request_id = of.id;
   header.code = code;
   header.trace_id = of.trace_id;
+  header.session = of.session != nullptr ? of.session->number : 0;
+  header.sequence = of.sequence;
   return header;
 }
 
 }  // namespace
 
 egress::egress(router_socket& to, const ring& slots, const client_settings& limits, account& counters)
-    : to_(to),
-      ring_(slots),
-      limits_(limits),
-      counters_(counters),
-      kept_replies_(std::bit_ceil(std::size_t{limits.credit_requests})),
-      // What is lent is never kept: the cache would hold its slot until another reply took the place.
-      kept_bytes_(std::min(limits.reply_cache_bytes / kept_replies_, lend_bytes - 1)) {}
+    : to_(to), ring_(slots), limits_(limits), counters_(counters) {}
 
 void egress::result(const request& of, slot& from) {
   const std::size_t outputs = of.pipeline->outputs.size();
   wire::message_header header = reply_header(of, wire::message_type::result, wire::status::ok);
   header.pipeline = of.pipeline->id;
-  header.session = of.session;
-  header.sequence = of.sequence;
   header.frames = of.frames;
   header.tensors = static_cast<std::uint16_t>(outputs);
   parts_.clear();
@@ -58,20 +44,24 @@ void egress::result(const request& of, slot& from) {
   for (std::size_t output = 0; output < outputs; ++output) {
     append_output(of, from, output, bytes + wire::part_bytes(output));
   }
-  keep(*of.client, of.id);
+  box_of(*of.client).kept.keep(of.id, parts_, of.session != nullptr);
   deliver(of.client->identity, of.client);
 }
 
 void egress::append_output(const request& of, slot& from, std::size_t output, std::byte* headers) {
-  const tensor_spec& spec = of.pipeline->output_spec(output);
-  const std::size_t frame_bytes = spec.bytes(of.leading);
-  const std::size_t bytes = frame_bytes * of.frames;
-  const wire::tensor_header header = wire_header(spec, of.frames, of.leading);
-  wire::encode(header, {headers, wire::tensor_header_bytes});
+  const plan_buffer& buffer = of.pipeline->output_buffer(output);
+  const std::int64_t steps = of.leading * of.frames;
+  // Of each frame: requests of several have frames that all give equally much (plan::period).
+  const std::int64_t leading =
+      (buffer.rate.total(of.steps_before + steps) - buffer.rate.total(of.steps_before)) / of.frames;
+  const std::size_t bytes = buffer.spec.bytes(leading) * of.frames;
+  wire::encode(wire_header(buffer.spec, of.frames, leading), {headers, wire::tensor_header_bytes});
   std::byte* const data = from.pinned_output.get() + of.pipeline->outputs[output].pinned_offset +
-                          static_cast<std::size_t>(of.first_frame) * frame_bytes;
-  // A client that reads slowly keeps a lent slot; when slots are scarce its reply is copied instead.
-  if (bytes >= lend_bytes && ring_.free() > ring_.size() / 4) {
+                          static_cast<std::size_t>(of.first_frame) * buffer.pitch(from.work.leading);
+  // A client that reads slowly keeps a lent slot; when slots are scarce its reply is copied instead. So is one that the
+  // cache keeps, which would hold the slot for long.
+  const bool kept = of.session != nullptr && box_of(*of.client).kept.takes(bytes);
+  if (bytes >= lend_bytes && !kept && ring_.free() > ring_.size() / 4) {
     from.references.fetch_add(1, std::memory_order_relaxed);
     parts_.emplace_back(data, bytes, let_go, &from);
   } else {
@@ -82,7 +72,7 @@ void egress::append_output(const request& of, slot& from, std::size_t output, st
 
 void egress::error(const request& of, wire::status code, const wire::error_body& why) {
   compose(reply_header(of, wire::message_type::error, code), wire::encode(why));
-  keep(*of.client, of.id);
+  box_of(*of.client).kept.keep(of.id, parts_, of.session != nullptr);
   deliver(of.client->identity, of.client);
 }
 
@@ -93,15 +83,14 @@ void egress::refuse(std::string_view identity, const client_record* to, const wi
   header.request_id = about.request_id;
   header.code = code;
   header.trace_id = about.trace_id;
+  header.session = about.session;
+  header.sequence = about.sequence;
   compose(header, wire::encode(why));
   deliver(identity, to);
 }
 
-void egress::control(std::string_view identity, const client_record* to, wire::message_type type,
-                     std::uint64_t request_id, std::string_view body) {
-  wire::message_header header;
-  header.type = type;
-  header.request_id = request_id;
+void egress::control(std::string_view identity, const client_record* to, const wire::message_header& header,
+                     std::string_view body) {
   compose(header, body);
   deliver(identity, to);
 }
@@ -122,31 +111,17 @@ egress::outbox& egress::box_of(const client_record& client) {
   outbox& box = boxes_[client.index];
   if (box.client == nullptr) {
     box.client = &client;
-    box.kept.resize(kept_replies_);
+    // What is lent is never kept: the cache would hold its slot until another reply took the place.
+    box.kept =
+        reply_cache(std::bit_ceil(std::size_t{limits_.credit_requests}), limits_.reply_cache_bytes, lend_bytes - 1);
   }
   return box;
 }
 
-void egress::keep(const client_record& of, std::uint64_t request_id) {
-  kept_reply& place = box_of(of).kept[request_id % kept_replies_];
-  place.parts.clear();
-  if (bytes_of(parts_) > kept_bytes_) {
-    return;
-  }
-  place.id = request_id;
-  for (zmq::message_t& part : parts_) {
-    place.parts.emplace_back().copy(part);  // shares the bytes
-  }
-}
-
 bool egress::repeat(const client_record& to, std::uint64_t request_id) {
-  kept_reply& place = box_of(to).kept[request_id % kept_replies_];
-  if (place.parts.empty() || place.id != request_id) {
+  parts_ = box_of(to).kept.find(request_id);
+  if (parts_.empty()) {
     return false;
-  }
-  parts_.clear();
-  for (zmq::message_t& part : place.parts) {
-    parts_.emplace_back().copy(part);
   }
   deliver(to.identity, &to);
   return true;

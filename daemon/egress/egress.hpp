@@ -8,6 +8,7 @@
 
 #include <zmq.hpp>
 
+#include "daemon/egress/reply_cache.hpp"
 #include "daemon/request/account.hpp"
 #include "daemon/request/client_table.hpp"
 #include "daemon/request/reply_port.hpp"
@@ -17,9 +18,6 @@
 #include "proto/message.hpp"
 
 namespace penstock {
-
-/// The parts of one reply, without the routing id.
-using reply_parts = std::vector<zmq::message_t>;
 
 /// Sends replies, in order for each client, never blocking. A client that does not read gets a bounded queue; what
 /// does not fit into it is dropped and counted, nobody else's. Thread: the shard.
@@ -36,8 +34,8 @@ class egress : public reply_port {
   /// An ERROR for a message that was not accepted; `to` may be unknown to the client table.
   void refuse(std::string_view identity, const client_record* to, const wire::message_header& about, wire::status code,
               const wire::error_body& why);
-  /// WELCOME, PONG, STATUS: a header and, unless it is empty, a JSON body.
-  void control(std::string_view identity, const client_record* to, wire::message_type type, std::uint64_t request_id,
+  /// WELCOME, PONG, STATUS and their like: a header and, unless it is empty, a JSON body.
+  void control(std::string_view identity, const client_record* to, const wire::message_header& header,
                std::string_view body);
   /// Sends the finished reply of that request again; false when it is not kept (any more).
   [[nodiscard]] bool repeat(const client_record& to, std::uint64_t request_id);
@@ -49,20 +47,15 @@ class egress : public reply_port {
   [[nodiscard]] bool idle() const noexcept { return waiting_.empty(); }
 
  private:
-  struct kept_reply {
-    std::uint64_t id = 0;
-    reply_parts parts;
-  };
   struct outbox {
     std::deque<reply_parts> waiting;
     std::size_t waiting_bytes = 0;
-    std::vector<kept_reply> kept;  // by id modulo its size
+    reply_cache kept;
     const client_record* client = nullptr;
   };
   enum class attempt { sent, full, unreachable };
 
   void append_output(const request& of, slot& from, std::size_t output, std::byte* headers);
-  void keep(const client_record& of, std::uint64_t request_id);
   void compose(const wire::message_header& header, std::string_view body);
   void deliver(std::string_view identity, const client_record* to);
   [[nodiscard]] attempt try_send(std::string_view identity, reply_parts& parts);
@@ -72,8 +65,6 @@ class egress : public reply_port {
   const ring& ring_;
   client_settings limits_;
   account& counters_;
-  std::size_t kept_replies_;
-  std::size_t kept_bytes_;              // of one reply, at most
   reply_parts parts_;                   // of the reply that is being made
   std::deque<outbox> boxes_;            // by client_record::index
   std::vector<std::uint32_t> waiting_;  // clients whose queue is not empty

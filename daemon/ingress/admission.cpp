@@ -119,10 +119,48 @@ verdict check_submit(const incoming& message, const wire::message_header& header
   return {};
 }
 
+verdict check_session(const wire::message_header& header, const session_record* session, const plan& pipeline,
+                      std::int64_t leading) {
+  const std::string& name = pipeline.declaration.name;
+  if (header.session == 0) {
+    return pipeline.keeps_state()
+               ? refuse(status::session_required,
+                        "pipeline '" + name + "' keeps state: open a session and submit its frames in order")
+               : verdict{};
+  }
+  if (session == nullptr) {
+    return refuse(status::session_lost, "there is no session " + std::to_string(header.session) +
+                                            ": it was closed, idle too long, or of an earlier daemon");
+  }
+  if (session->pipeline != &pipeline) {
+    return refuse(status::malformed, "session " + std::to_string(header.session) + " is one of pipeline '" +
+                                         session->pipeline->declaration.name + "', not '" + name + "'");
+  }
+  if (header.frames > 1 && leading % pipeline.period != 0) {
+    return refuse(status::wrong_shape,
+                  "several frames of a session in one request need a length that is a multiple of " +
+                      std::to_string(pipeline.period) + " in pipeline '" + name + "', not " + std::to_string(leading) +
+                      "; send one longer frame instead");
+  }
+  if (header.sequence > session->frames) {
+    return refuse(status::sequence_gap, "frames " + std::to_string(session->frames) + " to " +
+                                            std::to_string(header.sequence - 1) + " of the session are missing");
+  }
+  if (header.sequence < session->frames) {
+    return refuse(status::reply_gone, "frame " + std::to_string(header.sequence) +
+                                          " of the session was taken before, and its reply is no longer kept");
+  }
+  return {};
+}
+
 verdict check_credits(const client_record& client, std::size_t bytes, const client_settings& limits) {
   if (client.requests >= limits.credit_requests) {
     return refuse(status::no_credit,
                   "all " + std::to_string(limits.credit_requests) + " requests that were granted are in flight");
+  }
+  if (client.abandoned_requests >= limits.credit_requests || client.abandoned_bytes > limits.credit_bytes) {
+    return refuse(status::no_credit, std::to_string(client.abandoned_requests) +
+                                         " requests that expired or were cancelled still go through their sessions");
   }
   if (bytes > limits.credit_bytes - std::min(client.bytes, limits.credit_bytes)) {
     return refuse(status::no_credit, "with this request more than the " + std::to_string(limits.credit_bytes) +

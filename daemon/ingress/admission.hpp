@@ -6,6 +6,7 @@
 #include "daemon/ingress/ingress.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/request/client_table.hpp"
+#include "daemon/request/session_table.hpp"
 #include "daemon/settings/settings.hpp"
 #include "proto/message.hpp"
 
@@ -26,6 +27,11 @@ struct verdict {
 /// `leading` is the leading dimension of its frames.
 [[nodiscard]] verdict check_submit(const incoming& message, const wire::message_header& header, const plan& pipeline,
                                    std::int64_t& leading);
+
+/// Checks a SUBMIT against the session that its header names; `session` is the client's of that number, nullptr when
+/// there is none. For SEQUENCE_GAP the ERROR carries session_record::frames.
+[[nodiscard]] verdict check_session(const wire::message_header& header, const session_record* session,
+                                    const plan& pipeline, std::int64_t leading);
 
 /// Whether the client has credits for another request of that many bytes.
 [[nodiscard]] verdict check_credits(const client_record& client, std::size_t bytes, const client_settings& limits);

@@ -17,10 +17,6 @@ struct extent {
   std::size_t end = 0;
 };
 
-bool alive_together(const arena_request& left, const arena_request& right) {
-  return left.first_step <= right.last_step && right.first_step <= left.last_step;
-}
-
 std::size_t end_of(std::size_t offset, std::size_t bytes) {
   if (bytes > std::numeric_limits<std::size_t>::max() - offset) {
     throw std::length_error("the buffers of a batch do not fit the address space");
@@ -28,13 +24,13 @@ std::size_t end_of(std::size_t offset, std::size_t bytes) {
   return offset + bytes;
 }
 
-/// The order in which requests are placed: the first one, then the largest first.
-std::vector<std::size_t> placing_order(std::span<const arena_request> requests) {
-  std::vector<std::size_t> order(requests.size());
+/// The order in which buffers are placed: the first one, then the largest first.
+std::vector<std::size_t> placing_order(std::span<const std::size_t> bytes) {
+  std::vector<std::size_t> order(bytes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (order.size() > 1) {
     std::stable_sort(order.begin() + 1, order.end(),
-                     [&](std::size_t left, std::size_t right) { return requests[left].bytes > requests[right].bytes; });
+                     [&](std::size_t left, std::size_t right) { return bytes[left] > bytes[right]; });
   }
   return order;
 }
@@ -53,36 +49,36 @@ std::size_t lowest_gap(std::vector<extent> taken, std::size_t bytes) {
   return offset;
 }
 
-/// What lives in the fullest step: no arena can be smaller.
-std::size_t fullest_step(std::span<const arena_request> requests) {
-  std::size_t fullest = 0;
-  for (const arena_request& at : requests) {
-    std::size_t alive = 0;
-    for (const arena_request& other : requests) {
-      if (other.first_step <= at.first_step && at.first_step <= other.last_step) {
-        alive = end_of(alive, arena_aligned(other.bytes));
+/// No arena can be smaller: the largest sum of a buffer and one that conflicts with it.
+std::size_t least_bytes(std::span<const std::size_t> bytes, const arena_conflicts& conflicts) {
+  std::size_t least = 0;
+  for (std::size_t left = 0; left < bytes.size(); ++left) {
+    least = std::max(least, arena_aligned(bytes[left]));
+    for (std::size_t right = 0; right < left; ++right) {
+      if (conflicts.between(left, right)) {
+        least = std::max(least, end_of(arena_aligned(bytes[left]), arena_aligned(bytes[right])));
       }
     }
-    fullest = std::max(fullest, alive);
   }
-  return fullest;
+  return least;
 }
 
-/// Places the requests in that order, each at the lowest offset that is free for as long as it lives.
-arena_placement place(std::span<const arena_request> requests, std::span<const std::size_t> order) {
+/// Places the buffers in that order, each at the lowest offset that is free of what conflicts with it.
+arena_placement place(std::span<const std::size_t> wanted, const arena_conflicts& conflicts,
+                      std::span<const std::size_t> order) {
   arena_placement result;
-  result.offsets.assign(requests.size(), 0);
+  result.offsets.assign(wanted.size(), 0);
   std::vector<std::size_t> placed;
   for (const std::size_t index : order) {
-    const std::size_t bytes = arena_aligned(requests[index].bytes);
+    const std::size_t bytes = arena_aligned(wanted[index]);
     if (bytes == 0) {
       continue;
     }
     std::vector<extent> taken;
     for (const std::size_t other : placed) {
-      if (alive_together(requests[index], requests[other])) {
+      if (conflicts.between(index, other)) {
         const std::size_t offset = result.offsets[other];
-        taken.push_back({offset, offset + arena_aligned(requests[other].bytes)});
+        taken.push_back({offset, offset + arena_aligned(wanted[other])});
       }
     }
     const std::size_t offset = lowest_gap(std::move(taken), bytes);
@@ -99,10 +95,10 @@ std::size_t arena_aligned(std::size_t bytes) {
   return end_of(bytes, arena_alignment - 1) / arena_alignment * arena_alignment;
 }
 
-arena_placement place_in_arena(std::span<const arena_request> requests) {
-  const std::size_t least = fullest_step(requests);
-  std::vector<std::size_t> order = placing_order(requests);
-  arena_placement best = place(requests, order);
+arena_placement place_in_arena(std::span<const std::size_t> bytes, const arena_conflicts& conflicts) {
+  const std::size_t least = least_bytes(bytes, conflicts);
+  std::vector<std::size_t> order = placing_order(bytes);
+  arena_placement best = place(bytes, conflicts, order);
   std::size_t trials = max_trials;
   for (bool better = true; better;) {
     better = false;
@@ -113,7 +109,7 @@ arena_placement place_in_arena(std::span<const arena_request> requests) {
         }
         --trials;
         std::swap(order[left], order[right]);
-        if (arena_placement other = place(requests, order); other.bytes < best.bytes) {
+        if (arena_placement other = place(bytes, conflicts, order); other.bytes < best.bytes) {
           best = std::move(other);
           better = true;
         } else {

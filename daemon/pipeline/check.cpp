@@ -1,6 +1,7 @@
 #include "daemon/pipeline/check.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -30,6 +31,7 @@ class checker {
     for (const std::size_t stage : order_) {
       check_stage(stage);
     }
+    check_state();
     put_in_order();
   }
 
@@ -41,6 +43,8 @@ class checker {
   void resolve_outputs();
   void check_taken() const;
   void check_stage(std::size_t index);
+  void check_lengths(std::size_t index);
+  void check_state() const;
   void put_in_order();
 
   [[noreturn]] void refuse_own(const std::string& field, const std::string& message) const {
@@ -206,12 +210,49 @@ void checker::check_stage(std::size_t index) {
   }
   try {
     stage.output = definition->infer(stage.settings, inputs);
+    if (definition->session != nullptr) {
+      stage.session = definition->session(stage.settings, inputs);
+    }
   } catch (const parameter_error& error) {
     refuse_stage(index, error.field, error.what());
   }
+  check_lengths(index);
   if (stage.output.shape.size() > max_extents) {
     refuse_stage(index, "",
                  "its result, " + stage.output.text() + ", has more than " + std::to_string(max_extents) + " extents");
+  }
+}
+
+// Follows how long the variable frames of a session become. The lengths of two inputs must agree at every moment, and
+// where they differ from frame to frame only what works step by step makes sense of them.
+void checker::check_lengths(std::size_t index) {
+  stage_declaration& stage = pipeline_.stages[index];
+  std::optional<step_rate> rate;
+  for (const std::string& source : stage.from) {
+    const bool own = source == input_name;
+    if (!(own ? pipeline_.input : pipeline_.stages[place_of(source)].output).variable) {
+      continue;
+    }
+    const step_rate its = own ? step_rate{} : pipeline_.stages[place_of(source)].rate;
+    if (rate && *rate != its) {
+      refuse_stage(index, "from", "its inputs have frames of different lengths: '" + source + "' has another rate");
+    }
+    rate = its;
+  }
+  const step_rate given = rate.value_or(step_rate{});
+  if (given.ragged() && !stage.output.variable) {
+    refuse_stage(index, "from",
+                 "its input's length differs from frame to frame, so nothing can be made of a frame as a whole; a "
+                 "'reframe' stage before it makes frames of one length");
+  }
+  stage.rate = stage.session ? given.then(stage.session->rate) : given;
+}
+
+void checker::check_state() const {
+  const bool keeps = std::any_of(pipeline_.stages.begin(), pipeline_.stages.end(),
+                                 [](const stage_declaration& stage) { return stage.session.has_value(); });
+  if (keeps && pipeline_.overflow == overflow_policy::drop_oldest) {
+    refuse_own("overflow", "\"drop-oldest\" would tear a hole into what the pipeline's stages keep; use \"reject\"");
   }
 }
 

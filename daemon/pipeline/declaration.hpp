@@ -3,11 +3,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "daemon/device/device.hpp"
+#include "kernels/operation.hpp"
 #include "kernels/parameters.hpp"
 #include "kernels/tensor.hpp"
 
@@ -39,7 +41,11 @@ struct stage_declaration {
   std::vector<std::string> from;  ///< stage names, or "input"; the stage before it when the configuration has none
   parameters settings;
   source_position position;
-  tensor_spec output;  ///< filled in by the check
+
+  // Filled in by the check.
+  tensor_spec output;
+  step_rate rate;                         ///< between the pipeline's input and a variable output
+  std::optional<session_traits> session;  ///< of an operator that keeps state
 };
 
 /// One [[pipeline]] of the configuration, checked: names resolve, stages stand in an order in which they can run,
@@ -50,6 +56,7 @@ struct pipeline_declaration {
   batch_limits batch;
   stream_priority priority = stream_priority::normal;
   overflow_policy overflow = overflow_policy::reject;
+  bool ordered = true;               ///< results of a session come in its order
   std::vector<std::string> outputs;  ///< stage names; the last stage when the configuration has none
   std::vector<stage_declaration> stages;
   source_position position;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include "daemon/pipeline/arena.hpp"
@@ -57,6 +58,24 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
   }
 }
 
+/// Where a session's state of a stage lies, and how its steps are counted.
+void add_state(plan& made, const stage_declaration& stage, plan_stage& compiled) {
+  const plan_buffer& input = made.buffers[compiled.inputs.front()];
+  plan_state state;
+  state.offset = made.state_bytes;
+  state.traits = *stage.session;
+  if (state.traits.whole_frames) {
+    state.fixed_steps = 1;
+  } else if (input.spec.variable) {
+    state.rate = input.rate;
+  } else {
+    state.fixed_steps = input.spec.shape.front();
+  }
+  made.state_bytes += arena_aligned(compiled.compiled->state_bytes());
+  made.keepers.push_back(made.stages.size());
+  compiled.state = std::move(state);
+}
+
 void add_stage(plan& made, const stage_declaration& stage, device& target) {
   plan_stage compiled;
   compiled.name = stage.name;
@@ -65,8 +84,15 @@ void add_stage(plan& made, const stage_declaration& stage, device& target) {
     compiled.inputs.push_back(buffer_named(made, source, {stage.position, made.declaration.name, stage.name, "from"}));
   }
   compiled.compiled = compile_stage(made, stage, compiled.inputs, target);
+  compiled.scratch_bytes = compiled.compiled->scratch_bytes();
   compiled.output = made.buffers.size();
-  made.buffers.push_back({stage.name, stage.output, 0, batch_bytes(stage.output, made.max_frames)});
+  if (stage.session) {
+    add_state(made, stage, compiled);
+  }
+  if (stage.output.variable) {
+    made.period = std::lcm(made.period, stage.rate.divisor);
+  }
+  made.buffers.push_back({stage.name, stage.output, stage.rate, 0, batch_bytes(stage.output, made.max_frames)});
   made.stages.push_back(std::move(compiled));
 }
 
@@ -83,47 +109,112 @@ void add_outputs(plan& made) {
   }
 }
 
-/// The steps of a batch are: copy in (0), each stage in its order (1 and on), copy out (the last). A buffer lives from
-/// the step that writes it to the last that reads it, a stage's scratch only while the stage runs.
-void place_buffers(plan& made) {
-  const std::size_t copy_out = made.stages.size() + 1;
-  std::vector<arena_request> requests;
+/// Whether no stage makes something fixed of a variable frame as a whole.
+bool works_step_by_step(const plan& made) {
+  return std::all_of(made.stages.begin(), made.stages.end(), [&](const plan_stage& stage) {
+    return made.buffers[stage.output].spec.variable ||
+           std::none_of(stage.inputs.begin(), stage.inputs.end(),
+                        [&](std::size_t input) { return made.buffers[input].spec.variable; });
+  });
+}
+
+/// Node 0 is the copy in, then come the stages, then the copies out.
+void make_order(plan& made, std::uint32_t max_lanes) {
+  std::vector<schedule_node> nodes{{.reads = {}, .first_lane = true, .follows = false}};
+  for (const plan_stage& stage : made.stages) {
+    // Buffer 0 is written by the copy in, buffer n by stage n − 1: buffers and nodes have the same numbers.
+    nodes.push_back({.reads = stage.inputs, .first_lane = stage.state.has_value(), .follows = false});
+  }
+  for (const plan_output& output : made.outputs) {
+    nodes.push_back({.reads = {output.buffer}, .first_lane = false, .follows = true});
+  }
+  made.order = make_schedule(nodes, max_lanes);
+}
+
+/// What wants a place in the arena, and the nodes at which its contents matter.
+struct placed_buffer {
+  std::size_t bytes = 0;
+  std::size_t writer = 0;
+  std::vector<std::size_t> users;  ///< the writer among them
+};
+
+/// Buffers, then each stage's scratch, then the table of session frames.
+std::vector<placed_buffer> buffers_to_place(const plan& made) {
+  std::vector<placed_buffer> all;
   for (std::size_t buffer = 0; buffer < made.buffers.size(); ++buffer) {
-    requests.push_back({made.buffers[buffer].bytes, buffer, buffer});
+    all.push_back({made.buffers[buffer].bytes, buffer, {buffer}});
   }
   for (std::size_t stage = 0; stage < made.stages.size(); ++stage) {
     for (const std::size_t buffer : made.stages[stage].inputs) {
-      requests[buffer].last_step = std::max(requests[buffer].last_step, stage + 1);
+      all[buffer].users.push_back(stage + 1);
     }
-    requests.push_back({made.stages[stage].compiled->scratch_bytes(), stage + 1, stage + 1});
+    all.push_back({made.stages[stage].scratch_bytes, stage + 1, {stage + 1}});
   }
-  for (const plan_output& output : made.outputs) {
-    requests[output.buffer].last_step = copy_out;
+  for (std::size_t output = 0; output < made.outputs.size(); ++output) {
+    all[made.outputs[output].buffer].users.push_back(made.stages.size() + 1 + output);
   }
-  const arena_placement placement = place_in_arena(requests);
+  const auto table = static_cast<std::size_t>(made.max_frames) * made.keepers.size() * sizeof(session_frame);
+  placed_buffer& frames = all.emplace_back(placed_buffer{table, 0, {0}});
+  for (const std::size_t stage : made.keepers) {
+    frames.users.push_back(stage + 1);
+  }
+  return all;
+}
+
+/// Two buffers may share memory when whatever is done with one is always over before the other is first written.
+arena_conflicts conflicts_of(const std::vector<placed_buffer>& all, const schedule& order) {
+  const auto over_before = [&](const placed_buffer& one, const placed_buffer& other) {
+    return std::all_of(one.users.begin(), one.users.end(),
+                       [&](std::size_t user) { return order.before(user, other.writer); });
+  };
+  arena_conflicts conflicts(all.size());
+  for (std::size_t left = 0; left < all.size(); ++left) {
+    for (std::size_t right = 0; right < left; ++right) {
+      if (!over_before(all[left], all[right]) && !over_before(all[right], all[left])) {
+        conflicts.add(left, right);
+      }
+    }
+  }
+  return conflicts;
+}
+
+void place_buffers(plan& made) {
+  const std::vector<placed_buffer> all = buffers_to_place(made);
+  std::vector<std::size_t> bytes;
+  for (const placed_buffer& each : all) {
+    bytes.push_back(each.bytes);
+  }
+  const arena_placement placement = place_in_arena(bytes, conflicts_of(all, made.order));
   for (std::size_t buffer = 0; buffer < made.buffers.size(); ++buffer) {
     made.buffers[buffer].offset = placement.offsets[buffer];
   }
   for (std::size_t stage = 0; stage < made.stages.size(); ++stage) {
     made.stages[stage].scratch_offset = placement.offsets[made.buffers.size() + stage];
   }
+  made.frame_table_offset = placement.offsets.back();
   made.arena_bytes = placement.bytes;
+  if (made.keeps_state()) {
+    made.frame_table_pinned = arena_aligned(made.pinned_input_bytes);
+    made.pinned_input_bytes = made.frame_table_pinned + all.back().bytes;
+  }
 }
 
 }  // namespace
 
-plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, device& target) {
+plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, device& target, std::uint32_t max_lanes) {
   plan made;
   made.id = id;
   made.declaration = declaration;
   made.max_frames = frames_of_batch(declaration);
   try {
     made.pinned_input_bytes = batch_bytes(declaration.input, made.max_frames);
-    made.buffers.push_back({std::string(input_name), declaration.input, 0, made.pinned_input_bytes});
+    made.buffers.push_back({std::string(input_name), declaration.input, {}, 0, made.pinned_input_bytes});
     for (const stage_declaration& stage : made.declaration.stages) {
       add_stage(made, stage, target);
     }
     add_outputs(made);
+    made.mixes_lengths = made.keeps_state() && declaration.input.variable && works_step_by_step(made);
+    make_order(made, max_lanes);
     place_buffers(made);
   } catch (const std::length_error& error) {
     refuse({declaration.position, declaration.name, "", "batch"}, error.what());

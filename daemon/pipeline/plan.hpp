@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "daemon/device/device.hpp"
 #include "daemon/pipeline/declaration.hpp"
+#include "daemon/pipeline/schedule.hpp"
 
 namespace penstock {
 
@@ -16,8 +18,27 @@ namespace penstock {
 struct plan_buffer {
   std::string name;  ///< "input", or the stage that writes it
   tensor_spec spec;
+  step_rate rate;          ///< between the input's leading dimension and its own; of a variable spec
   std::size_t offset = 0;  ///< bytes from the arena's start, a multiple of 256
   std::size_t bytes = 0;   ///< for the most frames of a batch
+
+  /// How far apart its frames lie in a batch whose input has that leading extent.
+  [[nodiscard]] std::size_t pitch(std::int64_t input_leading) const noexcept {
+    return spec.bytes(spec.variable ? rate.most(input_leading) : 0);
+  }
+};
+
+/// What a stage that keeps state needs to know of it.
+struct plan_state {
+  std::size_t offset = 0;  ///< bytes from the start of a session's half
+  session_traits traits;
+  std::int64_t fixed_steps = 0;  ///< of each frame, where that is always the same; else 0
+  step_rate rate;                ///< between the input's steps and this stage's, where it is not
+
+  /// Steps that the stage has had once the session has had so many frames, or steps of the pipeline's input.
+  [[nodiscard]] std::int64_t position(std::int64_t frames, std::int64_t steps) const noexcept {
+    return fixed_steps != 0 ? frames * fixed_steps : rate.total(steps);
+  }
 };
 
 /// One stage, compiled. Buffers are indices into plan::buffers.
@@ -27,7 +48,9 @@ struct plan_stage {
   std::vector<std::size_t> inputs;
   std::size_t output = 0;
   std::size_t scratch_offset = 0;
+  std::size_t scratch_bytes = 0;
   std::unique_ptr<operation> compiled;
+  std::optional<plan_state> state;  ///< of a stage that keeps some
 };
 
 /// One output of a pipeline and where its batch lies in a slot's pinned output region.
@@ -46,18 +69,32 @@ struct plan {
   std::vector<plan_buffer> buffers;  ///< buffers[0] is the input, at offset 0
   std::vector<plan_stage> stages;    ///< in an order in which they can run
   std::vector<plan_output> outputs;
+  /// The copy in (node 0), then the stages, then a copy out for each output.
+  schedule order;
   std::size_t pinned_input_bytes = 0;
   std::size_t pinned_output_bytes = 0;
   std::size_t arena_bytes = 0;
 
+  /// Of a pipeline that keeps state; all on lane 0.
+  std::vector<std::size_t> keepers;    ///< the stages that keep some, in their order
+  std::size_t state_bytes = 0;         ///< of one half of a session's state, a multiple of 256
+  std::size_t frame_table_offset = 0;  ///< in the arena: session_frame by keeper and frame of the batch
+  std::size_t frame_table_pinned = 0;  ///< the same in the pinned input
+  std::int64_t period = 1;             ///< session requests of several frames: their leading extent's divisor
+  /// Frames of different lengths may share a batch: every stage works step by step.
+  bool mixes_lengths = false;
+
+  [[nodiscard]] bool keeps_state() const noexcept { return !keepers.empty(); }
   [[nodiscard]] const tensor_spec& input() const noexcept { return buffers.front().spec; }
-  [[nodiscard]] const tensor_spec& output_spec(std::size_t index) const noexcept {
-    return buffers[outputs[index].buffer].spec;
+  [[nodiscard]] const plan_buffer& output_buffer(std::size_t index) const noexcept {
+    return buffers[outputs[index].buffer];
   }
+  [[nodiscard]] const tensor_spec& output_spec(std::size_t index) const noexcept { return output_buffer(index).spec; }
 };
 
-/// Compiles a checked declaration for a device. Throws device_error, or configuration_error when the device
-/// can't run a stage.
-[[nodiscard]] plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, device& target);
+/// Compiles a checked declaration for a device. A batch runs on at most `max_lanes` streams at once. Throws
+/// device_error, or configuration_error when the device can't run a stage.
+[[nodiscard]] plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, device& target,
+                                std::uint32_t max_lanes = 8);
 
 }  // namespace penstock

@@ -81,7 +81,7 @@ void client_table::forget(client_record& client) noexcept {
 
 client_record* client_table::forgettable(time_point limit) const noexcept {
   for (const auto& [identity, client] : by_identity_) {
-    if (client->references == 0 && (client->gone || client->last_heard < limit)) {
+    if (client->references == 0 && (client->gone || client->elsewhere || client->last_heard < limit)) {
       return client.get();
     }
   }

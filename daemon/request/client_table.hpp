@@ -41,10 +41,15 @@ class client_record {
   request_index in_flight;     ///< accepted and not answered
   std::uint32_t requests = 0;  ///< credits in use
   std::size_t bytes = 0;       ///< credits in use
+  /// Ended requests that still wait for a slot, because their session's state has to see their frames.
+  std::uint32_t abandoned_requests = 0;
+  std::size_t abandoned_bytes = 0;
   /// Requests that still refer to it: in flight, or answered early and still with the device.
   std::uint32_t references = 0;
   time_point last_heard;
-  bool gone = false;  ///< it left, or can't be reached: nothing is sent to it any more
+  bool gone = false;        ///< it left, or can't be reached: nothing is sent to it any more
+  std::uint32_t shard = 0;  ///< that it was told to use
+  bool elsewhere = false;   ///< it was told to use another one, and has sent no request here
 };
 
 /// The clients of a shard. Thread: the shard.
@@ -59,8 +64,8 @@ class client_table {
   /// Forgets a client to which nothing refers any more.
   void forget(client_record& client) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return by_identity_.size(); }
-  /// A client to which nothing refers any more and that has left or has been silent since before `limit`; nullptr when
-  /// there is none.
+  /// A client to which nothing refers any more and that has left, uses another shard or has been silent since before
+  /// `limit`; nullptr when there is none.
   [[nodiscard]] client_record* forgettable(time_point limit) const noexcept;
 
  private:

@@ -29,14 +29,12 @@ time_point deadline_of(std::uint64_t timeout_ns, time_point now) noexcept {
 
 }  // namespace
 
-request& ledger::open(client_record& from, const plan& pipeline, const wire::message_header& header,
-                      std::int64_t leading, std::size_t bytes, time_point now) {
+request& ledger::open(client_record& from, const plan& pipeline, session_record* session,
+                      const wire::message_header& header, std::int64_t leading, std::size_t bytes, time_point now) {
   request& made = pool_.claim();
   made.client = &from;
   made.pipeline = &pipeline;
   made.id = header.request_id;
-  made.sequence = header.sequence;
-  made.session = header.session;
   made.trace_id = header.trace_id;
   made.frames = header.frames;
   made.leading = leading;
@@ -45,6 +43,16 @@ request& ledger::open(client_record& from, const plan& pipeline, const wire::mes
   made.deadline = deadline_of(header.timeout_ns, now);
   if (made.deadline != never) {
     deadlines_.push(made);
+  }
+  if (session != nullptr) {
+    made.session = session;
+    made.sequence = session->frames;
+    made.steps_before = session->steps;
+    session->frames += made.frames;
+    session->steps += leading * made.frames;
+    session->last_used = now;
+    ++session->references;
+    session->append(made);
   }
   from.in_flight.insert(made);
   ++from.requests;
@@ -64,6 +72,9 @@ void ledger::close(request& ended, wire::status_kind how) noexcept {
   if (ended.deadline != never) {
     deadlines_.remove(ended);
   }
+  if (ended.session != nullptr) {
+    ended.session->unlink(ended);
+  }
   client_record& client = *ended.client;
   client.in_flight.erase(ended);
   --client.requests;
@@ -82,8 +93,21 @@ void ledger::settle_error(request& ended, wire::status code, const wire::error_b
   replies_.error(ended, code, why);
 }
 
+void ledger::abandon(request& settled) noexcept {
+  settled.abandoned = true;
+  ++settled.client->abandoned_requests;
+  settled.client->abandoned_bytes += settled.bytes;
+}
+
 void ledger::release(request& settled) noexcept {
   assert(settled.step == request_step::answered);
+  if (settled.abandoned) {
+    --settled.client->abandoned_requests;
+    settled.client->abandoned_bytes -= settled.bytes;
+  }
+  if (settled.session != nullptr) {
+    --settled.session->references;
+  }
   --settled.client->references;
   pool_.release(settled);
 }
@@ -96,6 +120,8 @@ std::string_view name_of(request_step step) noexcept {
       return "batched";
     case request_step::executing:
       return "executing";
+    case request_step::held:
+      return "held";
     case request_step::answered:
       return "answered";
   }

@@ -9,6 +9,7 @@
 #include "daemon/request/client_table.hpp"
 #include "daemon/request/reply_port.hpp"
 #include "daemon/request/request.hpp"
+#include "daemon/request/session_table.hpp"
 #include "proto/message.hpp"
 
 namespace penstock {
@@ -20,12 +21,15 @@ class ledger {
   ledger(std::size_t pipelines, reply_port& replies, account& counters)
       : replies_(replies), counters_(counters), by_pipeline_(pipelines) {}
 
-  /// Accepts a request: takes its credits, starts its deadline, counts it.
-  [[nodiscard]] request& open(client_record& from, const plan& pipeline, const wire::message_header& header,
-                              std::int64_t leading, std::size_t bytes, time_point now);
+  /// Accepts a request: takes its credits, starts its deadline, counts it. With a session it is the session's next.
+  [[nodiscard]] request& open(client_record& from, const plan& pipeline, session_record* session,
+                              const wire::message_header& header, std::int64_t leading, std::size_t bytes,
+                              time_point now);
   /// The terminal replies; exactly one of them, once, for each request that was opened.
   void settle_result(request& done, slot& from);
   void settle_error(request& ended, wire::status code, const wire::error_body& why);
+  /// A settled request stays in its queue, because its session's state still has to see its frames.
+  void abandon(request& settled) noexcept;
   /// Nothing refers to a settled request any more.
   void release(request& settled) noexcept;
 
@@ -46,7 +50,7 @@ class ledger {
   std::vector<pipeline_account> by_pipeline_;
 };
 
-/// "queued", "batched", "executing": how an ERROR names the step at which a request ended.
+/// "queued", "batched", "executing", "held": how an ERROR names the step at which a request ended.
 [[nodiscard]] std::string_view name_of(request_step step) noexcept;
 
 }  // namespace penstock

@@ -11,24 +11,33 @@ namespace penstock {
 
 class client_record;
 struct plan;
+struct session_record;
 struct slot;
 
 using time_point = std::chrono::steady_clock::time_point;
 inline constexpr time_point never = time_point::max();
 
 /// Where an accepted request stands. The order is the order of its life.
-enum class request_step : std::uint8_t { queued, batched, executing, answered };
+enum class request_step : std::uint8_t {
+  queued,
+  batched,
+  executing,
+  held,  ///< its result is there, those of its session before it are not
+  answered,
+};
 
 /// One accepted SUBMIT, from its admission until nothing refers to it any more.
 ///
 /// Owner: the shard's request_pool. It lives longer than its reply when it expires while the device works on it:
-/// `step` is then `answered`, and the completion of its batch frees it. Never moves: queues and heaps hold its address.
+/// `step` is then `answered`, and the completion of its batch frees it. The same holds for one of a session with state
+/// that ends while it waits: the state still has to see its frames. Never moves: queues and heaps hold its address.
 struct request {
   client_record* client = nullptr;
   const plan* pipeline = nullptr;
   std::uint64_t id = 0;
-  std::uint64_t sequence = 0;
-  std::uint32_t session = 0;
+  session_record* session = nullptr;
+  std::uint64_t sequence = 0;     ///< frames of its session before it
+  std::int64_t steps_before = 0;  ///< steps of the pipeline's input that its session had before it
   std::array<std::byte, 16> trace_id{};
   std::uint32_t frames = 0;
   std::int64_t leading = 0;
@@ -36,12 +45,15 @@ struct request {
   time_point received;
   time_point deadline = never;
   request_step step = request_step::queued;
-  slot* home = nullptr;           ///< once batched
-  std::int64_t first_frame = 0;   ///< of its batch
-  std::size_t heap_position = 0;  ///< deadline_heap's
-  request* previous = nullptr;    ///< in its pipeline's queue
-  request* next = nullptr;        ///< in its pipeline's queue, or in the pool's free list
-  std::uint32_t index = 0;        ///< its place in the pool: where ingress keeps its payload while it is queued
+  slot* home = nullptr;                 ///< once batched
+  std::int64_t first_frame = 0;         ///< of its batch
+  std::size_t heap_position = 0;        ///< deadline_heap's
+  request* previous = nullptr;          ///< in its client's queue
+  request* next = nullptr;              ///< in its client's queue, or in the pool's free list
+  request* session_previous = nullptr;  ///< among the unanswered ones of its session
+  request* session_next = nullptr;
+  bool abandoned = false;   ///< answered while it was queued, and still to go through its session's state
+  std::uint32_t index = 0;  ///< its place in the pool: where ingress keeps its payload while it is queued
 };
 
 /// The requests of a shard. It grows by blocks up to what credits allow and never shrinks; nothing is allocated once
@@ -58,7 +70,7 @@ class request_pool {
   request* free_ = nullptr;
 };
 
-/// The requests of one pipeline that wait for a slot, oldest first. Intrusive: nothing is allocated. Thread: the shard.
+/// Requests that wait for a slot, oldest first. Intrusive: nothing is allocated. Thread: the shard.
 class request_queue {
  public:
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }

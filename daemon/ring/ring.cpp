@@ -1,6 +1,30 @@
 #include "daemon/ring/ring.hpp"
 
+#include <algorithm>
+
+#include "daemon/pipeline/plan.hpp"
+
 namespace penstock {
+
+slot_size size_for(std::span<const plan> plans) {
+  slot_size most;
+  for (const plan& each : plans) {
+    std::size_t operands = 0;
+    for (const plan_stage& stage : each.stages) {
+      operands += stage.inputs.size();
+    }
+    most.pinned_input = std::max(most.pinned_input, each.pinned_input_bytes);
+    most.pinned_output = std::max(most.pinned_output, each.pinned_output_bytes);
+    most.arena = std::max(most.arena, each.arena_bytes);
+    most.max_frames = std::max(most.max_frames, static_cast<std::size_t>(each.max_frames));
+    most.launches = std::max(most.launches, each.stages.size());
+    most.operands = std::max(most.operands, operands);
+    most.lanes = std::max(most.lanes, std::size_t{each.order.lanes});
+    most.events = std::max(most.events, std::size_t{each.order.events});
+    most.carries |= each.keeps_state();
+  }
+  return most;
+}
 
 ring::ring(device& from, std::size_t slots, const slot_size& size, bool polled, completion_queue& completed,
            wake_signal& signal)
@@ -16,6 +40,14 @@ ring::ring(device& from, std::size_t slots, const slot_size& size, bool polled, 
     if (polled) {
       made->done = from.open_event(false);
     }
+    for (std::size_t joint = 0; joint < size.events; ++joint) {
+      made->joints.push_back(from.open_event(false));
+    }
+    if (size.carries) {
+      made->carried = from.open_event(false);
+    }
+    made->streams.reserve(size.lanes);
+    made->predecessors.reserve(slots);
     made->work.requests.reserve(size.max_frames);
     made->launches.resize(size.launches);
     made->operands.resize(size.operands);

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "daemon/completion/completion.hpp"
 #include "daemon/device/device.hpp"
 #include "daemon/ring/batch.hpp"
+#include "daemon/ring/batch_clock.hpp"
 #include "kernels/operation.hpp"
 
 namespace penstock {
@@ -21,7 +23,13 @@ struct slot_size {
   std::size_t max_frames = 0;  ///< of a batch: so many requests it may have
   std::size_t launches = 0;    ///< stages of a plan
   std::size_t operands = 0;    ///< inputs of all stages of a plan together
+  std::size_t lanes = 1;       ///< streams that a batch runs on
+  std::size_t events = 0;      ///< between the streams of a batch
+  bool carries = false;        ///< whether a plan keeps state
 };
+
+/// What the largest of these plans needs.
+[[nodiscard]] slot_size size_for(std::span<const plan> plans);
 
 /// The home of one batch: a pinned input region, a pinned output region, a device arena.
 ///
@@ -41,10 +49,19 @@ struct slot {
   std::unique_ptr<event> done;  ///< recorded behind the copies out when completions are polled
   batch work;
 
+  batch_clock* clock = nullptr;  ///< of a batch that is timed
+
+  /// The wheel's: a lane's stream, by lane; the events between lanes, by the plan's numbers; and the one behind the
+  /// last stage that keeps state.
+  std::vector<std::uint32_t> streams;
+  std::vector<std::unique_ptr<event>> joints;
+  std::unique_ptr<event> carried;
+  std::uint64_t launch = 0;               ///< which launch the slot is in flight with; 0 when it is not
+  std::vector<const slot*> predecessors;  ///< whose states this batch continues, while they are in flight
+
   /// The wheel's: arguments of the launches, alive until the device has done with them.
   std::vector<operation_arguments> launches;
   std::vector<const void*> operands;
-  std::uint32_t stream = 0;
 
   completion_node completed;  ///< pushed by the device's callback, or by the wheel when it polls
   completion_node returned;   ///< pushed by whoever drops the last reference

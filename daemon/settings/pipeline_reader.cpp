@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "daemon/pipeline/check.hpp"
+#include "daemon/settings/npy_array.hpp"
+#include "daemon/settings/npy_parameter.hpp"
 #include "daemon/settings/settings_table.hpp"
 
 namespace penstock {
@@ -127,6 +130,30 @@ parameters::value read_parameter(const settings_table& table, std::string_view k
   table.refuse_value(key, node, "true or false, a finite number, a string, or an array of numbers");
 }
 
+/// A parameter whose numbers stand in a .npy file beside the configuration; false when it is none.
+bool read_npy_parameter(const settings_table& table, std::string_view key, const toml::node& node,
+                        stage_declaration& into) {
+  const auto* text = node.as_string();
+  if (text == nullptr || !names_npy_file(into.op, key, text->get())) {
+    return false;
+  }
+  const std::string imaginary = std::string(key) + "_imag";
+  try {
+    const std::filesystem::path file = std::filesystem::path(into.position.file).parent_path() / text->get();
+    parameters given;
+    set_from_npy_file(into.op, std::string(key), file, given);
+    if (given.has(imaginary) && table.contents().contains(imaginary)) {
+      throw npy_error("its numbers are complex, but " + imaginary + " is given too");
+    }
+    for (const auto& [name, value] : given) {
+      into.settings.set(name, value);
+    }
+  } catch (const npy_error& error) {
+    table.refuse_key(key, "\"" + text->get() + "\": " + error.what());
+  }
+  return true;
+}
+
 stage_declaration read_stage(const toml::table& given, configuration_place place, std::size_t index,
                              field_lines& lines) {
   place.position.line = given.source().begin.line;
@@ -147,7 +174,12 @@ stage_declaration read_stage(const toml::table& given, configuration_place place
   table.read("from", stage.from);
   for (const auto& [key, node] : given) {
     lines.set(index, std::string(key.str()), key.source().begin.line);
-    if (key != "name" && key != "op" && key != "from") {
+    if (key == "name" || key == "op" || key == "from") {
+      continue;
+    }
+    if (read_npy_parameter(table, key.str(), node, stage)) {
+      lines.set(index, std::string(key.str()) + "_imag", key.source().begin.line);
+    } else {
       stage.settings.set(std::string(key.str()), read_parameter(table, key.str(), node));
     }
   }
@@ -187,6 +219,7 @@ pipeline_declaration read_pipeline(const toml::table& given, configuration_place
   read_batch(table, place, declared.batch, lines);
   table.read("priority", priority_names, declared.priority);
   table.read("overflow", overflow_names, declared.overflow);
+  table.read("ordered", declared.ordered);
   table.read("outputs", declared.outputs);
   read_stages(table, place, declared.stages, lines);
   table.refuse_unknown();

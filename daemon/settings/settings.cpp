@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <system_error>
 
@@ -21,6 +22,9 @@ using std::chrono::nanoseconds;
 
 constexpr std::int64_t config_version = 1;
 constexpr std::size_t largest_size = std::size_t{1} << 40U;
+constexpr nanoseconds least_idle_timeout = std::chrono::seconds(1);
+constexpr nanoseconds most_idle_timeout = std::chrono::hours(24 * 365);
+
 configuration_place place_in(const std::string& file, std::uint32_t line) {
   configuration_place place;
   place.position = {file, line};
@@ -70,9 +74,39 @@ void read_daemon(settings_table table, daemon_settings& into) {
   table.refuse_unknown();
 }
 
+void read_ids(settings_table& table, device_settings& into) {
+  constexpr int last_id = 63;
+  const toml::node* node = table.find("ids");
+  if (node == nullptr) {
+    return;
+  }
+  const std::string allowed =
+      "\"all\", or an array of whole numbers from 0 to " + std::to_string(last_id) + ", at least one";
+  if (const auto* text = node->as_string(); text != nullptr && text->get() == "all") {
+    into.every_device = true;
+    return;
+  }
+  const auto* array = node->as_array();
+  if (array == nullptr || array->empty()) {
+    table.refuse_value("ids", *node, allowed);
+  }
+  into.ids.clear();
+  for (const toml::node& element : *array) {
+    const std::optional<std::int64_t> id = element.value_exact<std::int64_t>();
+    if (!id || *id < 0 || *id > last_id) {
+      table.refuse_value("ids", element, allowed);
+    }
+    if (std::find(into.ids.begin(), into.ids.end(), *id) != into.ids.end()) {
+      table.refuse_key("ids", std::to_string(*id) + " is given twice");
+    }
+    into.ids.push_back(static_cast<int>(*id));
+  }
+}
+
 void read_device(settings_table table, device_settings& device, wheel_settings& wheel) {
   table.read("backend", backend_names, device.backend);
-  table.read("id", 0, 63, device.id);
+  read_ids(table, device);
+  table.read("shards", 1, 64, device.shards);
   table.read("host_threads", 0, 1024, device.host_threads);
   table.read("streams", 1, 64, wheel.streams);
   table.read("slots", 2, 4096, wheel.slots);
@@ -88,7 +122,19 @@ void read_clients(settings_table& table, client_settings& into) {
   table.read_size("max_request_bytes", wire::part_bytes(1) + 1, largest_size, into.max_request_bytes);
   table.read_size("reply_queue_bytes", 1, largest_size, into.reply_queue_bytes);
   table.read_size("reply_cache_bytes", 0, largest_size, into.reply_cache_bytes);
-  table.read("idle_timeout", std::chrono::seconds(1), std::chrono::hours(24 * 365), into.idle_timeout);
+  table.read("idle_timeout", least_idle_timeout, most_idle_timeout, into.idle_timeout);
+  table.refuse_unknown();
+}
+
+void read_sessions(settings_table table, session_settings& into) {
+  table.read("max_sessions", 1U, 1U << 16U, into.max_sessions);
+  table.read("idle_timeout", least_idle_timeout, most_idle_timeout, into.idle_timeout);
+  table.refuse_unknown();
+}
+
+void read_timing(settings_table table, timing_settings& into) {
+  table.read("batches_per_second", 0U, 1'000'000U, into.batches_per_second);
+  table.read("recent_batches", 16U, 1U << 20U, into.recent_batches);
   table.refuse_unknown();
 }
 
@@ -129,6 +175,8 @@ settings read_settings(const toml::table& given, const std::string& name) {
   read_device(section(file, "device", place), result.device, result.wheel);
   settings_table clients = section(file, "clients", place);
   read_clients(clients, result.clients);
+  read_sessions(section(file, "sessions", place), result.sessions);
+  read_timing(section(file, "timing", place), result.timing);
   const toml::node* pipelines = file.find("pipeline");
   file.refuse_unknown();
   if (pipelines == nullptr) {

@@ -45,19 +45,34 @@ struct client_settings {
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes{10};
 };
 
+/// The sessions that a shard keeps.
+struct session_settings {
+  std::uint32_t max_sessions = 64;  ///< open at once on a shard
+  /// A session with nothing in flight is closed after this long without a frame.
+  std::chrono::nanoseconds idle_timeout = std::chrono::minutes{10};
+};
+
+/// How much of the work is timed, and how much of that a shard remembers.
+struct timing_settings {
+  std::uint32_t batches_per_second = 500;  ///< timed with device events; 0: none
+  std::uint32_t recent_batches = 4096;     ///< the last batches whose times are kept
+};
+
 /// The whole configuration file, checked.
 struct settings {
   daemon_settings daemon;
   device_settings device;
   wheel_settings wheel;
   client_settings clients;
+  session_settings sessions;
+  timing_settings timing;
   std::vector<pipeline_declaration> pipelines;
 };
 
-/// Reads, parses and checks a configuration file. Throws configuration_error, which names file, line and key (and
-/// pipeline, stage and field where it is about one).
+/// Reads, parses and checks a configuration file, and the .npy files that it names. Throws configuration_error, which
+/// names file, line and key (and pipeline, stage and field where it is about one).
 [[nodiscard]] settings load_settings(const std::filesystem::path& file);
-/// The same from text; `name` stands for the file in messages.
+/// The same from text; `name` stands for the file in messages, and .npy files are looked for in its folder.
 [[nodiscard]] settings parse_settings(std::string_view text, const std::string& name);
 /// The effective configuration as TOML, defaults filled in; parse_settings reads it back to the same settings.
 [[nodiscard]] std::string print_settings(const settings& what);

@@ -90,27 +90,47 @@ void line(std::string& out, std::string_view key, const std::string& value) {
   out += std::string(key) + " = " + value + "\n";
 }
 
-void print_tables(const settings& what, std::string& out) {
+void print_daemon(const daemon_settings& what, std::string& out) {
   out += "\n[daemon]\n";
-  line(out, "listen", array_of(what.daemon.listen, string_text));
-  line(out, "drain_timeout", string_text(print_duration(what.daemon.drain_timeout)));
-  line(out, "log_level", string_text(what.daemon.log_level));
+  line(out, "listen", array_of(what.listen, string_text));
+  line(out, "drain_timeout", string_text(print_duration(what.drain_timeout)));
+  line(out, "log_level", string_text(what.log_level));
+}
+
+void print_device(const device_settings& device, const wheel_settings& wheel, std::string& out) {
+  const auto number = [](int value) { return std::to_string(value); };
   out += "\n[device]\n";
-  line(out, "backend", named(backend_names, what.device.backend));
-  line(out, "id", std::to_string(what.device.id));
-  line(out, "host_threads", std::to_string(what.device.host_threads));
-  line(out, "streams", std::to_string(what.wheel.streams));
-  line(out, "slots", std::to_string(what.wheel.slots));
-  line(out, "completion", named(completion_names, what.wheel.completion));
-  line(out, "hang_timeout", string_text(print_duration(what.wheel.hang_timeout)));
+  line(out, "backend", named(backend_names, device.backend));
+  line(out, "ids", device.every_device ? string_text("all") : array_of(device.ids, number));
+  line(out, "shards", number(device.shards));
+  line(out, "host_threads", number(device.host_threads));
+  line(out, "streams", number(wheel.streams));
+  line(out, "slots", number(wheel.slots));
+  line(out, "completion", named(completion_names, wheel.completion));
+  line(out, "hang_timeout", string_text(print_duration(wheel.hang_timeout)));
+}
+
+void print_clients(const client_settings& what, std::string& out) {
   out += "\n[clients]\n";
-  line(out, "credit_requests", std::to_string(what.clients.credit_requests));
-  line(out, "credit_bytes", string_text(print_size(what.clients.credit_bytes)));
-  line(out, "max_clients", std::to_string(what.clients.max_clients));
-  line(out, "max_request_bytes", string_text(print_size(what.clients.max_request_bytes)));
-  line(out, "reply_queue_bytes", string_text(print_size(what.clients.reply_queue_bytes)));
-  line(out, "reply_cache_bytes", string_text(print_size(what.clients.reply_cache_bytes)));
-  line(out, "idle_timeout", string_text(print_duration(what.clients.idle_timeout)));
+  line(out, "credit_requests", std::to_string(what.credit_requests));
+  line(out, "credit_bytes", string_text(print_size(what.credit_bytes)));
+  line(out, "max_clients", std::to_string(what.max_clients));
+  line(out, "max_request_bytes", string_text(print_size(what.max_request_bytes)));
+  line(out, "reply_queue_bytes", string_text(print_size(what.reply_queue_bytes)));
+  line(out, "reply_cache_bytes", string_text(print_size(what.reply_cache_bytes)));
+  line(out, "idle_timeout", string_text(print_duration(what.idle_timeout)));
+}
+
+void print_sessions(const session_settings& what, std::string& out) {
+  out += "\n[sessions]\n";
+  line(out, "max_sessions", std::to_string(what.max_sessions));
+  line(out, "idle_timeout", string_text(print_duration(what.idle_timeout)));
+}
+
+void print_timing(const timing_settings& what, std::string& out) {
+  out += "\n[timing]\n";
+  line(out, "batches_per_second", std::to_string(what.batches_per_second));
+  line(out, "recent_batches", std::to_string(what.recent_batches));
 }
 
 std::string input_text(const tensor_spec& input) {
@@ -144,6 +164,7 @@ void print_pipeline(const pipeline_declaration& pipeline, std::string& out) {
            ", max_delay = " + string_text(print_duration(pipeline.batch.max_delay)) + " }");
   line(out, "priority", named(priority_names, pipeline.priority));
   line(out, "overflow", named(overflow_names, pipeline.overflow));
+  line(out, "ordered", pipeline.ordered ? "true" : "false");
   if (!pipeline.outputs.empty()) {
     line(out, "outputs", array_of(pipeline.outputs, string_text));
   }
@@ -156,7 +177,11 @@ void print_pipeline(const pipeline_declaration& pipeline, std::string& out) {
 
 std::string print_settings(const settings& what) {
   std::string out = "config_version = 1\n";
-  print_tables(what, out);
+  print_daemon(what.daemon, out);
+  print_device(what.device, what.wheel, out);
+  print_clients(what.clients, out);
+  print_sessions(what.sessions, out);
+  print_timing(what.timing, out);
   for (const pipeline_declaration& pipeline : what.pipelines) {
     print_pipeline(pipeline, out);
   }

@@ -28,6 +28,16 @@ const toml::node* settings_table::find(std::string_view key) {
   return table_.get(key);
 }
 
+void settings_table::read(std::string_view key, bool& into) {
+  if (const toml::node* node = find(key)) {
+    const auto* flag = node->as_boolean();
+    if (flag == nullptr) {
+      refuse_value(key, *node, "true or false");
+    }
+    into = flag->get();
+  }
+}
+
 void settings_table::read(std::string_view key, std::string& into) {
   if (const toml::node* node = find(key)) {
     const auto* text = node->as_string();

@@ -29,6 +29,7 @@ class settings_table {
   /// The node of a key; nullptr when there is none. Counts as asked for.
   const toml::node* find(std::string_view key);
 
+  void read(std::string_view key, bool& into);
   void read(std::string_view key, std::string& into);
   void read(std::string_view key, std::span<const std::string_view> allowed, std::string& into);
   /// A string or an array of strings, at least one.

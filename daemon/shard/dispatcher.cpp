@@ -1,30 +1,15 @@
 #include "daemon/shard/dispatcher.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace penstock {
-namespace {
-
-// By how much longer work of that priority counts as having waited. What has waited longer still comes first, so that
-// a lane with endless work never starves another.
-std::chrono::nanoseconds head_start(stream_priority priority) noexcept {
-  constexpr std::chrono::milliseconds one_level{10};
-  return one_level * (static_cast<int>(priority) - static_cast<int>(stream_priority::normal));
-}
-
-}  // namespace
 
 dispatcher::dispatcher(std::span<const plan> plans, ring& slots, wheel& streams, completion_queue& completed,
-                       ledger& book, payload_store& payloads)
-    : ring_(slots), streams_(streams), completed_(completed), book_(book), payloads_(payloads) {
+                       ledger& book, payload_store& payloads, recorder& timeline)
+    : ring_(slots), streams_(streams), completed_(completed), book_(book), payloads_(payloads), timeline_(timeline) {
   for (const plan& each : plans) {
-    lanes_.push_back({.what = &each,
-                      .waiting = {},
-                      .open = nullptr,
-                      .ahead = head_start(each.declaration.priority),
-                      .blocked = false});
+    lanes_.emplace_back(each);
   }
   ready_.reserve(slots.size());
   launched_.reserve(slots.size());
@@ -39,45 +24,37 @@ bool dispatcher::submit(request& accepted, std::span<const std::byte> payload) {
   return false;
 }
 
-bool dispatcher::fits(const lane& in, const request& what) const noexcept {
-  const batch& work = in.open->work;
-  return work.frames + what.frames <= in.what->max_frames && work.leading == what.leading;
-}
-
-// Into the pipeline's open slot, opening one where there is none; false when the ring has none to give.
+// Into the pipeline's open slot, opening one where there is none; false when it has to wait. While a batch of the lane
+// waits for a stream the next one is not begun: who comes into it is decided by the turns of the queue, when it counts.
 bool dispatcher::place(lane& in, request& what, std::span<const std::byte> payload) {
-  if (in.open != nullptr && !fits(in, what)) {
-    close(in, in.open->work.leading == what.leading ? close_reason::full : close_reason::extent);
+  if (in.filling() != nullptr && !in.fits(what)) {
+    close(in, in.reason_against(what));
   }
-  if (in.open == nullptr) {
-    in.open = ring_.claim();
-    if (in.open == nullptr) {
+  if (in.filling() == nullptr) {
+    slot* const empty = in.ready == 0 ? ring_.claim() : nullptr;
+    if (empty == nullptr) {
       return false;
     }
     ++open_;
-    in.open->work.pipeline = in.what;
-    in.open->work.leading = what.leading;
-    in.open->work.oldest = what.received;
+    timeline_.opened(*empty);
+    in.open(*empty, what);
   }
-  batch& work = in.open->work;
-  const std::size_t frame_bytes = in.what->input().bytes(what.leading);
-  std::memcpy(in.open->pinned_input.get() + static_cast<std::size_t>(work.frames) * frame_bytes, payload.data(),
-              payload.size());
-  what.home = in.open;
-  what.first_frame = work.frames;
-  what.step = request_step::batched;
-  work.frames += what.frames;
-  work.requests.push_back(&what);
+  in.put(what, payload);
   return true;
 }
 
 bool dispatcher::turn(time_point now) {
+  timeline_.turn(now);
   bool progress = streams_.mode() == completion_mode::poll && streams_.poll();
   progress |= complete();
-  progress |= ring_.collect();
+  if (ring_.collect()) {
+    timeline_.collected();
+    progress = true;
+  }
   if (lost_ || ended_) {
     return progress;
   }
+  progress |= launch_ready(now);
   progress |= feed();
   progress |= close_due(now);
   progress |= launch_ready(now);
@@ -98,6 +75,7 @@ bool dispatcher::complete() {
 void dispatcher::finish(slot& done) {
   streams_.retire(done);
   launched_.erase(std::find(launched_.begin(), launched_.end(), &done));
+  timeline_.completed(done);
   if (const fault why = done.completed.status) {
     if (!lost_) {
       lost_ = device_loss{why.name, ""};
@@ -106,10 +84,7 @@ void dispatcher::finish(slot& done) {
               {.reason = "the device failed", .step = "executing", .stage = "", .device_error = why.name});
   } else {
     for (request* each : done.work.requests) {
-      if (each->step != request_step::answered) {
-        book_.settle_result(*each, done);
-      }
-      book_.release(*each);
+      order_.finished(*each, done);
     }
     done.work.requests.clear();
   }
@@ -124,7 +99,7 @@ bool dispatcher::feed() {
   while (lane* const in = next_to_feed()) {
     request& next = *in->waiting.first();
     if (place(*in, next, payloads_.parked(next.index))) {
-      in->waiting.remove(next);
+      in->waiting.take(next);
       payloads_.unpark(next.index);
       progress = true;
     } else {
@@ -134,25 +109,25 @@ bool dispatcher::feed() {
   return progress;
 }
 
-dispatcher::lane* dispatcher::next_to_feed() noexcept {
+lane* dispatcher::next_to_feed() noexcept {
   lane* found = nullptr;
   time_point earliest = never;
   for (lane& each : lanes_) {
-    const request* const first = each.waiting.first();
-    if (first != nullptr && !each.blocked && first->received - each.ahead < earliest) {
-      earliest = first->received - each.ahead;
+    const request* const first = each.blocked ? nullptr : each.waiting.first();
+    if (first != nullptr && each.turn_of(first->received) < earliest) {
+      earliest = each.turn_of(first->received);
       found = &each;
     }
   }
   return found;
 }
 
-batch_fill dispatcher::fill_of(const lane& of) const noexcept {
-  if (of.open == nullptr) {
-    return {};
-  }
-  const batch& work = of.open->work;
-  return {work.frames, of.what->max_frames, work.oldest, of.what->declaration.batch.max_delay};
+// Closed batches that still wait for a stream come first: while there are any, there is no room for others.
+wheel_room dispatcher::room_for(const lane& of) const noexcept {
+  const bool waits = std::any_of(ready_.begin(), ready_.end(), [&](const slot* each) {
+    return each->work.pipeline->declaration.priority == of.priority();
+  });
+  return waits ? wheel_room::none : streams_.room(of.priority());
 }
 
 bool dispatcher::close_due(time_point now) {
@@ -163,23 +138,21 @@ bool dispatcher::close_due(time_point now) {
     progress |= launch_ready(now);
   }
   for (lane& each : lanes_) {
-    if (draining_ && each.open != nullptr) {
+    if (draining_ && each.filling() != nullptr) {
       close(each, close_reason::drain);
     }
   }
   return progress;
 }
 
-dispatcher::lane* dispatcher::next_to_close(time_point now, close_reason& why) noexcept {
-  // Closed batches that still wait for a stream come first: while there are any, there is no room for others.
-  const wheel_room room = ready_.empty() ? streams_.room() : wheel_room::none;
+lane* dispatcher::next_to_close(time_point now, close_reason& why) noexcept {
   lane* found = nullptr;
   time_point earliest = never;
   for (lane& each : lanes_) {
-    const batch_fill fill = fill_of(each);
-    const std::optional<close_reason> closes = decide(fill, room, now);
-    if (closes && fill.oldest - each.ahead < earliest) {
-      earliest = fill.oldest - each.ahead;
+    const batch_fill fill = each.fill();
+    const std::optional<close_reason> closes = decide(fill, room_for(each), now);
+    if (closes && each.turn_of(fill.oldest) < earliest) {
+      earliest = each.turn_of(fill.oldest);
       why = *closes;
       found = &each;
     }
@@ -188,11 +161,12 @@ dispatcher::lane* dispatcher::next_to_close(time_point now, close_reason& why) n
 }
 
 void dispatcher::close(lane& in, close_reason why) {
-  slot& closed = *in.open;
-  in.open = nullptr;
+  slot& closed = in.close();
+  ++in.ready;
   --open_;
   closed.work.reason = why;
-  pipeline_account& counters = book_.of_pipeline(in.what->id);
+  timeline_.closed(closed);
+  pipeline_account& counters = book_.of_pipeline(in.pipeline().id);
   ++counters.closed[static_cast<std::size_t>(why)];
   ++counters.batches;
   counters.batched_frames += static_cast<std::uint64_t>(closed.work.frames);
@@ -200,50 +174,87 @@ void dispatcher::close(lane& in, close_reason why) {
 }
 
 bool dispatcher::launch_ready(time_point now) {
-  std::size_t taken = 0;
-  while (taken < ready_.size() && streams_.room() != wheel_room::none && !lost_) {
-    slot& next = *ready_[taken++];
-    for (request* each : next.work.requests) {
-      if (each->step == request_step::batched) {
-        each->step = request_step::executing;
-      }
+  bool progress = false;
+  while (!lost_) {
+    const std::size_t at = next_to_launch();
+    if (at == ready_.size()) {
+      break;
     }
-    launched_.push_back(&next);
-    if (const launch_fault failed = streams_.launch(next, now); failed.what) {
-      lost_ = device_loss{failed.what.name, failed.stage};
+    slot& next = *ready_[at];
+    ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(at));
+    launch(next, now);
+    progress = true;
+  }
+  return progress;
+}
+
+// The batch that has waited longest, with its priority's head start, of those that a stream has room for. The batches
+// of one pipeline keep their order: sessions rely on it.
+std::size_t dispatcher::next_to_launch() noexcept {
+  std::size_t found = ready_.size();
+  time_point earliest = never;
+  for (std::size_t at = 0; at < ready_.size(); ++at) {
+    const slot& each = *ready_[at];
+    const bool behind_its_own =
+        std::any_of(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(at),
+                    [&](const slot* before) { return before->work.pipeline == each.work.pipeline; });
+    const lane& of = lane_of(each);
+    const time_point turn = of.turn_of(each.work.oldest);
+    if (!behind_its_own && turn < earliest && streams_.room(of.priority()) != wheel_room::none) {
+      earliest = turn;
+      found = at;
     }
   }
-  ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(taken));
-  return taken > 0;
+  return found;
+}
+
+void dispatcher::launch(slot& next, time_point now) {
+  --lane_of(next).ready;
+  for (request* each : next.work.requests) {
+    if (each->step == request_step::batched) {
+      each->step = request_step::executing;
+    }
+  }
+  launched_.push_back(&next);
+  timeline_.launching(next);
+  if (const launch_fault failed = streams_.launch(next, now); failed.what) {
+    lost_ = device_loss{failed.what.name, failed.stage};
+  }
 }
 
 void dispatcher::end(request& early, wire::status code, const std::string& reason) {
+  const wire::error_body why{
+      .reason = reason, .step = std::string(name_of(early.step)), .stage = "", .device_error = ""};
   const bool queued = early.step == request_step::queued;
-  if (queued) {
+  order_.end(early, code, why);
+  if (queued && early.session != nullptr && early.pipeline->keeps_state()) {
+    book_.abandon(early);
+  } else if (queued) {
     lanes_[early.pipeline->id].waiting.remove(early);
     payloads_.unpark(early.index);
-  }
-  book_.settle_error(early, code,
-                     {.reason = reason, .step = std::string(name_of(early.step)), .stage = "", .device_error = ""});
-  if (queued) {
     book_.release(early);
   }
 }
 
 request* dispatcher::oldest_queued(const client_record& of, const plan& pipeline) const noexcept {
-  for (request* each = lanes_[pipeline.id].waiting.first(); each != nullptr; each = each->next) {
-    if (each->client == &of) {
-      return each;
-    }
-  }
-  return nullptr;
+  return lanes_[pipeline.id].waiting.oldest_of(of);
 }
 
 void dispatcher::drain() {
   draining_ = true;
+  empty_queues(wire::status::shutdown,
+               {.reason = "the daemon is stopping", .step = "queued", .stage = "", .device_error = ""});
+}
+
+void dispatcher::empty_queues(wire::status code, const wire::error_body& why) {
   for (lane& each : lanes_) {
     while (request* next = each.waiting.first()) {
-      end(*next, wire::status::shutdown, "the daemon is stopping");
+      each.waiting.remove(*next);
+      payloads_.unpark(next->index);
+      if (next->step != request_step::answered) {
+        order_.end(*next, code, why);
+      }
+      book_.release(*next);
     }
   }
 }
@@ -251,7 +262,7 @@ void dispatcher::drain() {
 void dispatcher::end_batch(slot& of, wire::status code, const wire::error_body& why) {
   for (request* each : of.work.requests) {
     if (each->step != request_step::answered) {
-      book_.settle_error(*each, code, why);
+      order_.end(*each, code, why);
     }
     book_.release(*each);
   }
@@ -261,25 +272,19 @@ void dispatcher::end_batch(slot& of, wire::status code, const wire::error_body& 
 void dispatcher::end_all(wire::status code, const wire::error_body& why) {
   ended_ = true;
   for (lane& each : lanes_) {
-    while (request* next = each.waiting.first()) {
-      each.waiting.remove(*next);
-      payloads_.unpark(next->index);
-      book_.settle_error(*next, code, why);
-      book_.release(*next);
-    }
-    if (each.open != nullptr) {
-      ready_.push_back(std::exchange(each.open, nullptr));
+    if (each.filling() != nullptr) {
+      ready_.push_back(&each.close());
       --open_;
     }
-  }
-  // The device has never seen these: their slots come back now, those of the launched ones with their completions.
-  for (slot* each : std::exchange(ready_, {})) {
-    end_batch(*each, code, why);
-    ring::drop(*each);
   }
   for (slot* each : launched_) {
     end_batch(*each, code, why);
   }
+  for (slot* each : std::exchange(ready_, {})) {
+    end_batch(*each, code, why);
+    ring::drop(*each);
+  }
+  empty_queues(code, why);
 }
 
 void dispatcher::check_hung(time_point limit) {
@@ -292,11 +297,10 @@ void dispatcher::check_hung(time_point limit) {
 
 time_point dispatcher::next_decision() const noexcept {
   time_point earliest = never;
-  if (streams_.room() == wheel_room::none) {
-    return earliest;
-  }
   for (const lane& each : lanes_) {
-    earliest = std::min(earliest, penstock::next_decision(fill_of(each)));
+    if (each.filling() != nullptr && streams_.room(each.priority()) != wheel_room::none) {
+      earliest = std::min(earliest, penstock::next_decision(each.fill()));
+    }
   }
   return earliest;
 }

@@ -2,17 +2,20 @@
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "daemon/batcher/batcher.hpp"
 #include "daemon/completion/completion.hpp"
 #include "daemon/ingress/payload_store.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/request/ledger.hpp"
 #include "daemon/ring/ring.hpp"
+#include "daemon/shard/lane.hpp"
+#include "daemon/shard/result_order.hpp"
+#include "daemon/timeline/recorder.hpp"
 #include "daemon/wheel/wheel.hpp"
 
 namespace penstock {
@@ -28,7 +31,7 @@ struct device_loss {
 class dispatcher {
  public:
   dispatcher(std::span<const plan> plans, ring& slots, wheel& streams, completion_queue& completed, ledger& book,
-             payload_store& payloads);
+             payload_store& payloads, recorder& timeline);
 
   /// Copies the payload into a slot if the request's turn is now, or queues the request and returns false: the
   /// payload must then be parked.
@@ -36,7 +39,8 @@ class dispatcher {
   /// Takes completions, fills slots from the queues, closes and launches what the batcher says.
   /// Returns whether anything happened.
   bool turn(time_point now);
-  /// Ends a request before its result, at whatever step it is. The device's work on it goes on unseen.
+  /// Ends a request before its result, at whatever step it is. The device's work on it goes on unseen; so does its
+  /// session's state, where its pipeline keeps one.
   void end(request& early, wire::status code, const std::string& reason);
   /// The oldest request of that client that still waits for a slot, nullptr when there is none.
   [[nodiscard]] request* oldest_queued(const client_record& of, const plan& pipeline) const noexcept;
@@ -54,17 +58,9 @@ class dispatcher {
   [[nodiscard]] time_point next_decision() const noexcept;
 
  private:
-  struct lane {
-    const plan* what = nullptr;
-    request_queue waiting;
-    slot* open = nullptr;
-    std::chrono::nanoseconds ahead{};  ///< of its priority, over what came at the same time
-    bool blocked = false;              ///< feed's: there is no slot for its first request
-  };
-
+  [[nodiscard]] lane& lane_of(const slot& filled) noexcept { return lanes_[filled.work.pipeline->id]; }
   [[nodiscard]] bool place(lane& in, request& what, std::span<const std::byte> payload);
-  [[nodiscard]] bool fits(const lane& in, const request& what) const noexcept;
-  [[nodiscard]] batch_fill fill_of(const lane& of) const noexcept;
+  [[nodiscard]] wheel_room room_for(const lane& of) const noexcept;
   bool complete();
   void finish(slot& done);
   bool feed();
@@ -73,15 +69,20 @@ class dispatcher {
   [[nodiscard]] lane* next_to_close(time_point now, close_reason& why) noexcept;
   void close(lane& in, close_reason why);
   bool launch_ready(time_point now);
+  [[nodiscard]] std::size_t next_to_launch() noexcept;
+  void launch(slot& next, time_point now);
+  void empty_queues(wire::status code, const wire::error_body& why);
   void end_batch(slot& of, wire::status code, const wire::error_body& why);
 
-  std::vector<lane> lanes_;  // by pipeline id
+  std::deque<lane> lanes_;  // by pipeline id
   ring& ring_;
   wheel& streams_;
   completion_queue& completed_;
   ledger& book_;
   payload_store& payloads_;
-  std::vector<slot*> ready_;     // closed, waiting for a stream; oldest first
+  recorder& timeline_;
+  result_order order_{book_, timeline_};
+  std::vector<slot*> ready_;     // closed, waiting for a stream; in the order in which they were closed
   std::vector<slot*> launched_;  // with the device, in no order
   std::size_t open_ = 0;
   bool draining_ = false;

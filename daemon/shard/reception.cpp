@@ -9,11 +9,35 @@ namespace penstock {
 using wire::message_type;
 using wire::status;
 
-reception::reception(parts with, const client_settings& limits, introduction self)
-    : with_(with), limits_(limits), self_(std::move(self)), welcome_(welcome_json()) {}
+namespace {
 
-std::string reception::welcome_json() const {
+wire::message_header answer_to(const wire::message_header& question, message_type type) noexcept {
+  wire::message_header header;
+  header.type = type;
+  header.request_id = question.request_id;
+  return header;
+}
+
+}  // namespace
+
+reception::reception(parts with, const client_settings& limits, introduction self)
+    : with_(with), limits_(limits), self_(std::move(self)), welcomes_{welcome_json(self_.shard)} {}
+
+void reception::join(shard_directory& among) {
+  among_ = &among;
+  welcomes_.clear();
+  for (std::uint32_t shard = 0; shard < among.size(); ++shard) {
+    welcomes_.push_back(welcome_json(shard));
+  }
+}
+
+std::string reception::welcome_json(std::uint32_t shard) const {
   wire::welcome body;
+  body.answering = self_.shard;
+  body.shard = shard;
+  if (among_ != nullptr && among_->size() > 1) {
+    body.shards = among_->endpoints();
+  }
   body.server = self_.server;
   body.instance = self_.instance;
   body.credit_requests = limits_.credit_requests;
@@ -24,6 +48,9 @@ std::string reception::welcome_json() const {
     made.id = each.id;
     made.name = each.declaration.name;
     made.max_frames = static_cast<std::uint32_t>(each.max_frames);
+    made.keeps_state = each.keeps_state();
+    made.ordered = each.declaration.ordered;
+    made.period = static_cast<std::uint64_t>(each.period);
     made.input = describe(each.input(), "input", "");
     for (std::size_t output = 0; output < each.outputs.size(); ++output) {
       made.outputs.push_back(describe(each.output_spec(output), each.outputs[output].name, each.outputs[output].op));
@@ -70,18 +97,28 @@ void reception::handle(const incoming& message, time_point now) {
       welcome(message, header, now);
       return;
     case message_type::ping:
-      with_.out.control(message.identity, from, message_type::pong, header.request_id, "");
+      with_.out.control(message.identity, from, answer_to(header, message_type::pong), "");
       return;
     case message_type::get_status:
-      with_.out.control(message.identity, from, message_type::status_report, header.request_id, self_.status_json());
+      with_.out.control(message.identity, from, answer_to(header, message_type::status_report), self_.status_json());
       return;
+    case message_type::get_trace: {
+      const timeline_page page = self_.trace_page(header.sequence);
+      wire::message_header answer = answer_to(header, message_type::trace_report);
+      answer.sequence = page.next;
+      with_.out.control(message.identity, from, answer, page.json);
+      return;
+    }
     case message_type::goodbye:
       if (from != nullptr) {
         from->gone = true;
+        with_.sessions.close_all(*from);
       }
       return;
     case message_type::submit:
     case message_type::cancel:
+    case message_type::open_session:
+    case message_type::close_session:
       break;
     default:
       refuse(message, from, header,
@@ -91,10 +128,17 @@ void reception::handle(const incoming& message, time_point now) {
   }
   if (from == nullptr) {
     refuse(message, from, header, {status::hello_required, "this client is not known: it must send HELLO first"});
-  } else if (header.type == message_type::submit) {
+    return;
+  }
+  from->elsewhere = false;  // it stays here, whatever it was told
+  if (header.type == message_type::submit) {
     submit(message, header, *from, now);
-  } else {
+  } else if (header.type == message_type::cancel) {
     cancel(message, header, *from);
+  } else if (header.type == message_type::open_session) {
+    open_session(message, header, *from, now);
+  } else {
+    close_session(header, *from);
   }
 }
 
@@ -107,7 +151,11 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
     refuse(message, nullptr, header, closed_);
     return;
   }
-  client_record* client = with_.clients.admit(message.identity, now);
+  client_record* client = with_.clients.find(message.identity);
+  const bool fresh = client == nullptr;
+  if (fresh) {
+    client = with_.clients.admit(message.identity, now);
+  }
   if (client == nullptr) {
     sweep(now);
     client = with_.clients.admit(message.identity, now);
@@ -117,7 +165,53 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
            {status::too_many_clients, "all " + std::to_string(limits_.max_clients) + " places for clients are taken"});
     return;
   }
-  with_.out.control(message.identity, client, message_type::welcome, header.request_id, welcome_);
+  client->gone = false;
+  if (fresh && among_ != nullptr) {
+    client->shard = among_->choose(self_.shard);
+  }
+  client->elsewhere = among_ != nullptr && client->shard != self_.shard;
+  const std::size_t which = among_ != nullptr ? client->shard : 0;
+  with_.out.control(message.identity, client, answer_to(header, message_type::welcome), welcomes_[which]);
+}
+
+void reception::open_session(const incoming& message, const wire::message_header& header, const client_record& from,
+                             time_point now) {
+  const std::optional<wire::open_session> asked = wire::decode_open_session(message.body);
+  if (!asked) {
+    refuse(message, &from, header, {status::malformed, "the body of OPEN can't be read"});
+    return;
+  }
+  if (!closed_.admitted()) {
+    refuse(message, &from, header, closed_);
+    return;
+  }
+  if (asked->pipeline >= with_.plans.size()) {
+    refuse(message, &from, header, no_such_pipeline(asked->pipeline));
+    return;
+  }
+  const session_record* const opened = with_.sessions.open(from, with_.plans[asked->pipeline], asked->name, now);
+  if (opened == nullptr) {
+    refuse(message, &from, header,
+           {status::too_many_sessions, "all " + std::to_string(with_.sessions.places()) +
+                                           " places for sessions are taken (sessions.max_sessions)"});
+    return;
+  }
+  wire::message_header answer = answer_to(header, message_type::session_opened);
+  answer.session = opened->number;
+  answer.sequence = opened->frames;
+  with_.out.control(message.identity, &from, answer,
+                    wire::encode(wire::session_opened{.session = opened->number, .next_sequence = opened->frames}));
+}
+
+void reception::close_session(const wire::message_header& header, const client_record& from) {
+  if (session_record* const done = with_.sessions.find(header.session, from)) {
+    session_table::close(*done);
+  }
+}
+
+verdict reception::no_such_pipeline(std::uint32_t id) const {
+  return {status::unknown_pipeline,
+          "there is no pipeline " + std::to_string(id) + "; WELCOME lists " + std::to_string(with_.plans.size())};
 }
 
 void reception::submit(const incoming& message, const wire::message_header& header, client_record& from,
@@ -136,22 +230,29 @@ void reception::submit(const incoming& message, const wire::message_header& head
     return;
   }
   if (header.pipeline >= with_.plans.size()) {
-    refuse(message, &from, header,
-           {status::unknown_pipeline, "there is no pipeline " + std::to_string(header.pipeline) + "; WELCOME lists " +
-                                          std::to_string(with_.plans.size())});
+    refuse(message, &from, header, no_such_pipeline(header.pipeline));
     return;
   }
   const plan& pipeline = with_.plans[header.pipeline];
+  session_record* const session = header.session != 0 ? with_.sessions.find(header.session, from) : nullptr;
   std::int64_t leading = 0;
   verdict judged = check_submit(message, header, pipeline, leading);
+  if (judged.admitted()) {
+    judged = check_session(header, session, pipeline, leading);
+  }
   if (judged.admitted()) {
     judged = make_room(from, pipeline, message.bytes);
   }
   if (!judged.admitted()) {
-    refuse(message, &from, header, judged);
+    wire::message_header about = header;
+    about.sequence = judged.code == status::sequence_gap ? session->frames : header.sequence;
+    refuse(message, &from, about, judged);
     return;
   }
-  accept(message, header, from, pipeline, leading, now);
+  request& accepted = with_.book.open(from, pipeline, session, header, leading, message.bytes, now);
+  if (!with_.path.submit(accepted, message.body)) {
+    with_.in.park(accepted.index);
+  }
 }
 
 // With drop-oldest, a request beyond the credits takes the place of the client's oldest ones that still wait.
@@ -169,14 +270,6 @@ verdict reception::make_room(client_record& from, const plan& pipeline, std::siz
     judged = check_credits(from, bytes, limits_);
   }
   return judged;
-}
-
-void reception::accept(const incoming& message, const wire::message_header& header, client_record& from,
-                       const plan& pipeline, std::int64_t leading, time_point now) {
-  request& accepted = with_.book.open(from, pipeline, header, leading, message.bytes, now);
-  if (!with_.path.submit(accepted, message.body)) {
-    with_.in.park(accepted.index);
-  }
 }
 
 void reception::cancel(const incoming& message, const wire::message_header& header, client_record& from) {
@@ -200,9 +293,11 @@ void reception::close(wire::status code, std::string reason) {
 
 void reception::sweep(time_point now) {
   while (client_record* const client = with_.clients.forgettable(now - limits_.idle_timeout)) {
+    with_.sessions.close_all(*client);
     with_.out.forget(*client);
     with_.clients.forget(*client);
   }
+  with_.sessions.sweep(now);
 }
 
 }  // namespace penstock

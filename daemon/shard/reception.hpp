@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "daemon/egress/egress.hpp"
 #include "daemon/ingress/admission.hpp"
@@ -11,7 +12,10 @@
 #include "daemon/request/account.hpp"
 #include "daemon/request/client_table.hpp"
 #include "daemon/request/ledger.hpp"
+#include "daemon/request/session_table.hpp"
 #include "daemon/shard/dispatcher.hpp"
+#include "daemon/shard/shard_directory.hpp"
+#include "daemon/timeline/timeline_page.hpp"
 
 namespace penstock {
 
@@ -22,6 +26,7 @@ class reception {
     ingress& in;
     egress& out;
     client_table& clients;
+    session_table& sessions;
     ledger& book;
     dispatcher& path;
     account& counters;
@@ -29,37 +34,44 @@ class reception {
   };
   /// What the daemon says of itself.
   struct introduction {
-    std::string server;                        ///< "penstockd 0.1.0"
-    std::string instance;                      ///< another one at each start
-    std::function<std::string()> status_json;  ///< the body of STATUS
+    std::string server;                                      ///< "penstockd 0.1.0"
+    std::string instance;                                    ///< another one at each start
+    std::function<std::string()> status_json;                ///< the body of STATUS
+    std::function<timeline_page(std::uint64_t)> trace_page;  ///< what TRACE says from a cursor on
+    std::uint32_t shard = 0;
   };
 
   /// Throws configuration_error when there are more pipelines than a WELCOME can describe.
   reception(parts with, const client_settings& limits, introduction self);
 
+  /// From here on WELCOME tells of all shards, and which one a new client should use. Throws as the constructor does.
+  void join(shard_directory& among);
   /// Handles at most `most` messages. Returns whether there was one.
   bool receive(time_point now, std::size_t most);
   /// From here on every SUBMIT and HELLO is refused with this.
   void close(wire::status code, std::string reason);
-  /// Forgets clients that have left or have long been silent.
+  /// Forgets clients that have left or have long been silent, and sessions that have long been idle.
   void sweep(time_point now);
 
  private:
   void handle(const incoming& message, time_point now);
   void welcome(const incoming& message, const wire::message_header& header, time_point now);
   void submit(const incoming& message, const wire::message_header& header, client_record& from, time_point now);
+  void open_session(const incoming& message, const wire::message_header& header, const client_record& from,
+                    time_point now);
+  void close_session(const wire::message_header& header, const client_record& from);
+  [[nodiscard]] verdict no_such_pipeline(std::uint32_t id) const;
   [[nodiscard]] verdict make_room(client_record& from, const plan& pipeline, std::size_t bytes);
   void cancel(const incoming& message, const wire::message_header& header, client_record& from);
-  void accept(const incoming& message, const wire::message_header& header, client_record& from, const plan& pipeline,
-              std::int64_t leading, time_point now);
   void refuse(const incoming& message, const client_record* from, const wire::message_header& header,
               const verdict& why);
-  [[nodiscard]] std::string welcome_json() const;
+  [[nodiscard]] std::string welcome_json(std::uint32_t shard) const;
 
   parts with_;
   client_settings limits_;
   introduction self_;
-  std::string welcome_;
+  shard_directory* among_ = nullptr;
+  std::vector<std::string> welcomes_;  // by the shard that they recommend
   verdict closed_;
 };
 

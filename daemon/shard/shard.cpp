@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <random>
+#include <set>
 #include <system_error>
 
 #include <boost/asio/post.hpp>
@@ -28,21 +29,13 @@ constexpr auto sweep_interval = std::chrono::seconds{1};
 constexpr auto quiet_interval = std::chrono::milliseconds{100};
 constexpr int linger_ms = 2000;
 
-slot_size size_for(std::span<const plan> plans) {
-  slot_size most;
+// The priorities that pipelines have, each once.
+std::vector<stream_priority> priorities_of(std::span<const plan> plans) {
+  std::set<stream_priority> all;
   for (const plan& each : plans) {
-    std::size_t operands = 0;
-    for (const plan_stage& stage : each.stages) {
-      operands += stage.inputs.size();
-    }
-    most.pinned_input = std::max(most.pinned_input, each.pinned_input_bytes);
-    most.pinned_output = std::max(most.pinned_output, each.pinned_output_bytes);
-    most.arena = std::max(most.arena, each.arena_bytes);
-    most.max_frames = std::max(most.max_frames, static_cast<std::size_t>(each.max_frames));
-    most.launches = std::max(most.launches, each.stages.size());
-    most.operands = std::max(most.operands, operands);
+    all.insert(each.declaration.priority);
   }
-  return most;
+  return {all.begin(), all.end()};
 }
 
 std::string new_instance() {
@@ -85,23 +78,31 @@ router_settings socket_settings(const settings& how) {
 
 }  // namespace
 
-shard::shard(const settings& how, device& on, std::span<const plan> plans)
+shard::shard(const settings& how, device& on, std::span<const plan> plans, std::uint32_t number)
     : how_(how),
       device_(on),
       plans_(plans),
+      number_(number),
       instance_(new_instance()),
       started_(clock::now()),
       ring_(on, static_cast<std::size_t>(how.wheel.slots), size_for(plans),
             how.wheel.completion == completion_mode::poll, completed_, signal_),
-      wheel_(on, how.wheel.streams, how.wheel.completion),
+      states_(on, plans, how.sessions.max_sessions),
+      clocks_(on, plans, how.timing.batches_per_second == 0 ? 0 : ring_.size()),
+      wheel_(on, how.wheel.streams, priorities_of(plans), how.wheel.completion, states_),
+      timeline_(on, clocks_, plans, ring_.size(), how.timing, clock::now),
+      pages_({number, on.facts().name, wheel_.streams(), ring_.size()}, plans),
       socket_(socket_settings(how)),
       clients_(how.clients.max_clients, how.clients.credit_requests),
+      sessions_(how.sessions.max_sessions, how.sessions.idle_timeout, std::random_device{}()),
       ingress_(socket_),
       egress_(socket_, ring_, how.clients, counters_),
       book_(plans.size(), egress_, counters_),
-      dispatcher_(plans, ring_, wheel_, completed_, book_, ingress_),
-      reception_({ingress_, egress_, clients_, book_, dispatcher_, counters_, plans}, how.clients,
-                 {std::string("penstockd ") + version, instance_, [this] { return status_json(); }}),
+      dispatcher_(plans, ring_, wheel_, completed_, book_, ingress_, timeline_),
+      reception_(
+          {ingress_, egress_, clients_, sessions_, book_, dispatcher_, counters_, plans}, how.clients,
+          {std::string("penstockd ") + version, instance_, [this] { return status_json(); },
+           [this](std::uint64_t cursor) { return pages_.write(timeline_.batches(), cursor, clock::now()); }, number}),
       sweep_at_(started_ + sweep_interval) {
   // Duplicates: Asio closes what it watches, ZeroMQ and the signal close their own.
   socket_watch_.descriptor.assign(duplicate(socket_.descriptor()));
@@ -146,11 +147,12 @@ shard_ending shard::run() {
 }
 
 bool shard::turn(time_point now) {
+  timeline_.turn(now);
   bool progress = reception_.receive(now, messages_a_turn);
   if (progress && state_ == state::draining) {
     quiet_at_ = now + quiet_interval;
   }
-  progress |= dispatcher_.turn(now);
+  progress |= dispatcher_.turn(clock::now());
   expire(now);
   progress |= egress_.flush();
   if (now >= sweep_at_) {
@@ -270,10 +272,13 @@ std::string shard::status_json() const {
                         .counters = counters_,
                         .by_pipeline = book_.by_pipeline(),
                         .plans = plans_,
+                        .shard = number_,
                         .clients = clients_.size(),
+                        .sessions = sessions_.size(),
                         .slots = ring_.size(),
                         .free_slots = ring_.free(),
-                        .batches_in_flight = wheel_.in_flight()});
+                        .batches_in_flight = wheel_.in_flight(),
+                        .timing = timeline_.timing()});
 }
 
 }  // namespace penstock

@@ -15,10 +15,15 @@
 #include "daemon/egress/egress.hpp"
 #include "daemon/ingress/ingress.hpp"
 #include "daemon/request/ledger.hpp"
+#include "daemon/request/session_table.hpp"
 #include "daemon/ring/ring.hpp"
+#include "daemon/ring/state_pool.hpp"
 #include "daemon/settings/settings.hpp"
 #include "daemon/shard/dispatcher.hpp"
 #include "daemon/shard/reception.hpp"
+#include "daemon/shard/shard_directory.hpp"
+#include "daemon/timeline/recorder.hpp"
+#include "daemon/timeline/timeline_page.hpp"
 #include "daemon/wheel/wheel.hpp"
 
 namespace penstock {
@@ -37,11 +42,13 @@ enum class shard_ending {
 class shard {
  public:
   /// Throws device_error, or std::runtime_error when an endpoint can't be bound. The plans must outlive it.
-  shard(const settings& how, device& on, std::span<const plan> plans);
+  shard(const settings& how, device& on, std::span<const plan> plans, std::uint32_t number = 0);
   ~shard() = default;
   shard(const shard&) = delete;
   shard& operator=(const shard&) = delete;
 
+  /// Before `run`, where there are several shards: whom clients are told of.
+  void join(shard_directory& among) { reception_.join(among); }
   /// Serves until `stop` has been called and what is in flight is answered, or until the device is lost.
   shard_ending run();
   /// Any thread. The first call drains, a second one ends the drain.
@@ -74,15 +81,21 @@ class shard {
   settings how_;
   device& device_;
   std::span<const plan> plans_;
+  std::uint32_t number_;
   std::string instance_;
   time_point started_;
   wake_signal signal_;
   completion_queue completed_{signal_};
   ring ring_;
+  state_pool states_;
+  clock_pool clocks_;
   wheel wheel_;
+  recorder timeline_;
+  timeline_pages pages_;
   router_socket socket_;
   account counters_;
   client_table clients_;
+  session_table sessions_;
   ingress ingress_;
   egress egress_;
   ledger book_;

@@ -1,18 +1,18 @@
 #include "daemon/shard/status_report.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
+#include "daemon/timeline/batch_record.hpp"
+#include "proto/message.hpp"
 #include "proto/status.hpp"
 
 namespace penstock {
 namespace {
 
 using nlohmann::ordered_json;
-
-const char* name_of(close_reason reason) noexcept {
-  constexpr const char* names[close_reasons] = {"idle", "full", "delay", "extent", "drain"};
-  return names[static_cast<std::size_t>(reason)];
-}
 
 ordered_json outcomes(const outcome_account& of) {
   ordered_json errors = ordered_json::object();
@@ -25,10 +25,45 @@ ordered_json outcomes(const outcome_account& of) {
 ordered_json pipeline_json(const plan& what, const pipeline_account& counters) {
   ordered_json closed = ordered_json::object();
   for (std::size_t reason = 0; reason < close_reasons; ++reason) {
-    closed[name_of(static_cast<close_reason>(reason))] = counters.closed[reason];
+    closed[std::string(name_of(static_cast<close_reason>(reason)))] = counters.closed[reason];
   }
   return {{"name", what.declaration.name}, {"requests", outcomes(counters.requests)},   {"frames", counters.frames},
           {"batches", counters.batches},   {"batched_frames", counters.batched_frames}, {"closed", closed}};
+}
+
+double microseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+ordered_json timing_json(const pipeline_timing& of) {
+  ordered_json all = ordered_json::object();
+  of.for_each([&](std::string_view name, const time_histogram& times) {
+    if (times.count() != 0) {
+      all[std::string(name)] = {{"count", times.count()},
+                                {"p50", microseconds(times.quantile(0.5))},
+                                {"p90", microseconds(times.quantile(0.9))},
+                                {"p99", microseconds(times.quantile(0.99))},
+                                {"max", microseconds(times.max())},
+                                {"sum", std::round(times.sum_ns() / 1000)}};
+    }
+  });
+  return all;
+}
+
+// `room`: bytes that the body may still grow by.
+void add_timing(ordered_json& pipelines, std::span<const pipeline_timing> timing, std::size_t room) {
+  constexpr std::string_view key = R"(,"timing_us":)";
+  for (std::size_t index = 0; index < timing.size(); ++index) {
+    ordered_json made = timing_json(timing[index]);
+    const std::size_t bytes = made.dump().size() + key.size();
+    if (bytes > room) {
+      return;
+    }
+    if (!made.empty()) {
+      room -= bytes;
+      pipelines[index]["timing_us"] = std::move(made);
+    }
+  }
 }
 
 }  // namespace
@@ -42,7 +77,7 @@ std::string report_status(const status_report& of) {
   for (std::size_t index = 0; index < of.plans.size(); ++index) {
     pipelines.push_back(pipeline_json(of.plans[index], of.by_pipeline[index]));
   }
-  const ordered_json body = {
+  ordered_json body = {
       {"server", of.server},
       {"instance", of.instance},
       {"state", of.state},
@@ -58,10 +93,14 @@ std::string report_status(const status_report& of) {
         {"dropped", of.counters.replies_dropped},
         {"undeliverable", of.counters.replies_undeliverable}}},
       {"payload_bytes", {{"in", of.counters.payload_bytes_in}, {"out", of.counters.payload_bytes_out}}},
+      {"shard", of.shard},
       {"clients", of.clients},
+      {"sessions", of.sessions},
       {"slots", {{"total", of.slots}, {"free", of.free_slots}}},
       {"batches_in_flight", of.batches_in_flight},
       {"pipelines", pipelines}};
+  const std::size_t bytes = body.dump().size();
+  add_timing(body["pipelines"], of.timing, wire::max_body_bytes - std::min(bytes, wire::max_body_bytes));
   return body.dump();
 }
 

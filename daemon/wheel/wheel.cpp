@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "daemon/wheel/session_frames.hpp"
+
 namespace penstock {
 namespace {
 
@@ -17,95 +19,94 @@ void batch_done(void* context, fault status) noexcept {
 
 }  // namespace
 
-wheel::wheel(device& on, int streams, completion_mode mode) : mode_(mode), spokes_(static_cast<std::size_t>(streams)) {
-  for (spoke& each : spokes_) {
-    each.queue = on.open_stream(stream_priority::normal);
-  }
-}
-
-wheel_room wheel::room() const noexcept {
-  if (in_flight_ >= spokes_.size() * depth) {
-    return wheel_room::none;
-  }
-  // The rotation fills every stream before it gives one a second batch, so counting tells whether one idles, unless
-  // the streams finish out of turn.
-  const bool idle = in_flight_ < spokes_.size() ||
-                    std::any_of(spokes_.begin(), spokes_.end(), [](const spoke& each) { return each.batches == 0; });
-  return idle ? wheel_room::idle : wheel_room::some;
-}
-
-std::uint32_t wheel::next_stream() noexcept {
-  const auto count = static_cast<std::uint32_t>(spokes_.size());
-  for (std::uint32_t busy = 0; busy < depth; ++busy) {
-    for (std::uint32_t step = 0; step < count; ++step) {
-      const std::uint32_t at = (turn_ + step) % count;
-      if (spokes_[at].batches == busy) {
-        turn_ = (at + 1) % count;
-        return at;
-      }
+wheel::wheel(device& on, int streams, std::span<const stream_priority> priorities, completion_mode mode,
+             const state_pool& states)
+    : mode_(mode), states_(states) {
+  for (const stream_priority each : priorities) {
+    groups_.push_back({each, static_cast<std::uint32_t>(spokes_.size()), static_cast<std::uint32_t>(streams), 0});
+    for (int stream = 0; stream < streams; ++stream) {
+      spokes_.emplace_back().queue = on.open_stream(each);
     }
   }
-  assert(!"launch without room");
-  return 0;
+  lanes_.reserve(spokes_.size());
+}
+
+std::size_t wheel::group_of(stream_priority priority) const noexcept {
+  const auto found =
+      std::find_if(groups_.begin(), groups_.end(), [&](const group& each) { return each.priority == priority; });
+  assert(found != groups_.end());
+  return static_cast<std::size_t>(found - groups_.begin());
+}
+
+wheel_room wheel::room(stream_priority priority) const noexcept {
+  const group& of = groups_[group_of(priority)];
+  wheel_room found = wheel_room::none;
+  for (std::uint32_t each = of.first; each < of.first + of.count; ++each) {
+    if (spokes_[each].work == 0) {
+      return wheel_room::idle;
+    }
+    if (spokes_[each].homes < depth) {
+      found = wheel_room::some;
+    }
+  }
+  return found;
+}
+
+// The least busy of the group, from where its turn stands; the home must have room for a completion.
+void wheel::choose_streams(slot& filled) noexcept {
+  group& of = groups_[group_of(filled.work.pipeline->declaration.priority)];
+  filled.streams.clear();
+  for (std::uint32_t lane = 0; lane < filled.work.pipeline->order.lanes; ++lane) {
+    const spoke* best = nullptr;
+    std::uint32_t chosen = 0;
+    for (std::uint32_t step = 0; step < of.count; ++step) {
+      const std::uint32_t at = of.first + (of.turn + step) % of.count;
+      const spoke& each = spokes_[at];
+      const bool taken = std::find(filled.streams.begin(), filled.streams.end(), at) != filled.streams.end();
+      if (!taken && (lane != 0 || each.homes < depth) && (best == nullptr || each.work < best->work)) {
+        best = &each;
+        chosen = at;
+      }
+    }
+    assert(best != nullptr);
+    of.turn = (chosen - of.first + 1) % of.count;
+    filled.streams.push_back(chosen);
+  }
 }
 
 launch_fault wheel::launch(slot& filled, time_point now) noexcept {
-  filled.stream = next_stream();
-  spoke& on = spokes_[filled.stream];
+  choose_streams(filled);
   filled.work.launched = now;
-  ++on.batches;
+  filled.launch = ++launches_;
+  for (const std::uint32_t each : filled.streams) {
+    ++spokes_[each].work;
+  }
+  spoke& home = spokes_[filled.streams.front()];
+  ++home.homes;
   ++in_flight_;
-  if (launch_fault failed = enqueue_work(*on.queue, *filled.work.pipeline, filled); failed.what) {
+  if (filled.work.pipeline->keeps_state()) {
+    write_session_frames(filled);
+  }
+  if (launch_fault failed = enqueue_work(filled); failed.what) {
     return failed;
   }
   if (mode_ == completion_mode::poll) {
-    const fault failed = on.queue->record(*filled.done);
+    const fault failed = home.queue->record(*filled.done);
     // Only now: an event that was not recorded for this batch would say that it is done.
     if (!failed) {
-      (on.polled[0] == nullptr ? on.polled[0] : on.polled[1]) = &filled;
+      (home.polled[0] == nullptr ? home.polled[0] : home.polled[1]) = &filled;
     }
     return {failed};
   }
-  return {on.queue->on_complete(batch_done, &filled.completed)};
+  return {home.queue->on_complete(batch_done, &filled.completed)};
 }
 
-launch_fault wheel::enqueue_work(stream& on, const plan& what, slot& with) noexcept {
-  const batch& work = with.work;
-  const auto frames = static_cast<std::size_t>(work.frames);
-  if (fault failed = on.copy_in(with.arena.get(), with.pinned_input.get(), frames * what.input().bytes(work.leading))) {
-    return {failed};
+launch_fault wheel::enqueue_work(slot& with) noexcept {
+  lanes_.clear();
+  for (const std::uint32_t each : with.streams) {
+    lanes_.push_back(spokes_[each].queue.get());
   }
-  if (launch_fault failed = enqueue_stages(on, what, with); failed.what) {
-    return failed;
-  }
-  for (const plan_output& output : what.outputs) {
-    const plan_buffer& from = what.buffers[output.buffer];
-    if (fault failed = on.copy_out(with.pinned_output.get() + output.pinned_offset, with.arena.get() + from.offset,
-                                   frames * from.spec.bytes(work.leading))) {
-      return {failed};
-    }
-  }
-  return {};
-}
-
-launch_fault wheel::enqueue_stages(stream& on, const plan& what, slot& with) noexcept {
-  std::byte* const arena = with.arena.get();
-  const void** operand = with.operands.data();
-  for (std::size_t index = 0; index < what.stages.size(); ++index) {
-    const plan_stage& stage = what.stages[index];
-    operation_arguments& arguments = with.launches[index];
-    arguments.inputs = {operand, stage.inputs.size()};
-    for (const std::size_t input : stage.inputs) {
-      *operand++ = arena + what.buffers[input].offset;
-    }
-    arguments.output = arena + what.buffers[stage.output].offset;
-    arguments.scratch = arena + stage.scratch_offset;
-    arguments.extent = {with.work.frames, with.work.leading};
-    if (fault failed = on.launch(*stage.compiled, arguments)) {
-      return {failed, stage.name.c_str()};
-    }
-  }
-  return {};
+  return batch_work(with, lanes_, states_.of(with.work.pipeline->id)).enqueue();
 }
 
 bool wheel::poll() noexcept {
@@ -127,20 +128,32 @@ bool wheel::poll() noexcept {
 }
 
 void wheel::retire(slot& completed) noexcept {
-  --spokes_[completed.stream].batches;
+  for (const std::uint32_t each : completed.streams) {
+    --spokes_[each].work;
+  }
+  --spokes_[completed.streams.front()].homes;
   --in_flight_;
+  completed.launch = 0;
 }
 
 void wheel::warm_up(const plan& what, slot& on) {
+  const group& of = groups_[group_of(what.declaration.priority)];
+  on.work.pipeline = &what;
   on.work.leading = what.input().shape.front();
-  for (spoke& each : spokes_) {
+  for (std::uint32_t turn = 0; turn < of.count; ++turn) {
+    on.streams.clear();
+    for (std::uint32_t lane = 0; lane < what.order.lanes; ++lane) {
+      on.streams.push_back(of.first + (turn + lane) % of.count);
+    }
     // Batch sizes double: an operator may keep a kernel, or an FFT plan, for each power of two.
-    const bool first = &each == &spokes_.front();
-    for (std::int64_t frames = first ? 1 : what.max_frames;; frames = std::min(2 * frames, what.max_frames)) {
+    for (std::int64_t frames = turn == 0 ? 1 : what.max_frames;; frames = std::min(2 * frames, what.max_frames)) {
       on.work.frames = frames;
-      launch_fault failed = enqueue_work(*each.queue, what, on);
-      if (!failed.what) {
-        failed.what = each.queue->synchronize();
+      if (what.keeps_state()) {
+        write_warm_up_frames(on, states_.places());
+      }
+      launch_fault failed = enqueue_work(on);
+      for (const std::uint32_t each : on.streams) {
+        failed.what = failed.what ? failed.what : spokes_[each].queue->synchronize();
       }
       if (failed.what) {
         throw device_error("pipeline '" + what.declaration.name + "': the first launch failed" +

@@ -3,61 +3,76 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "daemon/device/device.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/ring/ring.hpp"
+#include "daemon/ring/state_pool.hpp"
 #include "daemon/settings/settings.hpp"
+#include "daemon/wheel/batch_work.hpp"
 
 namespace penstock {
 
-/// A batch could not be enqueued: the device's error, and the stage that it came up at ("" for a copy).
-struct launch_fault {
-  fault what;
-  const char* stage = "";
-};
-
 /// The streams of a shard, used in rotation. It enqueues and never waits. Thread: the shard.
+///
+/// Each priority that a pipeline has gets streams of its own. A batch has a home stream, where it begins and completes;
+/// the further lanes of its plan go to other streams of its priority, the least busy first. Events stand between them,
+/// and every wait is for something enqueued before it, so that streams can never wait for each other in a circle.
 class wheel {
  public:
-  /// How many batches a stream may have: one that it runs, one behind it, so that the device never runs dry.
+  /// How many batches a stream may be home to: one that it runs, one behind it, so that the device never runs dry.
   static constexpr std::uint32_t depth = 2;
 
-  /// Throws device_error. Batches that are done go to their slot's completion queue: pushed by the device's callback
-  /// or, when polled, by `poll`.
-  wheel(device& on, int streams, completion_mode mode);
+  /// `streams` of each of these priorities. Throws device_error. Batches that are done go to their slot's completion
+  /// queue: pushed by the device's callback or, when polled, by `poll`.
+  wheel(device& on, int streams, std::span<const stream_priority> priorities, completion_mode mode,
+        const state_pool& states);
 
-  [[nodiscard]] wheel_room room() const noexcept;
-  /// Enqueues the slot's batch on the next stream that is free: copy in, the stages, copy out, the completion.
+  /// For batches of that priority, which must be one of those that the wheel was made with.
+  [[nodiscard]] wheel_room room(stream_priority priority) const noexcept;
+  /// Enqueues the slot's batch on the next stream that is free: copy in, the stages, copies out, the completion.
   /// There must be room. After a fault the slot is still in the device's hands: other work of the batch may be queued.
   [[nodiscard]] launch_fault launch(slot& filled, time_point now) noexcept;
   /// Polled completions: pushes every batch that has finished. Returns whether there was one.
   bool poll() noexcept;
-  /// The shard has seen the slot's completion: its stream has room again.
+  /// The shard has seen the slot's completion: its streams have room again.
   void retire(slot& completed) noexcept;
 
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
+  [[nodiscard]] std::size_t streams() const noexcept { return spokes_.size(); }
   [[nodiscard]] completion_mode mode() const noexcept { return mode_; }
-  /// Start-up only: runs the plan once on every stream for each batch size that may need a kernel of its own.
-  /// Throws device_error with what failed.
+  /// Start-up only: runs the plan once on every stream of its priority for each batch size that may need a kernel of
+  /// its own. Throws device_error with what failed.
   void warm_up(const plan& what, slot& on);
 
  private:
   struct spoke {
     std::unique_ptr<stream> queue;
-    std::uint32_t batches = 0;
+    std::uint32_t homes = 0;   // batches that complete here
+    std::uint32_t work = 0;    // lanes of batches that run here
     slot* polled[depth] = {};  // in the order of their launches
   };
+  // The streams of one priority: spokes_[first … first + count − 1].
+  struct group {
+    stream_priority priority{};
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+    std::uint32_t turn = 0;
+  };
 
-  [[nodiscard]] std::uint32_t next_stream() noexcept;
-  [[nodiscard]] launch_fault enqueue_work(stream& on, const plan& what, slot& with) noexcept;
-  [[nodiscard]] launch_fault enqueue_stages(stream& on, const plan& what, slot& with) noexcept;
+  [[nodiscard]] std::size_t group_of(stream_priority priority) const noexcept;
+  void choose_streams(slot& filled) noexcept;
+  [[nodiscard]] launch_fault enqueue_work(slot& with) noexcept;
 
   completion_mode mode_;
+  const state_pool& states_;
   std::vector<spoke> spokes_;
-  std::uint32_t turn_ = 0;
+  std::vector<group> groups_;
+  std::vector<stream*> lanes_;  // of the batch that is being enqueued
   std::size_t in_flight_ = 0;
+  std::uint64_t launches_ = 0;
 };
 
 }  // namespace penstock

@@ -30,7 +30,7 @@ mib() {
 # gather FOLDER: copies what the build made and what the tests read into the bundle's layout.
 gather() {
   local to=$1 from=build/release module
-  mkdir -p "$to"/{bin,lib,etc,python} "$to"/tests/{proto,system,python}
+  mkdir -p "$to"/{bin,docs,lib,etc,python} "$to"/tests/{proto,system,python}
   install -s -t "$to/bin" "$from"/bin/penstockd "$from"/bin/penstock "$from"/bin/penstock-bench
   find "$from/tests" -maxdepth 1 -type f -executable -exec install -s -t "$to/tests" {} +
   module=$(find "$from" -name penstock-cuda.so -type f -print -quit)
@@ -42,6 +42,7 @@ gather() {
   fi
   cp deploy/config/*.toml "$to/etc"
   cp -r proto/PROTOCOL.md proto/golden "$to/tests/proto"
+  cp docs/pipelines.md "$to/docs"
   cp -r client/python/src/penstock "$to/python"
   find client/python/tests -maxdepth 1 -name '*.py' -exec cp -t "$to/tests/python" {} +
   find tests/system -name '*.py' -exec cp -t "$to/tests/system" {} +

@@ -16,8 +16,9 @@ namespace penstock::testing {
 struct recorded_reply {
   wire::status code = wire::status::ok;
   wire::error_body why;
-  std::string next;                ///< bytes of the output "next"
-  std::vector<std::int32_t> sums;  ///< of the output "sum"
+  std::string next;                  ///< bytes of the output "next"
+  std::vector<std::int32_t> sums;    ///< of the output "sum"
+  std::vector<std::int32_t> totals;  ///< of the output "total", where the pipeline keeps state
 };
 
 /// Keeps every reply, by client and request id. It can hold slots as ZeroMQ does with lent outputs.
@@ -34,9 +35,13 @@ class recorded_replies : public reply_port {
   void error(const request& of, wire::status code, const wire::error_body& why) override;
 
   std::map<key, std::vector<recorded_reply>> all;
+  std::vector<key> order;  ///< as they came
   std::size_t count = 0;
   bool lend = false;
   std::vector<lent_output> lent;
+
+ private:
+  void note(const request& of);
 };
 
 /// The payloads of queued requests.
@@ -58,6 +63,8 @@ struct rig_shape {
   int streams = 2;
   completion_mode mode = completion_mode::callback;
   std::uint32_t credits = 1024;
+  std::uint32_t max_sessions = 16;
+  timing_settings timing{.batches_per_second = 0, .recent_batches = 64};
 };
 
 /// What a request asks for, beside its client and its id.
@@ -66,6 +73,7 @@ struct rig_request {
   std::uint32_t pipeline = 0;
   std::chrono::nanoseconds timeout{0};
   std::int64_t leading = 0;  ///< 0 takes the pipeline's own
+  session_record* session = nullptr;
 };
 
 /// The middle of the path by itself: a dispatcher over a manual device, with the time in the test's hand.
@@ -76,6 +84,7 @@ class dispatch_rig {
   ~dispatch_rig();
 
   client_record& client(const std::string& name = "client");
+  session_record& session(const std::string& name, const std::string& of = "client", std::uint32_t pipeline = 0);
   request& submit(std::uint64_t id, const rig_request& asked = {}, const std::string& from = "client");
   /// Turns until nothing happens any more.
   void settle();
@@ -90,8 +99,11 @@ class dispatch_rig {
   [[nodiscard]] std::size_t replies(std::uint64_t id, const std::string& from = "client");
   [[nodiscard]] std::string payload(std::uint64_t id, const std::string& from = "client") const;
   [[nodiscard]] std::uint64_t closed(close_reason why, std::uint32_t pipeline = 0);
-  /// Fails the test when a count does not add up, a request has two replies or a result is not its payload's.
+  /// Fails the test when a count does not add up, a request has two replies, or a result is not its payload's and its
+  /// session's.
   void check();
+  /// Everything is done, without faults; fails the test when something is left over.
+  void end_in_peace();
 
   time_point now{std::chrono::hours{1}};
   manual_device device;
@@ -99,21 +111,27 @@ class dispatch_rig {
   wake_signal signal;
   completion_queue completed{signal};
   ring slots;
+  state_pool states;
+  clock_pool clocks;
   wheel streams;
   account counters;
   client_table clients;
+  session_table sessions;
   recorded_replies replied;
   ledger book;
   parked_payloads payloads;
+  recorder timeline;
   dispatcher path;
 
  private:
   struct sent {
     std::string payload;
     std::uint32_t frames = 0;
-    bool checked = false;
+    std::vector<std::int32_t> totals;
   };
   std::map<recorded_replies::key, sent> sent_;
+  std::vector<recorded_replies::key> unchecked_;   // sent, and not seen by `check` with their reply
+  std::map<std::uint32_t, std::uint32_t> totals_;  // by session number
 };
 
 }  // namespace penstock::testing

@@ -1,7 +1,10 @@
 #include "tests/support/hand_made_plan.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <memory>
+#include <numeric>
 #include <random>
 
 namespace penstock::testing {
@@ -49,7 +52,107 @@ class sum_operation : public stage_operation {
   }
 };
 
+// One half of a session's state.
+struct total_state {
+  std::int64_t position = 0;
+  std::uint32_t total = 0;
+};
+
+class total_operation : public stage_operation {
+ public:
+  using stage_operation::stage_operation;
+  [[nodiscard]] std::size_t state_bytes() const noexcept override { return sizeof(total_state); }
+
+  fault run(void* /*stream*/, const operation_arguments& with) noexcept override {
+    const session_frame* const frames = with.session.frames;
+    for (std::int32_t first = 0; first < with.extent.frames; ++first) {
+      if (frames[first].previous < 0) {
+        run_session(with, first);
+      } else if (frames[frames[first].previous].next != first) {
+        spoil(with, first);
+      }
+    }
+    return {};
+  }
+
+ private:
+  static void spoil(const operation_arguments& with, std::int32_t frame) noexcept {
+    static_cast<std::int32_t*>(with.output)[frame] = std::numeric_limits<std::int32_t>::min();
+  }
+
+  void run_session(const operation_arguments& with, std::int32_t first) const noexcept {
+    const session_frame& start = with.session.frames[first];
+    total_state state;
+    if (start.position > 0) {
+      std::memcpy(&state, with.session.half(start.place, start.half), sizeof state);
+    }
+    bool right = true;
+    std::int32_t before = -1;
+    for (std::int32_t at = first; at >= 0; at = with.session.frames[at].next) {
+      const session_frame& each = with.session.frames[at];
+      right = right && each.previous == before && each.place == start.place && each.half == start.half &&
+              each.position == state.position && each.produced == each.steps;
+      state.position += each.steps;
+      state.total += sum_of(with, at, each.steps);
+      static_cast<std::int32_t*>(with.output)[at] = static_cast<std::int32_t>(state.total);
+      if (!right) {
+        spoil(with, at);
+      }
+      before = at;
+    }
+    state.position = right ? state.position : -1;
+    std::memcpy(with.session.half(start.place, 1 - start.half), &state, sizeof state);
+  }
+
+  [[nodiscard]] std::uint32_t sum_of(const operation_arguments& with, std::int32_t frame,
+                                     std::int32_t steps) const noexcept {
+    const std::size_t step = input_.bytes() / static_cast<std::size_t>(input_.shape.front());
+    const auto* const bytes = static_cast<const std::uint8_t*>(with.inputs[0]) +
+                              static_cast<std::size_t>(frame) * input_.bytes(with.extent.leading);
+    return std::accumulate(bytes, bytes + static_cast<std::size_t>(steps) * step, std::uint32_t{0});
+  }
+};
+
+void add_total(plan& made) {
+  const tensor_spec total{element_type::i32, {1}, false};
+  const std::size_t bytes = static_cast<std::size_t>(made.max_frames) * total.bytes();
+  plan_stage stage{"total", "total", {0}, 3, 0, 0, make_session_total(made.input()), plan_state{}};
+  stage.state->fixed_steps = made.input().variable ? 0 : made.input().shape.front();
+  made.state_bytes = aligned(stage.compiled->state_bytes());
+  made.keepers = {made.stages.size()};
+  made.stages.push_back(std::move(stage));
+  made.buffers.push_back({"total", total, {}, aligned(made.arena_bytes), bytes});
+  made.arena_bytes = made.buffers.back().offset + bytes;
+  made.outputs.push_back({"total", "total", 3, aligned(made.pinned_output_bytes)});
+  made.pinned_output_bytes = made.outputs.back().pinned_offset + bytes;
+  const std::size_t table = static_cast<std::size_t>(made.max_frames) * sizeof(session_frame);
+  made.frame_table_offset = aligned(made.arena_bytes);
+  made.arena_bytes = made.frame_table_offset + table;
+  made.frame_table_pinned = aligned(made.pinned_input_bytes);
+  made.pinned_input_bytes = made.frame_table_pinned + table;
+}
+
+// The copy in, the stages, which all read the input, and a copy out of each.
+void make_order(plan& made, std::uint32_t max_lanes) {
+  std::vector<schedule_node> nodes{{{}, true, false}};
+  for (const plan_stage& each : made.stages) {
+    nodes.push_back({{0}, each.state.has_value(), false});
+  }
+  for (const plan_output& each : made.outputs) {
+    nodes.push_back({{each.buffer}, false, true});
+  }
+  made.order = make_schedule(nodes, max_lanes);
+}
+
 }  // namespace
+
+std::unique_ptr<operation> make_session_total(const tensor_spec& input) {
+  return std::make_unique<total_operation>(input);
+}
+
+std::unique_ptr<operation> make_next(const tensor_spec& input) {
+  return std::make_unique<next_operation>(input);
+}
 
 plan hand_made_plan(std::uint32_t id, const plan_wish& wish) {
   const tensor_spec input{wish.type, wish.shape, wish.variable};
@@ -62,19 +165,24 @@ plan hand_made_plan(std::uint32_t id, const plan_wish& wish) {
   made.declaration.input = input;
   made.declaration.priority = wish.priority;
   made.declaration.overflow = wish.overflow;
+  made.declaration.ordered = wish.ordered;
   made.declaration.batch.max_frames = wish.max_frames;
   made.declaration.batch.max_delay = wish.max_delay;
   made.max_frames = wish.max_frames;
-  made.buffers.push_back({"input", input, 0, input_bytes});
-  made.buffers.push_back({"next", input, aligned(input_bytes), input_bytes});
-  made.buffers.push_back({"sum", sum, 2 * aligned(input_bytes), sum_bytes});
-  made.stages.push_back({"next", "next", {0}, 1, 0, std::make_unique<next_operation>(input)});
-  made.stages.push_back({"sum", "sum", {0}, 2, 0, std::make_unique<sum_operation>(input)});
+  made.buffers.push_back({"input", input, {}, 0, input_bytes});
+  made.buffers.push_back({"next", input, {}, aligned(input_bytes), input_bytes});
+  made.buffers.push_back({"sum", sum, {}, 2 * aligned(input_bytes), sum_bytes});
+  made.stages.push_back({"next", "next", {0}, 1, 0, 0, std::make_unique<next_operation>(input), {}});
+  made.stages.push_back({"sum", "sum", {0}, 2, 0, 0, std::make_unique<sum_operation>(input), {}});
   made.outputs.push_back({"next", "next", 1, 0});
   made.outputs.push_back({"sum", "sum", 2, aligned(input_bytes)});
   made.pinned_input_bytes = input_bytes;
   made.pinned_output_bytes = aligned(input_bytes) + sum_bytes;
   made.arena_bytes = 2 * aligned(input_bytes) + sum_bytes;
+  if (wish.keeps_state) {
+    add_total(made);
+  }
+  make_order(made, wish.max_lanes);
   return made;
 }
 
@@ -84,19 +192,6 @@ std::vector<plan> hand_made_plans(const std::vector<plan_wish>& wishes) {
     made.push_back(hand_made_plan(static_cast<std::uint32_t>(made.size()), each));
   }
   return made;
-}
-
-slot_size size_for(const std::vector<plan>& plans) {
-  slot_size size;
-  for (const plan& each : plans) {
-    size.pinned_input = std::max(size.pinned_input, each.pinned_input_bytes);
-    size.pinned_output = std::max(size.pinned_output, each.pinned_output_bytes);
-    size.arena = std::max(size.arena, each.arena_bytes);
-    size.max_frames = std::max(size.max_frames, static_cast<std::size_t>(each.max_frames));
-    size.launches = std::max(size.launches, each.stages.size());
-    size.operands = std::max(size.operands, each.stages.size());
-  }
-  return size;
 }
 
 std::string next_of(const std::string& payload) {

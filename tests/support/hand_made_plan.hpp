@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,18 @@ struct plan_wish {
   std::chrono::nanoseconds max_delay = std::chrono::microseconds{500};
   stream_priority priority = stream_priority::normal;
   overflow_policy overflow = overflow_policy::reject;
+  bool ordered = true;
+  bool keeps_state = false;     ///< a third stage with an output, "total"
+  std::uint32_t max_lanes = 1;  ///< the streams that a batch may run on
 };
+
+/// What "total" does with frames of that spec: the i32 sum of all bytes that the session has had, up to and with each
+/// frame. It goes by session_frame alone, as an operator must, and gives wrong sums when what that says does not agree
+/// with what the state holds.
+[[nodiscard]] std::unique_ptr<operation> make_session_total(const tensor_spec& input);
+
+/// What "next" does.
+[[nodiscard]] std::unique_ptr<operation> make_next(const tensor_spec& input);
 
 /// A plan of two trivial stages with an output each: "next" adds 1 to every byte of a frame, "sum" is the i32 sum of
 /// its bytes.
@@ -26,8 +38,6 @@ struct plan_wish {
 
 /// Plans that are numbered as they stand.
 [[nodiscard]] std::vector<plan> hand_made_plans(const std::vector<plan_wish>& wishes);
-/// The slot_size that those plans need.
-[[nodiscard]] slot_size size_for(const std::vector<plan>& plans);
 
 /// The same by other means: what a right answer to a payload holds.
 [[nodiscard]] std::string next_of(const std::string& payload);

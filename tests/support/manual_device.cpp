@@ -15,21 +15,40 @@ constexpr std::align_val_t alignment{256};
 
 class manual_event : public event {
  public:
-  state query(fault& why) noexcept override {
-    why.name = what_.load();
-    return reached_.load();
-  }
-  double elapsed_us(const event& /*earlier*/) const noexcept override { return -1; }
+  /// `time`: the device's, for an event that is timed.
+  explicit manual_event(const std::atomic<std::int64_t>* time_ns) : time_ns_(time_ns) {}
 
-  void pend() noexcept { reached_ = state::pending; }
-  void reach(fault how) noexcept {
-    what_ = how.name;
-    reached_ = how ? state::failed : state::reached;
+  state query(fault& why) noexcept override {
+    if (!reached(recorded_)) {
+      return state::pending;
+    }
+    why.name = what_.load();
+    return why ? state::failed : state::reached;
   }
+  double elapsed_us(const event& earlier) const noexcept override {
+    const auto& start = static_cast<const manual_event&>(earlier);
+    const bool known = timed() && start.timed() && reached(recorded_) && start.reached(start.recorded_);
+    return known ? static_cast<double>(at_ns_ - start.at_ns_) / 1000.0 : -1;
+  }
+
+  [[nodiscard]] bool timed() const noexcept { return time_ns_ != nullptr; }
+
+  /// Each record has a number, from 1.
+  std::uint64_t pend() noexcept { return ++recorded_; }
+  void reach(std::uint64_t record, fault how) noexcept {
+    at_ns_ = timed() ? time_ns_->load() : 0;
+    what_ = how.name;
+    reached_ = record;
+  }
+  [[nodiscard]] std::uint64_t recorded() const noexcept { return recorded_; }
+  [[nodiscard]] bool reached(std::uint64_t record) const noexcept { return reached_ >= record; }
 
  private:
-  std::atomic<state> reached_{state::reached};
+  std::atomic<std::uint64_t> recorded_{0};
+  std::atomic<std::uint64_t> reached_{0};
   std::atomic<const char*> what_{nullptr};
+  const std::atomic<std::int64_t>* time_ns_;
+  std::atomic<std::int64_t> at_ns_{0};
 };
 
 }  // namespace
@@ -38,7 +57,7 @@ class manual_stream : public stream {
  public:
   explicit manual_stream(manual_device& on) : on_(on) {}
   ~manual_stream() override {
-    finish_all();
+    on_.finish_all();
     std::erase(on_.streams_, this);
   }
 
@@ -53,60 +72,67 @@ class manual_stream : public stream {
     return enqueue(manual_device::call::launch, [&what, &arguments] { (void)what.run(nullptr, arguments); });
   }
   fault record(event& point) noexcept override {
+    if (const fault refused = on_.refusal(manual_device::call::record)) {
+      return refused;
+    }
     auto& marked = static_cast<manual_event&>(point);
-    return enqueue_mark(manual_device::call::record, &marked, [&marked](fault how) { marked.reach(how); });
+    auto reach = [&marked, record = marked.pend()](fault how) { marked.reach(record, how); };
+    return marked.timed() ? push({nullptr, std::move(reach), nullptr, true}) : push_mark(std::move(reach));
   }
-  fault wait(const event& /*point*/) noexcept override { std::abort(); }
+  fault wait(const event& point) noexcept override {
+    if (const fault refused = on_.refusal(manual_device::call::wait)) {
+      return refused;
+    }
+    const auto& until = static_cast<const manual_event&>(point);
+    return push({nullptr, nullptr, [&until, record = until.recorded()] { return until.reached(record); }, false});
+  }
   fault on_complete(completion_function function, void* context) noexcept override {
-    return enqueue_mark(manual_device::call::on_complete, nullptr, [=](fault how) { function(context, how); });
+    if (const fault refused = on_.refusal(manual_device::call::on_complete)) {
+      return refused;
+    }
+    return push_mark([=](fault how) { function(context, how); });
   }
   fault synchronize() noexcept override {
-    finish_all();
+    on_.finish_all();
     return on_.health();
   }
 
   [[nodiscard]] std::size_t marks() const noexcept {
-    return static_cast<std::size_t>(
-        std::count_if(queue_.begin(), queue_.end(), [](const work& each) { return each.mark != nullptr; }));
+    return static_cast<std::size_t>(std::count_if(
+        queue_.begin(), queue_.end(), [](const work& each) { return each.mark != nullptr && !each.passing; }));
   }
-  void finish(fault how) {
+  // The following need the device's `running_`.
+  bool finish(fault how) {
     while (std::optional<work> next = take()) {
       if (next->mark) {
         next->mark(how);
-        return;
-      }
-      if (!how) {
+        if (!next->passing) {
+          return true;
+        }
+      } else if (next->run && !how) {
         next->run();
       }
     }
-  }
-  void finish_all() {
-    while (!empty()) {
-      finish(on_.health());
-    }
+    return false;
   }
 
  private:
   struct work {
     std::function<void()> run;
     std::function<void(fault)> mark;
+    std::function<bool()> goes_on;  // of a wait
+    bool passing = false;           // a timed event: no mark to `finish`
   };
 
   fault enqueue(manual_device::call what, std::function<void()> run) noexcept {
     if (const fault refused = on_.refusal(what)) {
       return refused;
     }
-    return push({std::move(run), nullptr});
+    return push({std::move(run), nullptr, nullptr, false});
   }
-  fault enqueue_mark(manual_device::call what, manual_event* marked, std::function<void(fault)> mark) noexcept {
-    if (const fault refused = on_.refusal(what)) {
-      return refused;
-    }
-    if (marked != nullptr) {
-      marked->pend();
-    }
+  fault push_mark(std::function<void(fault)> mark) noexcept {
     ++on_.marks_;
-    return push({nullptr, std::move(mark)});
+    return push({nullptr, std::move(mark), nullptr, false});
   }
   fault push(work what) noexcept {
     {
@@ -115,22 +141,18 @@ class manual_stream : public stream {
     }
     on_.enqueued_.notify_all();
     if (!on_.held_) {
-      finish_all();
+      on_.finish_all();
     }
     return {};
   }
   std::optional<work> take() {
     const std::lock_guard lock(on_.mutex_);
-    if (queue_.empty()) {
+    if (queue_.empty() || (queue_.front().goes_on && !on_.health() && !queue_.front().goes_on())) {
       return std::nullopt;
     }
     work next = std::move(queue_.front());
     queue_.pop_front();
     return next;
-  }
-  bool empty() {
-    const std::lock_guard lock(on_.mutex_);
-    return queue_.empty();
   }
 
   manual_device& on_;
@@ -150,8 +172,8 @@ std::unique_ptr<stream> manual_device::open_stream(stream_priority /*priority*/)
   return made;
 }
 
-std::unique_ptr<event> manual_device::open_event(bool /*timed*/) {
-  return std::make_unique<manual_event>();
+std::unique_ptr<event> manual_device::open_event(bool timed) {
+  return std::make_unique<manual_event>(timed ? &time_ns_ : nullptr);
 }
 
 std::unique_ptr<operation> manual_device::compile(std::string_view name, const operation_request& /*request*/) {
@@ -188,13 +210,21 @@ bool manual_device::wait_for_pending(std::size_t count, std::chrono::millisecond
   });
 }
 
-void manual_device::finish(std::size_t stream, fault how) {
-  streams_.at(stream)->finish(how ? how : health());
+bool manual_device::finish(std::size_t stream, fault how) {
+  const std::lock_guard lock(running_);
+  return streams_.at(stream)->finish(how ? how : health());
 }
 
+// In turn, until each is empty: one may wait for another.
 void manual_device::finish_all() {
-  for (manual_stream* each : streams_) {
-    each->finish_all();
+  const std::lock_guard lock(running_);
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (manual_stream* each : streams_) {
+      while (each->finish(health())) {
+        progress = true;
+      }
+    }
   }
 }
 

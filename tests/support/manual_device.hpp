@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,11 +20,14 @@ class manual_stream;
 /// A device whose work is done when the test says so, and whose faults come where the test puts them.
 ///
 /// Copies and operations really happen, in order, at the moment when the test finishes them: a slot that is used again
-/// too early shows as a wrong payload. A mark is what a batch ends with: a completion or a recorded event.
+/// too early shows as a wrong payload. A mark is what a batch ends with: a completion or a recorded event; a batch of
+/// several lanes, or of a pipeline that keeps state, has further marks before it. Timed events are no marks: they are
+/// reached in passing, at the time that the test has set. A stream stops at a wait until the
+/// event, as it was last recorded before the wait, is reached.
 /// Threads: streams are used by one thread, the test's side below by one other (or the same).
 class manual_device : public device {
  public:
-  enum class call { copy_in, copy_out, launch, record, on_complete };
+  enum class call { copy_in, copy_out, launch, record, on_complete, wait };
 
   manual_device() = default;
   /// Everything that was allocated must have been given back.
@@ -49,14 +53,17 @@ class manual_device : public device {
   [[nodiscard]] std::size_t pending() const;
   /// Blocks until at least that many marks wait; false when they don't come.
   [[nodiscard]] bool wait_for_pending(std::size_t count, std::chrono::milliseconds patience = std::chrono::seconds{20});
-  /// Does a stream's work up to and with its next mark. With a fault the work is lost and the mark tells it.
-  void finish(std::size_t stream, fault how = {});
+  /// Does a stream's work up to and with its next mark, or up to a wait that it stops at: false then, and when there is
+  /// no mark. With a fault the work is lost and the mark tells it.
+  bool finish(std::size_t stream, fault how = {});
   void finish_all();
 
   /// The next call of that kind is refused with this fault; nothing of it is enqueued.
   void refuse(call what, const char* fault_name) { refused_[static_cast<std::size_t>(what)] = fault_name; }
   /// The device fails for good: every mark that waits tells the fault, every further call is refused with it.
   void lose(const char* fault_name);
+  /// What timed events that are reached from now on say.
+  void set_time(std::chrono::nanoseconds time) { time_ns_ = time.count(); }
   /// Marks that were ever enqueued.
   [[nodiscard]] std::size_t marks() const noexcept { return marks_; }
 
@@ -68,14 +75,16 @@ class manual_device : public device {
   void free_device(std::byte* memory) noexcept override;
   [[nodiscard]] fault refusal(call what) noexcept;
 
-  device_facts facts_{"manual", "manual device", "the test says when", 0};
+  device_facts facts_{"manual", "manual device", "the test says when", 0, ""};
+  std::mutex running_;        // whoever does work: one at a time, so that a stream's work stays in its order
   mutable std::mutex mutex_;  // guards every stream's queue
   std::condition_variable enqueued_;
   std::vector<manual_stream*> streams_;
   std::atomic<bool> held_{true};
   std::atomic<const char*> lost_{nullptr};
-  std::atomic<const char*> refused_[5] = {};
+  std::atomic<const char*> refused_[6] = {};
   std::atomic<std::size_t> marks_{0};
+  std::atomic<std::int64_t> time_ns_{0};
   std::atomic<std::size_t> allocations_{0};
 };
 

@@ -95,7 +95,7 @@ TEST_P(Lifecycle, IdleDaemonStopsAtOnce) {
 TEST_P(Lifecycle, LogSaysWhichBackendItTookAndWhenItIsReady) {
   daemon_process daemon(options_);
   EXPECT_THAT(daemon.log(), HasSubstr("device: " + GetParam() + " backend"));
-  EXPECT_THAT(daemon.log(), HasSubstr("ready: 1 pipelines"));
+  EXPECT_THAT(daemon.log(), HasSubstr("ready: 1 pipeline on"));
   EXPECT_EQ(daemon.stop(), 0);
 }
 
@@ -148,7 +148,7 @@ TEST(Configuration, CheckAndPrintReadItWithoutServing) {
   const scratch_file file(configuration);
   std::string output;
   EXPECT_EQ(run_penstockd({"--config", file.path(), "--check-config"}, output), 0) << output;
-  EXPECT_THAT(output, HasSubstr("1 pipelines"));
+  EXPECT_THAT(output, HasSubstr("good, 1 pipeline\n"));
   ASSERT_EQ(run_penstockd({"--config", file.path(), "--print-config"}, output), 0) << output;
   EXPECT_THAT(output, HasSubstr("drain_timeout"));
   const scratch_file printed(output);

@@ -1,40 +1,21 @@
 """Real recordings through the real daemon and the real clients, compared with the float64 reference.
 
-PENSTOCK_RECORDINGS and PENSTOCK_REFERENCE name the folders of the recordings and of reference.py; PENSTOCK_BIN the
-folder of the programs; PENSTOCK_TEST_BACKENDS the backends (a comma list, "host" by default).
+What the environment can say stands in daemon_process.py and recordings.py.
 """
 
-import contextlib
 import importlib.util
-import itertools
-import json
-import os
 import pathlib
-import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 
-try:
-    import numpy as np
-except ImportError:
-    np = None
+from daemon_process import Daemons
+from pipeline_text import VERSION, pipeline
+from recordings import RECORDINGS, REFERENCE, load_reference, missing, np
 
-BIN = pathlib.Path(os.environ.get("PENSTOCK_BIN", "build/release/bin"))
-RECORDINGS = pathlib.Path(os.environ.get("PENSTOCK_RECORDINGS", "../shared/recordings"))
-REFERENCE = pathlib.Path(os.environ.get("PENSTOCK_REFERENCE", "../shared/reference"))
-BACKENDS = os.environ.get("PENSTOCK_TEST_BACKENDS", "host").split(",")
 N = 1024
 MODES_SHA = "dfcfd99d2f1e7b4002af7a8fc0b9211d1cf1aa01e11b78289a7e3b14d2ee0abb"
-
-
-def pipeline(name, dtype, shape, stages, outputs):
-    """One [[pipeline]] as TOML; a stage is (name, op, extra lines)."""
-    text = f'[[pipeline]]\nname = "{name}"\ninput = {{ dtype = "{dtype}", shape = {shape} }}\noutputs = {json.dumps(outputs)}\n'
-    for stage, op, extra in stages:
-        text += f'[[pipeline.stage]]\nname = "{stage}"\nop = "{op}"\n{extra}'
-    return text
 
 
 def analysis(name, dtype, shape, planar=False, histogram=""):
@@ -50,7 +31,7 @@ def analysis(name, dtype, shape, planar=False, histogram=""):
 
 def configuration(temperature_range):
     low, high = temperature_range
-    return "config_version = 1\n" + "".join([
+    return VERSION + "".join([
         analysis("modes1", "cu8", [N]),
         analysis("speech_jfk", "i16", [N]),
         analysis("ecg100", "i16", [N, 2], planar=True, histogram='from = "converted"\n'),
@@ -62,63 +43,6 @@ def configuration(temperature_range):
     ])
 
 
-class Daemon:
-    """A penstockd on an ipc socket in a folder of its own."""
-
-    def __init__(self, backend, completion, text):
-        self.folder = tempfile.TemporaryDirectory(prefix="penstock-")
-        self.path = pathlib.Path(self.folder.name)
-        (self.path / "penstock.toml").write_text(text)
-        self.url = f"ipc://{self.path}/data"
-        self.log = open(self.path / "log", "w+")
-        self.process = subprocess.Popen(
-            [BIN / "penstockd", "--config", self.path / "penstock.toml", "--listen", self.url, "--backend", backend,
-             "--completion", completion], stdout=self.log, stderr=self.log)
-        ready = self.cli("--timeout", "60s", "ping", check=False)
-        if ready.returncode != 0:
-            self.process.kill()
-            self.process.wait()
-            raise RuntimeError("the daemon is not ready:\n" + (self.path / "log").read_text() + ready.stderr)
-
-    def cli(self, *words, check=True):
-        done = subprocess.run([BIN / "penstock", "--url", self.url, *map(str, words)], capture_output=True, text=True)
-        if check and done.returncode != 0:
-            raise RuntimeError(f"penstock {words} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-        return done
-
-    def counters(self):
-        return json.loads(self.cli("info", "--json").stdout)
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(60)
-        self.log.close()
-        text = (self.path / "log").read_text()
-        self.folder.cleanup()
-        return code, text
-
-
-def load_reference():
-    spec = importlib.util.spec_from_file_location("reference", REFERENCE / "reference.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def missing():
-    """Why these tests can't run here; empty when they can."""
-    if np is None:
-        return "numpy is not installed"
-    if not (RECORDINGS / "modes1.cu8").exists():
-        return f"no recordings in {RECORDINGS}"
-    if not (REFERENCE / "reference.py").exists():
-        return f"no reference.py in {REFERENCE}"
-    if importlib.util.find_spec("scipy") is None:
-        return "scipy, which the reference needs, is not installed"
-    return ""
-
-
-
 @unittest.skipIf(missing(), missing())
 class RecordingsTest(unittest.TestCase):
     """Each recording, whole, on each backend and in each completion mode."""
@@ -127,25 +51,14 @@ class RecordingsTest(unittest.TestCase):
     def setUpClass(cls):
         cls.reference = load_reference()
         temperature = np.fromfile(RECORDINGS / "machine_temp.f32", "<f4").astype(float)
-        cls.text = configuration((float(temperature.min()), float(temperature.max())))
+        cls.daemons = Daemons(configuration((float(temperature.min()), float(temperature.max()))))
 
-    @contextlib.contextmanager
-    def daemon(self, backend, completion):
-        daemon = Daemon(backend, completion, self.text)
-        try:
-            yield daemon
-            status = daemon.counters()["status"]
-            self.assertTrue(status["balanced"], status)
-            self.assertEqual(status["requests"]["in_flight"], 0)
-        finally:
-            code, log = daemon.stop()
-        self.assertEqual(code, 0, log)
+    @classmethod
+    def tearDownClass(cls):
+        cls.daemons.stop()
 
     def each_daemon(self, what):
-        """Calls `what` with a daemon of each backend and completion mode."""
-        for backend, completion in itertools.product(BACKENDS, ("callback", "poll")):
-            with self.subTest(backend=backend, completion=completion), self.daemon(backend, completion) as daemon:
-                what(daemon)
+        self.daemons.each(self, what)
 
     def send(self, daemon, name, file, frames_per_request):
         with tempfile.TemporaryDirectory() as out:

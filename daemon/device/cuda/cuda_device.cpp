@@ -37,9 +37,15 @@ std::string check_driver(int id) {
   }
   if (id < 0 || id >= devices) {
     throw device_error("there is no CUDA device " + std::to_string(id) + ": this machine has " +
-                       std::to_string(devices) + ", numbered from 0 (see device.id)");
+                       std::to_string(devices) + ", numbered from 0 (see device.ids)");
   }
   return versions;
+}
+
+// Empty where CUDA does not tell, as for a device that is no PCI device.
+std::string bus_id_of(int id) {
+  char text[32] = {};
+  return cudaDeviceGetPCIBusId(text, sizeof text, id) == cudaSuccess ? text : "";
 }
 
 }  // namespace
@@ -56,7 +62,8 @@ cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) 
             .name = properties.name,
             .detail = versions + ", compute capability " + std::to_string(properties.major) + "." +
                       std::to_string(properties.minor),
-            .memory_bytes = properties.totalGlobalMem};
+            .memory_bytes = properties.totalGlobalMem,
+            .pci_bus_id = bus_id_of(id)};
   probe_ = std::make_unique<event_handle>(*context_, false);
   context_->require(cudaEventRecord(probe_->get(), cudaStreamPerThread), "the CUDA device does not take work");
   context_->require(cudaStreamSynchronize(cudaStreamPerThread), "the CUDA device does not do its work");

@@ -1,5 +1,7 @@
 #include <memory>
 
+#include <cuda_runtime_api.h>
+
 #include "daemon/device/cuda/cuda_device.hpp"
 #include "daemon/device/cuda_module_table.hpp"
 #include "penstock_version.hpp"
@@ -10,8 +12,13 @@ std::unique_ptr<penstock::device> open_device_of_id(int id) {
   return std::make_unique<penstock::cuda_device>(id);
 }
 
+int count_devices() noexcept {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
 constexpr penstock::cuda_module_table module_table{
-    .abi = penstock::cuda_module_abi, .version = penstock::version, .open = open_device_of_id};
+    .abi = penstock::cuda_module_abi, .version = penstock::version, .open = open_device_of_id, .count = count_devices};
 
 }  // namespace
 

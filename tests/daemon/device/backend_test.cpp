@@ -43,7 +43,7 @@ class backend_choice_test : public ::testing::Test {
 
   static std::string complaint_about_cuda() {
     try {
-      (void)open_device({.backend = backend_choice::cuda, .id = 0, .host_threads = 1});
+      (void)open_device({.backend = backend_choice::cuda, .ids = {0}, .host_threads = 1});
     } catch (const device_error& error) {
       return error.what();
     }
@@ -66,7 +66,7 @@ class backend_choice_test : public ::testing::Test {
 
 TEST_F(backend_choice_test, HostIsTakenWithoutALookAtCuda) {
   choose_module("/nowhere/penstock-cuda.so");
-  const opened_device opened = open_device({.backend = backend_choice::host, .id = 0, .host_threads = 2});
+  const opened_device opened = open_device({.backend = backend_choice::host, .ids = {0}, .host_threads = 2});
   EXPECT_EQ(opened.device->facts().backend, "host");
   EXPECT_THAT(opened.reason, AllOf(StartsWith("host backend ("), HasSubstr("2 worker threads"),
                                    HasSubstr("because the configuration asks for it")));
@@ -80,7 +80,7 @@ TEST_F(backend_choice_test, CudaWithoutAModuleIsAnErrorThatSaysWhatToDo) {
 
 TEST_F(backend_choice_test, AutomaticSaysWhyItTookTheHost) {
   choose_module("/nowhere/penstock-cuda.so");
-  const opened_device opened = open_device({.backend = backend_choice::automatic, .id = 0, .host_threads = 1});
+  const opened_device opened = open_device({.backend = backend_choice::automatic, .ids = {0}, .host_threads = 1});
   EXPECT_EQ(opened.device->facts().backend, "host");
   EXPECT_THAT(opened.reason, AllOf(StartsWith("host backend ("), HasSubstr("because CUDA does not work"),
                                    HasSubstr("/nowhere/penstock-cuda.so")));
@@ -102,11 +102,11 @@ TEST_F(backend_choice_test, ALibraryThatIsNoModuleIsAnError) {
 }
 
 TEST_F(backend_choice_test, AModuleOfAnotherBuildIsAnErrorThatNamesBoth) {
-  EXPECT_EQ(complaint_about({cuda_module_abi, version, nullptr}), "no complaint");
-  EXPECT_THAT(complaint_about({cuda_module_abi + 1, version, nullptr}),
+  EXPECT_EQ(complaint_about({cuda_module_abi, version, nullptr, nullptr}), "no complaint");
+  EXPECT_THAT(complaint_about({cuda_module_abi + 1, version, nullptr, nullptr}),
               AllOf(HasSubstr("/somewhere/penstock-cuda.so is of Penstock"),
                     HasSubstr("module interface " + std::to_string(cuda_module_abi + 1)), HasSubstr("same build")));
-  EXPECT_THAT(complaint_about({cuda_module_abi, "99.1.0", nullptr}),
+  EXPECT_THAT(complaint_about({cuda_module_abi, "99.1.0", nullptr, nullptr}),
               AllOf(HasSubstr("is of Penstock 99.1.0"), HasSubstr(std::string("this program is of ") + version)));
 }
 

@@ -15,6 +15,13 @@
 
 namespace penstock::testing {
 
+[[nodiscard]] inline wire::message_header pong_header(std::uint64_t request_id) {
+  wire::message_header pong;
+  pong.type = wire::message_type::pong;
+  pong.request_id = request_id;
+  return pong;
+}
+
 /// Egress over a real ROUTER socket, with slots to send from and DEALERs that read, or don't.
 class egress_rig {
  public:
@@ -94,7 +101,7 @@ class egress_rig {
   }
   /// Whether the dealer gets anything at all before an answer to something that is sent to it now.
   [[nodiscard]] bool has_nothing(client_record& client) {
-    out.control(client.identity, &client, wire::message_type::pong, 4242, "");
+    out.control(client.identity, &client, pong_header(4242), "");
     return receive(client.identity).header.request_id == 4242;
   }
   /// Blocks, as the shard does, until that many slots are free; false when they don't come back.

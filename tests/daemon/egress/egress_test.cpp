@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/request/session_table.hpp"
 #include "tests/daemon/egress/egress_rig.hpp"
 
 namespace penstock {
@@ -25,7 +26,9 @@ TEST(Egress, SendsEveryOutputOfTheRequestsFrames) {
   asked.first_frame = 1;
   asked.frames = 2;
   asked.sequence = 7;
-  asked.session = 8;
+  session_record session;
+  session.number = 8;
+  asked.session = &session;
   asked.trace_id.fill(std::byte{9});
   rig.out.result(asked, from);
   const egress_rig::message got = rig.receive("a");

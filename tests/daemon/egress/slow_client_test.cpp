@@ -86,7 +86,7 @@ TEST_F(SlowClient, GetsEverythingInOrderOnceItReads) {
 }
 
 TEST_F(SlowClient, IsAnsweredBehindItsQueue) {
-  rig_.out.control("slow", &slow_, wire::message_type::pong, 1000000, "");
+  rig_.out.control("slow", &slow_, testing::pong_header(1000000), "");
   std::uint64_t got = 0;
   while (got < sent_) {
     expect_reply(++got);

@@ -41,6 +41,22 @@ TEST_F(Credits, EndWithTheBytesGranted) {
   EXPECT_THAT(said.reason, HasSubstr("100 bytes"));
 }
 
+TEST_F(Credits, EndWithAsManyAbandonedRequests) {
+  client_.abandoned_requests = 3;
+  EXPECT_TRUE(check_credits(client_, 1, limits_).admitted());
+  client_.abandoned_requests = 4;
+  const verdict said = check_credits(client_, 1, limits_);
+  EXPECT_EQ(said.code, status::no_credit);
+  EXPECT_THAT(said.reason, HasSubstr("4 requests that expired or were cancelled"));
+}
+
+TEST_F(Credits, EndWithMoreAbandonedBytes) {
+  client_.abandoned_bytes = 100;
+  EXPECT_TRUE(check_credits(client_, 1, limits_).admitted());
+  client_.abandoned_bytes = 101;
+  EXPECT_EQ(check_credits(client_, 1, limits_).code, status::no_credit);
+}
+
 TEST_F(Credits, AreNotWonByAnOverflow) {
   limits_.credit_bytes = std::numeric_limits<std::size_t>::max();
   client_.bytes = std::numeric_limits<std::size_t>::max() - 10;

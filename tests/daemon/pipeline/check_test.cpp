@@ -119,6 +119,81 @@ TEST(check, RefusesExtentsThatAreNone) {
   EXPECT_THAT(complaint_about(declared), testing::HasSubstr("its shape has 7 extents"));
 }
 
+stage_declaration fir(std::string name, std::vector<std::string> from, std::int64_t decimation) {
+  return stage(std::move(name), "fir", std::move(from),
+               {{"taps", std::vector<double>{0.5, 0.5}}, {"decimation", decimation}});
+}
+
+stage_declaration reframe(std::string name, std::vector<std::string> from, std::int64_t length) {
+  return stage(std::move(name), "reframe", std::move(from), {{"length", length}});
+}
+
+/// A pipeline of at most 960 f32 steps a frame.
+pipeline_declaration variable_pipeline(std::vector<stage_declaration> stages, std::vector<std::string> outputs = {}) {
+  pipeline_declaration made = pipeline(std::move(stages), std::move(outputs));
+  made.input = {element_type::f32, {960}, true};
+  return made;
+}
+
+TEST(check, FollowsTheLengthOfVariableFramesThroughTheStages) {
+  const auto checked = check_pipeline(variable_pipeline({fir("a", {}, 4), reframe("b", {}, 5)}));
+  EXPECT_EQ(checked.stages[0].output, (tensor_spec{element_type::f32, {240}, true}));
+  EXPECT_EQ(checked.stages[1].output, (tensor_spec{element_type::f32, {48, 5}, true}));
+  EXPECT_EQ(checked.stages[0].rate, step_rate{}.then({4, 3}));
+  EXPECT_EQ(checked.stages[1].rate, step_rate{}.then({4, 3}).then({5, 0}));
+  EXPECT_TRUE(checked.stages[0].session.has_value());
+}
+
+TEST(check, CountsNoRateWhereEveryStepGivesOne) {
+  const auto checked = check_pipeline(variable_pipeline({fir("a", {}, 1), stage("m", "moments", {"a"})}));
+  EXPECT_FALSE(checked.stages[0].rate.ragged());
+  EXPECT_FALSE(checked.stages[1].session.has_value());
+}
+
+TEST(check, RefusesToMakeOneResultOfAFrameWhoseLengthDependsOnWhatCameBefore) {
+  EXPECT_EQ(complaint_about(variable_pipeline({fir("a", {}, 4), stage("m", "moments", {"a"})})),
+            "test.toml:7: pipeline 'test', stage 'm', field 'from': its input's length differs from frame to frame, so "
+            "nothing can be made of a frame as a whole; a 'reframe' stage before it makes frames of one length");
+  EXPECT_EQ(complaint_about(variable_pipeline(
+                {fir("a", {}, 4), reframe("b", {}, 5), stage("m", "affine", {}, {{"a", 2.0}, {"b", 0.0}})})),
+            "no complaint");
+}
+
+TEST(check, RefusesInputsWhoseLengthsDisagreeAlthoughTheirShapesAgree) {
+  const auto declared = [](std::int64_t left, std::int64_t right) {
+    return variable_pipeline({fir("a", {"input"}, left), fir("b", {"input"}, right), stage("sum", "add", {"a", "b"})});
+  };
+  const auto once = check_pipeline(declared(500, 500));
+  EXPECT_EQ(once.stages[2].rate, step_rate{}.then({500, 499}));
+  EXPECT_EQ(once.stages[0].output, (tensor_spec{element_type::f32, {2}, true}));
+  EXPECT_EQ(complaint_about(declared(500, 700)),
+            "test.toml:7: pipeline 'test', stage 'sum', field 'from': its inputs have frames of different lengths: 'b' "
+            "has another rate");
+}
+
+TEST(check, RefusesDropOldestWhereAStageKeepsState) {
+  auto declared = variable_pipeline({fir("a", {}, 1)});
+  declared.overflow = overflow_policy::drop_oldest;
+  field_lines lines;
+  lines.set(field_lines::own, "overflow", 5);
+  EXPECT_EQ(
+      complaint_about(declared, lines),
+      "test.toml:5: pipeline 'test', field 'overflow': \"drop-oldest\" would tear a hole into what the pipeline's "
+      "stages keep; use \"reject\"");
+  declared.stages = {stage("m", "moments", {})};
+  EXPECT_EQ(complaint_about(declared), "no complaint");
+}
+
+TEST(check, RefusesASourceThatIsNotThere) {
+  EXPECT_EQ(complaint_about(pipeline({convert("first", {}), convert("b", {"frist"})})),
+            "test.toml:7: pipeline 'test', stage 'b', field 'from': there is no stage 'frist'; did you mean 'first'?");
+}
+
+TEST(check, RefusesAnElementTypeThatAnOperatorDoesNotTake) {
+  EXPECT_THAT(complaint_about(pipeline({fir("a", {}, 1)})),
+              testing::StartsWith("test.toml:7: pipeline 'test', stage 'a', field 'from': "));
+}
+
 TEST(check, AllowsNamesOfPlainLettersOnly) {
   EXPECT_TRUE(is_name("A.b-c_9"));
   EXPECT_TRUE(is_name(std::string(64, 'a')));

@@ -15,6 +15,8 @@ namespace penstock {
 /// to be had.
 class fake_device : public device {
  public:
+  fake_device() { facts_.backend = facts_.name = "fake"; }
+
   struct request {
     std::string op;
     std::vector<tensor_spec> inputs;
@@ -22,6 +24,7 @@ class fake_device : public device {
   };
   std::vector<request> compiled;
   std::map<std::string, std::size_t, std::less<>> scratch;  ///< bytes that operations of that name ask for
+  std::map<std::string, std::size_t, std::less<>> state;    ///< the same of a session's state
   std::string broken;                                       ///< an operator that the device can't do
   std::string refused;                                      ///< an operator whose parameter "field" it refuses
 
@@ -40,25 +43,30 @@ class fake_device : public device {
       throw parameter_error("field", "not on this device");
     }
     compiled.push_back({std::string(name), {asked.inputs.begin(), asked.inputs.end()}, asked.max_frames});
-    const auto bytes = scratch.find(name);
-    return std::make_unique<idle>(bytes == scratch.end() ? 0 : bytes->second);
+    const auto bytes_of = [&](const auto& wanted) {
+      const auto bytes = wanted.find(name);
+      return bytes == wanted.end() ? 0 : bytes->second;
+    };
+    return std::make_unique<idle>(bytes_of(scratch), bytes_of(state));
   }
 
  private:
   class idle : public operation {
    public:
-    explicit idle(std::size_t bytes) : bytes_(bytes) {}
-    std::size_t scratch_bytes() const noexcept override { return bytes_; }
+    idle(std::size_t scratch, std::size_t state) : scratch_(scratch), state_(state) {}
+    std::size_t scratch_bytes() const noexcept override { return scratch_; }
+    std::size_t state_bytes() const noexcept override { return state_; }
     fault run(void*, const operation_arguments&) noexcept override { return {}; }
 
    private:
-    std::size_t bytes_;
+    std::size_t scratch_;
+    std::size_t state_;
   };
 
   void free_pinned(std::byte*) noexcept override {}
   void free_device(std::byte*) noexcept override {}
 
-  device_facts facts_{"fake", "fake", "", 0};
+  device_facts facts_;
 };
 
 }  // namespace penstock

@@ -52,9 +52,11 @@ class host_plan : public testing::Test {
       for (const std::size_t buffer : stage.inputs) {
         inputs.push_back(arena.get() + what.buffers[buffer].offset);
       }
-      EXPECT_FALSE(stream->launch(
-          *stage.compiled,
-          {inputs, arena.get() + what.buffers[stage.output].offset, arena.get() + stage.scratch_offset, {frames, 0}}));
+      EXPECT_FALSE(stream->launch(*stage.compiled, {inputs,
+                                                    arena.get() + what.buffers[stage.output].offset,
+                                                    arena.get() + stage.scratch_offset,
+                                                    {frames, 0},
+                                                    {}}));
       EXPECT_FALSE(stream->synchronize());
     }
     for (std::size_t index = 0; index < what.outputs.size(); ++index) {
@@ -80,7 +82,7 @@ class host_plan : public testing::Test {
         inputs.push_back(buffers[buffer].get());
       }
       const device_memory scratch = device_->allocate(stage.compiled->scratch_bytes() + 1);
-      EXPECT_FALSE(stage.compiled->run(nullptr, {inputs, buffers[stage.output].get(), scratch.get(), {frames, 0}}));
+      EXPECT_FALSE(stage.compiled->run(nullptr, {inputs, buffers[stage.output].get(), scratch.get(), {frames, 0}, {}}));
     }
     std::vector<std::byte> output(what.pinned_output_bytes);
     for (std::size_t index = 0; index < what.outputs.size(); ++index) {

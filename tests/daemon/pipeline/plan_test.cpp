@@ -1,5 +1,7 @@
 #include "daemon/pipeline/plan.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 
 #include <gmock/gmock.h>
@@ -14,7 +16,9 @@ namespace {
 
 class plan_compiler : public testing::Test {
  protected:
-  plan compile(const pipeline_declaration& declared) { return compile_plan(check_pipeline(declared), 3, device_); }
+  plan compile(const pipeline_declaration& declared, std::uint32_t max_lanes = 8) {
+    return compile_plan(check_pipeline(declared), 3, device_, max_lanes);
+  }
 
   std::string complaint_about(const pipeline_declaration& declared) {
     try {
@@ -28,9 +32,12 @@ class plan_compiler : public testing::Test {
   fake_device device_;
 };
 
-/// Whether two buffers share a byte.
+/// Whether two places in the arena share a byte.
+bool overlap(std::size_t left, std::size_t left_bytes, std::size_t right, std::size_t right_bytes) {
+  return left < right + right_bytes && right < left + left_bytes;
+}
 bool overlap(const plan_buffer& left, const plan_buffer& right) {
-  return left.offset < right.offset + right.bytes && right.offset < left.offset + left.bytes;
+  return overlap(left.offset, left.bytes, right.offset, right.bytes);
 }
 
 TEST_F(plan_compiler, TakesAsManyFramesAsBothLimitsAllow) {
@@ -108,16 +115,93 @@ TEST_F(plan_compiler, GivesScratchToItsStageAlone) {
   constexpr std::size_t scratch = std::size_t{8} << 20U;
   device_.scratch["moments"] = scratch;
   const plan made =
-      compile(pipeline({convert("a", {}), stage("s", "moments", {"a"}), stage("t", "moments", {"a"})}, {"s", "t"}));
+      compile(pipeline({convert("a", {}), stage("s", "moments", {"a"}), stage("t", "moments", {"a"})}, {"s", "t"}), 1);
   for (const std::size_t index : {1U, 2U}) {
     const plan_stage& runs = made.stages[index];
+    EXPECT_EQ(runs.scratch_bytes, scratch);
     EXPECT_EQ(runs.scratch_offset % 256, 0U);
     EXPECT_LE(runs.scratch_offset + scratch, made.arena_bytes);
     for (const std::size_t alive : {std::size_t{1}, std::size_t{2}, runs.output}) {
-      EXPECT_FALSE(overlap({"", {}, runs.scratch_offset, scratch}, made.buffers[alive])) << runs.name << " " << alive;
+      const plan_buffer& other = made.buffers[alive];
+      EXPECT_FALSE(overlap(runs.scratch_offset, scratch, other.offset, other.bytes)) << runs.name << " " << alive;
     }
   }
   EXPECT_LT(made.arena_bytes, 2 * scratch) << "two that never run at once share";
+}
+
+TEST_F(plan_compiler, GivesBranchesThatRunAtOnceScratchOfTheirOwn) {
+  constexpr std::size_t scratch = std::size_t{8} << 20U;
+  device_.scratch["moments"] = scratch;
+  const plan made =
+      compile(pipeline({convert("a", {}), stage("s", "moments", {"a"}), stage("t", "moments", {"a"})}, {"s", "t"}));
+  EXPECT_EQ(made.order.lanes, 2U);
+  EXPECT_FALSE(overlap(made.stages[1].scratch_offset, scratch, made.stages[2].scratch_offset, scratch));
+}
+
+/// input → a → {b → c, d → e} → outputs c and e; b and d are large, what comes of them is small.
+pipeline_declaration branches() {
+  return pipeline({convert("a", {}), convert("b", {"a"}), stage("c", "moments", {"b"}), convert("d", {"a"}),
+                   stage("e", "moments", {"d"})},
+                  {"c", "e"});
+}
+
+TEST_F(plan_compiler, KeepsTheBuffersOfParallelBranchesApart) {
+  const plan made = compile(branches());
+  EXPECT_EQ(made.order.lanes, 2U);
+  for (const std::size_t left : {2U, 3U}) {
+    for (const std::size_t right : {4U, 5U}) {
+      EXPECT_FALSE(overlap(made.buffers[left], made.buffers[right])) << left << " " << right;
+    }
+  }
+}
+
+TEST_F(plan_compiler, SharesTheBuffersOfBranchesThatRunOneAfterTheOther) {
+  const plan made = compile(branches(), 1);
+  EXPECT_EQ(made.order.lanes, 1U);
+  EXPECT_TRUE(overlap(made.buffers[2], made.buffers[4]) || made.buffers[4].offset == 0)
+      << "d lies where b or the input was";
+  EXPECT_LT(made.arena_bytes, compile(branches()).arena_bytes);
+}
+
+TEST_F(plan_compiler, LetsTwoBuffersShareOnlyWhereOneIsOverBeforeTheOtherBegins) {
+  for (std::uint32_t lanes = 1; lanes <= 3; ++lanes) {
+    const plan made = compile(
+        pipeline({convert("a", {}), convert("b", {"a"}), convert("c", {"b"}), convert("d", {"a"}), convert("e", {"d"}),
+                  convert("f", {"input"}), stage("g", "moments", {"f"}), stage("h", "moments", {"c"})},
+                 {"e", "g", "h"}),
+        lanes);
+    const auto over = [&](std::size_t one, std::size_t other) {
+      bool all = made.order.before(one, other);
+      for (std::size_t reader = 0; reader < made.stages.size(); ++reader) {
+        const auto& inputs = made.stages[reader].inputs;
+        const bool reads = std::find(inputs.begin(), inputs.end(), one) != inputs.end();
+        all = all && (!reads || made.order.before(reader + 1, other));
+      }
+      for (std::size_t output = 0; output < made.outputs.size(); ++output) {
+        const std::size_t copy = made.stages.size() + 1 + output;
+        all = all && (made.outputs[output].buffer != one || made.order.before(copy, other));
+      }
+      return all;
+    };
+    bool shared = false;
+    for (std::size_t left = 0; left < made.buffers.size(); ++left) {
+      for (std::size_t right = 0; right < left; ++right) {
+        const bool overlapping = overlap(made.buffers[left], made.buffers[right]);
+        shared = shared || overlapping;
+        EXPECT_TRUE(!overlapping || over(left, right) || over(right, left))
+            << made.buffers[left].name << " and " << made.buffers[right].name << " on " << lanes << " lanes";
+      }
+    }
+    EXPECT_TRUE(shared) << lanes;
+  }
+}
+
+TEST_F(plan_compiler, CopiesEachOutputOutOnTheLaneOfItsStage) {
+  const plan made = compile(branches());
+  ASSERT_EQ(made.order.steps.size(), 1U + 5U + 2U);
+  EXPECT_EQ(made.order.steps[6].lane, made.order.steps[3].lane);
+  EXPECT_EQ(made.order.steps[7].lane, made.order.steps[5].lane);
+  EXPECT_EQ(made.order.joins.size(), 1U);
 }
 
 TEST_F(plan_compiler, LaysOutputsOutInTheirDeclaredOrder) {

@@ -57,7 +57,17 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         wrong_line{"device", "backend = 'gpu'",
                    "field 'device.backend': \"gpu\" is given; allowed is one of auto, cuda, host"},
-        wrong_line{"device", "id = -1", "field 'device.id': -1 is given; allowed is a whole number from 0 to 63"},
+        wrong_line{"device", "ids = [0, -1]",
+                   "field 'device.ids': -1 is given; allowed is \"all\", or an array of whole numbers from 0 to 63"},
+        wrong_line{"device", "ids = [64]", "field 'device.ids': 64 is given; allowed is"},
+        wrong_line{"device", "ids = [0.0]", "field 'device.ids': 0.0 is given; allowed is"},
+        wrong_line{"device", "ids = []", "field 'device.ids': an array is given; allowed is"},
+        wrong_line{"device", "ids = 1", "field 'device.ids': 1 is given; allowed is"},
+        wrong_line{"device", "ids = 'every'", "field 'device.ids': \"every\" is given; allowed is"},
+        wrong_line{"device", "ids = [1, 2, 1]", "field 'device.ids': 1 is given twice"},
+        wrong_line{"device", "id = 1", "field 'device.id': there is no such key; did you mean 'ids'?"},
+        wrong_line{"device", "shards = 0", "field 'device.shards': 0 is given; allowed is a whole number from 1 to 64"},
+        wrong_line{"device", "shards = 65", "field 'device.shards': 65 is given"},
         wrong_line{"device", "host_threads = 1025", "field 'device.host_threads': 1025 is given; allowed is"},
         wrong_line{"device", "streams = 0",
                    "field 'device.streams': 0 is given; allowed is a whole number from 1 to 64"},
@@ -71,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "field 'device.completion': \"wait\" is given; allowed is one of callback, poll"},
         wrong_line{"device", "hang_timeout = '1us'", "field 'device.hang_timeout': \"1us\" is given; allowed is a"},
         wrong_line{"device", "stream = 8", "field 'device.stream': there is no such key; did you mean 'streams'?"},
-        wrong_line{"device", "colour = 8", "field 'device.colour': there is no such key; known: backend, id, "}));
+        wrong_line{"device", "colour = 8", "field 'device.colour': there is no such key; known: backend, ids, "}));
 
 INSTANTIATE_TEST_SUITE_P(
     clients, settings_refuse,
@@ -94,6 +104,28 @@ INSTANTIATE_TEST_SUITE_P(
         wrong_line{"clients", "reply_queue_bytes = 144",
                    "field 'clients.reply_queue_bytes': 144 B is less than 164 B, which the result of one frame of "
                    "pipeline 'p' takes"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    sessions, settings_refuse,
+    testing::Values(
+        wrong_line{"sessions", "max_sessions = 0",
+                   "field 'sessions.max_sessions': 0 is given; allowed is a whole number from 1 to 65536"},
+        wrong_line{"sessions", "max_sessions = 65537", "field 'sessions.max_sessions': 65537 is given"},
+        wrong_line{"sessions", "idle_timeout = '999ms'",
+                   "field 'sessions.idle_timeout': \"999ms\" is given; allowed is a duration from \"1s\" to \"8760h\""},
+        wrong_line{"sessions", "idle_timeout = '8761h'", "field 'sessions.idle_timeout': \"8761h\" is given"},
+        wrong_line{"sessions", "idle = '5s'", "field 'sessions.idle': there is no such key"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    timing, settings_refuse,
+    testing::Values(
+        wrong_line{"timing", "batches_per_second = -1",
+                   "field 'timing.batches_per_second': -1 is given; allowed is a whole number from 0 to 1000000"},
+        wrong_line{"timing", "batches_per_second = 1000001", "field 'timing.batches_per_second': 1000001 is given"},
+        wrong_line{"timing", "recent_batches = 15",
+                   "field 'timing.recent_batches': 15 is given; allowed is a whole number from 16 to 1048576"},
+        wrong_line{"timing", "recent_batches = 1048577", "field 'timing.recent_batches': 1048577 is given"},
+        wrong_line{"timing", "batches = 1", "field 'timing.batches': there is no such key"}));
 
 TEST(settings_errors, WantTheVersionFirst) {
   EXPECT_EQ(complaint_about(with_pipeline("")),

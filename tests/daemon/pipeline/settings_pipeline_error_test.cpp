@@ -86,6 +86,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "5: pipeline 'p', field 'priority': \"urgent\" is given; allowed is one of low, normal, high"},
         wrong_text{in_pipeline("overflow = 'drop'"),
                    "5: pipeline 'p', field 'overflow': \"drop\" is given; allowed is one of reject, drop-oldest"},
+        wrong_text{in_pipeline("ordered = 1"),
+                   "5: pipeline 'p', field 'ordered': 1 is given; allowed is true or false"},
         wrong_text{in_pipeline("prio = 'high'"), "5: pipeline 'p', field 'prio': there is no such key; known: name, "},
         wrong_text{in_pipeline(""), "2: pipeline 'p', field 'stage': has no stage; add a [[pipeline.stage]]"},
         wrong_text{in_pipeline("[pipeline.stage]\nname = 'a'"), "5: pipeline 'p', field 'stage': a table is given"},

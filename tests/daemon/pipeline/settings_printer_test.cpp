@@ -19,7 +19,13 @@ settings random_settings(std::mt19937_64& random) {
   made.daemon.listen = {"tcp://*:" + std::to_string(pick(0, 65535)), "ipc:///run/\"odd\" \\ \x01 name"};
   made.daemon.drain_timeout = std::chrono::nanoseconds(pick(0, 3'600'000'000'000));
   made.daemon.log_level = pick(0, 1) == 0 ? "trace" : "error";
-  made.device = {static_cast<backend_choice>(pick(0, 2)), static_cast<int>(pick(0, 63)), static_cast<int>(pick(0, 99))};
+  made.device.backend = static_cast<backend_choice>(pick(0, 2));
+  made.device.every_device = pick(0, 3) == 0;
+  if (!made.device.every_device) {
+    made.device.ids = {static_cast<int>(pick(0, 31)), static_cast<int>(pick(32, 63))};
+  }
+  made.device.shards = static_cast<int>(pick(1, 64));
+  made.device.host_threads = static_cast<int>(pick(0, 99));
   made.wheel.streams = static_cast<int>(pick(1, 64));
   made.wheel.slots = static_cast<int>(pick(2, 4096));
   made.wheel.completion = static_cast<completion_mode>(pick(0, 1));
@@ -31,11 +37,16 @@ settings random_settings(std::mt19937_64& random) {
   made.clients.reply_queue_bytes = static_cast<std::size_t>(pick(1, 1000)) << 20U;
   made.clients.reply_cache_bytes = static_cast<std::size_t>(pick(0, 1)) << 30U;
   made.clients.idle_timeout = std::chrono::seconds(pick(1, 9999));
+  made.sessions.max_sessions = static_cast<std::uint32_t>(pick(1, 1 << 16));
+  made.sessions.idle_timeout = std::chrono::milliseconds(pick(1000, 99'999));
+  made.timing.batches_per_second = static_cast<std::uint32_t>(pick(0, 1'000'000));
+  made.timing.recent_batches = static_cast<std::uint32_t>(pick(16, 1 << 20));
   pipeline_declaration& pipeline = made.pipelines[0];
   pipeline.input.variable = pick(0, 1) == 1;
   pipeline.batch = {pick(1, 999), static_cast<std::size_t>(pick(64, 1 << 30)), std::chrono::nanoseconds(pick(0, 1e9))};
   pipeline.priority = static_cast<stream_priority>(pick(0, 2));
   pipeline.overflow = static_cast<overflow_policy>(pick(0, 1));
+  pipeline.ordered = pick(0, 1) == 1;
   return made;
 }
 
@@ -47,6 +58,7 @@ void expect_same(const pipeline_declaration& left, const pipeline_declaration& r
   EXPECT_EQ(left.batch.max_delay, right.batch.max_delay);
   EXPECT_EQ(left.priority, right.priority);
   EXPECT_EQ(left.overflow, right.overflow);
+  EXPECT_EQ(left.ordered, right.ordered);
   EXPECT_EQ(left.outputs, right.outputs);
   ASSERT_EQ(left.stages.size(), right.stages.size());
   for (std::size_t index = 0; index < left.stages.size(); ++index) {
@@ -63,7 +75,9 @@ void expect_same(const settings& left, const settings& right) {
   EXPECT_EQ(left.daemon.drain_timeout, right.daemon.drain_timeout);
   EXPECT_EQ(left.daemon.log_level, right.daemon.log_level);
   EXPECT_EQ(left.device.backend, right.device.backend);
-  EXPECT_EQ(left.device.id, right.device.id);
+  EXPECT_EQ(left.device.ids, right.device.ids);
+  EXPECT_EQ(left.device.every_device, right.device.every_device);
+  EXPECT_EQ(left.device.shards, right.device.shards);
   EXPECT_EQ(left.device.host_threads, right.device.host_threads);
   EXPECT_EQ(left.wheel.streams, right.wheel.streams);
   EXPECT_EQ(left.wheel.slots, right.wheel.slots);
@@ -76,6 +90,10 @@ void expect_same(const settings& left, const settings& right) {
   EXPECT_EQ(left.clients.reply_queue_bytes, right.clients.reply_queue_bytes);
   EXPECT_EQ(left.clients.reply_cache_bytes, right.clients.reply_cache_bytes);
   EXPECT_EQ(left.clients.idle_timeout, right.clients.idle_timeout);
+  EXPECT_EQ(left.sessions.max_sessions, right.sessions.max_sessions);
+  EXPECT_EQ(left.sessions.idle_timeout, right.sessions.idle_timeout);
+  EXPECT_EQ(left.timing.batches_per_second, right.timing.batches_per_second);
+  EXPECT_EQ(left.timing.recent_batches, right.timing.recent_batches);
   ASSERT_EQ(left.pipelines.size(), right.pipelines.size());
   for (std::size_t index = 0; index < left.pipelines.size(); ++index) {
     expect_same(left.pipelines[index], right.pipelines[index]);

@@ -23,9 +23,17 @@ TEST(settings, TakesDefaultsForWhatIsNotGiven) {
   EXPECT_EQ(given.daemon.listen, names{"tcp://127.0.0.1:7600"});
   EXPECT_EQ(given.daemon.drain_timeout, 10s);
   EXPECT_EQ(given.device.backend, backend_choice::automatic);
+  EXPECT_EQ(given.device.ids, std::vector<int>{0});
+  EXPECT_FALSE(given.device.every_device);
+  EXPECT_EQ(given.device.shards, 1);
   EXPECT_EQ(given.wheel.streams, 8);
   EXPECT_EQ(given.clients.max_request_bytes, 64U << 20U);
+  EXPECT_EQ(given.sessions.max_sessions, 64U);
+  EXPECT_EQ(given.sessions.idle_timeout, 10min);
+  EXPECT_EQ(given.timing.batches_per_second, 500U);
+  EXPECT_EQ(given.timing.recent_batches, 4096U);
   ASSERT_EQ(given.pipelines.size(), 1U);
+  EXPECT_TRUE(given.pipelines[0].ordered);
   EXPECT_EQ(given.pipelines[0].batch.max_frames, 256);
   EXPECT_EQ(given.pipelines[0].priority, stream_priority::normal);
   EXPECT_EQ(given.pipelines[0].outputs, names{"s"});
@@ -39,7 +47,8 @@ drain_timeout = "3s"
 log_level = "debug"
 [device]
 backend = "host"
-id = 2
+ids = [2, 0]
+shards = 6
 host_threads = 3
 streams = 4
 slots = 5
@@ -53,12 +62,20 @@ max_request_bytes = 4096
 reply_queue_bytes = "11 KiB"
 reply_cache_bytes = 0
 idle_timeout = "12min"
+[sessions]
+max_sessions = 13
+idle_timeout = "14s"
+[timing]
+batches_per_second = 15
+recent_batches = 16
 )"));
   EXPECT_EQ(given.daemon.listen, (names{"tcp://*:7600", "ipc:///run/penstock.sock"}));
   EXPECT_EQ(given.daemon.drain_timeout, 3s);
   EXPECT_EQ(given.daemon.log_level, "debug");
   EXPECT_EQ(given.device.backend, backend_choice::host);
-  EXPECT_EQ(given.device.id, 2);
+  EXPECT_EQ(given.device.ids, (std::vector<int>{2, 0}));
+  EXPECT_FALSE(given.device.every_device);
+  EXPECT_EQ(given.device.shards, 6);
   EXPECT_EQ(given.device.host_threads, 3);
   EXPECT_EQ(given.wheel.streams, 4);
   EXPECT_EQ(given.wheel.slots, 5);
@@ -71,6 +88,18 @@ idle_timeout = "12min"
   EXPECT_EQ(given.clients.reply_queue_bytes, 11U << 10U);
   EXPECT_EQ(given.clients.reply_cache_bytes, 0U);
   EXPECT_EQ(given.clients.idle_timeout, 12min);
+  EXPECT_EQ(given.sessions.max_sessions, 13U);
+  EXPECT_EQ(given.sessions.idle_timeout, 14s);
+  EXPECT_EQ(given.timing.batches_per_second, 15U);
+  EXPECT_EQ(given.timing.recent_batches, 16U);
+}
+
+TEST(settings, TakesEveryDeviceWhereItIsAsked) {
+  EXPECT_TRUE(parse(in_table("device", "ids = 'all'")).device.every_device);
+}
+
+TEST(settings, TimesNoBatchesWhereItIsAsked) {
+  EXPECT_EQ(parse(in_table("timing", "batches_per_second = 0")).timing.batches_per_second, 0U);
 }
 
 constexpr const char* spectrum = R"(config_version = 1
@@ -80,6 +109,7 @@ input    = { dtype = "cu8", shape = [1024] }
 batch    = { max_frames = 64, max_bytes = "1 MiB", max_delay = "250us" }
 priority = "high"
 overflow = "drop-oldest"
+ordered  = false
 outputs  = ["psd", "stats"]
 
 [[pipeline.stage]]
@@ -108,6 +138,7 @@ TEST(settings, ReadsAPipelineWhole) {
   EXPECT_EQ(given.batch.max_delay, 250us);
   EXPECT_EQ(given.priority, stream_priority::high);
   EXPECT_EQ(given.overflow, overflow_policy::drop_oldest);
+  EXPECT_FALSE(given.ordered);
   EXPECT_EQ(given.outputs, (names{"psd", "stats"}));
   EXPECT_EQ(given.position.line, 2U);
   ASSERT_EQ(given.stages.size(), 3U);
@@ -115,7 +146,7 @@ TEST(settings, ReadsAPipelineWhole) {
   EXPECT_EQ(given.stages[1].settings.text("window"), "hann");
   EXPECT_EQ(given.stages[1].output, (tensor_spec{element_type::f32, {1024}, false}));
   EXPECT_EQ(given.stages[2].from, names{"iq"});
-  EXPECT_EQ(given.stages[2].position.line, 21U);
+  EXPECT_EQ(given.stages[2].position.line, 22U);
   EXPECT_EQ(given.stages[2].position.file, "penstock.toml");
 }
 

@@ -222,6 +222,8 @@ TEST_P(Dispatcher, GivesEqualPipelinesTurnsWhenStreamsAreScarce) {
 }
 
 TEST_P(Dispatcher, PrefersTheHigherPriorityButLetsTheLowerAge) {
+  constexpr std::size_t low_stream = 0;
+  constexpr std::size_t high_stream = 1;
   dispatch_rig rig(shape(2, 1),
                    {plan_wish{.priority = stream_priority::low}, plan_wish{.priority = stream_priority::high}});
   rig.submit(1, {.frames = 8, .pipeline = 0});
@@ -230,18 +232,19 @@ TEST_P(Dispatcher, PrefersTheHigherPriorityButLetsTheLowerAge) {
   rig.submit(3, {.frames = 8, .pipeline = 0});
   rig.now += microseconds{100};
   rig.submit(4, {.frames = 8, .pipeline = 1});
-  rig.finish(0);
-  rig.finish(0);
-  rig.finish(0);
-  EXPECT_EQ(rig.replies(4), 1U) << "it came later, but with a higher priority";
-  EXPECT_EQ(rig.replies(3), 0U);
+  rig.finish(low_stream);
+  EXPECT_EQ(rig.device.pending(high_stream), 1U) << "it came later, but with a higher priority";
+  EXPECT_EQ(rig.device.pending(low_stream), 1U);
+  // Request 2 keeps its slot; request 3 and the endless work of the high priority want the other.
   std::uint64_t id = 10;
-  for (int batch = 0; batch < 200 && rig.replies(3) == 0; ++batch) {
+  for (int batch = 0; batch < 200 && rig.device.pending(low_stream) == 1; ++batch) {
     rig.submit(++id, {.frames = 8, .pipeline = 1});
     rig.submit(++id, {.frames = 8, .pipeline = 1});
     rig.now += std::chrono::milliseconds{1};
-    rig.finish(0);
+    rig.finish(high_stream);
   }
+  rig.finish(low_stream);
+  rig.finish(low_stream);
   EXPECT_EQ(rig.replies(3), 1U) << "the lower priority never ages";
 }
 

@@ -24,6 +24,8 @@ struct shard_wish {
   std::size_t max_request_bytes = std::size_t{1} << 16U;
   std::chrono::nanoseconds hang_timeout = std::chrono::seconds{60};
   std::chrono::nanoseconds drain_timeout = std::chrono::seconds{60};
+  std::uint32_t max_sessions = 8;
+  std::size_t reply_cache_bytes = std::size_t{1} << 20U;
   bool held = false;  ///< whether the device waits for the test
 };
 
@@ -42,6 +44,8 @@ class shard_rig {
     how.clients.credit_bytes = wish.credit_bytes;
     how.clients.max_clients = wish.max_clients;
     how.clients.max_request_bytes = wish.max_request_bytes;
+    how.clients.reply_cache_bytes = wish.reply_cache_bytes;
+    how.sessions.max_sessions = wish.max_sessions;
     how.pipelines.resize(plans_.size());
     if (!wish.held) {
       device.let_run();
@@ -108,6 +112,12 @@ struct submit_draft {
     tensor.bytes = std::uint64_t{16} * frames;
     payload = payload_of(tensor.bytes, id);
   }
+  /// The next frames of a session that has had so many.
+  submit_draft& of(std::uint32_t session, std::uint64_t sequence) {
+    header.session = session;
+    header.sequence = sequence;
+    return *this;
+  }
   [[nodiscard]] std::vector<std::string> parts() const { return {bytes_of(header) + bytes_of(tensor), payload}; }
 };
 
@@ -120,6 +130,24 @@ class guest : public raw_peer {
     const submit_draft draft(id, frames, pipeline);
     send(draft.parts());
     return draft.payload;
+  }
+  /// OPEN; what comes back.
+  raw_message open(const std::string& name, std::uint32_t pipeline = 0) {
+    send_control(wire::message_type::open_session, 5000, wire::encode(wire::open_session{pipeline, name}));
+    return next();
+  }
+  /// Frames of a session; their payload.
+  std::string submit_to(std::uint32_t session, std::uint64_t sequence, std::uint64_t id, std::uint32_t frames = 1,
+                        std::uint32_t pipeline = 0) {
+    submit_draft draft(id, frames, pipeline);
+    send(draft.of(session, sequence).parts());
+    return draft.payload;
+  }
+  void close(std::uint32_t session) {
+    wire::message_header header;
+    header.type = wire::message_type::close_session;
+    header.session = session;
+    send({bytes_of(header)});
   }
   /// The next message; throws when none comes.
   raw_message next() { return receive().value(); }

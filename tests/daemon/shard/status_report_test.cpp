@@ -25,7 +25,7 @@ class StatusReport : public ::testing::Test {
                                                 .batches_in_flight = 1}));
   }
 
-  device_facts facts_{"host", "a processor", "2 threads", 0};
+  device_facts facts_{"host", "a processor", "2 threads", 0, ""};
   account counters_;
   std::vector<pipeline_account> by_pipeline_ = std::vector<pipeline_account>(2);
   std::vector<plan> plans_ = testing::hand_made_plans({{}, {}});

@@ -1,5 +1,6 @@
 #include "daemon/wheel/wheel.hpp"
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -50,21 +51,23 @@ class Wheel : public ::testing::TestWithParam<completion_mode> {
   manual_device device_;
   wake_signal signal_;
   completion_queue completed_{signal_};
-  std::unique_ptr<ring> slots_ = std::make_unique<ring>(device_, 8, testing::size_for(plans_),
-                                                        GetParam() == completion_mode::poll, completed_, signal_);
-  std::unique_ptr<wheel> wheel_ = std::make_unique<wheel>(device_, streams, GetParam());
+  std::unique_ptr<ring> slots_ =
+      std::make_unique<ring>(device_, 8, size_for(plans_), GetParam() == completion_mode::poll, completed_, signal_);
+  state_pool states_{device_, plans_, 1};
+  std::unique_ptr<wheel> wheel_ =
+      std::make_unique<wheel>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
 };
 
 TEST_P(Wheel, SaysIdleThenSomeThenNone) {
   for (int batch = 0; batch < streams; ++batch) {
-    EXPECT_EQ(wheel_->room(), wheel_room::idle);
+    EXPECT_EQ(wheel_->room(stream_priority::normal), wheel_room::idle);
     launch();
   }
   for (int batch = 0; batch < streams; ++batch) {
-    EXPECT_EQ(wheel_->room(), wheel_room::some);
+    EXPECT_EQ(wheel_->room(stream_priority::normal), wheel_room::some);
     launch();
   }
-  EXPECT_EQ(wheel_->room(), wheel_room::none);
+  EXPECT_EQ(wheel_->room(stream_priority::normal), wheel_room::none);
   EXPECT_EQ(wheel_->in_flight(), 6U);
 }
 
@@ -85,7 +88,7 @@ TEST_P(Wheel, TakesTheStreamThatIsFreeOutOfTurn) {
   const std::vector<slot*> done = completions();
   ASSERT_EQ(done.size(), 1U);
   wheel_->retire(*done.front());
-  EXPECT_EQ(wheel_->room(), wheel_room::idle);
+  EXPECT_EQ(wheel_->room(stream_priority::normal), wheel_room::idle);
   launch();
   EXPECT_EQ(device_.pending(1), 1U);
 }
@@ -98,9 +101,9 @@ TEST_P(Wheel, HasNoRoomUntilACompletionIsRetired) {
   device_.finish(0);
   const std::vector<slot*> done = completions();
   ASSERT_EQ(done, std::vector<slot*>{batches[0]});
-  EXPECT_EQ(wheel_->room(), wheel_room::none);
+  EXPECT_EQ(wheel_->room(stream_priority::normal), wheel_room::none);
   wheel_->retire(*batches[0]);
-  EXPECT_EQ(wheel_->room(), wheel_room::some);
+  EXPECT_EQ(wheel_->room(stream_priority::normal), wheel_room::some);
 }
 
 TEST_P(Wheel, BringsResultsIntoThePinnedOutput) {
@@ -139,7 +142,7 @@ TEST_P(Wheel, ForgetsTheFaultOfTheBatchBefore) {
   ASSERT_EQ(completions().size(), 1U);
   wheel_->retire(batch);
   (void)wheel_->launch(batch, start);
-  device_.finish(batch.stream);
+  device_.finish(batch.streams.front());
   ASSERT_EQ(completions().size(), 1U);
   EXPECT_FALSE(batch.completed.status);
 }
@@ -168,7 +171,7 @@ TEST_P(Wheel, NeverCompletesABatchOfWhichACallWasRefused) {
 TEST_P(Wheel, WarmsUpEveryStreamAndLeavesItIdle) {
   slot& scratch = *slots_->claim();
   wheel_->warm_up(plans_.front(), scratch);
-  EXPECT_EQ(wheel_->room(), wheel_room::idle);
+  EXPECT_EQ(wheel_->room(stream_priority::normal), wheel_room::idle);
   EXPECT_EQ(wheel_->in_flight(), 0U);
   EXPECT_TRUE(completions().empty());
 }

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/device/device.hpp"
+#include "daemon/settings/settings.hpp"
+#include "daemon/shard/shard.hpp"
+#include "daemon/shard/shard_directory.hpp"
+
+namespace penstock {
+
+/// A shard and the thread that makes, runs and destroys it, near its device. Made on its own thread because the
+/// device's per-thread state, its pinned memory and the plans' operations belong there. Members: the admin's thread.
+class shard_thread {
+ public:
+  /// Begins to make the shard. `how.daemon.listen` is the shard's own; `ended` is called on its thread once it has
+  /// stopped serving, or failed.
+  shard_thread(std::uint32_t number, settings how, device& on, std::function<void()> ended);
+  shard_thread(const shard_thread&) = delete;
+  shard_thread& operator=(const shard_thread&) = delete;
+  /// Stops it at once if it still serves.
+  ~shard_thread();
+
+  /// Blocks until it is ready to serve, then gives its endpoints as bound. Rethrows what kept it from starting.
+  [[nodiscard]] std::vector<std::string> wait_until_made();
+  void serve(shard_directory& among);
+  /// The first call drains, a second one ends the drain.
+  void stop();
+  /// Whether `ended` has been called.
+  [[nodiscard]] bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+  /// Once it has ended: how. Rethrows what it failed with.
+  [[nodiscard]] shard_ending ending() const;
+  /// Blocks until the shard is destroyed and the thread has ended.
+  void join();
+
+ private:
+  void run(std::uint32_t number, const settings& how, device& on);
+
+  std::promise<shard*> made_;
+  std::promise<shard_directory*> may_serve_;
+  std::promise<void> let_go_;
+  std::function<void()> tell_ended_;
+  shard* shard_ = nullptr;
+  bool told_to_serve_ = false;
+  std::atomic<bool> ended_{false};  // written by the shard's thread, behind the two that follow
+  shard_ending ending_ = shard_ending::drained;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+}  // namespace penstock

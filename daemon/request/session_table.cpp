@@ -1,0 +1,95 @@
+#include "daemon/request/session_table.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace penstock {
+namespace {
+
+// A place's numbers are its own: number % places is always the place. It counts up, so that a closed session's number
+// is not found again for as long as possible.
+std::uint32_t next_number(std::uint32_t last, std::uint32_t places, std::uint32_t place) noexcept {
+  const bool wraps = last > std::numeric_limits<std::uint32_t>::max() - places;
+  return wraps ? places + place : last + places;
+}
+
+}  // namespace
+
+void session_record::append(request& newest) noexcept {
+  newest.session_previous = last;
+  newest.session_next = nullptr;
+  (last == nullptr ? first : last->session_next) = &newest;
+  last = &newest;
+}
+
+void session_record::unlink(request& answered) noexcept {
+  (answered.session_previous == nullptr ? first : answered.session_previous->session_next) = answered.session_next;
+  (answered.session_next == nullptr ? last : answered.session_next->session_previous) = answered.session_previous;
+}
+
+session_table::session_table(std::uint32_t max_sessions, std::chrono::nanoseconds idle_timeout, std::uint32_t seed)
+    : idle_timeout_(idle_timeout), places_(max_sessions) {
+  const std::uint32_t round = seed % (std::numeric_limits<std::uint32_t>::max() / max_sessions - 1) + 1;
+  for (std::uint32_t place = 0; place < max_sessions; ++place) {
+    places_[place].place = place;
+    places_[place].number = round * max_sessions + place;
+  }
+}
+
+session_record* session_table::open(const client_record& by, const plan& pipeline, std::string_view name,
+                                    time_point now) {
+  session_record* found = nullptr;
+  for (session_record& each : places_) {
+    if (!each.closed && !name.empty() && each.client == &by && each.pipeline == &pipeline && each.name == name) {
+      each.last_used = now;
+      return &each;
+    }
+    if (each.free() && found == nullptr) {
+      found = &each;
+    }
+  }
+  if (found == nullptr) {
+    found = &*std::min_element(places_.begin(), places_.end(), [&](const auto& left, const auto& right) {
+      return idle(left, now) > idle(right, now) ||
+             (idle(left, now) == idle(right, now) && left.last_used < right.last_used);
+    });
+    if (!idle(*found, now)) {
+      return nullptr;
+    }
+  }
+  const auto places = static_cast<std::uint32_t>(places_.size());
+  *found = {.number = next_number(found->number, places, found->place),
+            .place = found->place,
+            .client = &by,
+            .pipeline = &pipeline,
+            .name = std::string(name),
+            .last_used = now,
+            .closed = false};
+  return found;
+}
+
+session_record* session_table::find(std::uint32_t number, const client_record& of) noexcept {
+  session_record& there = places_[number % places_.size()];
+  return there.number == number && !there.closed && there.client == &of ? &there : nullptr;
+}
+
+void session_table::close_all(const client_record& of) noexcept {
+  for (session_record& each : places_) {
+    if (each.client == &of) {
+      each.closed = true;
+    }
+  }
+}
+
+void session_table::sweep(time_point now) noexcept {
+  for (session_record& each : places_) {
+    each.closed |= idle(each, now);
+  }
+}
+
+std::size_t session_table::size() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(places_.begin(), places_.end(), [](const session_record& each) { return !each.closed; }));
+}
+
+}  // namespace penstock

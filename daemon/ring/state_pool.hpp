@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "daemon/device/device.hpp"
+#include "daemon/pipeline/plan.hpp"
+
+namespace penstock {
+
+/// The states of a shard's sessions: for each plan that keeps some, two halves for each place of the session table.
+/// Allocated when it is made, never cleared (session_frame says why). Thread: the shard.
+class state_pool {
+ public:
+  /// Throws device_error when the device can't give the memory.
+  state_pool(device& from, std::span<const plan> plans, std::uint32_t max_sessions);
+
+  /// Of a plan, by its id; nullptr when it keeps no state.
+  [[nodiscard]] std::byte* of(std::uint32_t plan) const noexcept { return by_plan_[plan].get(); }
+  [[nodiscard]] std::uint32_t places() const noexcept { return places_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::uint32_t places_;
+  std::size_t bytes_ = 0;
+  std::vector<device_memory> by_plan_;
+};
+
+}  // namespace penstock

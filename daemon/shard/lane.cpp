@@ -1,0 +1,71 @@
+#include "daemon/shard/lane.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+// Several clients share a batch when each has much to send: a turn of the queue is this part of a batch.
+constexpr std::size_t turns_a_batch = 16;
+
+std::size_t quantum_of(const plan& of) noexcept {
+  const std::size_t frame = of.input().bytes();
+  return std::max(frame, frame * static_cast<std::size_t>(of.max_frames) / turns_a_batch);
+}
+
+std::chrono::nanoseconds head_start(stream_priority priority) noexcept {
+  constexpr std::chrono::milliseconds one_level{10};
+  return one_level * (static_cast<int>(priority) - static_cast<int>(stream_priority::normal));
+}
+
+}  // namespace
+
+lane::lane(const plan& of) : waiting(quantum_of(of)), what_(of), ahead_(head_start(of.declaration.priority)) {}
+
+bool lane::fits(const request& what) const noexcept {
+  const batch& work = open_->work;
+  // A frame that is shorter than the batch's leaves a gap behind it, which only what works step by step can bear.
+  const bool length =
+      what.leading == work.leading || (what_.mixes_lengths && what.frames == 1 && what.leading < work.leading);
+  return length && work.frames + what.frames <= what_.max_frames;
+}
+
+close_reason lane::reason_against(const request& what) const noexcept {
+  return open_->work.frames + what.frames > what_.max_frames ? close_reason::full : close_reason::extent;
+}
+
+void lane::open(slot& empty, const request& first) noexcept {
+  open_ = &empty;
+  empty.work.pipeline = &what_;
+  empty.work.leading = first.leading;
+  empty.work.oldest = first.received;
+}
+
+void lane::put(request& what, std::span<const std::byte> payload) noexcept {
+  batch& work = open_->work;
+  const std::size_t pitch = what_.input().bytes(work.leading);
+  std::memcpy(open_->pinned_input.get() + static_cast<std::size_t>(work.frames) * pitch, payload.data(),
+              payload.size());
+  what.home = open_;
+  what.first_frame = work.frames;
+  what.step = std::max(what.step, request_step::batched);
+  work.oldest = std::min(work.oldest, what.received);
+  work.frames += what.frames;
+  work.requests.push_back(&what);
+}
+
+slot& lane::close() noexcept {
+  return *std::exchange(open_, nullptr);
+}
+
+batch_fill lane::fill() const noexcept {
+  if (open_ == nullptr) {
+    return {};
+  }
+  const batch& work = open_->work;
+  return {work.frames, what_.max_frames, work.oldest, what_.declaration.batch.max_delay};
+}
+
+}  // namespace penstock

@@ -1,0 +1,46 @@
+#include "daemon/shard/result_order.hpp"
+
+namespace penstock {
+
+void result_order::finished(request& done, slot& from) {
+  if (done.step == request_step::answered) {
+    book_.release(done);
+    return;
+  }
+  session_record* const session = done.session;
+  if (session != nullptr && session->first != &done && done.pipeline->declaration.ordered) {
+    done.step = request_step::held;
+    from.references.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  settle(done, from);
+  book_.release(done);
+  let_follow(session);
+}
+
+void result_order::end(request& early, wire::status code, const wire::error_body& why) {
+  const bool held = early.step == request_step::held;
+  session_record* const session = early.session;
+  book_.settle_error(early, code, why);
+  if (held) {
+    ring::drop(*early.home);
+    book_.release(early);
+  }
+  let_follow(session);
+}
+
+void result_order::settle(request& done, slot& from) {
+  timeline_.replied(done);
+  book_.settle_result(done, from);
+}
+
+void result_order::let_follow(session_record* session) {
+  while (session != nullptr && session->first != nullptr && session->first->step == request_step::held) {
+    request& next = *session->first;
+    settle(next, *next.home);
+    ring::drop(*next.home);
+    book_.release(next);
+  }
+}
+
+}  // namespace penstock

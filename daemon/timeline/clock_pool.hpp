@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "daemon/pipeline/plan.hpp"
+#include "daemon/ring/batch_clock.hpp"
+
+namespace penstock {
+
+/// Clocks for the batches that are timed, each with events for the largest plan. All are made at start-up. They must
+/// live longer than the streams that record them. Thread: the shard.
+class clock_pool {
+ public:
+  /// Throws device_error.
+  clock_pool(device& from, std::span<const plan> plans, std::size_t clocks);
+
+  /// nullptr when all are with batches.
+  [[nodiscard]] batch_clock* claim() noexcept;
+  void give_back(batch_clock& done) noexcept { free_.push_back(&done); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return clocks_.size(); }
+
+ private:
+  std::vector<std::unique_ptr<batch_clock>> clocks_;
+  std::vector<batch_clock*> free_;
+};
+
+}  // namespace penstock

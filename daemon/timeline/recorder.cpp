@@ -1,0 +1,168 @@
+#include "daemon/timeline/recorder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/request/client_table.hpp"
+#include "daemon/request/session_table.hpp"
+
+namespace penstock {
+namespace {
+
+// How many times the cost of reading a batch's times passes before the next one is timed.
+constexpr int rest_after_reading = 200;
+
+std::size_t most_steps(std::span<const plan> plans) noexcept {
+  std::size_t most = 0;
+  for (const plan& each : plans) {
+    most = std::max(most, each.order.steps.size());
+  }
+  return most;
+}
+
+request_reference reference_to(const request& of) noexcept {
+  return {.client = of.client->index,
+          .session = of.session != nullptr ? of.session->number : 0,
+          .id = of.id,
+          .sequence = of.sequence,
+          .trace_id = of.trace_id,
+          .received = of.received,
+          .ended_early = of.step == request_step::answered};
+}
+
+}  // namespace
+
+recorder::recorder(device& on, clock_pool& clocks, std::span<const plan> plans, std::size_t slots,
+                   const timing_settings& how, time_source now)
+    : clocks_(clocks),
+      clock_(std::move(now)),
+      sampling_(clocks.size() == 0 ? 0 : how.batches_per_second),
+      recent_(how.recent_batches, how.batches_per_second == 0 ? 0 : most_steps(plans), size_for(plans).lanes),
+      timing_(plans.size()),
+      drafts_(slots),
+      now_(clock_()) {
+  sending_.reserve(slots);
+  if (clocks.size() != 0 && how.batches_per_second != 0) {
+    device_clock_ = std::make_unique<device_clock>(on, clock_);
+  }
+}
+
+void recorder::turn(time_point now) noexcept {
+  now_ = now;
+  if (device_clock_) {
+    device_clock_->turn(now);
+  }
+}
+
+void recorder::launching(slot& filled) noexcept {
+  const batch& work = filled.work;
+  pipeline_timing& timing = timing_[work.pipeline->id];
+  for (const request* each : work.requests) {
+    if (each->step != request_step::answered) {
+      timing.queued.record(now_ - each->received);
+    }
+  }
+  filled.clock = sampling_.take(now_) ? clocks_.claim() : nullptr;
+  if (filled.clock != nullptr) {
+    drafts_[filled.index].anchor = device_clock_->hold();
+  }
+}
+
+void recorder::completed(slot& done) noexcept {
+  const batch& work = done.work;
+  const draft& before = drafts_[done.index];
+  const recent_batches::kept_batch kept = recent_.add();
+  batch_record& what = kept.what;
+  what.pipeline = work.pipeline->id;
+  what.slot = done.index;
+  what.reason = work.reason;
+  what.failed = static_cast<bool>(done.completed.status);
+  what.frames = work.frames;
+  what.requests = static_cast<std::uint32_t>(work.requests.size());
+  what.references = std::min(what.requests, static_cast<std::uint32_t>(recent_batches::most_references));
+  what.streams = static_cast<std::uint32_t>(done.streams.size());
+  what.oldest = work.oldest;
+  what.opened = before.opened;
+  what.closed = before.closed;
+  what.launched = work.launched;
+  what.completed = now_;
+  std::transform(work.requests.begin(), work.requests.begin() + what.references, kept.references.begin(),
+                 [](const request* each) { return reference_to(*each); });
+  std::copy(done.streams.begin(), done.streams.end(), kept.streams.begin());
+  if (!what.failed) {
+    timing_[what.pipeline].device.record(now_ - work.launched, what.requests);
+  }
+  take_clock(done, kept);
+  sending_.push_back({&done, what.number});
+}
+
+// Once the batch is done its events are reached; those of one that failed say nothing.
+void recorder::take_clock(slot& done, const recent_batches::kept_batch& kept) noexcept {
+  if (done.clock == nullptr) {
+    return;
+  }
+  const std::uint32_t anchor = drafts_[done.index].anchor;
+  const std::size_t steps = done.work.pipeline->order.steps.size();
+  const time_point begin = clock_();
+  if (!kept.what.failed && read_steps(done, anchor, kept.steps.first(steps))) {
+    kept.what.steps = static_cast<std::uint32_t>(steps);
+    add_steps(*done.work.pipeline, kept.steps.first(steps));
+  }
+  const time_point end = clock_();
+  sampling_.pause(now_ + rest_after_reading * (end - begin));
+  device_clock_->release(anchor);
+  clocks_.give_back(*done.clock);
+  done.clock = nullptr;
+}
+
+bool recorder::read_steps(const slot& done, std::uint32_t anchor, std::span<step_time> into) const noexcept {
+  const time_point launched = done.work.launched;
+  for (std::size_t step = 0; step < into.size(); ++step) {
+    const std::optional<time_point> begin = device_clock_->time_of(*done.clock->begins[step], anchor);
+    const std::optional<time_point> end = device_clock_->time_of(*done.clock->ends[step], anchor);
+    if (!begin || !end) {
+      return false;
+    }
+    into[step] = {*begin - launched, std::max(*begin, *end) - launched};
+  }
+  return true;
+}
+
+void recorder::add_steps(const plan& of, std::span<const step_time> steps) noexcept {
+  pipeline_timing& timing = timing_[of.id];
+  const auto length = [](const step_time& step) { return step.end - step.begin; };
+  timing.copy_in.record(length(steps.front()));
+  const std::span<const step_time> stages = steps.subspan(1, of.stages.size());
+  if (!stages.empty()) {
+    step_time all = stages.front();
+    for (const step_time& each : stages) {
+      all = {std::min(all.begin, each.begin), std::max(all.end, each.end)};
+    }
+    timing.compute.record(length(all));
+  }
+  std::chrono::nanoseconds copies_out{0};
+  for (const step_time& each : steps.subspan(1 + of.stages.size())) {
+    copies_out += length(each);
+  }
+  timing.copy_out.record(copies_out);
+}
+
+void recorder::replied(const request& done) noexcept {
+  timing_[done.pipeline->id].total.record(now_ - done.received);
+}
+
+// Who dropped the last reference pushed the slot to the ring, or is about to: it can't be in use again before the ring
+// has collected it, and after that this is called first.
+void recorder::collected() noexcept {
+  std::erase_if(sending_, [this](const sending& each) {
+    if (each.from->references.load(std::memory_order_relaxed) != 0) {
+      return false;
+    }
+    if (recent_.has(each.number)) {
+      recent_.at(each.number).what.returned = now_;
+    }
+    return true;
+  });
+}
+
+}  // namespace penstock

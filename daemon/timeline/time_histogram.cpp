@@ -1,0 +1,50 @@
+#include "daemon/timeline/time_histogram.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace penstock {
+
+std::size_t time_histogram::bucket_of(std::uint64_t value) noexcept {
+  if (value < steps) {
+    return static_cast<std::size_t>(value);
+  }
+  if (value >> value_bits != 0) {
+    return bucket_count - 1;
+  }
+  const int shift = static_cast<int>(std::bit_width(value)) - step_bits - 1;
+  return static_cast<std::size_t>((static_cast<std::uint64_t>(shift) + 1) * steps + ((value >> shift) - steps));
+}
+
+std::uint64_t time_histogram::upper_end(std::size_t bucket) noexcept {
+  if (bucket < steps) {
+    return bucket;
+  }
+  const auto shift = bucket / steps - 1;
+  return ((bucket % steps + steps + 1) << shift) - 1;
+}
+
+void time_histogram::record(std::chrono::nanoseconds time, std::uint64_t times) noexcept {
+  const std::chrono::nanoseconds counted = std::max(time, std::chrono::nanoseconds{0});
+  buckets_[bucket_of(static_cast<std::uint64_t>(counted.count()))] += times;
+  count_ += times;
+  sum_ns_ += static_cast<double>(counted.count()) * static_cast<double>(times);
+  max_ = times != 0 ? std::max(max_, counted) : max_;
+}
+
+std::chrono::nanoseconds time_histogram::quantile(double part) const noexcept {
+  const double wanted = std::ceil(std::clamp(part, 0.0, 1.0) * static_cast<double>(count_));
+  const auto rank = std::max<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1);
+  std::uint64_t seen = 0;
+  // What is beyond the last bucket's end is in it all the same.
+  for (std::size_t bucket = 0; bucket + 1 < bucket_count; ++bucket) {
+    seen += buckets_[bucket];
+    if (seen >= rank) {
+      return std::min(std::chrono::nanoseconds{static_cast<std::int64_t>(upper_end(bucket))}, max_);
+    }
+  }
+  return max_;
+}
+
+}  // namespace penstock

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "daemon/pipeline/plan.hpp"
+#include "daemon/timeline/recent_batches.hpp"
+
+namespace penstock {
+
+/// What a TRACE is sent with.
+struct timeline_page {
+  std::string json;
+  std::uint64_t next = 0;  ///< the cursor of the page after it
+};
+
+/// Where the batches ran.
+struct timeline_place {
+  std::uint32_t shard = 0;
+  std::string device;
+  std::size_t streams = 0;
+  std::size_t slots = 0;
+};
+
+/// Writes recent batches as JSON, a page of at most 64 KiB at a time. docs/design.md describes the form.
+/// Thread: the shard.
+class timeline_pages {
+ public:
+  timeline_pages(timeline_place where, std::span<const plan> plans);
+
+  /// The batches from `cursor` on, as many as fit. A cursor that is older than what is kept, or from another life of
+  /// the daemon, means the oldest that is kept.
+  [[nodiscard]] timeline_page write(recent_batches& from, std::uint64_t cursor, time_point now) const;
+
+ private:
+  struct description {
+    std::string json;
+    bool steps = true;  // false for a pipeline of so many that they would not fit on a page
+  };
+
+  std::string head_;
+  std::vector<description> pipelines_;  // by id
+};
+
+}  // namespace penstock

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "daemon/device/device.hpp"
+#include "daemon/pipeline/plan.hpp"
+#include "daemon/ring/ring.hpp"
+
+namespace penstock {
+
+/// A batch could not be enqueued: the device's error, and the stage that it came up at ("" for a copy).
+struct launch_fault {
+  fault what;
+  const char* stage = "";
+};
+
+/// The work of one batch on its way to the device: it enqueues the plan's schedule, the copy in, the stages and the
+/// copies out, each on its lane, with the events and waits between them. It never waits itself. Thread: the shard.
+class batch_work {
+ public:
+  /// `lanes`: the streams, by lane; `states`: where the plan's pool begins, nullptr when it keeps no state. What the
+  /// slot holds (payloads, session frames, its streams' numbers) is complete.
+  batch_work(slot& of, std::span<stream* const> lanes, std::byte* states) noexcept
+      : slot_(of), plan_(*of.work.pipeline), lanes_(lanes), states_(states), operand_(of.operands.data()) {}
+
+  /// After a fault some of it may be enqueued. Once it returns no fault, lane 0 is behind all of it.
+  [[nodiscard]] launch_fault enqueue() noexcept;
+
+ private:
+  [[nodiscard]] launch_fault enqueue_node(stream& on, std::size_t node) noexcept;
+  [[nodiscard]] fault copy_in(stream& on) noexcept;
+  [[nodiscard]] fault copy_out(stream& on, const plan_output& output) noexcept;
+  [[nodiscard]] fault run_stage(stream& on, std::size_t index) noexcept;
+  [[nodiscard]] fault run_keeper(stream& on, std::size_t index, operation_arguments& arguments) noexcept;
+
+  slot& slot_;
+  const plan& plan_;
+  std::span<stream* const> lanes_;
+  std::byte* states_;
+  const void** operand_;
+};
+
+}  // namespace penstock

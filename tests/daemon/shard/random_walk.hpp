@@ -1,0 +1,178 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/dispatch_rig.hpp"
+
+namespace penstock::testing {
+
+/// Anything that can happen to the dispatcher, in random order: requests of all kinds of pipelines, in and out of
+/// sessions, completions in any order, cancels and timeouts at any step, replies that keep their slots.
+class random_walk {
+ public:
+  static constexpr std::uint32_t credits = 64;
+
+  /// `slots`: few let requests wait in the queue, many let batches overtake each other.
+  random_walk(std::uint64_t seed, completion_mode mode, std::size_t slots, int streams)
+      : random_(seed), rig_(rig_shape{slots, streams, mode, credits, max_sessions}, wishes()) {}
+
+  /// One thing happens. Every so often the rig is asked whether everything adds up.
+  void step(std::uint64_t check_every = 1) {
+    act(random_() % 16);
+    if (++steps_ % check_every == 0) {
+      rig_.check();
+    }
+  }
+  /// Ends a request that is in flight: at one of the steps that there are any at, each as likely. False without any.
+  bool cancel_one() {
+    std::array<request*, 5> found{};
+    for (std::size_t back = 0; back < std::min<std::size_t>(recent_.size(), 100); ++back) {
+      const auto& [from, id] = recent_[recent_.size() - 1 - back];
+      request* const each = rig_.client(from).in_flight.find(id);
+      if (each != nullptr && random_() % 4 == 0) {
+        found[static_cast<std::size_t>(each->step)] = each;
+      }
+    }
+    const std::size_t from = random_() % found.size();
+    for (std::size_t step = 0; step < found.size(); ++step) {
+      if (request* const chosen = found[(from + step) % found.size()]) {
+        ++ended_at_[static_cast<std::size_t>(chosen->step)];
+        rig_.path.end(*chosen, wire::status::cancelled, "cancelled");
+        return true;
+      }
+    }
+    return false;
+  }
+  /// Requests that were cancelled while they stood there.
+  [[nodiscard]] std::uint64_t cancelled_at(request_step step) const {
+    return ended_at_[static_cast<std::size_t>(step)];
+  }
+
+  void end_in_peace() {
+    rig_.end_in_peace();
+    EXPECT_EQ(rig_.counters.requests.accepted, ids_);
+    EXPECT_EQ(rig_.replied.count, ids_);
+    EXPECT_GT(rig_.counters.requests.results, 0U);
+    for (const session_record* const each : sessions_) {
+      EXPECT_EQ(each->references, 0U);
+      EXPECT_EQ(each->first, nullptr);
+    }
+  }
+  void end_with_a_fault() {
+    rig_.device.lose("cudaErrorIllegalAddress");
+    rig_.settle();
+    rig_.path.end_all(wire::status::device_failed, {"lost", "executing", "", "cudaErrorIllegalAddress"});
+    rig_.replied.lend = false;
+    rig_.drop_lent();
+    rig_.settle();
+    rig_.check();
+    // Of slots nothing is said: one whose launch the device refused stays in its hands.
+    EXPECT_EQ(rig_.counters.requests.in_flight, 0U);
+    EXPECT_EQ(rig_.replied.count, ids_);
+    EXPECT_EQ(rig_.payloads.size(), 0U);
+    for (const std::string& each : names_) {
+      EXPECT_EQ(rig_.client(each).references, 0U);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t max_sessions = 12;
+  static constexpr std::uint32_t stateful = 4;
+
+  static std::vector<plan_wish> wishes() {
+    return {plan_wish{.shape = {16}, .max_frames = 8},
+            plan_wish{.shape = {8, 3}, .variable = true, .max_frames = 5, .priority = stream_priority::high},
+            plan_wish{.shape = {100}, .max_frames = 2, .max_delay = std::chrono::nanoseconds{0}, .ordered = false},
+            plan_wish{.shape = {1}, .max_frames = 64, .priority = stream_priority::low},
+            plan_wish{.shape = {6, 2}, .variable = true, .max_frames = 6, .keeps_state = true}};
+  }
+
+  void act(std::uint64_t what) {
+    if (what < 5) {
+      submit();
+    } else if (what < 9) {
+      finish_some();
+    } else if (what == 9) {
+      rig_.now += std::chrono::microseconds{random_() % 1000};
+    } else if (what == 10) {
+      rig_.expire();
+    } else if (what == 11) {
+      cancel_one();
+    } else if (what == 12) {
+      rig_.replied.lend = random_() % 4 == 0;
+    } else if (what == 13) {
+      rig_.drop_lent();
+    } else {
+      rig_.path.turn(rig_.now);
+    }
+  }
+
+  void submit() {
+    const auto pipeline = static_cast<std::uint32_t>(random_() % rig_.plans.size());
+    const plan& what = rig_.plans[pipeline];
+    const std::string& from = names_[random_() % names_.size()];
+    const client_record& client = rig_.client(from);
+    if (client.requests >= credits || client.abandoned_requests >= credits) {
+      return;
+    }
+    session_record* const session = pipeline == stateful || random_() % 4 != 0 ? session_of(from, pipeline) : nullptr;
+    if (pipeline == stateful && session == nullptr) {
+      return;
+    }
+    const std::int64_t most = what.input().shape.front();
+    rig_.submit(++ids_,
+                {.frames = static_cast<std::uint32_t>(1 + random_() % static_cast<std::uint64_t>(what.max_frames)),
+                 .pipeline = pipeline,
+                 .timeout = std::chrono::microseconds{random_() % 3 == 0 ? 1 + random_() % 3000 : 0},
+                 .leading = what.input().variable ? 1 + static_cast<std::int64_t>(random_() % 3) % most : most,
+                 .session = session},
+                from);
+    recent_.emplace_back(from, ids_);
+  }
+  // One of a few of that client and pipeline; now and then one of them is closed. nullptr when all places are taken.
+  session_record* session_of(const std::string& from, std::uint32_t pipeline) {
+    session_record* const found =
+        rig_.sessions.open(rig_.client(from), rig_.plans[pipeline], std::to_string(random_() % 2), rig_.now);
+    if (found == nullptr) {
+      session_table::close(*sessions_[random_() % sessions_.size()]);
+      return nullptr;
+    }
+    if (std::find(sessions_.begin(), sessions_.end(), found) == sessions_.end()) {
+      sessions_.push_back(found);
+    }
+    return found;
+  }
+  // Of a stream that has some, whichever.
+  void finish_some() {
+    const std::size_t streams = rig_.device.streams();
+    const std::size_t from = random_() % streams;
+    for (std::size_t step = 0; step < streams; ++step) {
+      if (rig_.device.pending((from + step) % streams) > 0) {
+        rig_.device.finish((from + step) % streams);
+        break;
+      }
+    }
+    if (random_() % 2 == 0) {
+      rig_.path.turn(rig_.now);
+    }
+  }
+
+  std::mt19937_64 random_;
+  dispatch_rig rig_;
+  std::uint64_t ids_ = 0;
+  std::uint64_t steps_ = 0;
+  const std::vector<std::string> names_{"ann", "ben", "cy"};
+  std::vector<std::pair<std::string, std::uint64_t>> recent_;
+  std::vector<session_record*> sessions_;  // places that have had one
+  std::array<std::uint64_t, 5> ended_at_{};
+};
+
+}  // namespace penstock::testing

@@ -1,0 +1,273 @@
+#include "daemon/timeline/recorder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/dispatch_rig.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using testing::dispatch_rig;
+using testing::rig_shape;
+
+constexpr timing_settings every_batch{.batches_per_second = 1'000'000, .recent_batches = 64};
+
+// Takes so long on the device, and does nothing.
+class slow_operation : public operation {
+ public:
+  slow_operation(testing::manual_device& on, nanoseconds& device_time, nanoseconds spends)
+      : on_(on), device_time_(device_time), spends_(spends) {}
+  fault run(void* /*stream*/, const operation_arguments& /*with*/) noexcept override {
+    device_time_ += spends_;
+    on_.set_time(device_time_);
+    return {};
+  }
+
+ private:
+  testing::manual_device& on_;
+  nanoseconds& device_time_;
+  nanoseconds spends_;
+};
+
+class Recorder : public ::testing::Test {
+ protected:
+  void open(rig_shape shape = {}) {
+    shape.timing = shape.timing.batches_per_second == 0 ? every_batch : shape.timing;
+    rig_ = std::make_unique<dispatch_rig>(shape);
+  }
+  // The host and the device go on by this.
+  void pass(nanoseconds time) {
+    rig_->now += time;
+    device_time_ += time;
+    rig_->device.set_time(device_time_);
+  }
+  // A request that is a batch by itself, done at once.
+  void run_batch(std::uint64_t id) {
+    rig_->submit(id);
+    rig_->settle();
+    rig_->device.finish_all();
+    rig_->settle();
+  }
+  [[nodiscard]] recent_batches::kept_batch last() {
+    recent_batches& all = rig_->timeline.batches();
+    return all.at(all.next() - 1);
+  }
+  [[nodiscard]] std::size_t timed() {
+    std::size_t count = 0;
+    recent_batches& all = rig_->timeline.batches();
+    for (std::uint64_t each = all.oldest(); each < all.next(); ++each) {
+      count += all.at(each).steps.empty() ? 0U : 1U;
+    }
+    return count;
+  }
+  [[nodiscard]] const pipeline_timing& timing() const { return rig_->timeline.timing().front(); }
+
+  nanoseconds device_time_{0};
+  std::unique_ptr<dispatch_rig> rig_;
+};
+
+TEST_F(Recorder, KeepsTheLifeOfABatchAndItsRequests) {
+  open({.streams = 1});
+  rig_->submit(1);
+  rig_->settle();
+  const time_point begin = rig_->now;
+  pass(10us);
+  rig_->settle();
+  rig_->submit(3, {.frames = 2});
+  rig_->settle();
+  pass(20us);
+  rig_->submit(4);
+  pass(600us);
+  rig_->settle();
+  rig_->finish(0);
+  pass(50us);
+  rig_->finish(0);
+  const recent_batches::kept_batch batch = last();
+  EXPECT_EQ(batch.what.number, 2U);
+  EXPECT_EQ(batch.what.reason, close_reason::delay);
+  EXPECT_EQ(batch.what.frames, 3);
+  EXPECT_EQ(batch.what.requests, 2U);
+  EXPECT_EQ(batch.what.oldest - begin, 10us);
+  EXPECT_EQ(batch.what.opened - begin, 10us);
+  EXPECT_EQ(batch.what.closed - begin, 630us);
+  EXPECT_EQ(batch.what.launched - begin, 630us);
+  EXPECT_EQ(batch.what.completed - begin, 680us);
+  EXPECT_EQ(batch.what.returned - begin, 680us);
+  ASSERT_EQ(batch.streams.size(), 1U);
+  EXPECT_EQ(batch.streams[0], 0U);
+  ASSERT_EQ(batch.references.size(), 2U);
+  EXPECT_EQ(batch.references[0].id, 3U);
+  EXPECT_EQ(batch.references[1].id, 4U);
+  EXPECT_EQ(batch.references[1].received - begin, 30us);
+  EXPECT_FALSE(batch.references[0].ended_early);
+}
+
+TEST_F(Recorder, TellsStepsByTheDevicesClockFromTheLaunchOn) {
+  open({.streams = 1});
+  rig_->plans[0].stages[0].compiled = std::make_unique<slow_operation>(rig_->device, device_time_, 30us);
+  rig_->plans[0].stages[1].compiled = std::make_unique<slow_operation>(rig_->device, device_time_, 12us);
+  rig_->device.set_time(0us);
+  rig_->submit(1);
+  rig_->settle();
+  pass(7us);
+  rig_->device.finish(0);
+  rig_->now += 42us;
+  rig_->settle();
+  const recent_batches::kept_batch batch = last();
+  ASSERT_EQ(batch.steps.size(), 5U);
+  const std::array<std::pair<nanoseconds, nanoseconds>, 5> expected{
+      {{7us, 7us}, {7us, 37us}, {37us, 49us}, {49us, 49us}, {49us, 49us}}};
+  for (std::size_t step = 0; step < expected.size(); ++step) {
+    EXPECT_EQ(batch.steps[step].begin, expected[step].first) << step;
+    EXPECT_EQ(batch.steps[step].end, expected[step].second) << step;
+  }
+  EXPECT_EQ(timing().compute.count(), 1U);
+  EXPECT_EQ(timing().compute.max(), 42us);
+  EXPECT_EQ(timing().copy_in.max(), 0us);
+  EXPECT_EQ(timing().copy_out.count(), 1U);
+}
+
+TEST_F(Recorder, AddsUpWhereTheTimeOfRequestsGoes) {
+  open({.streams = 1});
+  rig_->submit(1, {.frames = 2});
+  rig_->settle();
+  rig_->submit(2);
+  rig_->settle();
+  rig_->submit(3);
+  pass(100us);
+  rig_->finish(0);
+  pass(50us);
+  rig_->finish(0);
+  rig_->device.finish_all();
+  rig_->settle();
+  EXPECT_EQ(timing().queued.count(), 3U);
+  EXPECT_EQ(timing().device.count(), 3U);
+  EXPECT_EQ(timing().total.count(), 3U);
+  EXPECT_DOUBLE_EQ(timing().total.sum_ns() - timing().queued.sum_ns() - timing().device.sum_ns(), 0);
+  EXPECT_EQ(timing().total.max(), 150us);
+}
+
+TEST_F(Recorder, TimesAtMostSoManyBatchesASecond) {
+  open({.timing = {.batches_per_second = 10, .recent_batches = 1000}});
+  rig_->device.let_run();
+  for (std::uint64_t batch = 0; batch < 500; ++batch) {
+    run_batch(batch + 1);
+    pass(2ms);
+  }
+  EXPECT_EQ(rig_->timeline.batches().next(), 501U);
+  EXPECT_EQ(timed(), 10U);
+}
+
+TEST_F(Recorder, UsesNoEventsWhenNothingIsToBeTimed) {
+  rig_ = std::make_unique<dispatch_rig>(rig_shape{.streams = 1});
+  EXPECT_EQ(rig_->device.streams(), 1U);
+  run_batch(1);
+  EXPECT_TRUE(last().steps.empty());
+  EXPECT_EQ(timing().total.count(), 1U);
+  EXPECT_EQ(timing().compute.count(), 0U);
+}
+
+TEST_F(Recorder, KeepsWhatItWasToldWhileTheSlotIsStillBeingSentFrom) {
+  open();
+  rig_->replied.lend = true;
+  run_batch(1);
+  EXPECT_EQ(last().what.returned, never);
+  pass(3ms);
+  rig_->drop_lent();
+  rig_->settle();
+  EXPECT_EQ(last().what.returned, rig_->now);
+  EXPECT_EQ(last().what.returned - last().what.completed, 3ms);
+}
+
+TEST_F(Recorder, SaysWhichRequestsEndedBeforeTheirBatch) {
+  open();
+  rig_->submit(1, {.timeout = 1ms});
+  rig_->settle();
+  pass(2ms);
+  rig_->expire();
+  rig_->device.finish_all();
+  rig_->settle();
+  ASSERT_EQ(last().references.size(), 1U);
+  EXPECT_TRUE(last().references[0].ended_early);
+  EXPECT_EQ(timing().total.count(), 0U);
+}
+
+TEST_F(Recorder, ReadsNoTimesOfABatchThatFailed) {
+  open({.streams = 1});
+  rig_->submit(1);
+  rig_->settle();
+  rig_->device.finish(0, {"cudaErrorIllegalAddress"});
+  rig_->settle();
+  EXPECT_TRUE(last().what.failed);
+  EXPECT_TRUE(last().steps.empty());
+  EXPECT_EQ(timing().device.count(), 0U);
+  EXPECT_NE(rig_->clocks.claim(), nullptr);
+}
+
+TEST_F(Recorder, KeepsTheFirstSixteenRequestsAndCountsAll) {
+  rig_ = std::make_unique<dispatch_rig>(rig_shape{.streams = 1}, std::vector<testing::plan_wish>{{.max_frames = 40}});
+  rig_->submit(1);
+  rig_->settle();
+  for (std::uint64_t id = 2; id <= 21; ++id) {
+    rig_->submit(id);
+  }
+  pass(10ms);
+  rig_->settle();
+  rig_->device.finish_all();
+  rig_->settle();
+  EXPECT_EQ(last().what.requests, 20U);
+  ASSERT_EQ(last().references.size(), 16U);
+  EXPECT_EQ(last().references.front().id, 2U);
+  EXPECT_EQ(last().references.back().id, 17U);
+}
+
+// A device whose times cost a millisecond to read: the clock that the recorder asks goes on by that.
+TEST(RecorderCost, RestsForTwoHundredTimesWhatReadingCost) {
+  testing::manual_device device;
+  device.let_run();
+  const std::vector<plan> plans = testing::hand_made_plans({{}});
+  wake_signal signal;
+  completion_queue completed(signal);
+  ring slots(device, 2, size_for(plans), false, completed, signal);
+  state_pool states(device, plans, 1);
+  clock_pool clocks(device, plans, 2);
+  wheel streams(device, 1, std::array{stream_priority::normal}, completion_mode::callback, states);
+  time_point asked{1h};
+  recorder timeline(device, clocks, plans, 2, every_batch, [&] { return asked += 1ms; });
+  std::vector<time_point> timed;
+  for (time_point now{2h}; now < time_point{2h} + 1s; now += 1ms) {
+    timeline.turn(now);
+    slot& filled = *slots.claim();
+    filled.work.pipeline = &plans.front();
+    filled.work.leading = 16;
+    filled.work.frames = 1;
+    timeline.opened(filled);
+    timeline.closed(filled);
+    timeline.launching(filled);
+    if (filled.clock != nullptr) {
+      timed.push_back(now);
+    }
+    ASSERT_FALSE(streams.launch(filled, now).what);
+    ASSERT_EQ(completed.take(), &filled.completed);
+    streams.retire(filled);
+    timeline.completed(filled);
+    ring::drop(filled);
+    slots.collect();
+    timeline.collected();
+  }
+  ASSERT_EQ(timed.size(), 5U);
+  for (std::size_t each = 1; each < timed.size(); ++each) {
+    EXPECT_EQ(timed[each] - timed[each - 1], 200ms);
+  }
+}
+
+}  // namespace
+}  // namespace penstock

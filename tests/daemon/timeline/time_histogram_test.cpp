@@ -1,0 +1,88 @@
+#include "daemon/timeline/time_histogram.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace penstock {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// The sample of which `part` are not larger, found by sorting.
+std::int64_t sorted_quantile(std::vector<std::int64_t> samples, double part) {
+  std::sort(samples.begin(), samples.end());
+  const auto rank = static_cast<std::size_t>(std::ceil(part * static_cast<double>(samples.size())));
+  return samples[std::max<std::size_t>(rank, 1) - 1];
+}
+
+TEST(TimeHistogram, GivesQuantilesOfSortedSamplesWithinASixteenth) {
+  std::mt19937_64 random(11);
+  std::lognormal_distribution<double> spread(std::log(80e3), 2.0);
+  time_histogram times;
+  std::vector<std::int64_t> samples;
+  double sum = 0;
+  for (int each = 0; each < 20'000; ++each) {
+    samples.push_back(static_cast<std::int64_t>(spread(random)));
+    sum += static_cast<double>(samples.back());
+    times.record(nanoseconds{samples.back()});
+  }
+  for (const double part : {0.0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0}) {
+    const std::int64_t exact = sorted_quantile(samples, part);
+    EXPECT_GE(times.quantile(part).count(), exact) << part;
+    EXPECT_LE(static_cast<double>(times.quantile(part).count()), static_cast<double>(exact) * 17 / 16) << part;
+  }
+  EXPECT_EQ(times.count(), samples.size());
+  EXPECT_EQ(times.max().count(), *std::max_element(samples.begin(), samples.end()));
+  EXPECT_DOUBLE_EQ(times.sum_ns(), sum);
+}
+
+TEST(TimeHistogram, IsExactBelowSixteenNanosecondsAndAtEveryPowerOfTwo) {
+  for (std::int64_t value : {0, 1, 7, 15, 16, 17, 31}) {
+    time_histogram times;
+    times.record(nanoseconds{value});
+    times.record(std::chrono::seconds{1});
+    EXPECT_EQ(times.quantile(0.5).count(), value);
+  }
+  for (int power = 5; power < 37; ++power) {
+    time_histogram times;
+    const std::int64_t value = (std::int64_t{1} << power) - 1;
+    times.record(nanoseconds{value});
+    times.record(std::chrono::seconds{200});
+    EXPECT_EQ(times.quantile(0.5).count(), value) << power;
+  }
+}
+
+TEST(TimeHistogram, CountsTimesThatAreTooLongAsTheLongest) {
+  time_histogram times;
+  times.record(std::chrono::hours{1});
+  times.record(std::chrono::hours{2});
+  EXPECT_EQ(times.quantile(0.5), std::chrono::hours{2});
+  EXPECT_EQ(times.max(), std::chrono::hours{2});
+}
+
+TEST(TimeHistogram, TakesTimesBelowZeroForZeroAndIsEmptyAtFirst) {
+  time_histogram times;
+  EXPECT_EQ(times.quantile(0.99), nanoseconds{0});
+  times.record(nanoseconds{-5}, 3);
+  EXPECT_EQ(times.count(), 3U);
+  EXPECT_EQ(times.max(), nanoseconds{0});
+  EXPECT_DOUBLE_EQ(times.sum_ns(), 0);
+}
+
+TEST(TimeHistogram, CountsRepeatedTimesAsOftenAsTheyCame) {
+  time_histogram times;
+  times.record(nanoseconds{10}, 99);
+  times.record(nanoseconds{1000}, 1);
+  EXPECT_EQ(times.quantile(0.99).count(), 10);
+  EXPECT_EQ(times.quantile(0.995).count(), 1000);
+  EXPECT_DOUBLE_EQ(times.sum_ns(), 1990);
+  times.record(nanoseconds{5000}, 0);
+  EXPECT_EQ(times.max().count(), 1000);
+}
+
+}  // namespace
+}  // namespace penstock
