@@ -74,7 +74,9 @@ struct device_facts {
   std::string name;     ///< "NVIDIA H200", or the processor's name
   std::string detail;   ///< driver and runtime versions, or the number of worker threads
   std::size_t memory_bytes = 0;
-  std::string pci_bus_id;  ///< "0000:1b:00.0"; "" for the host
+  std::string pci_bus_id{};  ///< "0000:1b:00.0"; "" for the host
+  /// How many batches make progress at once, where that is known: more would only stand in line. 0 = not known.
+  std::size_t at_once = 0;
 };
 
 /// Everything Penstock asks of a device. What it hands out must not outlive it.

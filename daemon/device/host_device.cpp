@@ -42,7 +42,8 @@ device_facts read_facts(std::size_t threads) {
           .name = processor_name(),
           .detail = std::to_string(threads) + (threads == 1 ? " worker thread" : " worker threads"),
           .memory_bytes = host_memory_bytes(),
-          .pci_bus_id = ""};
+          .pci_bus_id = "",
+          .at_once = threads};
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace penstock {
 /// The processors as a device. Streams are queues that worker threads drain; device memory is ordinary memory.
 ///
 /// An operation's fault makes the device fail for good: nothing later runs, and each accepted completion still runs,
-/// with that fault. Streams of a higher priority are taken first, without limit. Creation may be called by any thread.
+/// with that fault. Streams of a higher priority are taken first, but not without limit (host_workers). Creation may be
+/// called by any thread.
 class host_device final : public device {
  public:
   explicit host_device(int threads);

@@ -1,6 +1,7 @@
 #include "daemon/device/host_workers.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <system_error>
 
@@ -73,17 +74,22 @@ void host_workers::append(host_queue& ready) noexcept {
 }
 
 host_queue* host_workers::take() noexcept {
-  for (unsigned priority = rank(stream_priority::high) + 1; priority-- > 0;) {
-    ready_list& list = ready_[priority];
-    if (host_queue* const first = list.first) {
-      list.first = first->next_;
-      if (list.first == nullptr) {
-        ready_mask_.store(ready_mask_.load(std::memory_order_relaxed) & ~(1U << priority), std::memory_order_relaxed);
-      }
-      return first;
-    }
+  const unsigned ready = ready_mask_.load(std::memory_order_relaxed);
+  if (ready == 0) {
+    return nullptr;
   }
-  return nullptr;
+  const auto highest = static_cast<unsigned>(std::bit_width(ready)) - 1;
+  const auto lowest = static_cast<unsigned>(std::countr_zero(ready));
+  const bool lowest_now = lowest != highest && ++passed_over_ > patience;
+  passed_over_ = lowest_now || lowest == highest ? 0 : passed_over_;
+  const unsigned priority = lowest_now ? lowest : highest;
+  ready_list& list = ready_[priority];
+  host_queue* const first = list.first;
+  list.first = first->next_;
+  if (list.first == nullptr) {
+    ready_mask_.store(ready & ~(1U << priority), std::memory_order_relaxed);
+  }
+  return first;
 }
 
 void host_workers::schedule(host_queue& ready) noexcept {

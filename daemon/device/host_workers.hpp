@@ -17,8 +17,9 @@ namespace penstock {
 /// The worker threads of a host device, the queues that are ready for them, and those that are parked.
 ///
 /// A queue stands in at most one place: in a ready list, parked, with the worker that runs it, or, with nothing
-/// pending, nowhere. Ready queues are taken by priority, then in turn. The lock is held for list work only, never
-/// while a command runs. Any thread may call, except where said.
+/// pending, nowhere. Ready queues are taken by priority, then in turn; but when lower ones have been passed over
+/// `patience` times, the lowest of them is taken, so that low priority progresses. The lock is held for list work only,
+/// never while a command runs. Any thread may call, except where said.
 class host_workers {
  public:
   /// Starts the threads. Throws device_error.
@@ -65,7 +66,9 @@ class host_workers {
   std::mutex mutex_;
   std::condition_variable work_there_;  // workers wait
   std::condition_variable advanced_;    // `await` waits
+  static constexpr int patience = 8;
   std::array<ready_list, 3> ready_;
+  int passed_over_ = 0;  // times that a lower priority was ready and a higher one was taken
   host_queue* parked_ = nullptr;
   std::size_t sleeping_ = 0;
   bool stopping_ = false;

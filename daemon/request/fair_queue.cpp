@@ -1,73 +1,80 @@
 #include "daemon/request/fair_queue.hpp"
 
-#include <utility>
-
 #include "daemon/request/client_table.hpp"
 
 namespace penstock {
 
+void fair_queue::turn_list::append(turn& last) noexcept {
+  last.next = nullptr;
+  (front == nullptr ? front : back->next) = &last;
+  back = &last;
+}
+
+fair_queue::turn& fair_queue::turn_list::pop() noexcept {
+  turn& first = *front;
+  front = first.next;
+  return first;
+}
+
+fair_queue::turn& fair_queue::turn_of(const request& what) noexcept {
+  return turns_[what.client->index];
+}
+
 void fair_queue::push(request& last) {
-  const std::size_t place = last.client->index;
-  while (place >= turns_.size()) {
+  while (last.client->index >= turns_.size()) {
     turns_.emplace_back();
   }
-  turn& of = turns_[place];
-  if (of.waiting.empty()) {
-    of.deficit = 0;
+  turn& of = turn_of(last);
+  if (!of.listed) {
+    of.listed = true;
     of.paid = false;
-    of.next = nullptr;
-    (front_ == nullptr ? front_ : back_->next) = &of;
-    back_ = &of;
+    fresh_.append(of);
   }
   of.waiting.push(last);
   ++size_;
 }
 
-request* fair_queue::first() noexcept {
-  if (front_ == nullptr) {
-    return nullptr;
+// The turn at the front is over. One that has nothing waiting any more leaves, but not straight from the fresh ones:
+// it goes through the round first, or it could come back as fresh for ever.
+void fair_queue::pass_on(turn_list& from) noexcept {
+  turn& over = from.pop();
+  over.paid = false;
+  if (over.waiting.empty() && &from == &round_) {
+    over.listed = false;
+  } else {
+    round_.append(over);
   }
-  while (true) {
-    turn& now = *front_;
-    if (!now.paid) {
+}
+
+request* fair_queue::first() noexcept {
+  while (size_ != 0) {
+    turn_list& from = fresh_.front != nullptr ? fresh_ : round_;
+    turn& now = *from.front;
+    request* const next = now.waiting.first();
+    if (next != nullptr && !now.paid) {
       now.paid = true;
       now.deficit += quantum_;
     }
-    if (now.waiting.first()->bytes <= now.deficit) {
-      return now.waiting.first();
+    if (next != nullptr && next->bytes <= now.deficit) {
+      return next;
     }
-    now.paid = false;
-    if (now.next != nullptr) {
-      front_ = now.next;
-      back_->next = &now;
-      back_ = &now;
-      now.next = nullptr;
-    }
+    pass_on(from);
   }
+  return nullptr;
 }
 
 void fair_queue::take(request& served) noexcept {
-  turns_[served.client->index].deficit -= served.bytes;
+  turn_of(served).deficit -= served.bytes;
   remove(served);
 }
 
+// Whoever has nothing waiting has nothing saved up either.
 void fair_queue::remove(request& any) noexcept {
-  turn& of = turns_[any.client->index];
+  turn& of = turn_of(any);
   of.waiting.remove(any);
   --size_;
   if (of.waiting.empty()) {
-    leave_round(of);
-  }
-}
-
-void fair_queue::leave_round(turn& empty) noexcept {
-  turn* before = nullptr;
-  for (turn* each = front_; each != &empty; each = each->next) {
-    before = each;
-  }
-  (before == nullptr ? front_ : before->next) = empty.next;
-  if (back_ == &empty) {
-    back_ = before;
+    of.deficit = 0;
   }
 }
 

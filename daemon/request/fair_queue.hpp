@@ -9,8 +9,9 @@
 namespace penstock {
 
 /// The requests of one pipeline that wait for a slot. Each client's own stay in their order; between clients the turn
-/// goes round, and each turn is worth so many bytes of payload (deficit round robin, Shreedhar and Varghese 1995), so
-/// that one that floods waits behind itself alone. Thread: the shard.
+/// goes round, and each turn is worth so many bytes of payload (deficit round robin, Shreedhar and Varghese 1995). A
+/// client that had nothing waiting comes before the round, for one turn (the new queues of RFC 8290, 4.2), so that one
+/// that sends now and then does not wait behind those that always do. Thread: the shard.
 class fair_queue {
  public:
   /// `quantum`: bytes of payload a turn, at least 1.
@@ -19,8 +20,7 @@ class fair_queue {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   void push(request& last);
-  /// The request whose turn it is, nullptr when there is none. Stays the same until a request leaves, or comes to an
-  /// empty queue.
+  /// The request whose turn it is, nullptr when there is none. Stays the same until a request comes or leaves.
   [[nodiscard]] request* first() noexcept;
   /// `first` got its slot: its client's turn pays for it.
   void take(request& served) noexcept;
@@ -34,16 +34,25 @@ class fair_queue {
     request_queue waiting;
     std::size_t deficit = 0;  // bytes that this turn may still take
     bool paid = false;        // this visit has had its quantum
-    turn* next = nullptr;     // in the round
+    bool listed = false;      // it stands in one of the two lists, perhaps with nothing waiting
+    turn* next = nullptr;
+  };
+  struct turn_list {
+    turn* front = nullptr;
+    turn* back = nullptr;
+
+    void append(turn& last) noexcept;
+    [[nodiscard]] turn& pop() noexcept;
   };
 
-  void leave_round(turn& empty) noexcept;
+  [[nodiscard]] turn& turn_of(const request& what) noexcept;
+  void pass_on(turn_list& from) noexcept;
 
   std::size_t quantum_;
   std::size_t size_ = 0;
   std::deque<turn> turns_;  // by client_record::index; grows to the most clients that were ever there
-  turn* front_ = nullptr;   // the round: clients with requests, the one whose turn it is first
-  turn* back_ = nullptr;
+  turn_list fresh_;         // clients that came with nothing waiting before
+  turn_list round_;         // the others
 };
 
 }  // namespace penstock

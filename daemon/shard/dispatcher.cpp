@@ -24,14 +24,14 @@ bool dispatcher::submit(request& accepted, std::span<const std::byte> payload) {
   return false;
 }
 
-// Into the pipeline's open slot, opening one where there is none; false when it has to wait. While a batch of the lane
-// waits for a stream the next one is not begun: who comes into it is decided by the turns of the queue, when it counts.
+// Into the pipeline's open slot, opening one where there is none; false when it has to wait. A slot is opened only when
+// a stream has room for its batch: until then the turns of the queue decide who comes into it.
 bool dispatcher::place(lane& in, request& what, std::span<const std::byte> payload) {
   if (in.filling() != nullptr && !in.fits(what)) {
     close(in, in.reason_against(what));
   }
   if (in.filling() == nullptr) {
-    slot* const empty = in.ready == 0 ? ring_.claim() : nullptr;
+    slot* const empty = room_for(in) != wheel_room::none ? ring_.claim() : nullptr;
     if (empty == nullptr) {
       return false;
     }
@@ -46,7 +46,7 @@ bool dispatcher::place(lane& in, request& what, std::span<const std::byte> paylo
 bool dispatcher::turn(time_point now) {
   timeline_.turn(now);
   bool progress = streams_.mode() == completion_mode::poll && streams_.poll();
-  progress |= complete();
+  progress |= complete(now);
   if (ring_.collect()) {
     timeline_.collected();
     progress = true;
@@ -61,19 +61,19 @@ bool dispatcher::turn(time_point now) {
   return progress;
 }
 
-bool dispatcher::complete() {
+bool dispatcher::complete(time_point now) {
   completion_node* node = completed_.take();
   const bool any = node != nullptr;
   while (node != nullptr) {
     completion_node* next = node->next;
-    finish(*node->owner);
+    finish(*node->owner, now);
     node = next;
   }
   return any;
 }
 
-void dispatcher::finish(slot& done) {
-  streams_.retire(done);
+void dispatcher::finish(slot& done, time_point now) {
+  streams_.retire(done, now);
   launched_.erase(std::find(launched_.begin(), launched_.end(), &done));
   timeline_.completed(done);
   if (const fault why = done.completed.status) {
@@ -162,7 +162,6 @@ lane* dispatcher::next_to_close(time_point now, close_reason& why) noexcept {
 
 void dispatcher::close(lane& in, close_reason why) {
   slot& closed = in.close();
-  ++in.ready;
   --open_;
   closed.work.reason = why;
   timeline_.closed(closed);
@@ -209,7 +208,6 @@ std::size_t dispatcher::next_to_launch() noexcept {
 }
 
 void dispatcher::launch(slot& next, time_point now) {
-  --lane_of(next).ready;
   for (request* each : next.work.requests) {
     if (each->step == request_step::batched) {
       each->step = request_step::executing;

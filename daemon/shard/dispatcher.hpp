@@ -61,8 +61,8 @@ class dispatcher {
   [[nodiscard]] lane& lane_of(const slot& filled) noexcept { return lanes_[filled.work.pipeline->id]; }
   [[nodiscard]] bool place(lane& in, request& what, std::span<const std::byte> payload);
   [[nodiscard]] wheel_room room_for(const lane& of) const noexcept;
-  bool complete();
-  void finish(slot& done);
+  bool complete(time_point now);
+  void finish(slot& done, time_point now);
   bool feed();
   [[nodiscard]] lane* next_to_feed() noexcept;
   bool close_due(time_point now);

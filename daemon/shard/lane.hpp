@@ -37,8 +37,7 @@ class lane {
   [[nodiscard]] slot* filling() const noexcept { return open_; }
 
   fair_queue waiting;
-  std::size_t ready = 0;  ///< closed batches that wait for a stream
-  bool blocked = false;   ///< the dispatcher's: there is no slot for its first request
+  bool blocked = false;  ///< the dispatcher's: there is no slot for its first request
 
  private:
   const plan& what_;

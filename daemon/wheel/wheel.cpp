@@ -21,9 +21,12 @@ void batch_done(void* context, fault status) noexcept {
 
 wheel::wheel(device& on, int streams, std::span<const stream_priority> priorities, completion_mode mode,
              const state_pool& states)
-    : mode_(mode), states_(states) {
+    : mode_(mode),
+      at_once_(on.facts().at_once != 0 ? on.facts().at_once : static_cast<std::size_t>(streams)),
+      states_(states) {
   for (const stream_priority each : priorities) {
-    groups_.push_back({each, static_cast<std::uint32_t>(spokes_.size()), static_cast<std::uint32_t>(streams), 0});
+    groups_.push_back(
+        {each, static_cast<std::uint32_t>(spokes_.size()), static_cast<std::uint32_t>(streams), 0, 0, {}});
     for (int stream = 0; stream < streams; ++stream) {
       spokes_.emplace_back().queue = on.open_stream(each);
     }
@@ -40,12 +43,15 @@ std::size_t wheel::group_of(stream_priority priority) const noexcept {
 
 wheel_room wheel::room(stream_priority priority) const noexcept {
   const group& of = groups_[group_of(priority)];
+  if (of.batches >= of.depth() * at_once_) {
+    return wheel_room::none;
+  }
   wheel_room found = wheel_room::none;
   for (std::uint32_t each = of.first; each < of.first + of.count; ++each) {
-    if (spokes_[each].work == 0) {
+    if (spokes_[each].work == 0 && of.batches < at_once_) {
       return wheel_room::idle;
     }
-    if (spokes_[each].homes < depth) {
+    if (spokes_[each].homes < of.depth()) {
       found = wheel_room::some;
     }
   }
@@ -84,6 +90,7 @@ launch_fault wheel::launch(slot& filled, time_point now) noexcept {
   spoke& home = spokes_[filled.streams.front()];
   ++home.homes;
   ++in_flight_;
+  ++groups_[group_of(filled.work.pipeline->declaration.priority)].batches;
   if (filled.work.pipeline->keeps_state()) {
     write_session_frames(filled);
   }
@@ -127,11 +134,18 @@ bool wheel::poll() noexcept {
   return any;
 }
 
-void wheel::retire(slot& completed) noexcept {
+void wheel::retire(slot& completed, time_point now) noexcept {
   for (const std::uint32_t each : completed.streams) {
     --spokes_[each].work;
   }
-  --spokes_[completed.streams.front()].homes;
+  spoke& home = spokes_[completed.streams.front()];
+  group& of = groups_[group_of(completed.work.pipeline->declaration.priority)];
+  // A batch behind another began when that one was done.
+  constexpr int memory = 8;
+  of.span += (now - std::max(completed.work.launched, home.last_done) - of.span) / memory;
+  home.last_done = now;
+  --home.homes;
+  --of.batches;
   --in_flight_;
   completed.launch = 0;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,10 +21,16 @@ namespace penstock {
 /// Each priority that a pipeline has gets streams of its own. A batch has a home stream, where it begins and completes;
 /// the further lanes of its plan go to other streams of its priority, the least busy first. Events stand between them,
 /// and every wait is for something enqueued before it, so that streams can never wait for each other in a circle.
+///
+/// Where the device says how many batches it works on at once, the wheel gives it no more than twice as many: what
+/// stands in line there can't be overtaken any more.
 class wheel {
  public:
   /// How many batches a stream may be home to: one that it runs, one behind it, so that the device never runs dry.
+  /// Where batches take longer than `long_batch`, the gap between two is nothing beside them, and only the first is let
+  /// in: what comes meanwhile can still be ordered fairly.
   static constexpr std::uint32_t depth = 2;
+  static constexpr std::chrono::milliseconds long_batch{1};
 
   /// `streams` of each of these priorities. Throws device_error. Batches that are done go to their slot's completion
   /// queue: pushed by the device's callback or, when polled, by `poll`.
@@ -37,8 +44,8 @@ class wheel {
   [[nodiscard]] launch_fault launch(slot& filled, time_point now) noexcept;
   /// Polled completions: pushes every batch that has finished. Returns whether there was one.
   bool poll() noexcept;
-  /// The shard has seen the slot's completion: its streams have room again.
-  void retire(slot& completed) noexcept;
+  /// The shard has seen the slot's completion, now: its streams have room again.
+  void retire(slot& completed, time_point now) noexcept;
 
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
   [[nodiscard]] std::size_t streams() const noexcept { return spokes_.size(); }
@@ -50,8 +57,9 @@ class wheel {
  private:
   struct spoke {
     std::unique_ptr<stream> queue;
-    std::uint32_t homes = 0;   // batches that complete here
-    std::uint32_t work = 0;    // lanes of batches that run here
+    std::uint32_t homes = 0;  // batches that complete here
+    std::uint32_t work = 0;   // lanes of batches that run here
+    time_point last_done{};
     slot* polled[depth] = {};  // in the order of their launches
   };
   // The streams of one priority: spokes_[first … first + count − 1].
@@ -60,6 +68,10 @@ class wheel {
     std::uint32_t first = 0;
     std::uint32_t count = 0;
     std::uint32_t turn = 0;
+    std::size_t batches = 0;          // in flight
+    std::chrono::nanoseconds span{};  // that a batch takes on its stream: a running mean
+
+    [[nodiscard]] std::uint32_t depth() const noexcept { return span > long_batch ? 1 : wheel::depth; }
   };
 
   [[nodiscard]] std::size_t group_of(stream_priority priority) const noexcept;
@@ -67,6 +79,7 @@ class wheel {
   [[nodiscard]] launch_fault enqueue_work(slot& with) noexcept;
 
   completion_mode mode_;
+  std::size_t at_once_;  // batches of one priority that the device works on
   const state_pool& states_;
   std::vector<spoke> spokes_;
   std::vector<group> groups_;

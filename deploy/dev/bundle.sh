@@ -4,7 +4,7 @@
 source deploy/bundle/libraries.sh
 source deploy/bundle/notices.sh
 
-bundle_limit_mib=48
+bundle_limit_mib=64
 bundle_newest_glibc=2.36
 
 dev_bundle() {

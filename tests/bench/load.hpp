@@ -8,6 +8,8 @@
 
 #include <zmq.hpp>
 
+#include "tests/bench/submit_message.hpp"
+
 namespace penstock::bench {
 
 /// One run's figures.
@@ -15,6 +17,7 @@ struct load_result {
   double requests_per_second = 0;
   double p50_us = 0;
   double p99_us = 0;
+  std::size_t results = 0;
 };
 
 /// A DEALER that keeps a number of SUBMITs of one size in flight, against a daemon or an echo alike.
@@ -36,8 +39,7 @@ class load_client {
 
   zmq::context_t context_{1};
   zmq::socket_t socket_{context_, zmq::socket_type::dealer};
-  std::string head_;
-  std::string payload_;
+  submit_message message_;
   std::uint64_t next_id_ = 1;
   std::vector<clock::time_point> sent_at_;  // by id modulo its size
   std::vector<double> latencies_us_;

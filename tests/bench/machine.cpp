@@ -8,6 +8,8 @@
 #include <sys/utsname.h>
 #include <zmq.hpp>
 
+#include "tests/support/raw_peer.hpp"
+
 namespace penstock::bench {
 namespace {
 
@@ -38,6 +40,10 @@ nlohmann::ordered_json machine_facts() {
           {"cores", std::thread::hardware_concurrency()},
           {"kernel", system.release},
           {"libzmq", std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch)}};
+}
+
+nlohmann::ordered_json device_of(const std::string& endpoint) {
+  return testing::raw_peer(endpoint).status().at("device");
 }
 
 }  // namespace penstock::bench

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <string>
+
 #include <nlohmann/json.hpp>
 
 namespace penstock::bench {
 
 /// The facts of the machine that a figure needs beside it: processor, cores, kernel, libzmq, date.
 [[nodiscard]] nlohmann::ordered_json machine_facts();
+/// What the daemon there says of its device: backend, name, detail.
+[[nodiscard]] nlohmann::ordered_json device_of(const std::string& endpoint);
 
 }  // namespace penstock::bench

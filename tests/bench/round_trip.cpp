@@ -1,6 +1,5 @@
 #include "tests/bench/round_trip.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -9,8 +8,8 @@
 #include "tests/bench/echo_server.hpp"
 #include "tests/bench/load.hpp"
 #include "tests/bench/machine.hpp"
+#include "tests/bench/statistics.hpp"
 #include "tests/support/daemon_process.hpp"
-#include "tests/support/raw_peer.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -57,28 +56,23 @@ void measure(contender& who, std::size_t size_index, bool quick) {
 }
 
 template <typename Member>
-ordered_json spread(const std::vector<load_result>& runs, Member member) {
+ordered_json column(const std::vector<load_result>& runs, Member member) {
   std::vector<double> values;
   for (const load_result& run : runs) {
     values.push_back(run.*member);
   }
-  std::sort(values.begin(), values.end());
-  return {{"median", values[values.size() / 2]}, {"least", values.front()}, {"most", values.back()}};
+  return to_json(spread_of(values));
 }
 
 ordered_json figures(const contender& who, std::size_t size_index) {
-  return {{"latency_p50_us", spread(who.one[size_index], &load_result::p50_us)},
-          {"latency_p99_us", spread(who.one[size_index], &load_result::p99_us)},
-          {"requests_per_second", spread(who.many[size_index], &load_result::requests_per_second)}};
-}
-
-ordered_json device_facts(const std::string& endpoint) {
-  return testing::raw_peer(endpoint).status().at("device");
+  return {{"latency_p50_us", column(who.one[size_index], &load_result::p50_us)},
+          {"latency_p99_us", column(who.one[size_index], &load_result::p99_us)},
+          {"requests_per_second", column(who.many[size_index], &load_result::requests_per_second)}};
 }
 
 }  // namespace
 
-ordered_json run_round_trip(const round_trip_options& options) {
+ordered_json run_round_trip(const bench_options& options) {
   using testing::daemon_process;
   using testing::free_tcp_endpoint;
   const echo_server echo(free_tcp_endpoint());
@@ -104,7 +98,7 @@ ordered_json run_round_trip(const round_trip_options& options) {
   }
   std::fputc('\n', stderr);
   ordered_json result = {
-      {"benchmark", "round_trip"},  {"machine", machine_facts()}, {"device", device_facts(by_callback.endpoint())},
+      {"benchmark", "round_trip"},  {"machine", machine_facts()}, {"device", device_of(by_callback.endpoint())},
       {"repeats", options.repeats}, {"in_flight", in_flight},     {"sizes", ordered_json::array()}};
   for (std::size_t size = 0; size < sizes; ++size) {
     ordered_json row = {{"bytes", payload_sizes[size]}};

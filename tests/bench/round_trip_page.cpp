@@ -4,22 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "tests/bench/page_text.hpp"
+
 namespace penstock::bench {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string size_text(const ordered_json& row) {
-  const auto bytes = row.at("bytes").get<std::size_t>();
-  return bytes < 1024        ? fmt::format("{} B", bytes)
-         : bytes < 1U << 20U ? fmt::format("{} KiB", bytes >> 10U)
-                             : fmt::format("{} MiB", bytes >> 20U);
-}
-
-std::string cell(const ordered_json& of, double scale, const char* format) {
-  return fmt::format(fmt::runtime(format), of.at("median").get<double>() * scale, of.at("least").get<double>() * scale,
-                     of.at("most").get<double>() * scale);
-}
 
 double median(const ordered_json& row, const char* who, const char* what) {
   return row.at(who).at(what).at("median").get<double>();
@@ -54,25 +44,17 @@ std::string standing(const ordered_json& sizes) {
 }  // namespace
 
 std::string round_trip_tables(const ordered_json& result) {
-  const ordered_json& machine = result.at("machine");
-  const ordered_json& device = result.at("device");
-  std::string text = fmt::format(
-      "Device: {} backend, {} ({}). Machine: {}, {} cores, kernel {}, libzmq {}, {}. "
-      "Median of {} interleaved repeats (least–most).\n\n",
-      device.at("backend").get<std::string>(), device.at("name").get<std::string>(),
-      device.at("detail").get<std::string>(), machine.at("processor").get<std::string>(),
-      machine.at("cores").get<int>(), machine.at("kernel").get<std::string>(), machine.at("libzmq").get<std::string>(),
-      machine.at("date").get<std::string>(), result.at("repeats").get<int>());
+  std::string text = facts_line(result);
   text +=
       "Round trip of one request at a time, p50 in µs:\n\n"
       "| payload | raw echo | daemon, callback | daemon, poll | callback − echo | poll − echo "
       "|\n|---|---|---|---|---|---|\n";
   for (const ordered_json& row : result.at("sizes")) {
     const double echo = median(row, "echo", "latency_p50_us");
-    text += fmt::format("| {} | {} | {} | {} | {:+.0f} | {:+.0f} |\n", size_text(row),
-                        cell(row.at("echo").at("latency_p50_us"), 1, "{:.0f} ({:.0f}–{:.0f})"),
-                        cell(row.at("callback").at("latency_p50_us"), 1, "{:.0f} ({:.0f}–{:.0f})"),
-                        cell(row.at("poll").at("latency_p50_us"), 1, "{:.0f} ({:.0f}–{:.0f})"),
+    text += fmt::format("| {} | {} | {} | {} | {:+.0f} | {:+.0f} |\n", bytes_text(row.at("bytes").get<std::size_t>()),
+                        spread_text(row.at("echo").at("latency_p50_us"), 1, 0),
+                        spread_text(row.at("callback").at("latency_p50_us"), 1, 0),
+                        spread_text(row.at("poll").at("latency_p50_us"), 1, 0),
                         median(row, "callback", "latency_p50_us") - echo, median(row, "poll", "latency_p50_us") - echo);
   }
   text += fmt::format(
@@ -82,10 +64,10 @@ std::string round_trip_tables(const ordered_json& result) {
       result.at("in_flight").get<int>());
   for (const ordered_json& row : result.at("sizes")) {
     const double echo = median(row, "echo", "requests_per_second");
-    text += fmt::format("| {} | {} | {} | {} | {:.0f} % | {:.0f} % |\n", size_text(row),
-                        cell(row.at("echo").at("requests_per_second"), 1e-3, "{:.1f} ({:.1f}–{:.1f})"),
-                        cell(row.at("callback").at("requests_per_second"), 1e-3, "{:.1f} ({:.1f}–{:.1f})"),
-                        cell(row.at("poll").at("requests_per_second"), 1e-3, "{:.1f} ({:.1f}–{:.1f})"),
+    text += fmt::format("| {} | {} | {} | {} | {:.0f} % | {:.0f} % |\n", bytes_text(row.at("bytes").get<std::size_t>()),
+                        spread_text(row.at("echo").at("requests_per_second"), 1e-3, 1),
+                        spread_text(row.at("callback").at("requests_per_second"), 1e-3, 1),
+                        spread_text(row.at("poll").at("requests_per_second"), 1e-3, 1),
                         100 * median(row, "callback", "requests_per_second") / echo,
                         100 * median(row, "poll", "requests_per_second") / echo);
   }

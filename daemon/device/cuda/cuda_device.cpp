@@ -63,7 +63,8 @@ cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) 
             .detail = versions + ", compute capability " + std::to_string(properties.major) + "." +
                       std::to_string(properties.minor),
             .memory_bytes = properties.totalGlobalMem,
-            .pci_bus_id = bus_id_of(id)};
+            .pci_bus_id = bus_id_of(id),
+            .at_once = 0};
   probe_ = std::make_unique<event_handle>(*context_, false);
   context_->require(cudaEventRecord(probe_->get(), cudaStreamPerThread), "the CUDA device does not take work");
   context_->require(cudaStreamSynchronize(cudaStreamPerThread), "the CUDA device does not do its work");

@@ -21,24 +21,15 @@ event::state cuda_event::query(fault& why) noexcept {
 
 double cuda_event::elapsed_us(const event& earlier) const noexcept {
   const auto& start = static_cast<const cuda_event&>(earlier);
-  // Asked first, so that CUDA is never given what it would report as an error.
-  if (!timed_ || !start.timed_ || !start.is_reached() || !is_reached()) {
+  if (!timed_ || !start.timed_ || !recorded_ || !start.recorded_ || context_.enter()) {
     return -1;
   }
+  // An event that is not reached yet makes this an error that `leave` takes off the thread.
   float milliseconds = 0;
   if (context_.leave(cudaEventElapsedTime(&milliseconds, start.get(), get()))) {
     return -1;
   }
   return static_cast<double>(milliseconds) * 1000.0;
-}
-
-bool cuda_event::is_reached() const noexcept {
-  if (!recorded_ || context_.enter()) {
-    return false;
-  }
-  const cudaError_t error = cudaEventQuery(handle_.get());
-  static_cast<void>(context_.leave(error));
-  return error == cudaSuccess;
 }
 
 }  // namespace penstock

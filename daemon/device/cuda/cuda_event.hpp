@@ -19,8 +19,6 @@ class cuda_event final : public event {
   void mark_recorded() noexcept { recorded_ = true; }
 
  private:
-  [[nodiscard]] bool is_reached() const noexcept;
-
   cuda_context& context_;
   event_handle handle_;
   bool timed_;

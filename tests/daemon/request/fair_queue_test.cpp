@@ -160,14 +160,41 @@ TEST_F(FairQueue, KeepsItsFirstUntilOneLeaves) {
 
 TEST_F(FairQueue, WhoComesBackWithNothingSavedUpHasNothingSavedUp) {
   push(0, 1);
-  serve();  // leaves the round with most of its quantum unused
+  serve();  // leaves with most of its quantum unused
   push(0, quantum);
   for (int more = 0; more < 5; ++more) {
     push(0, quantum);
     push(1, quantum);
   }
+  EXPECT_EQ(serve().client->index, 1U) << "client 0 has had its turn before the round";
   EXPECT_EQ(serve().client->index, 0U);
-  EXPECT_EQ(serve().client->index, 1U);
+}
+
+TEST_F(FairQueue, WhoHadNothingWaitingComesBeforeTheRound) {
+  for (std::uint32_t from = 0; from < 4; ++from) {
+    push(from, quantum);
+    push(from, quantum);
+    push(from, quantum);
+  }
+  for (int turn = 0; turn < 5; ++turn) {
+    serve();
+  }
+  request& modest = push(4, 10);
+  EXPECT_EQ(&serve(), &modest);
+}
+
+TEST_F(FairQueue, WhoComesBackAtOnceDoesNotStarveTheRound) {
+  for (int backlog = 0; backlog < 100; ++backlog) {
+    push(0, quantum);
+  }
+  serve();
+  for (int again = 0; again < 40; ++again) {
+    push(1, quantum);
+    serve();
+    serve();
+  }
+  EXPECT_EQ(served_[0], 41 * quantum);
+  EXPECT_EQ(served_[1], 40 * quantum);
 }
 
 TEST_F(FairQueue, FindsTheOldestOfEachClient) {
@@ -183,43 +210,49 @@ TEST_F(FairQueue, FindsTheOldestOfEachClient) {
   EXPECT_EQ(queue_.size(), 1U);
 }
 
-// Deficit round robin as Shreedhar and Varghese write it down, with lists that are searched.
+// Deficit round robin with the new and the old queues of RFC 8290, with lists that are searched.
 class model {
  public:
   void push(std::uint32_t from, std::uint64_t id, std::size_t bytes) {
-    auto found = find(from);
-    if (found == round_.end()) {
-      round_.push_back({from, 0, false, {}});
-      found = std::prev(round_.end());
+    flow* found = find(from);
+    if (found == nullptr) {
+      found = &fresh_.emplace_back(flow{from, 0, false, {}});
     }
     found->waiting.emplace_back(id, bytes);
+    ++size_;
   }
   std::uint64_t first() {
     for (;;) {
-      flow& now = round_.front();
-      if (!std::exchange(now.visited, true)) {
-        now.deficit += quantum;
-      }
-      if (now.waiting.front().second <= now.deficit) {
-        return now.waiting.front().first;
+      const bool is_fresh = !fresh_.empty();
+      std::list<flow>& list = is_fresh ? fresh_ : old_;
+      flow& now = list.front();
+      if (!now.waiting.empty()) {
+        if (!std::exchange(now.visited, true)) {
+          now.deficit += quantum;
+        }
+        if (now.waiting.front().second <= now.deficit) {
+          return now.waiting.front().first;
+        }
+      } else if (!is_fresh) {
+        list.pop_front();
+        continue;
       }
       now.visited = false;
-      round_.splice(round_.end(), round_, round_.begin());
+      old_.splice(old_.end(), list, list.begin());
     }
   }
   void take(std::uint32_t from, std::uint64_t id) {
-    const auto found = find(from);
-    found->deficit -= found->waiting.front().second;
+    flow& of = *find(from);
+    of.deficit -= of.waiting.front().second;
     remove(from, id);
   }
   void remove(std::uint32_t from, std::uint64_t id) {
-    const auto found = find(from);
-    std::erase_if(found->waiting, [id](const auto& each) { return each.first == id; });
-    if (found->waiting.empty()) {
-      round_.erase(found);
-    }
+    flow& of = *find(from);
+    std::erase_if(of.waiting, [id](const auto& each) { return each.first == id; });
+    of.deficit = of.waiting.empty() ? 0 : of.deficit;
+    --size_;
   }
-  [[nodiscard]] bool empty() const { return round_.empty(); }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
 
  private:
   struct flow {
@@ -228,10 +261,19 @@ class model {
     bool visited;
     std::deque<std::pair<std::uint64_t, std::size_t>> waiting;
   };
-  std::list<flow>::iterator find(std::uint32_t from) {
-    return std::find_if(round_.begin(), round_.end(), [from](const flow& each) { return each.from == from; });
+  flow* find(std::uint32_t from) {
+    for (std::list<flow>* list : {&fresh_, &old_}) {
+      const auto found =
+          std::find_if(list->begin(), list->end(), [from](const flow& each) { return each.from == from; });
+      if (found != list->end()) {
+        return &*found;
+      }
+    }
+    return nullptr;
   }
-  std::list<flow> round_;
+  std::list<flow> fresh_;
+  std::list<flow> old_;
+  std::size_t size_ = 0;
 };
 
 class FairQueueAndModel : public FairQueue, public ::testing::WithParamInterface<std::uint64_t> {};

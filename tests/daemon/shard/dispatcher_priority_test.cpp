@@ -31,7 +31,7 @@ class DispatcherPriority : public ::testing::TestWithParam<completion_mode> {
     rig_->settle();
     return made;
   }
-  // Both streams busy, and a closed batch of each behind; the low one came that much earlier. Returns whether the high
+  // Both streams busy, and a full batch of each behind; the low one came that much earlier. Returns whether the high
   // one is launched first when both streams have room.
   bool high_launches_first(milliseconds earlier) {
     start(8);
@@ -42,10 +42,11 @@ class DispatcherPriority : public ::testing::TestWithParam<completion_mode> {
     submit(high);
     submit(high);
     const request& waiting_high = submit(high);
-    EXPECT_EQ(waiting_low.home->launch, 0U);
-    EXPECT_EQ(waiting_high.home->launch, 0U);
-    rig_->device.finish(low);
-    rig_->device.finish(high);
+    EXPECT_EQ(waiting_low.home, nullptr) << "no slot before a stream has room";
+    EXPECT_EQ(waiting_high.home, nullptr);
+    for (const std::uint32_t stream : {low, high, low, high}) {
+      rig_->device.finish(stream);
+    }
     rig_->settle();
     EXPECT_NE(waiting_low.home->launch, 0U);
     EXPECT_NE(waiting_high.home->launch, 0U);
@@ -61,12 +62,12 @@ class DispatcherPriority : public ::testing::TestWithParam<completion_mode> {
   std::uint64_t ids_ = 0;
 };
 
-TEST_P(DispatcherPriority, AClosedBatchOfTheHigherOneLaunchesFirst) {
+TEST_P(DispatcherPriority, AFullBatchOfTheHigherOneLaunchesFirst) {
   EXPECT_TRUE(high_launches_first(milliseconds{0}));
   EXPECT_TRUE(high_launches_first(milliseconds{19})) << "within its head start";
 }
 
-TEST_P(DispatcherPriority, AClosedBatchThatHasWaitedLongerThanTheHeadStartLaunchesFirst) {
+TEST_P(DispatcherPriority, AFullBatchThatHasWaitedLongerThanTheHeadStartLaunchesFirst) {
   EXPECT_FALSE(high_launches_first(milliseconds{21}));
 }
 

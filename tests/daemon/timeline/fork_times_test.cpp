@@ -69,7 +69,7 @@ TEST_P(fork_times, ShowTheBranchesOfAForkAtTheSameTimeOnTwoStreams) {
   second.open();
   ASSERT_EQ(next_of(completed), &batch.completed);
   const time_point done = clock::now();
-  streams.retire(batch);
+  streams.retire(batch, batch.work.launched);
   timeline.turn(done);
   timeline.completed(batch);
 

@@ -257,7 +257,7 @@ TEST(RecorderCost, RestsForTwoHundredTimesWhatReadingCost) {
     }
     ASSERT_FALSE(streams.launch(filled, now).what);
     ASSERT_EQ(completed.take(), &filled.completed);
-    streams.retire(filled);
+    streams.retire(filled, filled.work.launched);
     timeline.completed(filled);
     ring::drop(filled);
     slots.collect();

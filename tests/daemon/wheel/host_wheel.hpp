@@ -52,7 +52,7 @@ class host_wheel {
       all.push_back(node->owner);
     }
     for (slot* each : all) {
-      wheel_->retire(*each);
+      wheel_->retire(*each, each->work.launched);
     }
     return all;
   }

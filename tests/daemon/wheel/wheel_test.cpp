@@ -87,7 +87,7 @@ TEST_P(Wheel, TakesTheStreamThatIsFreeOutOfTurn) {
   device_.finish(1);
   const std::vector<slot*> done = completions();
   ASSERT_EQ(done.size(), 1U);
-  wheel_->retire(*done.front());
+  wheel_->retire(*done.front(), start);
   EXPECT_EQ(wheel_->room(stream_priority::normal), wheel_room::idle);
   launch();
   EXPECT_EQ(device_.pending(1), 1U);
@@ -102,7 +102,7 @@ TEST_P(Wheel, HasNoRoomUntilACompletionIsRetired) {
   const std::vector<slot*> done = completions();
   ASSERT_EQ(done, std::vector<slot*>{batches[0]});
   EXPECT_EQ(wheel_->room(stream_priority::normal), wheel_room::none);
-  wheel_->retire(*batches[0]);
+  wheel_->retire(*batches[0], start);
   EXPECT_EQ(wheel_->room(stream_priority::normal), wheel_room::some);
 }
 
@@ -140,7 +140,7 @@ TEST_P(Wheel, ForgetsTheFaultOfTheBatchBefore) {
   slot& batch = launch();
   device_.finish(0, {"cudaErrorIllegalAddress"});
   ASSERT_EQ(completions().size(), 1U);
-  wheel_->retire(batch);
+  wheel_->retire(batch, start);
   (void)wheel_->launch(batch, start);
   device_.finish(batch.streams.front());
   ASSERT_EQ(completions().size(), 1U);

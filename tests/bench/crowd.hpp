@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace penstock::bench {
+
+/// Well-behaved clients of one pipeline whose input is f32.
+struct crowd_settings {
+  std::string endpoint;
+  std::uint32_t pipeline = 0;
+  std::size_t floats = 0;           ///< of a frame
+  std::size_t clients = 8;          ///< each a connection of its own
+  double rate = 1;                  ///< requests a second of each client
+  std::chrono::nanoseconds span{};  ///< how long requests leave
+  std::uint64_t seed = 1;           ///< the same seed gives each client the same departures again
+};
+
+/// How it went for each client. A request's latency runs from the time at which it was meant to leave: what a slow
+/// daemon, or a slow client, makes late is counted.
+struct crowd_report {
+  std::vector<std::vector<double>> latencies_us;  ///< by client
+  std::uint64_t refused = 0;                      ///< replies that were no RESULT
+
+  /// Of the first `clients` together.
+  [[nodiscard]] std::vector<double> of_first(std::size_t clients) const;
+};
+
+/// Sends at random times (a Poisson process for each client), whatever became of the earlier requests, and waits for
+/// every reply. One thread. Throws std::runtime_error when none comes for 20 s.
+[[nodiscard]] crowd_report run_crowd(const crowd_settings& settings);
+
+}  // namespace penstock::bench

@@ -1,0 +1,141 @@
+// The page that is made of the figures: every benchmark has its section, its numbers and its verdict.
+
+#include "tests/bench/page.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/bench/page_text.hpp"
+#include "tests/bench/statistics.hpp"
+
+namespace penstock::bench {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ordered_json of(double median) {
+  return to_json({median, median - 1, median + 1});
+}
+
+ordered_json head(const char* kind) {
+  return {{"benchmark", kind},
+          {"machine",
+           {{"date", "2026-01-02"}, {"processor", "A Processor"}, {"cores", 2}, {"kernel", "6"}, {"libzmq", "4.3.4"}}},
+          {"device", {{"backend", "host"}, {"name", "A Device"}, {"detail", "2 threads"}}},
+          {"repeats", 5}};
+}
+
+ordered_json timing() {
+  ordered_json made = head("timing");
+  made["in_flight"] = 64;
+  made["bytes"] = 256;
+  made["rows"] = {{{"timing", "off"}, {"batches_per_second", 0}, {"requests_per_second", of(200000)}, {"ratio", of(1)}},
+                  {{"timing", "default"},
+                   {"batches_per_second", 500},
+                   {"requests_per_second", of(199000)},
+                   {"ratio", to_json({0.995, 0.99, 1})}}};
+  return made;
+}
+
+ordered_json overlap(bool bare_cuda) {
+  ordered_json made = head("overlap");
+  made["bytes"] = 64U << 20U;
+  made["taps"] = 700;
+  made["streams"] = 8;
+  made["bare_cuda"] = bare_cuda;
+  made["stages_us"] = {{"copy_in", 1200.0}, {"compute", 1201.0}, {"copy_out", 1202.0}};
+  const auto way = [](double share) {
+    return ordered_json{{"ms", of(3)}, {"speedup", of(2)}, {"of_bare", to_json({share, share, share})}};
+  };
+  made["rows"] = {{{"chunks", 8},
+                   {"model", 2.4},
+                   {"bare", way(1)},
+                   {"callback", way(0.93)},
+                   {"poll", way(0.97)},
+                   {"wire", way(0.2)}}};
+  made["timeline"] = {{{"stream", 0}, {"what", "compute"}, {"begin_us", 0.0}, {"end_us", 5.0}}};
+  return made;
+}
+
+// JSON files for the time of a test.
+class Page : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(const char* name, const std::string& text) {
+    const std::string file = (folder_ / name).string();
+    std::ofstream(file) << text;
+    files_.push_back(file);
+    return file;
+  }
+
+  std::vector<std::string> files_;
+
+ private:
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("penstock-page-" + std::to_string(::getpid()));
+};
+
+TEST_F(Page, HasASectionForEachFileInTheOrderOfTheBenchmarks) {
+  write("a.json", timing().dump());
+  write("b.json", overlap(true).dump());
+  const std::string page = page_of(files_);
+  EXPECT_THAT(page, HasSubstr("# Benchmarks"));
+  const std::size_t first = page.find("## Overlap: A Device");
+  const std::size_t second = page.find("## The cost of timing: A Device");
+  ASSERT_NE(first, std::string::npos);
+  ASSERT_NE(second, std::string::npos);
+  EXPECT_LT(first, second);
+}
+
+TEST_F(Page, ShowsTheDrawingThatIsNamedAsTheFile) {
+  write("overlap-cuda.json", overlap(true).dump());
+  EXPECT_THAT(page_of(files_), HasSubstr("](benchmarks/overlap-cuda.svg)"));
+}
+
+TEST_F(Page, RefusesAFileThatIsMissingOrOfSomethingElse) {
+  EXPECT_THROW((void)page_of({"/nonexistent/figures.json"}), std::runtime_error);
+  write("other.json", head("something").dump());
+  EXPECT_THROW((void)page_of(files_), std::runtime_error);
+  EXPECT_THROW((void)page_of({write("broken.json", "{")}), std::exception);
+}
+
+TEST(OverlapSection, NamesTheLowestShareOfEachMode) {
+  ordered_json result = overlap(true);
+  ordered_json slower = result["rows"][0];
+  slower["callback"]["of_bare"] = to_json({0.81, 0.8, 0.9});
+  result["rows"].push_back(slower);
+  EXPECT_THAT(tables_of(result), HasSubstr("81 % with callbacks, 97 % polled"));
+}
+
+TEST(OverlapSection, SaysWhenThereWasNoBareCuda) {
+  EXPECT_THAT(tables_of(overlap(false)), HasSubstr("ran without it"));
+  EXPECT_THAT(tables_of(overlap(true)), Not(HasSubstr("ran without it")));
+}
+
+TEST(TimingSection, ShowsEachRowWithItsRatio) {
+  const std::string text = tables_of(timing());
+  EXPECT_THAT(text, HasSubstr("| default | 500 | 199.0 (199.0–199.0) | 0.995 (0.990–1.000) |"));
+  EXPECT_THAT(text, HasSubstr("A Processor, 2 cores"));
+}
+
+TEST(PageText, GivesBytesInTheLargestUnitBelow) {
+  EXPECT_EQ(bytes_text(256), "256 B");
+  EXPECT_EQ(bytes_text(65536), "64 KiB");
+  EXPECT_EQ(bytes_text(1U << 20U), "1 MiB");
+}
+
+TEST(PageText, ScalesASpread) {
+  EXPECT_EQ(spread_text(to_json({1500, 1250, 2000}), 1e-3, 2), "1.50 (1.25–2.00)");
+}
+
+}  // namespace
+}  // namespace penstock::bench

@@ -1,0 +1,37 @@
+#include "tests/bench/page_text.hpp"
+
+#include <fmt/format.h>
+
+#include "tests/bench/statistics.hpp"
+
+namespace penstock::bench {
+
+std::string facts_line(const nlohmann::ordered_json& result) {
+  const nlohmann::ordered_json& machine = result.at("machine");
+  const nlohmann::ordered_json& device = result.at("device");
+  return fmt::format(
+      "Device: {} backend, {} ({}). Machine: {}, {} cores, kernel {}, libzmq {}, {}. "
+      "Median of {} interleaved repeats (least–most).\n\n",
+      device.at("backend").get<std::string>(), device.at("name").get<std::string>(),
+      device.at("detail").get<std::string>(), machine.at("processor").get<std::string>(),
+      machine.at("cores").get<int>(), machine.at("kernel").get<std::string>(), machine.at("libzmq").get<std::string>(),
+      machine.at("date").get<std::string>(), result.at("repeats").get<int>());
+}
+
+std::string spread_text(const nlohmann::ordered_json& of, double scale, int decimals) {
+  const spread values = spread_from(of);
+  return fmt::format("{:.{}f} ({:.{}f}–{:.{}f})", values.median * scale, decimals, values.least * scale, decimals,
+                     values.most * scale, decimals);
+}
+
+double median_of(const nlohmann::ordered_json& row, const char* key) {
+  return spread_from(row.at(key)).median;
+}
+
+std::string bytes_text(std::size_t bytes) {
+  return bytes < 1024        ? fmt::format("{} B", bytes)
+         : bytes < 1U << 20U ? fmt::format("{} KiB", bytes >> 10U)
+                             : fmt::format("{} MiB", bytes >> 20U);
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,45 @@
+#include "tests/bench/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace penstock::bench {
+
+double quantile(std::vector<double> values, double part) {
+  if (values.empty()) {
+    return 0;
+  }
+  std::sort(values.begin(), values.end());
+  const double rank = std::ceil(std::clamp(part, 0.0, 1.0) * static_cast<double>(values.size()));
+  return values[rank < 1 ? 0 : static_cast<std::size_t>(rank) - 1];
+}
+
+spread spread_of(const std::vector<double>& values) {
+  if (values.empty()) {
+    return {};
+  }
+  std::vector<double> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t middle = sorted.size() / 2;
+  const double median = sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  return {median, sorted.front(), sorted.back()};
+}
+
+std::vector<double> ratios(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> made;
+  for (std::size_t at = 0; at < std::min(a.size(), b.size()); ++at) {
+    made.push_back(a[at] / b[at]);
+  }
+  return made;
+}
+
+nlohmann::ordered_json to_json(const spread& of) {
+  return {{"median", of.median}, {"least", of.least}, {"most", of.most}};
+}
+
+spread spread_from(const nlohmann::ordered_json& json) {
+  return {json.at("median").get<double>(), json.at("least").get<double>(), json.at("most").get<double>()};
+}
+
+}  // namespace penstock::bench

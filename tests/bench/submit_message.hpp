@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace penstock::bench {
+
+/// A SUBMIT of one frame of f32 values, written by hand and sent over and over under other ids.
+class submit_message {
+ public:
+  /// `floats` random values, normally distributed, for pipeline `pipeline`.
+  submit_message(std::uint32_t pipeline, std::size_t floats);
+
+  void set_id(std::uint64_t id) noexcept;
+  [[nodiscard]] const std::string& head() const noexcept { return head_; }
+  [[nodiscard]] const std::string& payload() const noexcept { return payload_; }
+
+ private:
+  std::string head_;
+  std::string payload_;
+};
+
+/// HELLO's two parts.
+[[nodiscard]] std::string hello_head();
+[[nodiscard]] std::string hello_body();
+
+}  // namespace penstock::bench
