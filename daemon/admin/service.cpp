@@ -41,6 +41,9 @@ exit_code code_of(shard_ending ending) noexcept {
   std::_Exit(static_cast<int>(code));
 }
 
+// Beyond drain_timeout, for replies to go out.
+constexpr auto grace = std::chrono::seconds{3};
+
 // How much worse than a drain an ending is.
 int severity(shard_ending ending) noexcept {
   return static_cast<int>(ending);
@@ -56,9 +59,10 @@ void service::start_shards() {
     spdlog::info("device: {}", each.reason);
   }
   const std::size_t count = devices_.size() * static_cast<std::size_t>(how_.device.shards);
+  std::vector<std::vector<std::string>> listen = endpoints_of_all(how_.daemon.listen, count);
   for (std::size_t number = 0; number < count; ++number) {
     settings own = how_;
-    own.daemon.listen = endpoints_of(how_.daemon.listen, static_cast<std::uint32_t>(number));
+    own.daemon.listen = std::move(listen[number]);
     // Neighbours in number are on different devices, so that clients that come one after the other are too.
     device& on = *devices_[number % devices_.size()].device;
     shards_.emplace_back(static_cast<std::uint32_t>(number), std::move(own), on,
@@ -69,6 +73,9 @@ void service::start_shards() {
     endpoints.push_back(each.wait_until_made());
   }
   directory_.emplace(std::move(endpoints));
+  for (shard_thread& each : shards_) {
+    each.join_directory(*directory_);
+  }
 }
 
 void service::watch_signals() {
@@ -89,9 +96,17 @@ void service::stop_all() {
 }
 
 // A shard that ended without being told has lost its device, or failed: the daemon does not go on with a part of it.
+// The others are drained, but not for ever: they may stand on the same device.
 void service::note_ending() {
   if (!stopping_) {
     stop_all();
+    patience_.expires_after(how_.daemon.drain_timeout + grace);
+    patience_.async_wait([](const boost::system::error_code& error) {
+      if (!error) {
+        spdlog::error("the other shards do not end");
+        leave_at_once(exit_code::device_lost);
+      }
+    });
   }
   if (std::all_of(shards_.begin(), shards_.end(), [](const shard_thread& each) { return each.has_ended(); })) {
     admin_.stop();
@@ -99,6 +114,9 @@ void service::note_ending() {
 }
 
 exit_code service::outcome() const {
+  if (std::any_of(shards_.begin(), shards_.end(), [](const shard_thread& each) { return each.lost_its_device(); })) {
+    leave_at_once(exit_code::device_lost);
+  }
   shard_ending worst = shard_ending::drained;
   for (const shard_thread& each : shards_) {
     worst = std::max(worst, each.ending(),
@@ -121,7 +139,7 @@ void service::serve() {
                shards_.size() == 1 ? "shard" : "shards", how_.wheel.slots, how_.wheel.streams,
                how_.wheel.completion == completion_mode::poll ? "polling" : "callback");
   for (shard_thread& each : shards_) {
-    each.serve(*directory_);
+    each.serve();
   }
   auto work = boost::asio::make_work_guard(admin_);
   admin_.run();

@@ -6,6 +6,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "daemon/admin/shard_thread.hpp"
 #include "daemon/device/backend.hpp"
@@ -36,6 +37,7 @@ class service {
   settings how_;
   boost::asio::io_context admin_{1};
   boost::asio::signal_set signals_{admin_};
+  boost::asio::steady_timer patience_{admin_};
   bool stopping_ = false;
   std::optional<shard_directory> directory_;
   std::vector<opened_device> devices_;

@@ -41,25 +41,28 @@ void shard_thread::run(std::uint32_t number, const settings& how, device& on) {
     shard running(how, on, plans, number);
     made = true;
     made_.set_value(&running);
-    shard_directory* const among = may_serve_.get_future().get();
-    if (among == nullptr) {
-      return;  // another shard could not start
+    serve_until_the_end(running);
+  } catch (...) {
+    if (!made) {
+      made_.set_exception(std::current_exception());
     }
-    running.join(*among);
+  }
+}
+
+// The shard lives until the admin has let go of it, however it ends: the admin may still call stop.
+void shard_thread::serve_until_the_end(shard& running) {
+  shard_directory* const among = may_serve_.get_future().get();
+  if (among == nullptr) {
+    return;  // another shard could not start
+  }
+  try {
     ending_ = running.run();
-    ended_.store(true, std::memory_order_release);
-    tell_ended_();
-    // The admin may still call stop.
-    let_go_.get_future().wait();
   } catch (...) {
     failure_ = std::current_exception();
-    if (!made) {
-      made_.set_exception(failure_);
-      return;
-    }
-    ended_.store(true, std::memory_order_release);
-    tell_ended_();
   }
+  ended_.store(true, std::memory_order_release);
+  tell_ended_();
+  let_go_.get_future().wait();
 }
 
 std::vector<std::string> shard_thread::wait_until_made() {
@@ -67,15 +70,24 @@ std::vector<std::string> shard_thread::wait_until_made() {
   return shard_->endpoints();
 }
 
-void shard_thread::serve(shard_directory& among) {
+void shard_thread::join_directory(shard_directory& among) {
+  among_ = &among;
+  shard_->join(among);
+}
+
+void shard_thread::serve() {
   told_to_serve_ = true;
-  may_serve_.set_value(&among);
+  may_serve_.set_value(among_);
 }
 
 void shard_thread::stop() {
   if (!has_ended()) {
     shard_->stop();
   }
+}
+
+bool shard_thread::lost_its_device() const noexcept {
+  return has_ended() && failure_ == nullptr && ending_ == shard_ending::device_lost;
 }
 
 shard_ending shard_thread::ending() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -29,11 +30,14 @@ class shard_thread {
 
   /// Blocks until it is ready to serve, then gives its endpoints as bound. Rethrows what kept it from starting.
   [[nodiscard]] std::vector<std::string> wait_until_made();
-  void serve(shard_directory& among);
+  /// Once all shards are made, before any serves. Throws configuration_error, as reception::join does.
+  void join_directory(shard_directory& among);
+  void serve();
   /// The first call drains, a second one ends the drain.
   void stop();
   /// Whether `ended` has been called.
   [[nodiscard]] bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool lost_its_device() const noexcept;
   /// Once it has ended: how. Rethrows what it failed with.
   [[nodiscard]] shard_ending ending() const;
   /// Blocks until the shard is destroyed and the thread has ended.
@@ -41,12 +45,14 @@ class shard_thread {
 
  private:
   void run(std::uint32_t number, const settings& how, device& on);
+  void serve_until_the_end(shard& running);
 
   std::promise<shard*> made_;
   std::promise<shard_directory*> may_serve_;
   std::promise<void> let_go_;
   std::function<void()> tell_ended_;
   shard* shard_ = nullptr;
+  shard_directory* among_ = nullptr;
   bool told_to_serve_ = false;
   std::atomic<bool> ended_{false};  // written by the shard's thread, behind the two that follow
   shard_ending ending_ = shard_ending::drained;

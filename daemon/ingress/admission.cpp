@@ -158,13 +158,17 @@ verdict check_credits(const client_record& client, std::size_t bytes, const clie
     return refuse(status::no_credit,
                   "all " + std::to_string(limits.credit_requests) + " requests that were granted are in flight");
   }
-  if (client.abandoned_requests >= limits.credit_requests || client.abandoned_bytes > limits.credit_bytes) {
-    return refuse(status::no_credit, std::to_string(client.abandoned_requests) +
-                                         " requests that expired or were cancelled still go through their sessions");
-  }
   if (bytes > limits.credit_bytes - std::min(client.bytes, limits.credit_bytes)) {
     return refuse(status::no_credit, "with this request more than the " + std::to_string(limits.credit_bytes) +
                                          " bytes that were granted would be in flight");
+  }
+  return {};
+}
+
+verdict check_abandoned(const client_record& client, const client_settings& limits) {
+  if (client.abandoned_requests >= limits.credit_requests || client.abandoned_bytes > limits.credit_bytes) {
+    return refuse(status::no_credit, std::to_string(client.abandoned_requests) +
+                                         " requests that expired or were cancelled still go through their sessions");
   }
   return {};
 }

@@ -1,5 +1,6 @@
 #include "daemon/request/client_table.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 
@@ -19,6 +20,11 @@ request* request_index::find(std::uint64_t id) const noexcept {
     }
   }
   return nullptr;
+}
+
+request* request_index::any() const noexcept {
+  const auto found = std::find_if(places_.begin(), places_.end(), [](const request* each) { return each != nullptr; });
+  return found == places_.end() ? nullptr : *found;
 }
 
 void request_index::insert(request& what) noexcept {

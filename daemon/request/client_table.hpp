@@ -19,6 +19,8 @@ class request_index {
   explicit request_index(std::size_t most);
 
   [[nodiscard]] request* find(std::uint64_t id) const noexcept;
+  /// Any one of them, nullptr when there is none.
+  [[nodiscard]] request* any() const noexcept;
   void insert(request& what) noexcept;
   void erase(const request& what) noexcept;
 
@@ -41,7 +43,7 @@ class client_record {
   request_index in_flight;     ///< accepted and not answered
   std::uint32_t requests = 0;  ///< credits in use
   std::size_t bytes = 0;       ///< credits in use
-  /// Ended requests that still wait for a slot, because their session's state has to see their frames.
+  /// Requests that ended while they were queued, and are still to go through their session's state or on their way.
   std::uint32_t abandoned_requests = 0;
   std::size_t abandoned_bytes = 0;
   /// Requests that still refer to it: in flight, or answered early and still with the device.

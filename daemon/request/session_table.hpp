@@ -13,7 +13,7 @@ namespace penstock {
 /// One session: an ordered sequence of a client's frames through one pipeline, which share the state of its stages.
 /// Never moves: requests hold its address. Thread: the shard.
 struct session_record {
-  std::uint32_t number = 0;  ///< what SUBMIT carries; 0 = nobody ever had this place
+  std::uint32_t number = 0;  ///< what SUBMIT carries
   std::uint32_t place = 0;   ///< in the table, and of its state in the pools
   const client_record* client = nullptr;
   const plan* pipeline = nullptr;

@@ -74,6 +74,7 @@ bool dispatcher::complete(time_point now) {
 
 void dispatcher::finish(slot& done, time_point now) {
   streams_.retire(done, now);
+  last_done_ = now;
   launched_.erase(std::find(launched_.begin(), launched_.end(), &done));
   timeline_.completed(done);
   if (const fault why = done.completed.status) {
@@ -285,10 +286,13 @@ void dispatcher::end_all(wire::status code, const wire::error_body& why) {
   empty_queues(code, why);
 }
 
-void dispatcher::check_hung(time_point limit) {
+void dispatcher::check_hung(time_point now, std::chrono::nanoseconds patience) {
+  constexpr int whatever_else_is_done = 10;
   for (const slot* each : launched_) {
-    if (each->work.launched < limit && !lost_) {
-      lost_ = device_loss{"a batch hangs", each->work.pipeline->declaration.name};
+    const batch& work = each->work;
+    const bool stands_still = std::max(work.launched, last_done_) < now - patience;
+    if (!lost_ && (stands_still || work.launched < now - whatever_else_is_done * patience)) {
+      lost_ = device_loss{"a batch hangs", work.pipeline->declaration.name};
     }
   }
 }

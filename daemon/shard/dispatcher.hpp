@@ -51,8 +51,9 @@ class dispatcher {
   void end_all(wire::status code, const wire::error_body& why);
   /// Set once: the device has failed or hangs.
   [[nodiscard]] const std::optional<device_loss>& lost() const noexcept { return lost_; }
-  /// Marks the device lost when its oldest batch was launched before `limit`.
-  void check_hung(time_point limit);
+  /// Marks the device lost when it has a batch and has finished none for `patience`, or has one for ten times as long:
+  /// work of low priority may have to wait while others are done.
+  void check_hung(time_point now, std::chrono::nanoseconds patience);
   [[nodiscard]] bool idle() const noexcept { return streams_.in_flight() == 0 && open_ == 0 && ready_.empty(); }
   /// When to take a turn although nothing has come in: a batch's max_delay. `never` when nothing is open.
   [[nodiscard]] time_point next_decision() const noexcept;
@@ -84,6 +85,7 @@ class dispatcher {
   result_order order_{book_, timeline_};
   std::vector<slot*> ready_;     // closed, waiting for a stream; in the order in which they were closed
   std::vector<slot*> launched_;  // with the device, in no order
+  time_point last_done_{};
   std::size_t open_ = 0;
   bool draining_ = false;
   bool ended_ = false;

@@ -102,23 +102,16 @@ void reception::handle(const incoming& message, time_point now) {
     case message_type::get_status:
       with_.out.control(message.identity, from, answer_to(header, message_type::status_report), self_.status_json());
       return;
-    case message_type::get_trace: {
-      const timeline_page page = self_.trace_page(header.sequence);
-      wire::message_header answer = answer_to(header, message_type::trace_report);
-      answer.sequence = page.next;
-      with_.out.control(message.identity, from, answer, page.json);
-      return;
-    }
     case message_type::goodbye:
       if (from != nullptr) {
-        from->gone = true;
-        with_.sessions.close_all(*from);
+        let_go(*from);
       }
       return;
     case message_type::submit:
     case message_type::cancel:
     case message_type::open_session:
     case message_type::close_session:
+    case message_type::get_trace:
       break;
     default:
       refuse(message, from, header,
@@ -137,6 +130,8 @@ void reception::handle(const incoming& message, time_point now) {
     cancel(message, header, *from);
   } else if (header.type == message_type::open_session) {
     open_session(message, header, *from, now);
+  } else if (header.type == message_type::get_trace) {
+    send_trace(message, header, *from);
   } else {
     close_session(header, *from);
   }
@@ -168,10 +163,27 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
   client->gone = false;
   if (fresh && among_ != nullptr) {
     client->shard = among_->choose(self_.shard);
+    client->elsewhere = client->shard != self_.shard;
   }
-  client->elsewhere = among_ != nullptr && client->shard != self_.shard;
   const std::size_t which = among_ != nullptr ? client->shard : 0;
   with_.out.control(message.identity, client, answer_to(header, message_type::welcome), welcomes_[which]);
+}
+
+// What it had in flight is given up, and nothing of it is left for whoever comes next under the same routing id.
+void reception::let_go(client_record& leaving) {
+  leaving.gone = true;
+  while (request* const left = leaving.in_flight.any()) {
+    with_.path.end(*left, status::cancelled, "the client left");
+  }
+  with_.sessions.close_all(leaving);
+  with_.out.forget(leaving);
+}
+
+void reception::send_trace(const incoming& message, const wire::message_header& header, const client_record& to) {
+  const timeline_page page = self_.trace_page(header.sequence);
+  wire::message_header answer = answer_to(header, message_type::trace_report);
+  answer.sequence = page.next;
+  with_.out.control(message.identity, &to, answer, page.json);
 }
 
 void reception::open_session(const incoming& message, const wire::message_header& header, const client_record& from,
@@ -239,6 +251,9 @@ void reception::submit(const incoming& message, const wire::message_header& head
   verdict judged = check_submit(message, header, pipeline, leading);
   if (judged.admitted()) {
     judged = check_session(header, session, pipeline, leading);
+  }
+  if (judged.admitted() && pipeline.keeps_state()) {
+    judged = check_abandoned(from, limits_);
   }
   if (judged.admitted()) {
     judged = make_room(from, pipeline, message.bytes);

@@ -57,6 +57,8 @@ class reception {
   void handle(const incoming& message, time_point now);
   void welcome(const incoming& message, const wire::message_header& header, time_point now);
   void submit(const incoming& message, const wire::message_header& header, client_record& from, time_point now);
+  void let_go(client_record& leaving);
+  void send_trace(const incoming& message, const wire::message_header& header, const client_record& to);
   void open_session(const incoming& message, const wire::message_header& header, const client_record& from,
                     time_point now);
   void close_session(const wire::message_header& header, const client_record& from);

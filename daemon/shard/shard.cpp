@@ -40,6 +40,12 @@ std::vector<stream_priority> priorities_of(std::span<const plan> plans) {
   return {all.begin(), all.end()};
 }
 
+// No more batches than these are with the device at once, and only those have a clock.
+std::size_t clocks_for(const settings& how, std::span<const plan> plans) {
+  const std::size_t most = wheel::depth * static_cast<std::size_t>(how.wheel.streams) * priorities_of(plans).size();
+  return how.timing.batches_per_second == 0 ? 0 : std::min(most, static_cast<std::size_t>(how.wheel.slots));
+}
+
 std::string new_instance() {
   std::random_device entropy;
   std::string text;
@@ -90,7 +96,7 @@ shard::shard(const settings& how, device& on, std::span<const plan> plans, std::
       ring_(on, static_cast<std::size_t>(how.wheel.slots), size_for(plans),
             how.wheel.completion == completion_mode::poll, completed_, signal_),
       states_(on, plans, how.sessions.max_sessions),
-      clocks_(on, plans, how.timing.batches_per_second == 0 ? 0 : ring_.size()),
+      clocks_(on, plans, clocks_for(how, plans)),
       wheel_(on, how.wheel.streams, priorities_of(plans), how.wheel.completion, states_),
       timeline_(on, clocks_, plans, ring_.size(), how.timing, clock::now),
       pages_({number, on.facts().name, wheel_.streams(), ring_.size()}, plans),
@@ -178,7 +184,7 @@ void shard::expire(time_point now) {
 void shard::sweep(time_point now) {
   sweep_at_ = now + sweep_interval;
   reception_.sweep(now);
-  dispatcher_.check_hung(now - how_.wheel.hang_timeout);
+  dispatcher_.check_hung(now, how_.wheel.hang_timeout);
 }
 
 void shard::begin_drain() {

@@ -1,5 +1,7 @@
 #include "daemon/shard/shard_directory.hpp"
 
+#include <set>
+
 #include "daemon/pipeline/declaration.hpp"
 
 namespace penstock {
@@ -26,12 +28,21 @@ std::string endpoint_of(const std::string& configured, std::uint32_t shard) {
 
 }  // namespace
 
-std::vector<std::string> endpoints_of(const std::vector<std::string>& listen, std::uint32_t shard) {
-  std::vector<std::string> own;
-  for (const std::string& each : listen) {
-    own.push_back(shard == 0 ? each : endpoint_of(each, shard));
+std::vector<std::vector<std::string>> endpoints_of_all(const std::vector<std::string>& listen, std::size_t shards) {
+  std::vector<std::vector<std::string>> all{listen};
+  std::set<std::string> taken(listen.begin(), listen.end());
+  for (std::uint32_t shard = 1; shard < shards; ++shard) {
+    std::vector<std::string>& own = all.emplace_back();
+    for (const std::string& each : listen) {
+      own.push_back(endpoint_of(each, shard));
+      // Any free port may be asked for as often as one likes.
+      if (own.back() != each && !taken.insert(own.back()).second) {
+        throw configuration_error("daemon.listen: shard " + std::to_string(shard) + " would listen on \"" + own.back() +
+                                  "\", which is taken; give other endpoints");
+      }
+    }
   }
-  return own;
+  return all;
 }
 
 }  // namespace penstock

@@ -29,8 +29,10 @@ class shard_directory {
   std::atomic<std::size_t> turn_{0};  // the front door's thread reads and writes it
 };
 
-/// The endpoints of shard `shard`, made from the configured ones: a port that many higher ("*" stays), a path or a name
-/// with "." and the number behind it. Throws configuration_error when there is no such port.
-[[nodiscard]] std::vector<std::string> endpoints_of(const std::vector<std::string>& listen, std::uint32_t shard);
+/// The endpoints of each of `shards` shards, made from the configured ones: for shard k a port that is k higher ("*"
+/// stays), a path or a name with "." and k behind it. Throws configuration_error when there is no such port, or when
+/// two shards would have the same endpoint.
+[[nodiscard]] std::vector<std::vector<std::string>> endpoints_of_all(const std::vector<std::string>& listen,
+                                                                     std::size_t shards);
 
 }  // namespace penstock

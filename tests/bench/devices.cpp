@@ -50,7 +50,7 @@ struct work {
 };
 
 work work_for(const bench_options& options) {
-  return options.backend == "cuda" ? work{8192, 4096, 8} : work{8192, 256, 1};
+  return options.backend == "cuda" ? work{8192, 8192, 8} : work{8192, 256, 1};
 }
 
 double requests_per_second(const testing::daemon_process& daemon, const work& of, int devices, bool quick) {

@@ -18,6 +18,7 @@ fairness_shape shape_for(const bench_options& options) {
   if (options.backend == "cuda") {
     shape.floats = 16384;
     shape.taps = 16384;
+    shape.stages = 16;
     shape.max_frames = 8;
   } else {
     shape.device = "host_threads = 1\nstreams = 1\n";

@@ -25,10 +25,14 @@ milliseconds span_of(const fairness_shape& shape) {
 }
 
 std::string pipeline(const fairness_shape& shape, const char* name, const char* priority) {
-  return fmt::format(
+  std::string text = fmt::format(
       "[[pipeline]]\nname = \"{}\"\npriority = \"{}\"\ninput = {{ dtype = \"f32\", shape = [{}] }}\n"
-      "batch = {{ max_frames = {} }}\n{}",
-      name, priority, shape.floats, shape.max_frames, matched_filter{shape.taps}.stage("y"));
+      "batch = {{ max_frames = {} }}\n",
+      name, priority, shape.floats, shape.max_frames);
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    text += matched_filter{shape.taps}.stage(fmt::format("y{}", stage));
+  }
+  return text;
 }
 
 // One that has as much in flight as its credits allow, in a thread of its own, from before until after `within` runs.

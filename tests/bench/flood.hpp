@@ -14,6 +14,7 @@ namespace penstock::bench {
 struct fairness_shape {
   std::size_t floats = 8192;  ///< of a frame
   std::size_t taps = 2048;    ///< what a frame costs: on a host's core about half a millisecond
+  int stages = 1;             ///< of so many taps each
   int max_frames = 1;         ///< of a batch: more gain nothing where the cost is by the frame, and all wait for all
   double load = 0.7;
   double seconds = 4;  ///< of one run

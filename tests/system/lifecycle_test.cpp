@@ -37,6 +37,16 @@ name = "psd"
 op = "power_spectrum"
 )";
 
+// A direct correlation behind the others: thousands of products for each sample.
+std::string slow_stage() {
+  std::string taps = "1";
+  for (int tap = 1; tap < 2048; ++tap) {
+    taps += ", 1";
+  }
+  return "[[pipeline.stage]]\nname = \"slow\"\nop = \"correlate\"\nmode = \"same\"\nmethod = \"direct\"\ntemplate = [" +
+         taps + "]\n";
+}
+
 // A file for the time of a test.
 class scratch_file {
  public:
@@ -105,9 +115,10 @@ INSTANTIATE_TEST_SUITE_P(Backend, Lifecycle, ::testing::ValuesIn(backends_to_tes
 TEST(Drain, SecondSignalEndsTheDrainAndStillAnswersEverything) {
   // On the host: a GPU finishes what its slots hold before a second signal can arrive.
   daemon_options options{.backend = "host", .completion = "callback", .configuration = configuration};
-  // Slots full of seconds of work for the host.
+  // A batch is seconds of work for the host.
   options.configuration.replace(options.configuration.find("max_frames = 8"), 14,
                                 "max_frames = 64, max_bytes = \"8 MiB\"");
+  options.configuration += slow_stage();
   daemon_process daemon(options);
   raw_peer peer(daemon.endpoint());
   peer.hello();

@@ -43,18 +43,18 @@ TEST_F(Credits, EndWithTheBytesGranted) {
 
 TEST_F(Credits, EndWithAsManyAbandonedRequests) {
   client_.abandoned_requests = 3;
-  EXPECT_TRUE(check_credits(client_, 1, limits_).admitted());
+  EXPECT_TRUE(check_abandoned(client_, limits_).admitted());
   client_.abandoned_requests = 4;
-  const verdict said = check_credits(client_, 1, limits_);
+  const verdict said = check_abandoned(client_, limits_);
   EXPECT_EQ(said.code, status::no_credit);
   EXPECT_THAT(said.reason, HasSubstr("4 requests that expired or were cancelled"));
 }
 
 TEST_F(Credits, EndWithMoreAbandonedBytes) {
   client_.abandoned_bytes = 100;
-  EXPECT_TRUE(check_credits(client_, 1, limits_).admitted());
+  EXPECT_TRUE(check_abandoned(client_, limits_).admitted());
   client_.abandoned_bytes = 101;
-  EXPECT_EQ(check_credits(client_, 1, limits_).code, status::no_credit);
+  EXPECT_EQ(check_abandoned(client_, limits_).code, status::no_credit);
 }
 
 TEST_F(Credits, AreNotWonByAnOverflow) {

@@ -203,17 +203,37 @@ TEST_P(DispatcherEnd, DrainClosesABatchThatWouldWait) {
 }
 
 TEST_P(DispatcherEnd, CallsTheDeviceHungAfterTheLimitAndNotBefore) {
+  constexpr std::chrono::seconds patience{1};
   const time_point launched = rig_.now;
-  rig_.path.check_hung(launched);
+  rig_.path.check_hung(launched + patience, patience);
   EXPECT_FALSE(rig_.path.lost());
-  rig_.path.check_hung(launched + std::chrono::nanoseconds{1});
+  rig_.path.check_hung(launched + patience + std::chrono::nanoseconds{1}, patience);
   ASSERT_TRUE(rig_.path.lost());
   EXPECT_EQ(rig_.path.lost()->error, "a batch hangs");
 }
 
+TEST_P(DispatcherEnd, CallsABatchHungLaterWhileOthersAreDone) {
+  constexpr std::chrono::seconds patience{1};
+  dispatch_rig rig(rig_shape{4, 2, GetParam()});
+  const time_point launched = rig.now;
+  rig.submit(1);
+  rig.settle();
+  for (std::uint64_t id = 2; rig.now < launched + 10 * patience; ++id) {
+    rig.submit(id);
+    rig.settle();
+    rig.now += std::chrono::milliseconds{500};
+    rig.finish(1);
+    rig.path.check_hung(rig.now, patience);
+    EXPECT_FALSE(rig.path.lost()) << "others are done all the time";
+  }
+  rig.path.check_hung(rig.now + std::chrono::nanoseconds{1}, patience);
+  EXPECT_TRUE(rig.path.lost());
+  rig.device.finish_all();
+}
+
 TEST_P(DispatcherEnd, DoesNotCallAnIdleDeviceHung) {
   finish_all();
-  rig_.path.check_hung(never);
+  rig_.path.check_hung(never, std::chrono::seconds{1});
   EXPECT_FALSE(rig_.path.lost());
 }
 

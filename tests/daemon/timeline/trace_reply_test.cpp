@@ -45,10 +45,12 @@ TEST(TraceReply, TellsOfRequestsThatWereAnsweredAndGoesOnFromItsCursor) {
   EXPECT_EQ(rest.header.sequence, page.header.sequence);
 }
 
-TEST(TraceReply, NeedsNoHello) {
+TEST(TraceReply, IsForClientsOnly) {
   shard_rig rig;
   testing::raw_peer stranger(rig.endpoint());
-  EXPECT_EQ(ask(stranger, 0).header.type, message_type::trace_report);
+  const raw_message got = ask(stranger, 0);
+  EXPECT_EQ(got.header.type, message_type::error);
+  EXPECT_EQ(got.header.code, wire::status::hello_required);
 }
 
 }  // namespace
