@@ -78,7 +78,7 @@ void exchange::cancel(std::uint64_t id) {
     return;
   }
   found->cancelled = true;
-  if (found->sent && greeting_.ready()) {
+  if (found->sent && greeting_.ready() && !held_back(*found)) {
     zmq::message_t message = bare_message(wire::message_type::cancel, id);
     [[maybe_unused]] const bool sent = socket_.send({&message, 1});  // else it goes with the repeat
   }
@@ -86,10 +86,12 @@ void exchange::cancel(std::uint64_t id) {
 
 void exchange::send(pending_request& what, time_point now) {
   time_point alarm = expiry_of(what);
-  if (greeting_.ready()) {
+  if (greeting_.ready() && !held_back(what)) {
     auto parts = submit_message(what, now);
     if (socket_.send(parts)) {
-      what.sent = true;
+      if (std::exchange(what.sent, true)) {
+        atomic_counters::count(counters_.sent_again);
+      }
       alarm = std::min(expiry_of(what), now + what.patience);
       what.patience = std::min(2 * what.patience, options_.retry_limit);
     }
@@ -98,9 +100,6 @@ void exchange::send(pending_request& what, time_point now) {
 }
 
 void exchange::send_again(pending_request& what, time_point now) {
-  if (what.sent) {
-    atomic_counters::count(counters_.sent_again);
-  }
   send(what, now);
   if (what.cancelled) {
     cancel(what.id);
@@ -137,6 +136,7 @@ void exchange::tend(time_point now) {
   while (pending_request* const due = requests_.due(now)) {
     tend_request(*due, now);
   }
+  send_line(sessions_.resume(now), now);
   if (greeting_.hello_at() <= now) {
     auto message = hello_message(hello_id, options_.name);
     if (socket_.send(message)) {
@@ -171,9 +171,10 @@ bool exchange::expire(const pending_request& what, time_point now) {
   if (now < expiry_of(what)) {
     return false;
   }
-  finish(what.id, local_error(wire::status::expired, what.sent ? "no reply came within the request's timeout"
-                                                               : "there was no connection to " + options_.url +
-                                                                     " within the request's timeout"));
+  const std::string why = held_back(what) ? "the daemon had no room for its session"
+                          : what.sent     ? "no reply came"
+                                          : "there was no connection to " + options_.url;
+  finish(what.id, local_error(wire::status::expired, why + " within the request's timeout"));
   return true;
 }
 
@@ -197,7 +198,7 @@ time_point exchange::expiry_of(const pending_request& what) const noexcept {
 }
 
 time_point exchange::next_due() const {
-  time_point due = std::min(requests_.next_alarm(), greeting_.hello_at());
+  time_point due = std::min({requests_.next_alarm(), greeting_.hello_at(), sessions_.next_resumption()});
   for (const auto& [id, each] : probes_) {
     due = std::min(due, each.deadline);
   }

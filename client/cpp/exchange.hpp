@@ -65,6 +65,7 @@ class exchange {
  private:
   void accept(pending_request&& what, time_point now);
   void cancel(std::uint64_t id);
+  /// Sends it, where there is a connection and it is not held back.
   void send(pending_request& what, time_point now);
   void send_again(pending_request& what, time_point now);
   void ask(probe& what);
@@ -97,6 +98,8 @@ class exchange {
   void lose(const std::shared_ptr<session_record>& record, const std::string& why, bool daemon_holds_it);
   void lose_all(const std::string& why);
   void repeat_sessions(time_point now);
+  /// Whether it is not to be sent now: the daemon had no room for it, or for one before it in its session.
+  [[nodiscard]] bool held_back(const pending_request& what) const;
   /// Sends these requests again, in this order.
   void send_line(const std::vector<std::uint64_t>& ids, time_point now);
   void handle_gap(const std::shared_ptr<session_record>& record, std::uint64_t expected);

@@ -133,8 +133,13 @@ void exchange::lose_all(const std::string& why) {
 void exchange::repeat_sessions(time_point now) {
   for (const auto& record : sessions_.all()) {
     sessions_.repeated(*record);
+    sessions_.resume_at_once(*record);
     send_line(sessions_.line(*record), now);
   }
+}
+
+bool exchange::held_back(const pending_request& what) const {
+  return what.session != nullptr && sessions_.pauses(*what.session, what.sequence);
 }
 
 void exchange::send_line(const std::vector<std::uint64_t>& ids, time_point now) {
@@ -162,6 +167,14 @@ void exchange::handle_session_error(pending_request& what, const wire::message_h
   if (header.code == wire::status::sequence_gap) {
     handle_gap(record, header.sequence);
     return;
+  }
+  if (header.code == wire::status::no_credit) {
+    sessions_.refused(*record, what.sequence, std::chrono::steady_clock::now(), options_.retry_after,
+                      options_.retry_limit);
+    return;
+  }
+  if (header.code == wire::status::rejected && what.cancelled) {
+    return;  // CANCEL found nothing, because the request was not taken: both are sent again
   }
   const auto kind = wire::kind_of(header.code);
   const bool was_taken = kind == wire::status_kind::expired || kind == wire::status_kind::cancelled ||

@@ -4,10 +4,22 @@
 #include <utility>
 
 namespace penstock::link {
+namespace {
+
+constexpr std::chrono::milliseconds longest_first_pause{100};
+
+}  // namespace
 
 session_book::entry* session_book::entry_of(const session_record& record) {
   const auto found = sessions_.find(&record);
   return found == sessions_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::uint64_t> session_book::line_from(const entry& of, std::uint64_t sequence) {
+  std::vector<std::uint64_t> ids;
+  std::transform(of.line.lower_bound(sequence), of.line.end(), std::back_inserter(ids),
+                 [](const auto& each) { return each.second; });
+  return ids;
 }
 
 void session_book::add(record_pointer record) {
@@ -30,12 +42,8 @@ std::vector<session_book::record_pointer> session_book::all() const {
 }
 
 std::vector<std::uint64_t> session_book::line(const session_record& record) const {
-  std::vector<std::uint64_t> ids;
-  if (const auto found = sessions_.find(&record); found != sessions_.end()) {
-    std::transform(found->second.line.begin(), found->second.line.end(), std::back_inserter(ids),
-                   [](const auto& each) { return each.second; });
-  }
-  return ids;
+  const auto found = sessions_.find(&record);
+  return found == sessions_.end() ? std::vector<std::uint64_t>{} : line_from(found->second, 0);
 }
 
 void session_book::joined(const session_record& record, std::uint64_t sequence, std::uint64_t id) {
@@ -62,23 +70,68 @@ void session_book::confirmed(const session_record& record, std::uint64_t sequenc
 session_book::gap session_book::missing(const session_record& record, std::uint64_t expected) {
   entry* const found = entry_of(record);
   // A gap that the daemon has filled since, or that is being filled: every request behind it tells of it once more.
-  if (found == nullptr || expected < found->confirmed || found->resent_from == expected) {
+  if (found == nullptr || expected < found->confirmed || found->resent_from == expected || pauses_.contains(&record)) {
     return {};
   }
-  const auto first = found->line.find(expected);
-  if (first == found->line.end()) {
+  if (!found->line.contains(expected)) {
     return {true, {}};
   }
   found->resent_from = expected;
-  gap what;
-  std::transform(first, found->line.end(), std::back_inserter(what.ids), [](const auto& each) { return each.second; });
-  return what;
+  return {false, line_from(*found, expected)};
 }
 
 void session_book::repeated(const session_record& record) {
   if (entry* const found = entry_of(record)) {
     found->resent_from.reset();
   }
+}
+
+void session_book::refused(const session_record& record, std::uint64_t sequence, time_point now,
+                           std::chrono::nanoseconds first_pause, std::chrono::nanoseconds pause_limit) {
+  entry* const found = entry_of(record);
+  if (found == nullptr || sequence < found->confirmed || pauses_.contains(&record)) {
+    return;
+  }
+  const bool again = std::exchange(found->refused, sequence) == sequence;
+  found->patience = again ? std::min(2 * found->patience, pause_limit)
+                          : std::min<std::chrono::nanoseconds>(first_pause, longest_first_pause);
+  pauses_[&record] = {sequence, now + found->patience};
+}
+
+bool session_book::pauses(const session_record& record, std::uint64_t sequence) const {
+  const auto found = pauses_.find(&record);
+  return found != pauses_.end() && sequence >= found->second.sequence;
+}
+
+time_point session_book::next_resumption() const {
+  time_point next = never;
+  for (const auto& [record, each] : pauses_) {
+    next = std::min(next, each.until);
+  }
+  return next;
+}
+
+std::vector<std::uint64_t> session_book::resume(time_point now) {
+  std::vector<std::uint64_t> ids;
+  for (auto each = pauses_.begin(); each != pauses_.end();) {
+    if (each->second.until > now) {
+      ++each;
+      continue;
+    }
+    entry& of = sessions_.at(each->first);
+    if (of.line.contains(each->second.sequence)) {
+      of.resent_from = each->second.sequence;  // gaps that were told before may come late
+    }
+    const auto line = line_from(of, each->second.sequence);
+    ids.insert(ids.end(), line.begin(), line.end());
+    each = pauses_.erase(each);
+  }
+  return ids;
+}
+
+void session_book::remove(const session_record& record) {
+  sessions_.erase(&record);
+  pauses_.erase(&record);
 }
 
 bool session_book::close(const session_record& record) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -7,12 +8,13 @@
 #include <string_view>
 #include <vector>
 
+#include "client/cpp/credit_gate.hpp"
 #include "client/cpp/session_record.hpp"
 
 namespace penstock::link {
 
-/// The sessions that are open, and the requests of each that are in flight, in their order. Policy: it sends nothing.
-/// Thread: the connection's.
+/// The sessions that are open, and the requests of each that are in flight, in their order. Policy without a clock: it
+/// sends nothing, and time is passed in. Thread: the connection's.
 class session_book {
  public:
   using record_pointer = std::shared_ptr<session_record>;
@@ -42,10 +44,24 @@ class session_book {
   /// What was sent again may have been lost too: the next gap counts anew.
   void repeated(const session_record& record);
 
+  /// The daemon had no room for the request of `sequence`, the next that it expects. That one, and what follows it,
+  /// pauses from now on: min(first_pause, 100 ms), each time that the same request is refused twice as long, up to
+  /// pause_limit. Gaps ask for nothing meanwhile. No change where it pauses already, or where that request was taken.
+  void refused(const session_record& record, std::uint64_t sequence, time_point now,
+               std::chrono::nanoseconds first_pause, std::chrono::nanoseconds pause_limit);
+  /// Whether the request of that sequence waits for the end of a pause.
+  [[nodiscard]] bool pauses(const session_record& record, std::uint64_t sequence) const;
+  /// When the next pause ends; `never` when there is none.
+  [[nodiscard]] time_point next_resumption() const;
+  /// Ends the pauses that are over. Their requests, to be sent again in this order.
+  [[nodiscard]] std::vector<std::uint64_t> resume(time_point now);
+  /// Ends its pause, if there is one: everything of it is sent again.
+  void resume_at_once(const session_record& record) { pauses_.erase(&record); }
+
   /// The session takes no more requests. Whether nothing of it is in flight.
   [[nodiscard]] bool close(const session_record& record);
   [[nodiscard]] bool is_closing(const session_record& record) const;
-  void remove(const session_record& record) { sessions_.erase(&record); }
+  void remove(const session_record& record);
 
  private:
   struct entry {
@@ -53,11 +69,19 @@ class session_book {
     std::map<std::uint64_t, std::uint64_t> line;  ///< sequence to request id
     std::uint64_t confirmed = 0;                  ///< frames that the daemon has certainly taken
     std::optional<std::uint64_t> resent_from;     ///< the gap that was answered last
+    std::optional<std::uint64_t> refused;         ///< the request that there was no room for last
+    std::chrono::nanoseconds patience{};          ///< how long that one paused
     bool closing = false;
   };
+  struct pause {
+    std::uint64_t sequence = 0;  ///< of the first request that waits
+    time_point until;
+  };
   [[nodiscard]] entry* entry_of(const session_record& record);
+  [[nodiscard]] static std::vector<std::uint64_t> line_from(const entry& of, std::uint64_t sequence);
 
   std::map<const session_record*, entry> sessions_;
+  std::map<const session_record*, pause> pauses_;  ///< of those that pause
 };
 
 }  // namespace penstock::link

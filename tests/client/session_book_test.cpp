@@ -5,6 +5,7 @@
 namespace penstock::test {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -58,6 +59,53 @@ TEST_F(SessionBook, GapBelowWhatWasTakenIsOld) {
 TEST_F(SessionBook, GapOfFramesThatNobodyHasIsALoss) {
   EXPECT_FALSE(book_.left(*one_, 0));
   EXPECT_TRUE(book_.missing(*one_, 0).lost);
+}
+
+TEST_F(SessionBook, PausesOfOneRequestGrowToTheLimit) {
+  link::time_point now{1h};
+  EXPECT_EQ(book_.next_resumption(), link::never);
+  for (const auto pause : {40ms, 80ms, 90ms, 90ms}) {
+    book_.refused(*one_, 2, now, 40ms, 90ms);
+    EXPECT_EQ(book_.next_resumption(), now + pause);
+    EXPECT_THAT(book_.resume(now + pause - 1ns), IsEmpty());
+    now += pause;
+    EXPECT_THAT(book_.resume(now), ElementsAre(101, 102));
+  }
+  book_.refused(*one_, 4, now, 40ms, 90ms);
+  EXPECT_EQ(book_.next_resumption(), now + 40ms);
+}
+
+TEST_F(SessionBook, FirstPauseIsShortHoweverPatientTheClientIs) {
+  book_.refused(*one_, 2, link::time_point{1h}, 2s, 16s);
+  EXPECT_EQ(book_.next_resumption(), link::time_point{1h} + 100ms);
+}
+
+TEST_F(SessionBook, PauseHoldsBackTheRequestAndWhatFollows) {
+  const link::time_point now{1h};
+  book_.refused(*one_, 2, now, 40ms, 90ms);
+  EXPECT_FALSE(book_.pauses(*one_, 0));
+  EXPECT_TRUE(book_.pauses(*one_, 2));
+  EXPECT_TRUE(book_.pauses(*one_, 6));
+  book_.refused(*one_, 2, now + 30ms, 40ms, 90ms);  // told twice: the pause is no longer for it
+  EXPECT_EQ(book_.next_resumption(), now + 40ms);
+  book_.remove(*one_);
+  EXPECT_EQ(book_.next_resumption(), link::never);
+}
+
+TEST_F(SessionBook, GapDuringOrBehindAPauseAsksForNothing) {
+  const link::time_point now{1h};
+  book_.refused(*one_, 2, now, 40ms, 90ms);
+  EXPECT_THAT(book_.missing(*one_, 2).ids, IsEmpty());
+  EXPECT_THAT(book_.resume(now + 40ms), ElementsAre(101, 102));
+  EXPECT_THAT(book_.missing(*one_, 2).ids, IsEmpty());
+  book_.repeated(*one_);
+  EXPECT_THAT(book_.missing(*one_, 2).ids, ElementsAre(101, 102));
+}
+
+TEST_F(SessionBook, RefusalOfWhatWasTakenIsOld) {
+  book_.confirmed(*one_, 4);
+  book_.refused(*one_, 2, link::time_point{1h}, 40ms, 90ms);
+  EXPECT_EQ(book_.next_resumption(), link::never);
 }
 
 TEST_F(SessionBook, ClosingSessionIsDoneWithItsLastRequest) {

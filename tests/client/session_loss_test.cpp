@@ -67,6 +67,67 @@ TEST_F(SessionLoss, GapThatIsFilledSinceIsIgnored) {
   EXPECT_EQ(two.get().frames(), 1U);
 }
 
+TEST_F(SessionLoss, RequestWithoutRoomIsSentAgainInOrderAfterAPauseThatGrows) {
+  connect();
+  session line = open();
+  auto one = submit(line, 1);
+  auto two = submit(line, 2);
+  auto three = submit(line, 3);
+  const received first = expect_submit(0);
+  received second = expect_submit(1);
+  received third = expect_submit(3);
+  for (const auto pause : {100ms, 200ms}) {
+    const auto began = std::chrono::steady_clock::now();
+    daemon_.error(second, wire::status::no_credit);
+    daemon_.gap(third, 1);
+    const received again = expect_submit(1);
+    EXPECT_GE(std::chrono::steady_clock::now() - began, pause);
+    EXPECT_EQ(again.header.request_id, second.header.request_id);
+    EXPECT_EQ(again.parts.at(1), second.parts.at(1));
+    second = again;
+    third = expect_submit(3);
+  }
+  for (const received& each : {first, second, third}) {  // each of which the daemon has taken once
+    daemon_.result(each);
+  }
+  settle();  // the gaps asked for nothing of their own
+  EXPECT_EQ(one.get().frames(), 1U);
+  EXPECT_EQ(two.get().frames(), 2U);
+  EXPECT_EQ(three.get().frames(), 3U);
+  EXPECT_EQ(client_->counters().sent_again, 4U);
+  EXPECT_FALSE(line.ended());
+}
+
+TEST_F(SessionLoss, CancelOfARequestWithoutRoomGoesWithItsRepeat) {
+  connect();
+  session line = open();
+  auto one = submit(line);
+  const received refused = expect_submit(0);
+  client_->cancel(refused.header.request_id);
+  const received cancel = daemon_.expect(message_type::cancel);
+  daemon_.error(refused, wire::status::no_credit);
+  daemon_.error(cancel, wire::status::rejected);  // there is nothing to cancel yet
+  const received again = expect_submit(0);
+  EXPECT_EQ(daemon_.expect(message_type::cancel).header.request_id, refused.header.request_id);
+  daemon_.error(again, wire::status::cancelled);
+  EXPECT_EQ(error_of(one).kind(), error_kind::cancelled);
+  EXPECT_FALSE(line.ended());
+}
+
+TEST_F(SessionLoss, RequestThatFindsNoRoomInTimeIsAHole) {
+  client_options options = quick_options();
+  options.expiry_grace = 1ms;
+  connect(options);
+  session line = open();
+  auto one = submit(line, 1, 50ms);
+  daemon_.error(expect_submit(0), wire::status::no_credit);
+  EXPECT_EQ(error_of(one).kind(), error_kind::expired);
+  EXPECT_FALSE(line.ended());
+  auto two = submit(line);
+  daemon_.gap(expect_submit(1), 0);
+  EXPECT_EQ(error_of(two).kind(), error_kind::session_lost);
+}
+
 TEST_F(SessionLoss, GapOfARequestThatHasEndedLosesTheSession) {
   client_options options = quick_options();
   options.expiry_grace = 1ms;

@@ -97,7 +97,7 @@ class Loss(RouterTest):
         self.assertEqual(caught.exception.status_name, "SESSION_LOST")
 
     def test_a_refused_request_ends_with_its_error_and_takes_the_session_with_it(self):
-        for status, kind in ((Status.WRONG_SHAPE, penstock.Rejected), (Status.NO_CREDIT, penstock.NoCredit),
+        for status, kind in ((Status.WRONG_SHAPE, penstock.Rejected), (Status.SESSION_REQUIRED, penstock.Rejected),
                              (Status.OVERFLOW, penstock.Rejected), (Status.REJECTED, penstock.Rejected),
                              (Status.FAILED, penstock.Failed), (Status.SHUTDOWN, penstock.Shutdown)):
             with self.subTest(status=status.name):

@@ -16,7 +16,7 @@ class Repeats(unittest.TestCase):
 
     def setUp(self):
         self.outlet = mock.Mock()
-        self.session = SessionRequests(self.outlet, 5)
+        self.session = SessionRequests(self.outlet, 5, Patience(retry_after=0.04, retry_limit=0.1))
 
     def request(self, number, sent_at):
         packed = mock.Mock(count=1, single=True)
@@ -46,6 +46,23 @@ class Repeats(unittest.TestCase):
         self.session.to_repeat(first)
         self.session.refused(second, gap, ErrorBody("", "", "", ""))
         self.assertEqual([call.args[0] for call in self.outlet.send.call_args_list], [first, second, first, second])
+
+    def test_pauses_of_one_request_grow_to_the_limit_and_gaps_ask_for_nothing_meanwhile(self):
+        first, second, third = (self.request(number, 1.0) for number in range(3))
+        no_room = wire.Header(MessageType.ERROR, 1, status=Status.NO_CREDIT, sequence=1)
+        gap = wire.Header(MessageType.ERROR, 2, status=Status.SEQUENCE_GAP, sequence=1)
+        for pause in (0.04, 0.08, 0.1, 0.1):
+            self.session.refused(second, no_room, ErrorBody("", "", "", ""))
+            self.outlet.resume_in.assert_called_once_with(self.session, pause)
+            self.assertEqual([self.session.holds_back(each) for each in (first, second, third)], [False, True, True])
+            self.outlet.reset_mock()
+            self.session.refused(third, gap, ErrorBody("", "", "", ""))
+            self.outlet.send.assert_not_called()
+            self.session.resume()
+            self.assertEqual([call.args[0] for call in self.outlet.send.call_args_list], [second, third])
+            self.outlet.reset_mock()
+        self.session.refused(third, no_room, ErrorBody("", "", "", ""))
+        self.outlet.resume_in.assert_called_once_with(self.session, 0.04)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ class session_record;
 /// comes, so that what follows it is right.
 /// Loss: when the daemon restarts, has dropped the session, or refuses one of its requests, there is a hole or nothing
 /// left to continue from. A refused request ends with its own error, all others in flight with kind session_lost, and
-/// from then on submit throws that. Open another session and begin anew.
+/// from then on submit throws that. Open another session and begin anew. A refusal with NO_CREDIT is no such loss: the
+/// request, and what follows it, is sent again after a pause, until its timeout.
 /// Lengths: a variable output may have another leading extent in each result, also 0.
 /// Threads: every member may be called from any thread at once, but for moving and the destructor. Requests of several
 /// threads are numbered in the order in which they come, which is for the caller to settle.

@@ -11,7 +11,7 @@ from .control import ErrorBody, Welcome, body_of
 from .credit_window import CreditWindow
 from .dealer import Dealer
 from .errors import Cancelled, Expired, PenstockError, Rejected, error_of
-from .exchange import Exchange, Opening, Patience
+from .exchange import Exchange, Opening, Patience, Request
 from .session_requests import SessionRequests
 from .shard_choice import better_endpoint
 from .timers import Timers
@@ -67,9 +67,11 @@ class Conversation:
     # Sending.
 
     def send(self, exchange: Exchange) -> None:
-        """Sends it now, or when the daemon knows us."""
+        """Sends it now, or when the daemon knows us. One that its session `holds_back` is only looked after."""
         now = time.monotonic()
-        if self._greeted:
+        if isinstance(exchange, Request) and exchange.session is not None and exchange.session.holds_back(exchange):
+            exchange.sent_at = None
+        elif self._greeted:
             messages = exchange.messages(now)
             exchange.sent_at = now
             exchange.seen = True
@@ -100,10 +102,13 @@ class Conversation:
 
     def run_timers(self, now: float) -> None:
         """Sends again what has not been answered for long, and ends what has run out of time."""
-        for request_id in self._timers.take_due(now):
-            exchange = self._exchanges.get(request_id)
+        for timer in self._timers.take_due(now):
+            exchange = self._exchanges.get(timer)
             if exchange is not None:
                 self._overdue(exchange, now)
+            elif timer < 0:
+                if -timer in self._sessions:
+                    self._sessions[-timer].resume()
             elif not self._greeted:
                 self.greet()  # the one time that belongs to no request is that of HELLO
 
@@ -112,7 +117,7 @@ class Conversation:
             self._expire(exchange)
             return
         if exchange.sent_at is None:
-            return  # it waits for WELCOME
+            return  # it waits for WELCOME, or for its session to go on
         exchange.wait = min(2 * exchange.wait, self._patience.retry_limit)
         if self._last_heard <= exchange.sent_at and self._greeted:
             self.greet()  # nothing at all since then: the daemon may not know us any more
@@ -188,7 +193,7 @@ class Conversation:
     def _opened(self, exchange: Opening, opened: control.SessionOpened) -> None:
         known = self._sessions.get(opened.session)
         if known is None and opened.next_sequence == 0:
-            self._sessions[opened.session] = session = SessionRequests(self, opened.session)
+            self._sessions[opened.session] = session = SessionRequests(self, opened.session, self._patience)
             self.end(exchange, session)
         elif known is None:  # an earlier session of that name, whose CLOSE was lost; OPEN will be repeated
             self._close_session(opened.session)
@@ -264,9 +269,14 @@ class Conversation:
             if exchange.sent_at is not None:
                 self.send(exchange)
 
+    def resume_in(self, session: SessionRequests, seconds: float) -> None:
+        """Calls its `resume` after that time."""
+        self._timers.set(-session.number, time.monotonic() + seconds)
+
     def forget(self, session: SessionRequests, tell: bool) -> None:
         """The session is over; `tell` the daemon, which may still hold it."""
         self._sessions.pop(session.number, None)
+        self._timers.clear(-session.number)
         if tell:
             self._close_session(session.number)
         for each in [each for each in self._exchanges.values() if isinstance(each, Opening) and each.behind is session]:

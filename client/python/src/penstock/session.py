@@ -36,7 +36,8 @@ class Session:
     Loss: when the daemon restarts, has dropped the session (it was idle for too long), refuses one of its requests, or
     needs frames that are no longer kept, nothing can follow. The refused request ends with its own error, the others in
     flight with `SessionLost`, and later submits raise that. Open another session and begin anew. A reply that the
-    daemon no longer keeps (`REPLY_GONE`) is no such loss: its request alone ends with that.
+    daemon no longer keeps (`REPLY_GONE`) is no such loss: its request alone ends with that. Nor is `NO_CREDIT`: the
+    request, and what follows it, is sent again after a pause, until its timeout.
 
     Every method may be called from any thread; the order of requests of several threads is for the caller to settle.
     """

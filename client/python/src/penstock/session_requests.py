@@ -6,21 +6,27 @@ from typing import Dict, List, Optional, Protocol
 from . import wire
 from .control import ErrorBody
 from .errors import Cancelled, Expired, PenstockError, SessionLost, error_of
-from .exchange import Exchange, Request
+from .exchange import Exchange, Patience, Request
 from .wire import Status
+
+#: The longest that a request pauses when the daemon has refused it for want of room the first time.
+_FIRST_PAUSE_S = 0.1
 
 
 class Outlet(Protocol):
     """What a session asks of its connection."""
 
     def send(self, exchange: Exchange) -> None:
-        """Sends it now, or when the daemon knows us."""
+        """Sends it now, or when the daemon knows us. One that its session `holds_back` is only looked after."""
 
     def end(self, exchange: Exchange, value: object = None, error: Optional[PenstockError] = None) -> None:
         """The daemon has let go of it."""
 
     def give_away(self, exchange: Exchange, error: PenstockError) -> None:
         """Its caller does not wait any more; the daemon may still have it."""
+
+    def resume_in(self, session: SessionRequests, seconds: float) -> None:
+        """Calls its `resume` after that time."""
 
     def forget(self, session: SessionRequests, tell: bool) -> None:
         """The session is over; `tell` the daemon, which may still hold it."""
@@ -30,17 +36,22 @@ class SessionRequests:
     """The requests of one session that the daemon has not answered, in their order.
 
     A request stays until the daemon has taken its frames for certain. One that the daemon refused leaves a hole that
-    nothing can fill, so that the session is lost; EXPIRED, CANCELLED and REPLY_GONE leave none.
+    nothing can fill, so that the session is lost; EXPIRED, CANCELLED and REPLY_GONE leave none. One that the daemon had
+    no room for (NO_CREDIT) is sent again after a pause, with what follows it.
     """
 
-    def __init__(self, outlet: Outlet, number: int) -> None:
+    def __init__(self, outlet: Outlet, number: int, patience: Patience) -> None:
         self.number = number  #: the daemon's for it
         self.lost: Optional[str] = None  #: why it can't go on; written by the connection's thread, read by any
         self.closing = False
         self._outlet = outlet
+        self._patience = patience
         self._requests: Dict[int, Request] = {}  # by id, which rises in the session's order
         self._taken = 0  # frames that the daemon has taken for certain
         self._filled_from: Optional[int] = None  # the gap that was answered last
+        self._held_from: Optional[int] = None  # the first frame that waits for the end of a pause
+        self._refused: Optional[int] = None  # the one that there was no room for last
+        self._pause = 0.0  # how long that one waited, in seconds
 
     def begin(self, request: Request) -> bool:
         """Takes the session's next request. False when it has ended already, because the session is lost."""
@@ -66,11 +77,26 @@ class SessionRequests:
         return [each for each in self._requests.values() if each is request or (
             each.sequence < request.sequence and each.sent_at is not None and each.sent_at <= last)]
 
+    def holds_back(self, request: Request) -> bool:
+        """Whether it is not to be sent now: the daemon had no room for it, or for one before it."""
+        return self._held_from is not None and request.sequence >= self._held_from
+
+    def resume(self) -> None:
+        """The pause is over: what was held back is sent again, in its order."""
+        if self._held_from is None:
+            return
+        first, self._held_from = self._held_from, None
+        if self._has(first):
+            self._filled_from = first  # gaps that were told before may come late
+        self._send_from(first)
+
     def refused(self, request: Request, header: wire.Header, body: ErrorBody) -> None:
         """An ERROR came for one of its requests, other than HELLO_REQUIRED."""
         error = error_of(header.status, body, request.request_id)
         if header.status == Status.SEQUENCE_GAP:
             self._fill(header.sequence)
+        elif header.status == Status.NO_CREDIT:
+            self._hold(request.sequence)
         elif request.cancelling and header.status == Status.REJECTED:
             # CANCEL found nothing: it is done with, or it never came. The repeat of its SUBMIT will tell.
             self._outlet.give_away(request, Cancelled("cancelled by the client", step="client",
@@ -111,14 +137,29 @@ class SessionRequests:
         return SessionLost(self.lost or "the session is lost", request_id=request_id)
 
     def _fill(self, expected: int) -> None:
-        if expected < self._taken or expected == self._filled_from:
-            return  # every request behind a gap tells of it: this one is being filled, or has been
-        missing = [each for each in self._requests.values() if each.sequence >= expected]
-        if not missing or missing[0].sequence != expected:
+        if expected < self._taken or expected == self._filled_from or self._held_from is not None:
+            return  # every request behind a gap tells of it: this one is being filled, or has been, or will be
+        if not self._has(expected):
             self.lose(f"the daemon lacks its frame {expected}, which was given up", gone=False)
             return
         self._filled_from = expected
-        for each in missing:
+        self._send_from(expected)
+
+    def _hold(self, sequence: int) -> None:
+        if sequence < self._taken or self._held_from is not None:
+            return  # it was taken since, or waits already
+        again = sequence == self._refused
+        self._pause = min(2 * self._pause, self._patience.retry_limit) if again else min(self._patience.retry_after,
+                                                                                         _FIRST_PAUSE_S)
+        self._refused = self._held_from = sequence
+        self._outlet.resume_in(self, self._pause)
+        self._send_from(sequence)  # which only waits now
+
+    def _has(self, sequence: int) -> bool:
+        return any(each.sequence == sequence for each in self._requests.values())
+
+    def _send_from(self, sequence: int) -> None:
+        for each in [each for each in self._requests.values() if each.sequence >= sequence]:
             self._outlet.send(each)
 
     def _leave_when_done(self) -> None:

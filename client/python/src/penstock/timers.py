@@ -1,4 +1,4 @@
-"""When the connection's thread must look at a request again."""
+"""When the connection's thread must look at a request, or at a session that pauses, again."""
 from __future__ import annotations
 
 import heapq
@@ -7,7 +7,8 @@ from typing import Dict, Iterator, List, Optional, Tuple
 
 
 class Timers:
-    """One time for each request id, in time.monotonic()'s seconds. Holds no request, so that none outlives its end."""
+    """One time for each request id, and for each session under its number's negative, in time.monotonic()'s seconds.
+    Holds no request, so that none outlives its end."""
 
     def __init__(self) -> None:
         self._due: Dict[int, float] = {}
