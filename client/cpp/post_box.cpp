@@ -21,7 +21,8 @@ void post_box::take_all(std::vector<command>& out) {
   out.clear();
   const std::lock_guard lock{mutex_};
   out.swap(waiting_);
-  if (rung_) {
+  // Once closed it rings for ever: who takes the last commands may be about to sleep.
+  if (rung_ && !closed_) {
     rung_ = false;
     bell_.silence();
   }
