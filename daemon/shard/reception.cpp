@@ -66,7 +66,7 @@ std::string reception::welcome_json(std::uint32_t shard) const {
   return json;
 }
 
-bool reception::receive(time_point now, std::size_t most) {
+std::size_t reception::receive(time_point now, std::size_t most) {
   std::size_t taken = 0;
   while (taken < most) {
     const std::optional<incoming> message = with_.in.receive();
@@ -77,7 +77,7 @@ bool reception::receive(time_point now, std::size_t most) {
     ++with_.counters.received;
     handle(*message, now);
   }
-  return taken > 0;
+  return taken;
 }
 
 void reception::handle(const incoming& message, time_point now) {

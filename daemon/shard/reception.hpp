@@ -46,8 +46,8 @@ class reception {
 
   /// From here on WELCOME tells of all shards, and which one a new client should use. Throws as the constructor does.
   void join(shard_directory& among);
-  /// Handles at most `most` messages. Returns whether there was one.
-  bool receive(time_point now, std::size_t most);
+  /// Handles at most `most` messages. Returns how many there were.
+  std::size_t receive(time_point now, std::size_t most);
   /// From here on every SUBMIT and HELLO is refused with this.
   void close(wire::status code, std::string reason);
   /// Forgets clients that have left or have long been silent, and sessions that have long been idle.

@@ -156,11 +156,11 @@ shard_ending shard::run() {
 
 bool shard::turn(time_point now) {
   timeline_.turn(now);
-  bool progress = false;
-  for (std::size_t most = 0; most < messages_a_turn && reception_.receive(clock::now(), messages_a_clock);
-       most += messages_a_clock) {
-    progress = true;
+  std::size_t received = 0;
+  for (std::size_t last = messages_a_clock; last == messages_a_clock && received < messages_a_turn; received += last) {
+    last = reception_.receive(clock::now(), messages_a_clock);
   }
+  bool progress = received > 0;
   if (progress && state_ == state::draining) {
     quiet_at_ = now + quiet_interval;
   }
