@@ -21,7 +21,8 @@ fairness_shape shape_for(const bench_options& options) {
     shape.stages = 16;
     shape.max_frames = 8;
   } else {
-    shape.device = "host_threads = 1\nstreams = 1\n";
+    shape.device = "host_threads = 1\n";
+    shape.streams = 1;
   }
   shape.seconds = options.quick ? 1 : 10;
   return shape;
@@ -61,6 +62,7 @@ ordered_json run_fairness(const bench_options& options) {
           {"repeats", options.repeats},
           {"well_behaved", well_behaved},
           {"max_frames", shape.max_frames},
+          {"streams", shape.streams},
           {"load", shape.load},
           {"capacity_per_second", capacity},
           {"requests", runs.front().requests},

@@ -5,6 +5,13 @@
 #include "tests/bench/page_text.hpp"
 
 namespace penstock::bench {
+namespace {
+
+std::string streams_text(int streams) {
+  return streams == 1 ? "one stream" : std::to_string(streams) + " streams";
+}
+
+}  // namespace
 
 std::string fairness_tables(const nlohmann::ordered_json& result) {
   std::string text = facts_line(result);
@@ -14,10 +21,11 @@ std::string fairness_tables(const nlohmann::ordered_json& result) {
       "request was meant to leave. Beside them is a ninth. Fair: it sends as they do, each a ninth of {:.0f} % of the "
       "{:.0f} requests a second that the device can do. Flooding: as much in flight as its credits allow, all the "
       "time. "
-      "Batches have at most {} frames.\n\n"
+      "Batches have at most {} frames, and the wheel has {}.\n\n"
       "| the eight | p50 ms | p99 ms |\n|---|---|---|\n",
       result.at("well_behaved").get<int>(), result.at("requests").get<double>(), 100 * result.at("load").get<double>(),
-      result.at("capacity_per_second").get<double>(), result.at("max_frames").get<int>());
+      result.at("capacity_per_second").get<double>(), result.at("max_frames").get<int>(),
+      streams_text(result.value("streams", 8)));
   text += fmt::format("| beside a fair ninth | {} | {} |\n| beside a flood of {:.0f} results a second | {} | {} |\n\n",
                       spread_text(result.at("fair_p50_us"), 1e-3), spread_text(result.at("fair_p99_us"), 1e-3),
                       median_of(result, "flood_per_second"), spread_text(result.at("flooded_p50_us"), 1e-3),

@@ -62,8 +62,9 @@ crowd_settings crowd_of(const std::string& endpoint, const fairness_shape& shape
 }  // namespace
 
 std::string fairness_shape::configuration() const {
-  return "config_version = 1\n[daemon]\nlog_level = \"warn\"\n[clients]\nmax_clients = 4096\n[device]\n" + device +
-         pipeline(*this, "shared", "normal") + pipeline(*this, "urgent", "high") + pipeline(*this, "patient", "low");
+  return "config_version = 1\n[daemon]\nlog_level = \"warn\"\n[clients]\nmax_clients = 4096\n[device]\nstreams = " +
+         std::to_string(streams) + "\n" + device + pipeline(*this, "shared", "normal") +
+         pipeline(*this, "urgent", "high") + pipeline(*this, "patient", "low");
 }
 
 double capacity_of(const std::string& endpoint, const fairness_shape& shape) {

@@ -18,6 +18,7 @@ struct fairness_shape {
   int max_frames = 1;         ///< of a batch: more gain nothing where the cost is by the frame, and all wait for all
   double load = 0.7;
   double seconds = 4;  ///< of one run
+  int streams = 8;     ///< of the daemon's wheel
   std::string device;  ///< further lines of [device]
 
   /// Pipelines "shared" (normal priority), "urgent" (high) and "patient" (low), which do the same work.

@@ -17,7 +17,8 @@ namespace {
 // only wait ahead of others.
 bench::fairness_shape busy_device() {
   bench::fairness_shape shape;
-  shape.device = "host_threads = 1\nstreams = 1\n";
+  shape.device = "host_threads = 1\n";
+  shape.streams = 1;
   shape.taps *= 4;
   shape.seconds = 3;
   return shape;
