@@ -86,6 +86,12 @@ void shard_thread::stop() {
   }
 }
 
+void shard_thread::ask(std::function<void(shard&)> question) {
+  if (!has_ended()) {
+    shard_->ask(std::move(question));
+  }
+}
+
 bool shard_thread::lost_its_device() const noexcept {
   return has_ended() && failure_ == nullptr && ending_ == shard_ending::device_lost;
 }

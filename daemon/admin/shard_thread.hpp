@@ -35,6 +35,8 @@ class shard_thread {
   void serve();
   /// The first call drains, a second one ends the drain.
   void stop();
+  /// Calls `question` on the shard's thread, between two turns; never, once it has ended. It must be serving.
+  void ask(std::function<void(shard&)> question);
   /// Whether `ended` has been called.
   [[nodiscard]] bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   [[nodiscard]] bool lost_its_device() const noexcept;

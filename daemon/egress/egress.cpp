@@ -141,6 +141,9 @@ void egress::deliver(std::string_view identity, const client_record* to) {
   const bool fits = box != nullptr && box->waiting_bytes + bytes <= limits_.reply_queue_bytes;
   if (outcome == attempt::unreachable || !fits) {
     ++(outcome == attempt::unreachable ? counters_.replies_undeliverable : counters_.replies_dropped);
+    if (outcome != attempt::unreachable && box != nullptr) {
+      ++box->dropped;
+    }
     parts_.clear();  // now, not with the next reply: a lent slot goes back with its parts
     return;
   }

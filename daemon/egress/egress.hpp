@@ -45,11 +45,16 @@ class egress : public reply_port {
   /// Drops what the client's queue and cache hold; what had not gone out counts as undeliverable.
   void forget(const client_record& client) noexcept;
   [[nodiscard]] bool idle() const noexcept { return waiting_.empty(); }
+  /// Replies to that client that did not fit into its queue.
+  [[nodiscard]] std::uint64_t dropped(const client_record& of) const noexcept {
+    return of.index < boxes_.size() ? boxes_[of.index].dropped : 0;
+  }
 
  private:
   struct outbox {
     std::deque<reply_parts> waiting;
     std::size_t waiting_bytes = 0;
+    std::uint64_t dropped = 0;
     reply_cache kept;
     const client_record* client = nullptr;
   };

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
@@ -32,7 +35,14 @@ struct pipeline_account {
   std::uint64_t batches = 0;
   std::uint64_t batched_frames = 0;
   std::array<std::uint64_t, close_reasons> closed{};  ///< by close_reason
+  std::array<std::uint64_t, 24> batch_sizes{};        ///< batches by size_class of their frames
 };
+
+/// The class of a batch of so many frames: class k has those above 2^(k − 1) and up to 2^k, the last one all above.
+[[nodiscard]] constexpr std::size_t size_class(std::int64_t frames) noexcept {
+  const auto above = static_cast<std::uint64_t>(std::max<std::int64_t>(frames, 1) - 1);
+  return std::min(static_cast<std::size_t>(std::bit_width(above)), pipeline_account{}.batch_sizes.size() - 1);
+}
 
 /// The counters of a shard. Plain integers: the shard's thread writes them and answers STATUS from them.
 struct account {

@@ -48,6 +48,8 @@ class client_record {
   std::size_t abandoned_bytes = 0;
   /// Requests that still refer to it: in flight, or answered early and still with the device.
   std::uint32_t references = 0;
+  std::string name;           ///< as it said in its HELLO
+  std::uint64_t results = 0;  ///< that were made for it
   time_point last_heard;
   bool gone = false;        ///< it left, or can't be reached: nothing is sent to it any more
   std::uint32_t shard = 0;  ///< that it was told to use
@@ -66,6 +68,13 @@ class client_table {
   /// Forgets a client to which nothing refers any more.
   void forget(client_record& client) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return by_identity_.size(); }
+  /// Calls `with(client)` for each, in no order.
+  template <typename Function>
+  void for_each(Function&& with) const {
+    for (const auto& [identity, client] : by_identity_) {
+      with(*client);
+    }
+  }
   /// A client to which nothing refers any more and that has left, uses another shard or has been silent since before
   /// `limit`; nullptr when there is none.
   [[nodiscard]] client_record* forgettable(time_point limit) const noexcept;

@@ -85,6 +85,7 @@ void ledger::close(request& ended, wire::status_kind how) noexcept {
 
 void ledger::settle_result(request& done, slot& from) {
   close(done, wire::status_kind::ok);
+  ++done.client->results;
   replies_.result(done, from);
 }
 

@@ -75,6 +75,7 @@ bool dispatcher::complete(time_point now) {
 void dispatcher::finish(slot& done, time_point now) {
   streams_.retire(done, now);
   last_done_ = now;
+  ++batches_done_;
   launched_.erase(std::find(launched_.begin(), launched_.end(), &done));
   timeline_.completed(done);
   if (const fault why = done.completed.status) {
@@ -168,6 +169,7 @@ void dispatcher::close(lane& in, close_reason why) {
   timeline_.closed(closed);
   pipeline_account& counters = book_.of_pipeline(in.pipeline().id);
   ++counters.closed[static_cast<std::size_t>(why)];
+  ++counters.batch_sizes[size_class(closed.work.frames)];
   ++counters.batches;
   counters.batched_frames += static_cast<std::uint64_t>(closed.work.frames);
   ready_.push_back(&closed);

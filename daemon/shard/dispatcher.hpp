@@ -55,6 +55,9 @@ class dispatcher {
   /// work of low priority may have to wait while others are done.
   void check_hung(time_point now, std::chrono::nanoseconds patience);
   [[nodiscard]] bool idle() const noexcept { return streams_.in_flight() == 0 && open_ == 0 && ready_.empty(); }
+  [[nodiscard]] std::uint64_t batches_done() const noexcept { return batches_done_; }
+  /// When the last batch was done; the clock's beginning when none was.
+  [[nodiscard]] time_point last_done() const noexcept { return last_done_; }
   /// When to take a turn although nothing has come in: a batch's max_delay. `never` when nothing is open.
   [[nodiscard]] time_point next_decision() const noexcept;
 
@@ -86,6 +89,7 @@ class dispatcher {
   std::vector<slot*> ready_;     // closed, waiting for a stream; in the order in which they were closed
   std::vector<slot*> launched_;  // with the device, in no order
   time_point last_done_{};
+  std::uint64_t batches_done_ = 0;
   std::size_t open_ = 0;
   bool draining_ = false;
   bool ended_ = false;

@@ -138,7 +138,8 @@ void reception::handle(const incoming& message, time_point now) {
 }
 
 void reception::welcome(const incoming& message, const wire::message_header& header, time_point now) {
-  if (!wire::decode_hello(message.body)) {
+  const std::optional<wire::hello> said = wire::decode_hello(message.body);
+  if (!said) {
     refuse(message, nullptr, header, {status::malformed, "the body of HELLO can't be read"});
     return;
   }
@@ -161,6 +162,7 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
     return;
   }
   client->gone = false;
+  client->name = said->client;
   if (fresh && among_ != nullptr) {
     client->shard = among_->choose(self_.shard);
     client->elsewhere = client->shard != self_.shard;

@@ -107,10 +107,9 @@ shard::shard(const settings& how, device& on, std::span<const plan> plans, std::
       egress_(socket_, ring_, how.clients, counters_),
       book_(plans.size(), egress_, counters_),
       dispatcher_(plans, ring_, wheel_, completed_, book_, ingress_, timeline_),
-      reception_(
-          {ingress_, egress_, clients_, sessions_, book_, dispatcher_, counters_, plans}, how.clients,
-          {std::string("penstockd ") + version, instance_, [this] { return status_json(); },
-           [this](std::uint64_t cursor) { return pages_.write(timeline_.batches(), cursor, clock::now()); }, number}),
+      reception_({ingress_, egress_, clients_, sessions_, book_, dispatcher_, counters_, plans}, how.clients,
+                 {std::string("penstockd ") + version, instance_, [this] { return report_status(report()); },
+                  [this](std::uint64_t cursor) { return trace(cursor); }, number}),
       sweep_at_(started_ + sweep_interval) {
   // Duplicates: Asio closes what it watches, ZeroMQ and the signal close their own.
   socket_watch_.descriptor.assign(duplicate(socket_.descriptor()));
@@ -275,22 +274,51 @@ void shard::sleep(time_point now) {
   signal_.awake();
 }
 
-std::string shard::status_json() const {
-  return report_status({.server = std::string("penstockd ") + version,
-                        .instance = instance_,
-                        .state = state_ == state::serving ? "ready" : "draining",
-                        .uptime = clock::now() - started_,
-                        .facts = device_.facts(),
-                        .counters = counters_,
-                        .by_pipeline = book_.by_pipeline(),
-                        .plans = plans_,
-                        .shard = number_,
-                        .clients = clients_.size(),
-                        .sessions = sessions_.size(),
-                        .slots = ring_.size(),
-                        .free_slots = ring_.free(),
-                        .batches_in_flight = wheel_.in_flight(),
-                        .timing = timeline_.timing()});
+void shard::ask(std::function<void(shard&)> question) {
+  boost::asio::post(io_, [this, question = std::move(question)] { question(*this); });
+}
+
+timeline_page shard::trace(std::uint64_t cursor) {
+  return pages_.write(timeline_.batches(), cursor, clock::now());
+}
+
+shard_report shard::report() const {
+  const time_point now = clock::now();
+  shard_report made{.server = std::string("penstockd ") + version,
+                    .instance = instance_,
+                    .state = state_ == state::serving ? "ready" : "draining",
+                    .uptime = now - started_,
+                    .configuration = {},
+                    .facts = device_.facts(),
+                    .device_error = dispatcher_.lost() ? dispatcher_.lost()->error : "",
+                    .shard = number_,
+                    .counters = counters_,
+                    .pipelines = {},
+                    .clients = {},
+                    .credit_requests = how_.clients.credit_requests,
+                    .credit_bytes = how_.clients.credit_bytes,
+                    .sessions = sessions_.size(),
+                    .max_sessions = sessions_.places(),
+                    .slots = ring_.size(),
+                    .free_slots = ring_.free(),
+                    .batches_in_flight = wheel_.in_flight(),
+                    .batches_done = dispatcher_.batches_done(),
+                    .since_completion = now - std::max(started_, dispatcher_.last_done()),
+                    .streams = timeline_.streams()};
+  for (const plan& each : plans_) {
+    made.pipelines.push_back({each.declaration.name, book_.by_pipeline()[each.id], timeline_.timing()[each.id]});
+  }
+  clients_.for_each([&](const client_record& each) {
+    if (!each.gone) {
+      made.clients.push_back({.name = each.name,
+                              .place = each.index,
+                              .requests = each.requests,
+                              .bytes = each.bytes,
+                              .results = each.results,
+                              .dropped = egress_.dropped(each)});
+    }
+  });
+  return made;
 }
 
 }  // namespace penstock

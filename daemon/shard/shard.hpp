@@ -22,6 +22,7 @@
 #include "daemon/shard/dispatcher.hpp"
 #include "daemon/shard/reception.hpp"
 #include "daemon/shard/shard_directory.hpp"
+#include "daemon/shard/shard_report.hpp"
 #include "daemon/timeline/recorder.hpp"
 #include "daemon/timeline/timeline_page.hpp"
 #include "daemon/wheel/wheel.hpp"
@@ -37,8 +38,8 @@ enum class shard_ending {
 
 /// One thread, one io_context, one ROUTER socket, one ring, one wheel, on one device. Shards share nothing.
 ///
-/// Made and run by one thread each; only `stop` may be called from others. Everything that it needs is allocated and
-/// every kernel has been launched once when the constructor returns.
+/// Made and run by one thread each; only `stop` and `ask` may be called from others. Everything that it needs is
+/// allocated and every kernel has been launched once when the constructor returns.
 class shard {
  public:
   /// Throws device_error, or std::runtime_error when an endpoint can't be bound. The plans must outlive it.
@@ -53,9 +54,13 @@ class shard {
   shard_ending run();
   /// Any thread. The first call drains, a second one ends the drain.
   void stop();
+  /// Any thread: calls `question` on the shard's thread, between two turns. Never, when the shard has ended by then.
+  void ask(std::function<void(shard&)> question);
 
   [[nodiscard]] const std::vector<std::string>& endpoints() const noexcept { return socket_.endpoints(); }
-  [[nodiscard]] std::string status_json() const;
+  [[nodiscard]] shard_report report() const;
+  /// The next batches that it remembers, from this cursor on, as TRACE says them.
+  [[nodiscard]] timeline_page trace(std::uint64_t cursor);
 
  private:
   enum class state : std::uint8_t { serving, draining, ended };

@@ -22,13 +22,18 @@ ordered_json outcomes(const outcome_account& of) {
   return {{"accepted", of.accepted}, {"results", of.results}, {"errors", errors}, {"in_flight", of.in_flight}};
 }
 
-ordered_json pipeline_json(const plan& what, const pipeline_account& counters) {
+ordered_json pipeline_json(const pipeline_report& of) {
+  const pipeline_account& counters = of.counters;
   ordered_json closed = ordered_json::object();
   for (std::size_t reason = 0; reason < close_reasons; ++reason) {
     closed[std::string(name_of(static_cast<close_reason>(reason)))] = counters.closed[reason];
   }
-  return {{"name", what.declaration.name}, {"requests", outcomes(counters.requests)},   {"frames", counters.frames},
-          {"batches", counters.batches},   {"batched_frames", counters.batched_frames}, {"closed", closed}};
+  return {{"name", of.name},
+          {"requests", outcomes(counters.requests)},
+          {"frames", counters.frames},
+          {"batches", counters.batches},
+          {"batched_frames", counters.batched_frames},
+          {"closed", closed}};
 }
 
 double microseconds(std::chrono::nanoseconds time) {
@@ -51,10 +56,10 @@ ordered_json timing_json(const pipeline_timing& of) {
 }
 
 // `room`: bytes that the body may still grow by.
-void add_timing(ordered_json& pipelines, std::span<const pipeline_timing> timing, std::size_t room) {
+void add_timing(ordered_json& pipelines, const std::vector<pipeline_report>& of, std::size_t room) {
   constexpr std::string_view key = R"(,"timing_us":)";
-  for (std::size_t index = 0; index < timing.size(); ++index) {
-    ordered_json made = timing_json(timing[index]);
+  for (std::size_t index = 0; index < of.size(); ++index) {
+    ordered_json made = timing_json(of[index].timing);
     const std::size_t bytes = made.dump().size() + key.size();
     if (bytes > room) {
       return;
@@ -68,20 +73,21 @@ void add_timing(ordered_json& pipelines, std::span<const pipeline_timing> timing
 
 }  // namespace
 
-std::string report_status(const status_report& of) {
+std::string report_status(const shard_report& of) {
   ordered_json refused = ordered_json::object();
   for (const auto& [code, count] : of.counters.refused) {
     refused[std::string(wire::name_of(code))] = count;
   }
   ordered_json pipelines = ordered_json::array();
-  for (std::size_t index = 0; index < of.plans.size(); ++index) {
-    pipelines.push_back(pipeline_json(of.plans[index], of.by_pipeline[index]));
+  for (const pipeline_report& each : of.pipelines) {
+    pipelines.push_back(pipeline_json(each));
   }
   ordered_json body = {
       {"server", of.server},
       {"instance", of.instance},
       {"state", of.state},
       {"uptime_s", std::chrono::duration<double>(of.uptime).count()},
+      {"configuration", {{"version", of.configuration.version}, {"hash", of.configuration.hash}}},
       {"device", {{"backend", of.facts.backend}, {"name", of.facts.name}, {"detail", of.facts.detail}}},
       {"requests", outcomes(of.counters.requests)},
       {"balanced", of.counters.requests.balanced()},
@@ -94,13 +100,13 @@ std::string report_status(const status_report& of) {
         {"undeliverable", of.counters.replies_undeliverable}}},
       {"payload_bytes", {{"in", of.counters.payload_bytes_in}, {"out", of.counters.payload_bytes_out}}},
       {"shard", of.shard},
-      {"clients", of.clients},
+      {"clients", of.clients.size()},
       {"sessions", of.sessions},
       {"slots", {{"total", of.slots}, {"free", of.free_slots}}},
       {"batches_in_flight", of.batches_in_flight},
       {"pipelines", pipelines}};
   const std::size_t bytes = body.dump().size();
-  add_timing(body["pipelines"], of.timing, wire::max_body_bytes - std::min(bytes, wire::max_body_bytes));
+  add_timing(body["pipelines"], of.pipelines, wire::max_body_bytes - std::min(bytes, wire::max_body_bytes));
   return body.dump();
 }
 

@@ -12,6 +12,9 @@ namespace {
 // How many times the cost of reading a batch's times passes before the next one is timed.
 constexpr int rest_after_reading = 200;
 
+// More than a wheel has.
+constexpr std::size_t most_streams = 256;
+
 std::size_t most_steps(std::span<const plan> plans) noexcept {
   std::size_t most = 0;
   for (const plan& each : plans) {
@@ -42,6 +45,7 @@ recorder::recorder(device& on, clock_pool& clocks, std::span<const plan> plans, 
       drafts_(slots),
       now_(clock_()) {
   sending_.reserve(slots);
+  streams_.reserve(most_streams);
   if (clocks.size() != 0 && how.batches_per_second != 0) {
     device_clock_ = std::make_unique<device_clock>(on, clock_);
   }
@@ -89,6 +93,10 @@ void recorder::completed(slot& done) noexcept {
   std::transform(work.requests.begin(), work.requests.begin() + what.references, kept.references.begin(),
                  [](const request* each) { return reference_to(*each); });
   std::copy(done.streams.begin(), done.streams.end(), kept.streams.begin());
+  for (const std::uint32_t each : done.streams) {
+    streams_.resize(std::max<std::size_t>(streams_.size(), each + 1));
+    ++streams_[each].batches;
+  }
   if (!what.failed) {
     timing_[what.pipeline].device.record(now_ - work.launched, what.requests);
   }
@@ -107,6 +115,7 @@ void recorder::take_clock(slot& done, const recent_batches::kept_batch& kept) no
   if (!kept.what.failed && read_steps(done, anchor, kept.steps.first(steps))) {
     kept.what.steps = static_cast<std::uint32_t>(steps);
     add_steps(*done.work.pipeline, kept.steps.first(steps));
+    add_to_streams(done, kept.steps.first(steps));
   }
   const time_point end = clock_();
   sampling_.pause(now_ + rest_after_reading * (end - begin));
@@ -145,6 +154,18 @@ void recorder::add_steps(const plan& of, std::span<const step_time> steps) noexc
     copies_out += length(each);
   }
   timing.copy_out.record(copies_out);
+}
+
+void recorder::add_to_streams(const slot& done, std::span<const step_time> steps) noexcept {
+  for (const std::uint32_t each : done.streams) {
+    ++streams_[each].timed_batches;
+  }
+  const plan& of = *done.work.pipeline;
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    stream_timing& busy = streams_[done.streams[of.order.steps[step].lane]];
+    std::chrono::nanoseconds& with = step == 0 ? busy.copy_in : step <= of.stages.size() ? busy.compute : busy.copy_out;
+    with += steps[step].end - steps[step].begin;
+  }
 }
 
 void recorder::replied(const request& done) noexcept {

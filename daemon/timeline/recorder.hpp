@@ -15,6 +15,7 @@
 #include "daemon/timeline/pipeline_timing.hpp"
 #include "daemon/timeline/recent_batches.hpp"
 #include "daemon/timeline/sampling.hpp"
+#include "daemon/timeline/stream_timing.hpp"
 
 namespace penstock {
 
@@ -49,6 +50,8 @@ class recorder {
 
   /// By pipeline id.
   [[nodiscard]] const std::vector<pipeline_timing>& timing() const noexcept { return timing_; }
+  /// By the wheel's streams; one that was never used may be missing at the end.
+  [[nodiscard]] const std::vector<stream_timing>& streams() const noexcept { return streams_; }
   [[nodiscard]] recent_batches& batches() noexcept { return recent_; }
 
  private:
@@ -66,6 +69,7 @@ class recorder {
   void take_clock(slot& done, const recent_batches::kept_batch& kept) noexcept;
   [[nodiscard]] bool read_steps(const slot& done, std::uint32_t anchor, std::span<step_time> into) const noexcept;
   void add_steps(const plan& of, std::span<const step_time> steps) noexcept;
+  void add_to_streams(const slot& done, std::span<const step_time> steps) noexcept;
 
   clock_pool& clocks_;
   time_source clock_;
@@ -73,6 +77,7 @@ class recorder {
   std::unique_ptr<device_clock> device_clock_;  // none when nothing is timed
   recent_batches recent_;
   std::vector<pipeline_timing> timing_;
+  std::vector<stream_timing> streams_;
   std::vector<draft> drafts_;     // by slot
   std::vector<sending> sending_;  // slots that are done and not free yet
   time_point now_;

@@ -276,10 +276,10 @@ TEST_F(ShardStart, ThrowsWhenItCannotListen) {
 
 TEST_F(ShardStart, LeavesEverySlotFreeAfterTheWarmUp) {
   const shard made(how_, device_, plans_);
-  const nlohmann::json counters = nlohmann::json::parse(made.status_json());
-  EXPECT_EQ(counters.at("slots").at("free"), counters.at("slots").at("total"));
-  EXPECT_EQ(counters.at("batches_in_flight"), 0);
-  EXPECT_EQ(counters.at("state"), "ready");
+  const shard_report said = made.report();
+  EXPECT_EQ(said.free_slots, said.slots);
+  EXPECT_EQ(said.batches_in_flight, 0U);
+  EXPECT_EQ(said.state, "ready");
 }
 
 TEST_F(ShardStart, TakesNoSignalsOnItsThread) {

@@ -3,7 +3,6 @@
 
 #include "daemon/shard/status_report.hpp"
 #include "proto/message.hpp"
-#include "tests/support/hand_made_plan.hpp"
 
 namespace penstock {
 namespace {
@@ -12,28 +11,16 @@ using namespace std::chrono_literals;
 
 class StatusTiming : public ::testing::Test {
  protected:
-  explicit StatusTiming(std::size_t pipelines = 2)
-      : plans_(testing::hand_made_plans(std::vector<testing::plan_wish>(pipelines))),
-        by_pipeline_(pipelines),
-        timing_(pipelines) {}
-
-  [[nodiscard]] std::string report() const {
-    return report_status({.server = "penstockd 9",
-                          .instance = "abc",
-                          .state = "ready",
-                          .uptime = 1500ms,
-                          .facts = facts_,
-                          .counters = counters_,
-                          .by_pipeline = by_pipeline_,
-                          .plans = plans_,
-                          .timing = timing_});
+  explicit StatusTiming(std::size_t pipelines = 2) {
+    of_.server = "penstockd 9";
+    for (std::size_t index = 0; index < pipelines; ++index) {
+      of_.pipelines.push_back({"pipeline" + std::to_string(index), {}, {}});
+    }
   }
 
-  device_facts facts_;
-  account counters_;
-  std::vector<plan> plans_;
-  std::vector<pipeline_account> by_pipeline_;
-  std::vector<pipeline_timing> timing_;
+  [[nodiscard]] std::string report() const { return report_status(of_); }
+
+  shard_report of_;
 };
 
 class StatusTimingOfMany : public StatusTiming {
@@ -42,8 +29,8 @@ class StatusTimingOfMany : public StatusTiming {
 };
 
 TEST_F(StatusTiming, GivesQuantilesInMicroseconds) {
-  timing_[1].total.record(1us, 50);
-  timing_[1].total.record(2048us, 50);
+  of_.pipelines[1].timing.total.record(1us, 50);
+  of_.pipelines[1].timing.total.record(2048us, 50);
   const nlohmann::json said = nlohmann::json::parse(report()).at("pipelines").at(1).at("timing_us");
   ASSERT_EQ(said.size(), 1U);
   const nlohmann::json& total = said.at("total");
@@ -59,7 +46,8 @@ TEST_F(StatusTiming, LeavesOutWhatNeverHappened) {
 }
 
 TEST_F(StatusTimingOfMany, FitsIntoAMessageWhateverIsTimed) {
-  for (pipeline_timing& each : timing_) {
+  for (pipeline_report& of : of_.pipelines) {
+    pipeline_timing& each = of.timing;
     for (time_histogram* const times :
          {&each.queued, &each.device, &each.total, &each.copy_in, &each.compute, &each.copy_out}) {
       times->record(123'456'789ns, 1'000'000'007);
