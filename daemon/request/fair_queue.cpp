@@ -8,16 +8,18 @@ void fair_queue::turn_list::append(turn& last) noexcept {
   last.next = nullptr;
   (front == nullptr ? front : back->next) = &last;
   back = &last;
+  ++size;
 }
 
 fair_queue::turn& fair_queue::turn_list::pop() noexcept {
   turn& first = *front;
   front = first.next;
+  --size;
   return first;
 }
 
-fair_queue::turn& fair_queue::turn_of(const request& what) noexcept {
-  return turns_[what.client->index];
+std::size_t fair_queue::place_of(const request& what) noexcept {
+  return what.client->index;
 }
 
 void fair_queue::push(request& last) {
@@ -31,6 +33,7 @@ void fair_queue::push(request& last) {
     fresh_.append(of);
   }
   of.waiting.push(last);
+  of.bytes += last.bytes;
   ++size_;
 }
 
@@ -46,10 +49,19 @@ void fair_queue::pass_on(turn_list& from) noexcept {
   }
 }
 
-request* fair_queue::first() noexcept {
+request* fair_queue::first(bool heavy_too) noexcept {
+  std::size_t passed_over = 0;  // heavy ones in a row
   while (size_ != 0) {
     turn_list& from = fresh_.front != nullptr ? fresh_ : round_;
     turn& now = *from.front;
+    if (!heavy_too && heavy(now)) {
+      if (++passed_over > fresh_.size + round_.size) {
+        return nullptr;
+      }
+      pass_on(from);
+      continue;
+    }
+    passed_over = 0;
     request* const next = now.waiting.first();
     if (next != nullptr && !now.paid) {
       now.paid = true;
@@ -72,6 +84,7 @@ void fair_queue::take(request& served) noexcept {
 void fair_queue::remove(request& any) noexcept {
   turn& of = turn_of(any);
   of.waiting.remove(any);
+  of.bytes -= any.bytes;
   --size_;
   if (of.waiting.empty()) {
     of.deficit = 0;

@@ -11,7 +11,10 @@ namespace penstock {
 /// The requests of one pipeline that wait for a slot. Each client's own stay in their order; between clients the turn
 /// goes round, and each turn is worth so many bytes of payload (deficit round robin, Shreedhar and Varghese 1995). A
 /// client that had nothing waiting comes before the round, for one turn (the new queues of RFC 8290, 4.2), so that one
-/// that sends now and then does not wait behind those that always do. Thread: the shard.
+/// that sends now and then does not wait behind those that always do.
+///
+/// A client with more waiting than 16 turns' worth is heavy. Where it is the device that is scarce, heavy clients
+/// can be held back while others are not. Thread: the shard.
 class fair_queue {
  public:
   /// `quantum`: bytes of payload a turn, at least 1.
@@ -20,8 +23,10 @@ class fair_queue {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   void push(request& last);
-  /// The request whose turn it is, nullptr when there is none. Stays the same until a request comes or leaves.
-  [[nodiscard]] request* first() noexcept;
+  /// The request whose turn it is, nullptr when there is none. Stays the same until a request comes or leaves. Without
+  /// `heavy_too` heavy clients are passed over.
+  [[nodiscard]] request* first(bool heavy_too = true) noexcept;
+  [[nodiscard]] bool heavy(const request& waiting) const noexcept { return heavy(turns_[place_of(waiting)]); }
   /// `first` got its slot: its client's turn pays for it.
   void take(request& served) noexcept;
   /// A request leaves without a slot.
@@ -32,6 +37,7 @@ class fair_queue {
  private:
   struct turn {
     request_queue waiting;
+    std::size_t bytes = 0;    // that wait
     std::size_t deficit = 0;  // bytes that this turn may still take
     bool paid = false;        // this visit has had its quantum
     bool listed = false;      // it stands in one of the two lists, perhaps with nothing waiting
@@ -40,12 +46,17 @@ class fair_queue {
   struct turn_list {
     turn* front = nullptr;
     turn* back = nullptr;
+    std::size_t size = 0;
 
     void append(turn& last) noexcept;
     [[nodiscard]] turn& pop() noexcept;
   };
 
-  [[nodiscard]] turn& turn_of(const request& what) noexcept;
+  static constexpr std::size_t heavy_turns = 16;
+
+  [[nodiscard]] static std::size_t place_of(const request& what) noexcept;
+  [[nodiscard]] turn& turn_of(const request& what) noexcept { return turns_[place_of(what)]; }
+  [[nodiscard]] bool heavy(const turn& of) const noexcept { return of.bytes > heavy_turns * quantum_; }
   void pass_on(turn_list& from) noexcept;
 
   std::size_t quantum_;

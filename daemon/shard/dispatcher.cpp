@@ -18,6 +18,7 @@ dispatcher::dispatcher(std::span<const plan> plans, ring& slots, wheel& streams,
 bool dispatcher::submit(request& accepted, std::span<const std::byte> payload) {
   lane& in = lanes_[accepted.pipeline->id];
   if (in.waiting.empty() && place(in, accepted, payload)) {
+    in.served(accepted, false, false);
     return true;
   }
   in.waiting.push(accepted);
@@ -99,8 +100,10 @@ bool dispatcher::feed() {
     each.blocked = false;
   }
   while (lane* const in = next_to_feed()) {
-    request& next = *in->waiting.first();
+    const bool held = holds_heavy(*in);
+    request& next = *in->waiting.first(!held);
     if (place(*in, next, payloads_.parked(next.index))) {
+      in->served(next, in->waiting.heavy(next), held);
       in->waiting.take(next);
       payloads_.unpark(next.index);
       progress = true;
@@ -115,13 +118,18 @@ lane* dispatcher::next_to_feed() noexcept {
   lane* found = nullptr;
   time_point earliest = never;
   for (lane& each : lanes_) {
-    const request* const first = each.blocked ? nullptr : each.waiting.first();
+    const request* const first = each.blocked ? nullptr : each.waiting.first(!holds_heavy(each));
     if (first != nullptr && each.turn_of(first->received) < earliest) {
       earliest = each.turn_of(first->received);
       found = &each;
     }
   }
   return found;
+}
+
+// Whoever has much waiting leaves half of the device to those that have not: what is on it can't be taken back.
+bool dispatcher::holds_heavy(const lane& of) const noexcept {
+  return of.holds_heavy() && streams_.half_taken(of.priority());
 }
 
 // Closed batches that still wait for a stream come first: while there are any, there is no room for others.
@@ -297,6 +305,13 @@ void dispatcher::check_hung(time_point now, std::chrono::nanoseconds patience) {
       lost_ = device_loss{"a batch hangs", work.pipeline->declaration.name};
     }
   }
+}
+
+std::chrono::nanoseconds dispatcher::standing_still(time_point now) const noexcept {
+  const auto oldest = std::min_element(launched_.begin(), launched_.end(), [](const slot* left, const slot* right) {
+    return left->work.launched < right->work.launched;
+  });
+  return oldest == launched_.end() ? std::chrono::nanoseconds{} : now - std::max((*oldest)->work.launched, last_done_);
 }
 
 time_point dispatcher::next_decision() const noexcept {

@@ -58,6 +58,8 @@ class dispatcher {
   [[nodiscard]] std::uint64_t batches_done() const noexcept { return batches_done_; }
   /// When the last batch was done; the clock's beginning when none was.
   [[nodiscard]] time_point last_done() const noexcept { return last_done_; }
+  /// How long the device has had a batch without finishing any; 0 while it has none.
+  [[nodiscard]] std::chrono::nanoseconds standing_still(time_point now) const noexcept;
   /// When to take a turn although nothing has come in: a batch's max_delay. `never` when nothing is open.
   [[nodiscard]] time_point next_decision() const noexcept;
 
@@ -69,6 +71,7 @@ class dispatcher {
   void finish(slot& done, time_point now);
   bool feed();
   [[nodiscard]] lane* next_to_feed() noexcept;
+  [[nodiscard]] bool holds_heavy(const lane& of) const noexcept;
   bool close_due(time_point now);
   [[nodiscard]] lane* next_to_close(time_point now, close_reason& why) noexcept;
   void close(lane& in, close_reason why);

@@ -60,6 +60,19 @@ slot& lane::close() noexcept {
   return *std::exchange(open_, nullptr);
 }
 
+void lane::served(const request& what, bool heavy, bool held) noexcept {
+  if (heavy) {
+    heavy_ = what.client;
+    passed_over_ = 0;
+    // It was light itself, before it had so much.
+    light_lately_ = what.client == light_ ? 0 : light_lately_ - std::min(light_lately_, 1U);
+  } else if (what.client != heavy_) {
+    passed_over_ += held ? 1 : 0;
+    light_ = what.client;
+    light_lately_ = remembered;
+  }
+}
+
 batch_fill lane::fill() const noexcept {
   if (open_ == nullptr) {
     return {};

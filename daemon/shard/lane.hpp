@@ -36,12 +36,27 @@ class lane {
 
   [[nodiscard]] slot* filling() const noexcept { return open_; }
 
+  /// That request got its place. `heavy`: its client was; `held`: while heavy clients were held back.
+  void served(const request& what, bool heavy, bool held) noexcept;
+  /// Whether heavy clients are to be held back while the device is busy: others send as well, and not too many of
+  /// theirs have gone before since the last heavy one.
+  [[nodiscard]] bool holds_heavy() const noexcept { return light_lately_ != 0 && passed_over_ < most_passed_over; }
+
   fair_queue waiting;
   bool blocked = false;  ///< the dispatcher's: there is no slot for its first request
 
  private:
+  // However many light ones there are, a heavy one gets a turn after so many.
+  static constexpr std::uint32_t most_passed_over = 8;
+  static constexpr std::uint32_t remembered = 64;
+
   const plan& what_;
   slot* open_ = nullptr;
+  // The last of each kind; only compared, they may have gone.
+  const client_record* heavy_ = nullptr;
+  const client_record* light_ = nullptr;
+  std::uint32_t light_lately_ = 0;  // requests until light clients are forgotten
+  std::uint32_t passed_over_ = 0;   // light ones since the last heavy one, while those were held back
   std::chrono::nanoseconds ahead_;
 };
 

@@ -25,10 +25,8 @@ wheel::wheel(device& on, int streams, std::span<const stream_priority> prioritie
       at_once_(on.facts().at_once != 0 ? on.facts().at_once : static_cast<std::size_t>(streams)),
       states_(states) {
   for (const stream_priority each : priorities) {
-    groups_.push_back({.priority = each,
-                       .first = static_cast<std::uint32_t>(spokes_.size()),
-                       .count = static_cast<std::uint32_t>(streams),
-                       .enough = in_flight_limit(static_cast<std::uint32_t>(at_once_))});
+    groups_.push_back(
+        {each, static_cast<std::uint32_t>(spokes_.size()), static_cast<std::uint32_t>(streams), 0, 0, {}});
     for (int stream = 0; stream < streams; ++stream) {
       spokes_.emplace_back().queue = on.open_stream(each);
     }
@@ -43,13 +41,9 @@ std::size_t wheel::group_of(stream_priority priority) const noexcept {
   return static_cast<std::size_t>(found - groups_.begin());
 }
 
-std::size_t wheel::most_of(const group& of) const noexcept {
-  return of.runs_long ? of.enough.now() : depth * at_once_;
-}
-
 wheel_room wheel::room(stream_priority priority) const noexcept {
   const group& of = groups_[group_of(priority)];
-  if (of.batches >= most_of(of)) {
+  if (of.batches >= of.depth() * at_once_) {
     return wheel_room::none;
   }
   wheel_room found = wheel_room::none;
@@ -62,6 +56,11 @@ wheel_room wheel::room(stream_priority priority) const noexcept {
     }
   }
   return found;
+}
+
+bool wheel::half_taken(stream_priority priority) const noexcept {
+  const group& of = groups_[group_of(priority)];
+  return of.span > long_batch && of.batches >= std::max<std::size_t>(1, at_once_ / 2);
 }
 
 // The least busy of the group, from where its turn stands; the home must have room for a completion.
@@ -150,15 +149,6 @@ void wheel::retire(slot& completed, time_point now) noexcept {
   constexpr int memory = 8;
   of.span += (now - std::max(completed.work.launched, home.last_done) - of.span) / memory;
   home.last_done = now;
-  // With fewer at once each is the quicker: what counts is how long it would take among as many as there can be.
-  const std::size_t running = std::min(most_of(of), at_once_);
-  const bool was_long = std::exchange(of.runs_long, of.span * at_once_ > long_batch * running);
-  if (was_long && of.runs_long) {
-    const batch& work = completed.work;
-    of.enough.done(of.batches,
-                   static_cast<double>(work.frames) * static_cast<double>(work.pipeline->input().bytes(work.leading)),
-                   now);
-  }
   --home.homes;
   --of.batches;
   --in_flight_;

@@ -13,7 +13,6 @@
 #include "daemon/ring/state_pool.hpp"
 #include "daemon/settings/settings.hpp"
 #include "daemon/wheel/batch_work.hpp"
-#include "daemon/wheel/in_flight_limit.hpp"
 
 namespace penstock {
 
@@ -24,7 +23,7 @@ namespace penstock {
 /// and every wait is for something enqueued before it, so that streams can never wait for each other in a circle.
 ///
 /// Where the device says how many batches it works on at once, the wheel gives it no more than twice as many: what
-/// stands in line there can't be overtaken any more. Of long batches it gives it only as many as keep it busy.
+/// stands in line there can't be overtaken any more.
 class wheel {
  public:
   /// How many batches a stream may be home to: one that it runs, one behind it, so that the device never runs dry.
@@ -40,6 +39,9 @@ class wheel {
 
   /// For batches of that priority, which must be one of those that the wheel was made with.
   [[nodiscard]] wheel_room room(stream_priority priority) const noexcept;
+  /// Whether long batches of that priority take half of what the device works on at once already. Each further one
+  /// makes all of them take longer, whoever they belong to.
+  [[nodiscard]] bool half_taken(stream_priority priority) const noexcept;
   /// Enqueues the slot's batch on the next stream that is free: copy in, the stages, copies out, the completion.
   /// There must be room. After a fault the slot is still in the device's hands: other work of the batch may be queued.
   [[nodiscard]] launch_fault launch(slot& filled, time_point now) noexcept;
@@ -70,15 +72,12 @@ class wheel {
     std::uint32_t count = 0;
     std::uint32_t turn = 0;
     std::size_t batches = 0;          // in flight
-    in_flight_limit enough;           // of long batches
     std::chrono::nanoseconds span{};  // that a batch takes on its stream: a running mean
-    bool runs_long = false;
 
-    [[nodiscard]] std::uint32_t depth() const noexcept { return runs_long ? 1 : wheel::depth; }
+    [[nodiscard]] std::uint32_t depth() const noexcept { return span > long_batch ? 1 : wheel::depth; }
   };
 
   [[nodiscard]] std::size_t group_of(stream_priority priority) const noexcept;
-  [[nodiscard]] std::size_t most_of(const group& of) const noexcept;
   void choose_streams(slot& filled) noexcept;
   [[nodiscard]] launch_fault enqueue_work(slot& with) noexcept;
 
