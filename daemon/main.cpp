@@ -8,16 +8,19 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 
+#include "daemon/admin/log.hpp"
 #include "daemon/admin/service.hpp"
 #include "daemon/device/backend.hpp"
+#include "daemon/doctor/doctor.hpp"
 #include "daemon/exit_code.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/pipeline/plan_printer.hpp"
 #include "daemon/pipeline/suggestion.hpp"
+#include "daemon/security/keyring.hpp"
+#include "daemon/settings/client_memory.hpp"
 #include "daemon/settings/settings.hpp"
+#include "daemon/socket/ipc_listener.hpp"
 #include "penstock_version.hpp"
 
 namespace {
@@ -27,10 +30,12 @@ using namespace penstock;
 struct command_line {
   std::string config = "/etc/penstock/penstock.toml";
   std::vector<std::string> listen;
+  std::optional<std::vector<std::string>> admin;
   std::string backend;
   std::string completion;
   bool check = false;
   bool print = false;
+  bool doctor = false;
   std::optional<std::string> plan;  ///< the pipeline whose plan is to be printed
   std::string format = "text";
 };
@@ -40,24 +45,42 @@ void declare(CLI::App& app, command_line& line) {
   app.add_option("-c,--config", line.config, "The configuration file")->capture_default_str();
   app.add_option("--listen", line.listen,
                  "Listen here instead (may be repeated): tcp://127.0.0.1:7600, ipc:///run/...");
+  app.add_option("--admin", line.admin,
+                 "Answer HTTP for health and metrics here instead (may be repeated): 127.0.0.1:7680, unix:/run/...; "
+                 "'none' for nowhere");
   app.add_option("--backend", line.backend, "Take this device backend instead")
       ->check(CLI::IsMember({"auto", "cuda", "host"}));
   app.add_option("--completion", line.completion, "Take this completion mode instead")
       ->check(CLI::IsMember({"callback", "poll"}));
   app.add_flag("--check-config", line.check, "Check the configuration file and exit");
   app.add_flag("--print-config", line.print, "Print the configuration with every default filled in and exit");
-  CLI::Option* const plan =
-      app.add_option("--print-plan", line.plan, "Print what a batch of this pipeline does on the device and exit");
-  app.add_option("--format", line.format, "How to print the plan: text, or dot for Graphviz")
-      ->check(CLI::IsMember({"text", "dot"}))
-      ->capture_default_str()
-      ->needs(plan);
+  app.add_flag(
+      "--doctor", line.doctor,
+      "Say what would go wrong here, without serving, and exit: with 0 (all well), 1 (warnings) or 2 (errors)");
+  app.add_option("--print-plan", line.plan, "Print what a batch of this pipeline does on the device and exit");
+  app.add_option("--format", line.format, "How to print: text, a plan also as dot for Graphviz, --doctor also as json")
+      ->check(CLI::IsMember({"text", "dot", "json"}))
+      ->capture_default_str();
+}
+
+/// Throws CLI::ParseError when the format does not suit what is to be printed.
+void check_format(const command_line& line) {
+  const bool suits =
+      line.format == "text" || (line.format == "dot" && line.plan) || (line.format == "json" && line.doctor);
+  if (!suits) {
+    throw CLI::ValidationError("--format " + line.format, "dot is for --print-plan, json for --doctor");
+  }
 }
 
 settings read_settings(const command_line& line) {
   settings how = load_settings(line.config);
   if (!line.listen.empty()) {
     how.daemon.listen = line.listen;
+    check_exposure(how);
+  }
+  if (line.admin) {
+    how.admin.listen = *line.admin == std::vector<std::string>{"none"} ? std::vector<std::string>{} : *line.admin;
+    check_admin(how.admin);
   }
   if (!line.backend.empty()) {
     how.device.backend = line.backend == "cuda"   ? backend_choice::cuda
@@ -68,13 +91,6 @@ settings read_settings(const command_line& line) {
     how.wheel.completion = line.completion == "poll" ? completion_mode::poll : completion_mode::callback;
   }
   return how;
-}
-
-void open_log(const std::string& level) {
-  auto log = spdlog::stderr_color_mt("penstockd");
-  log->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %v");
-  log->set_level(spdlog::level::from_str(level));
-  spdlog::set_default_logger(std::move(log));
 }
 
 /// Compiles that one pipeline for the device that the daemon would serve it on.
@@ -99,6 +115,20 @@ exit_code print_plan_of(const command_line& line, const settings& how) {
   return exit_code::ok;
 }
 
+/// What can be said without a device: the files of keys and the group of the sockets are looked at too.
+exit_code check(const command_line& line, const settings& how) {
+  if (how.security.encrypts()) {
+    const keyring good(how.security.secret_key_file, how.security.authorized_keys_file);
+  }
+  (void)group_of(how.security.ipc_group);
+  std::printf("%s: good, %zu %s\n", line.config.c_str(), how.pipelines.size(),
+              how.pipelines.size() == 1 ? "pipeline" : "pipelines");
+  const std::size_t devices = how.device.every_device ? 1 : how.device.ids.size();
+  std::printf("%s%s\n", text_of(memory_of_clients(how, devices * static_cast<std::size_t>(how.device.shards))).c_str(),
+              how.device.every_device ? ", for each device" : "");
+  return exit_code::ok;
+}
+
 exit_code run(const command_line& line) {
   const settings how = read_settings(line);
   if (line.print) {
@@ -106,19 +136,23 @@ exit_code run(const command_line& line) {
     return exit_code::ok;
   }
   if (line.check) {
-    std::printf("%s: good, %zu %s\n", line.config.c_str(), how.pipelines.size(),
-                how.pipelines.size() == 1 ? "pipeline" : "pipelines");
-    return exit_code::ok;
+    return check(line, how);
   }
   if (line.plan) {
     return print_plan_of(line, how);
   }
   open_log(how.daemon.log_level);
-  return service(how).run();
+  return service(how, [line] { return read_settings(line); }).run();
+}
+
+int diagnose(const command_line& line) {
+  const std::vector<finding> findings = examine(line.config, [&line] { return read_settings(line); });
+  std::fputs((line.format == "json" ? json_of(findings) : text_of(findings)).c_str(), stdout);
+  return exit_code_of(findings);
 }
 
 int fail(exit_code code, const char* what) {
-  std::fprintf(stderr, "penstockd: %s\n", what);
+  complain(what);
   return static_cast<int>(code);
 }
 
@@ -130,7 +164,8 @@ int main(int argc, char** argv) {
   declare(app, line);
   try {
     app.parse(argc, argv);
-    return static_cast<int>(run(line));
+    check_format(line);
+    return line.doctor ? diagnose(line) : static_cast<int>(run(line));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? static_cast<int>(exit_code::ok) : static_cast<int>(exit_code::usage);
   } catch (const configuration_error& error) {

@@ -12,6 +12,8 @@ namespace penstock::cli {
 /// What every command takes.
 struct global_options {
   std::string url = "tcp://127.0.0.1:7600";
+  std::string server_key;  ///< the daemon's public key; "": it asks for none
+  std::string key_file;    ///< with the client's own key
   std::chrono::nanoseconds timeout = std::chrono::seconds{10};
 };
 
@@ -25,6 +27,11 @@ void declare_info(CLI::App& app, const global_options& global, action& chosen);
 void declare_send(CLI::App& app, const global_options& global, action& chosen);
 void declare_bench(CLI::App& app, const global_options& global, action& chosen);
 void declare_trace(CLI::App& app, const global_options& global, action& chosen);
+void declare_top(CLI::App& app, const global_options& global, action& chosen);
+void declare_reload(CLI::App& app, const global_options& global, action& chosen);
+void declare_doctor(CLI::App& app, const global_options& global, action& chosen);
+
+void declare_keygen(CLI::App& app, action& chosen);
 
 /// The options of a client for these.
 [[nodiscard]] client_options client_options_of(const global_options& global);

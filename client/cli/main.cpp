@@ -13,7 +13,7 @@ constexpr int usage_error = 2;
 
 constexpr const char* epilog =
     "Exit codes: 0 all went well, 1 something failed, 2 the command line is wrong.\n"
-    "PENSTOCK_URL names the daemon where --url does not.";
+    "PENSTOCK_URL, PENSTOCK_SERVER_KEY and PENSTOCK_KEY_FILE stand for --url, --server-key and --key-file.";
 
 int run(int argc, char** argv) {
   CLI::App app{"Talks to penstockd, the daemon that puts live data on a GPU."};
@@ -27,6 +27,12 @@ int run(int argc, char** argv) {
       ->type_name("URL")
       ->envname("PENSTOCK_URL")
       ->capture_default_str();
+  app.add_option("--server-key", global.server_key, "The daemon's public key, where it asks for keys")
+      ->type_name("KEY")
+      ->envname("PENSTOCK_SERVER_KEY");
+  app.add_option("--key-file", global.key_file, "The file with your own key, as `penstock keygen` writes it")
+      ->type_name("FILE")
+      ->envname("PENSTOCK_KEY_FILE");
   add_duration(app, "--timeout", global.timeout, "How long to wait for the daemon, and for each request");
   action chosen;
   declare_ping(app, global, chosen);
@@ -34,6 +40,10 @@ int run(int argc, char** argv) {
   declare_send(app, global, chosen);
   declare_bench(app, global, chosen);
   declare_trace(app, global, chosen);
+  declare_keygen(app, chosen);
+  declare_top(app, global, chosen);
+  declare_reload(app, global, chosen);
+  declare_doctor(app, global, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
@@ -56,6 +66,8 @@ int run(int argc, char** argv) {
 client_options client_options_of(const global_options& global) {
   client_options options;
   options.url = global.url;
+  options.server_key = global.server_key;
+  options.key_file = global.key_file;
   options.name = "penstock-cli";
   options.connect_timeout = global.timeout;
   options.request_timeout = global.timeout;

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <stdexcept>
 
 #include "client/cli/commands.hpp"
 #include "client/cli/latency_histogram.hpp"
@@ -14,7 +15,7 @@ struct ping_options {
   bool quiet = false;
 };
 
-int ping(const global_options& global, const ping_options& options) {
+int measure(const global_options& global, const ping_options& options) {
   client daemon{client_options_of(global)};
   latency_histogram times;
   for (int each = 0; each < options.count; ++each) {
@@ -31,6 +32,18 @@ int ping(const global_options& global, const ping_options& options) {
               << duration_text(times.percentile(99)) << ", max " << duration_text(times.max()) << "\n";
   }
   return EXIT_SUCCESS;
+}
+
+/// One line whatever happens, as health checks keep it.
+int ping(const global_options& global, const ping_options& options) {
+  try {
+    return measure(global, options);
+  } catch (const std::runtime_error& failed) {
+    if (!options.quiet) {
+      std::cerr << "penstock: " << failed.what() << "\n";
+    }
+    return EXIT_FAILURE;
+  }
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <set>
 #include <thread>
 
-#include "client/cli/chrome_trace.hpp"
 #include "client/cli/commands.hpp"
 #include "client/cli/quantity.hpp"
+#include "proto/timeline/chrome_trace.hpp"
 
 namespace penstock::cli {
 namespace {

@@ -16,7 +16,7 @@
 namespace penstock {
 
 /// What client and session share. Threads: any.
-class client::implementation {
+class __attribute__((visibility("hidden"))) client::implementation {
  public:
   explicit implementation(client_options options);
   ~implementation() { credits_.close(); }

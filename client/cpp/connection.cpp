@@ -21,7 +21,8 @@ connection::connection(const client_options& options, credit_gate& credits, atom
       exchange_(options, credits, counters,
                 {[this](const std::string& url) { note_move(url); },
                  [this](std::shared_ptr<const catalogue> what) { note_welcome(std::move(what)); },
-                 [this](const request_error& why) { note_refusal(why); }}) {
+                 [this](const request_error& why) { note_refusal(why); },
+                 [this](const std::string& why, bool for_good) { note_shut_out(why, for_good); }}) {
   thread_ = std::thread{[this] { run(); }};
 } catch (const zmq::error_t& error) {
   throw connect_error("can't connect to \"" + options.url + "\": " + error.what());
@@ -70,6 +71,15 @@ void connection::note_refusal(const request_error& why) {
   greeted_.notify_all();
 }
 
+void connection::note_shut_out(const std::string& why, bool for_good) {
+  const std::lock_guard lock{mutex_};
+  trouble_ = why;
+  if (for_good) {
+    refusal_ = why;
+    greeted_.notify_all();
+  }
+}
+
 void connection::wait_for_welcome(std::chrono::nanoseconds at_most) {
   std::unique_lock lock{mutex_};
   const bool answered = greeted_.wait_for(lock, at_most, [this] { return newest_ != nullptr || refusal_; });
@@ -79,7 +89,8 @@ void connection::wait_for_welcome(std::chrono::nanoseconds at_most) {
   if (answered) {
     throw connect_error("the daemon at " + url_ + " refused: " + *refusal_);
   }
-  throw connect_error("no penstockd answers at " + url_ + " (waited " + seconds_text(at_most) + ")");
+  throw connect_error("no penstockd answers at " + url_ + " (waited " + seconds_text(at_most) + ")" +
+                      (trouble_.empty() ? "" : "; " + trouble_));
 }
 
 std::shared_ptr<const catalogue> connection::newest() const {

@@ -40,6 +40,7 @@ class connection {
   void note_move(const std::string& url);
   void note_welcome(std::shared_ptr<const catalogue> what);
   void note_refusal(const request_error& why);
+  void note_shut_out(const std::string& why, bool for_good);
 
   std::string url_;
   post_box box_;
@@ -47,6 +48,7 @@ class connection {
   std::condition_variable greeted_;
   std::shared_ptr<const catalogue> newest_;
   std::optional<std::string> refusal_;
+  std::string trouble_;  // with the handshake, the last; "" when there was none
   exchange exchange_;
   std::thread thread_;
 };

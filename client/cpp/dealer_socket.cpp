@@ -28,7 +28,8 @@ std::string random_routing_id() {
 
 }  // namespace
 
-dealer_socket::dealer_socket(const client_options& options) : options_(options), routing_id_(random_routing_id()) {
+dealer_socket::dealer_socket(const client_options& options)
+    : options_(options), keys_(keys_of(options)), routing_id_(random_routing_id()) {
   connect_to(options_.url);
 }
 
@@ -47,6 +48,9 @@ void dealer_socket::connect_to(const std::string& url) {
     dealer_.set(zmq::sockopt::heartbeat_ivl, milliseconds(options_.heartbeat));
     dealer_.set(zmq::sockopt::heartbeat_timeout, milliseconds(options_.heartbeat) * 2);
   }
+  if (keys_) {
+    keys_->arm(dealer_);
+  }
   watch();
   dealer_.connect(url);
 }
@@ -56,8 +60,9 @@ void dealer_socket::watch() {
   const std::string address = "inproc://events-" + std::to_string(connections_++);
   events_ = zmq::socket_t{context_, zmq::socket_type::pair};
   events_.set(zmq::sockopt::linger, 0);
-  if (zmq_socket_monitor(dealer_.handle(), address.c_str(), ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) !=
-      0) {
+  constexpr int watched = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                          ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+  if (zmq_socket_monitor(dealer_.handle(), address.c_str(), watched) != 0) {
     throw zmq::error_t{};
   }
   events_.connect(address);
@@ -71,8 +76,21 @@ dealer_socket::change dealer_socket::next_change() {
   }
   [[maybe_unused]] const auto rest = events_.recv(address, zmq::recv_flags::dontwait);
   std::uint16_t number = 0;
+  std::uint32_t value = 0;
   std::memcpy(&number, event.data(), sizeof number);
-  return number == ZMQ_EVENT_DISCONNECTED ? change::disconnected : change::connected;
+  std::memcpy(&value, static_cast<const char*>(event.data()) + sizeof number, sizeof value);
+  switch (number) {
+    case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
+      return change::connected;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+      return change::unlisted;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+      return value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH ? change::unlike : change::broken_off;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+      return change::broken_off;
+    default:
+      return change::disconnected;
+  }
 }
 
 bool dealer_socket::send(std::span<zmq::message_t> parts) {

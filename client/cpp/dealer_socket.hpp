@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,25 +9,30 @@
 #include <penstock/client_options.hpp>
 #include <zmq.hpp>
 
+#include "client/cpp/curve_keys.hpp"
+
 namespace penstock::link {
 
 /// The DEALER socket to one daemon, under one random routing id for its whole life, wherever it is connected. It holds
 /// no messages back for a daemon that is not there: `send` is false then. Thread: the one that made it.
 class dealer_socket {
  public:
-  /// Begins to connect. Throws zmq::error_t when the url is none.
+  /// Begins to connect. Throws zmq::error_t when the url is none, connect_error when the keys are none.
   explicit dealer_socket(const client_options& options);
 
   /// Leaves the daemon, once what was sent is delivered, and begins to connect to another address over a fresh socket.
   /// Throws zmq::error_t when the url is none.
   void connect_to(const std::string& url);
 
-  enum class change { none, connected, disconnected };
+  /// Of the connection. The handshake failed: because one side asks for keys and the other does not; because the daemon
+  /// does not list this client's key; or it was broken off, as by a daemon that has another key.
+  enum class change { none, connected, disconnected, unlike, unlisted, broken_off };
   /// What has become of the connection since the last call that answered `none`.
   [[nodiscard]] change next_change();
 
   /// Sends one message of these parts; false when there is no connection. The parts are emptied as they are sent.
   [[nodiscard]] bool send(std::span<zmq::message_t> parts);
+  [[nodiscard]] bool has_keys() const noexcept { return keys_.has_value(); }
   /// Takes one whole message into `parts`; false when there is none.
   [[nodiscard]] bool receive(std::vector<zmq::message_t>& parts);
   /// Waits until a message, a change of the connection or the descriptor is ready; negative = without end.
@@ -36,6 +42,7 @@ class dealer_socket {
   void watch();
 
   client_options options_;
+  std::optional<curve_keys> keys_;
   const std::string routing_id_;
   int connections_ = 0;
   zmq::context_t context_;

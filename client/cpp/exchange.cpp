@@ -127,11 +127,7 @@ bool exchange::renew(pending_request& what) {
 
 void exchange::tend(time_point now) {
   for (auto change = socket_.next_change(); change != dealer_socket::change::none; change = socket_.next_change()) {
-    if (change == dealer_socket::change::connected) {
-      greeting_.connected(now);
-    } else {
-      greeting_.disconnected();
-    }
+    note_change(change, now);
   }
   while (pending_request* const due = requests_.due(now)) {
     tend_request(*due, now);
@@ -146,6 +142,31 @@ void exchange::tend(time_point now) {
   }
   tend_probes(now);
   tend_openings(now);
+}
+
+void exchange::note_change(dealer_socket::change what, time_point now) {
+  using change = dealer_socket::change;
+  if (what == change::connected) {
+    greeting_.connected(now);
+    return;
+  }
+  greeting_.disconnected();
+  if (what == change::unlisted) {
+    listener_.shut_out(
+        "this client's key is not among the authorised ones: its public key, which penstock keygen --show "
+        "FILE prints, belongs into the daemon's security.authorized_keys_file",
+        true);
+  } else if (what == change::unlike) {
+    listener_.shut_out(socket_.has_keys() ? "it asks for no keys: leave the server key and the key file out"
+                                          : "it asks for keys: give its public key and a key file of your own",
+                       true);
+  } else if (what == change::broken_off) {
+    listener_.shut_out(socket_.has_keys() ? "the connection is closed during its handshake: is the server key the "
+                                            "daemon's, and does it ask for keys?"
+                                          : "the connection is closed during its handshake: does the daemon ask for "
+                                            "keys?",
+                       false);
+  }
 }
 
 void exchange::tend_request(pending_request& what, time_point now) {

@@ -40,6 +40,8 @@ struct greeting_listener {
   std::function<void(const std::string& url)> moved;  ///< to the client's shard, before its welcome
   std::function<void(std::shared_ptr<const catalogue>)> welcomed;
   std::function<void(const request_error&)> refused;
+  /// The connection's handshake failed; `for_good` when trying again can't help.
+  std::function<void(const std::string& why, bool for_good)> shut_out;
 };
 
 /// The conversation with the daemon: what is sent, what comes back, and what is done about silence.
@@ -77,6 +79,7 @@ class exchange {
   void send_all_again(time_point now);
   /// Whether this client belongs to another shard, whose welcome is awaited now.
   [[nodiscard]] bool move_to_shard(const wire::welcome& body);
+  void note_change(dealer_socket::change what, time_point now);
   /// Looks the request's pipeline up in the newest catalogue; false, and the request has ended, when it does not fit.
   bool renew(pending_request& what);
 

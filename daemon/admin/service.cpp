@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <spdlog/spdlog.h>
 
+#include "daemon/settings/client_memory.hpp"
 #include "penstock_version.hpp"
 
 namespace penstock {
@@ -51,21 +52,29 @@ int severity(shard_ending ending) noexcept {
 
 }  // namespace
 
-service::service(settings how) : how_(std::move(how)) {}
+service::service(settings how, std::function<settings()> read) : how_(std::move(how)), read_(std::move(read)) {}
 
 void service::start_shards() {
+  if (how_.security.encrypts()) {
+    keys_.emplace(how_.security.secret_key_file, how_.security.authorized_keys_file);
+    spdlog::info("connections are encrypted; {} keys are authorised by {}", keys_->authorized()->size(),
+                 how_.security.authorized_keys_file.string());
+  }
   devices_ = open_devices(how_.device);
   for (const opened_device& each : devices_) {
     spdlog::info("device: {}", each.reason);
   }
   const std::size_t count = devices_.size() * static_cast<std::size_t>(how_.device.shards);
+  spdlog::info("memory: {}", text_of(memory_of_clients(how_, count)));
   std::vector<std::vector<std::string>> listen = endpoints_of_all(how_.daemon.listen, count);
+  std::vector<device*> on_devices;
   for (std::size_t number = 0; number < count; ++number) {
     settings own = how_;
     own.daemon.listen = std::move(listen[number]);
     // Neighbours in number are on different devices, so that clients that come one after the other are too.
     device& on = *devices_[number % devices_.size()].device;
-    shards_.emplace_back(static_cast<std::uint32_t>(number), std::move(own), on,
+    on_devices.push_back(&on);
+    shards_.emplace_back(static_cast<std::uint32_t>(number), std::move(own), on, keys_ ? &*keys_ : nullptr,
                          [this] { boost::asio::post(admin_, [this] { note_ending(); }); });
   }
   std::vector<std::vector<std::string>> endpoints;
@@ -73,22 +82,51 @@ void service::start_shards() {
     endpoints.push_back(each.wait_until_made());
   }
   directory_.emplace(std::move(endpoints));
+  configuration_.emplace(admin_, shards_, std::move(on_devices), keys_ ? &*keys_ : nullptr, how_, read_);
   for (shard_thread& each : shards_) {
-    each.join_directory(*directory_);
+    each.join_directory(*directory_, configuration_->now());
   }
 }
 
 void service::watch_signals() {
   signals_.async_wait([this](const boost::system::error_code& error, int number) {
-    if (!error) {
+    if (error) {
+      return;
+    }
+    if (number == SIGHUP) {
+      spdlog::info("SIGHUP received: the configuration is read again");
+      reload([](const reload_outcome&) {});
+    } else {
       spdlog::info("{} received", number == SIGTERM ? "SIGTERM" : "SIGINT");
       stop_all();
-      watch_signals();
     }
+    watch_signals();
+  });
+}
+
+void service::reload(live_configuration::callback done) {
+  if (stopping_) {
+    done({.version = configuration_->now().version,
+          .hash = configuration_->now().hash,
+          .error = "the daemon is stopping"});
+    return;
+  }
+  manager_.reloading();
+  configuration_->reload([this, done = std::move(done)](const reload_outcome& made) {
+    if (!stopping_) {
+      manager_.ready();
+    }
+    endpoint_->count_reload(made);
+    done(made);
   });
 }
 
 void service::stop_all() {
+  if (!stopping_) {
+    manager_.stopping();
+    heartbeat_->drain();
+    endpoint_->drain();
+  }
   stopping_ = true;
   for (shard_thread& each : shards_) {
     each.stop();
@@ -109,7 +147,7 @@ void service::note_ending() {
     });
   }
   if (std::all_of(shards_.begin(), shards_.end(), [](const shard_thread& each) { return each.has_ended(); })) {
-    admin_.stop();
+    endpoint_->stop([this] { admin_.stop(); });
   }
 }
 
@@ -134,13 +172,18 @@ void service::serve() {
   for (const std::vector<std::string>& each : directory_->endpoints()) {
     all.insert(all.end(), each.begin(), each.end());
   }
-  spdlog::info("ready: {} {} on {}, {} {}, {} slots and {} streams each, completion by {}", how_.pipelines.size(),
-               how_.pipelines.size() == 1 ? "pipeline" : "pipelines", joined(all), shards_.size(),
-               shards_.size() == 1 ? "shard" : "shards", how_.wheel.slots, how_.wheel.streams,
-               how_.wheel.completion == completion_mode::poll ? "polling" : "callback");
+  endpoint_->start();
+  const std::string admin = joined(endpoint_->addresses());
+  spdlog::info("ready: {} {} on {}, {} {}, {} slots and {} streams each, completion by {}, admin on {}",
+               how_.pipelines.size(), how_.pipelines.size() == 1 ? "pipeline" : "pipelines", joined(all),
+               shards_.size(), shards_.size() == 1 ? "shard" : "shards", how_.wheel.slots, how_.wheel.streams,
+               how_.wheel.completion == completion_mode::poll ? "polling" : "callback",
+               admin.empty() ? "no address" : admin);
   for (shard_thread& each : shards_) {
     each.serve();
   }
+  manager_.ready();
+  heartbeat_.emplace(admin_, shards_, manager_, how_);
   auto work = boost::asio::make_work_guard(admin_);
   admin_.run();
 }
@@ -150,6 +193,8 @@ exit_code service::run() {
   // Taken here, before any thread starts: a signal during start-up waits for the admin loop.
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
+  signals_.add(SIGHUP);
+  endpoint_.emplace(admin_, shards_, how_, [this](live_configuration::callback done) { reload(std::move(done)); });
   start_shards();
   serve();
   const exit_code code = outcome();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -8,19 +9,25 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "daemon/admin/admin_endpoint.hpp"
+#include "daemon/admin/heartbeat.hpp"
+#include "daemon/admin/live_configuration.hpp"
+#include "daemon/admin/service_manager.hpp"
 #include "daemon/admin/shard_thread.hpp"
 #include "daemon/device/backend.hpp"
 #include "daemon/exit_code.hpp"
+#include "daemon/security/keyring.hpp"
 #include "daemon/settings/settings.hpp"
 #include "daemon/shard/shard_directory.hpp"
 
 namespace penstock {
 
-/// The daemon around its shards: opens the devices, starts a thread for each shard, and runs the admin loop (signals)
-/// on the calling thread until every shard has ended. When one ends by itself, the others are stopped.
+/// The daemon around its shards: opens the devices, starts a thread for each shard, and runs the admin loop (signals,
+/// HTTP) on the calling thread until every shard has ended. When one ends by itself, the others are stopped.
 class service {
  public:
-  explicit service(settings how);
+  /// `read` reads the configuration again, for a reload; on another thread.
+  service(settings how, std::function<settings()> read);
 
   /// Serves until SIGTERM or SIGINT (the first drains, a second ends the drain) or until a device is lost.
   /// Throws device_error, configuration_error or std::runtime_error when it can't start.
@@ -32,16 +39,23 @@ class service {
   void watch_signals();
   void stop_all();
   void note_ending();
+  void reload(live_configuration::callback done);
   [[nodiscard]] exit_code outcome() const;
 
   settings how_;
+  std::function<settings()> read_;
+  service_manager manager_;
   boost::asio::io_context admin_{1};
   boost::asio::signal_set signals_{admin_};
   boost::asio::steady_timer patience_{admin_};
   bool stopping_ = false;
+  std::optional<keyring> keys_;  // where connections need keys
   std::optional<shard_directory> directory_;
   std::vector<opened_device> devices_;
   std::deque<shard_thread> shards_;
+  std::optional<admin_endpoint> endpoint_;
+  std::optional<live_configuration> configuration_;
+  std::optional<heartbeat> heartbeat_;  // once the shards serve
 };
 
 }  // namespace penstock

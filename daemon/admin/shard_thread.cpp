@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include "daemon/pipeline/plan.hpp"
@@ -9,9 +10,10 @@
 
 namespace penstock {
 
-shard_thread::shard_thread(std::uint32_t number, settings how, device& on, std::function<void()> ended)
+shard_thread::shard_thread(std::uint32_t number, settings how, device& on, const keyring* keys,
+                           std::function<void()> ended)
     : tell_ended_(std::move(ended)) {
-  thread_ = std::thread([this, number, how = std::move(how), &on] { run(number, how, on); });
+  thread_ = std::thread([this, number, how = std::move(how), &on, keys] { run(number, how, on, keys); });
 }
 
 shard_thread::~shard_thread() {
@@ -27,7 +29,8 @@ shard_thread::~shard_thread() {
   join();
 }
 
-void shard_thread::run(std::uint32_t number, const settings& how, device& on) {
+void shard_thread::run(std::uint32_t number, const settings& how, device& on, const keyring* keys) {
+  ::pthread_setname_np(::pthread_self(), ("shard-" + std::to_string(number)).c_str());
   bool made = false;
   try {
     if (const std::string where = stay_near(on.facts().pci_bus_id); !where.empty()) {
@@ -38,7 +41,7 @@ void shard_thread::run(std::uint32_t number, const settings& how, device& on) {
       plans.push_back(compile_plan(each, static_cast<std::uint32_t>(plans.size()), on,
                                    static_cast<std::uint32_t>(how.wheel.streams)));
     }
-    shard running(how, on, plans, number);
+    shard running(how, on, plans, number, keys);
     made = true;
     made_.set_value(&running);
     serve_until_the_end(running);
@@ -70,9 +73,9 @@ std::vector<std::string> shard_thread::wait_until_made() {
   return shard_->endpoints();
 }
 
-void shard_thread::join_directory(shard_directory& among) {
+void shard_thread::join_directory(shard_directory& among, const configuration_report& configuration) {
   among_ = &among;
-  shard_->join(among);
+  shard_->join(among, configuration);
 }
 
 void shard_thread::serve() {

@@ -20,9 +20,9 @@ namespace penstock {
 /// device's per-thread state, its pinned memory and the plans' operations belong there. Members: the admin's thread.
 class shard_thread {
  public:
-  /// Begins to make the shard. `how.daemon.listen` is the shard's own; `ended` is called on its thread once it has
-  /// stopped serving, or failed.
-  shard_thread(std::uint32_t number, settings how, device& on, std::function<void()> ended);
+  /// Begins to make the shard. `how.daemon.listen` is the shard's own; `keys`, which must live longer, are those that
+  /// clients need, if any; `ended` is called on its thread once it has stopped serving, or failed.
+  shard_thread(std::uint32_t number, settings how, device& on, const keyring* keys, std::function<void()> ended);
   shard_thread(const shard_thread&) = delete;
   shard_thread& operator=(const shard_thread&) = delete;
   /// Stops it at once if it still serves.
@@ -31,7 +31,7 @@ class shard_thread {
   /// Blocks until it is ready to serve, then gives its endpoints as bound. Rethrows what kept it from starting.
   [[nodiscard]] std::vector<std::string> wait_until_made();
   /// Once all shards are made, before any serves. Throws configuration_error, as reception::join does.
-  void join_directory(shard_directory& among);
+  void join_directory(shard_directory& among, const configuration_report& configuration);
   void serve();
   /// The first call drains, a second one ends the drain.
   void stop();
@@ -46,7 +46,7 @@ class shard_thread {
   void join();
 
  private:
-  void run(std::uint32_t number, const settings& how, device& on);
+  void run(std::uint32_t number, const settings& how, device& on, const keyring* keys);
   void serve_until_the_end(shard& running);
 
   std::promise<shard*> made_;

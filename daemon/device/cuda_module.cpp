@@ -1,11 +1,13 @@
 #include "daemon/device/cuda_module.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <system_error>
 
 #include <dlfcn.h>
 
 #include "daemon/device/backend.hpp"
+#include "penstock_install_places.hpp"
 #include "penstock_version.hpp"
 
 namespace penstock {
@@ -50,8 +52,11 @@ std::vector<fs::path> cuda_module_places() {
   std::error_code failed;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
   std::vector<fs::path> places;
-  for (const char* const relative : {"", "../lib/penstock", "..", "../bin"}) {
-    places.push_back((folder / relative / file_name).lexically_normal());
+  for (const char* const relative : {"", installed_module_folder, "../lib/penstock", "..", "../bin"}) {
+    const fs::path place = (folder / relative / file_name).lexically_normal();
+    if (std::find(places.begin(), places.end(), place) == places.end()) {
+      places.push_back(place);
+    }
   }
   return places;
 }
@@ -89,6 +94,10 @@ std::unique_ptr<device> open_cuda_device(int id) {
 
 int count_cuda_devices() {
   return load_cuda_module().count();
+}
+
+stream_priority_range cuda_priorities(int id) {
+  return load_cuda_module().priorities(id);
 }
 
 }  // namespace penstock

@@ -12,8 +12,11 @@ namespace penstock {
 /// Throws device_error, which says where it looked and what to do.
 [[nodiscard]] const cuda_module_table& load_cuda_module();
 
+/// Of the streams of the CUDA device of that number. Throws device_error.
+[[nodiscard]] stream_priority_range cuda_priorities(int id);
+
 /// Where it looks, in this order: PENSTOCK_CUDA_MODULE alone if that is set, else beside the executable, in
-/// ../lib/penstock, in .. and in ../bin from there.
+/// where `cmake --install` puts it, in ../lib/penstock, in .. and in ../bin from there.
 [[nodiscard]] std::vector<std::filesystem::path> cuda_module_places();
 
 /// Throws device_error unless the module at `path` was built for this daemon.

@@ -40,6 +40,8 @@ class egress : public reply_port {
   /// Sends the finished reply of that request again; false when it is not kept (any more).
   [[nodiscard]] bool repeat(const client_record& to, std::uint64_t request_id);
 
+  /// From here on these limits hold; a cache that there is keeps its size.
+  void adopt(const client_settings& limits) { limits_ = limits; }
   /// Tries the queues of slow clients again. Returns whether anything went out.
   bool flush();
   /// Drops what the client's queue and cache hold; what had not gone out counts as undeliverable.

@@ -153,20 +153,20 @@ verdict check_session(const wire::message_header& header, const session_record* 
   return {};
 }
 
-verdict check_credits(const client_record& client, std::size_t bytes, const client_settings& limits) {
-  if (client.requests >= limits.credit_requests) {
+verdict check_credits(const client_record& client, std::size_t bytes) {
+  if (client.requests >= client.granted_requests) {
     return refuse(status::no_credit,
-                  "all " + std::to_string(limits.credit_requests) + " requests that were granted are in flight");
+                  "all " + std::to_string(client.granted_requests) + " requests that were granted are in flight");
   }
-  if (bytes > limits.credit_bytes - std::min(client.bytes, limits.credit_bytes)) {
-    return refuse(status::no_credit, "with this request more than the " + std::to_string(limits.credit_bytes) +
+  if (bytes > client.granted_bytes - std::min(client.bytes, client.granted_bytes)) {
+    return refuse(status::no_credit, "with this request more than the " + std::to_string(client.granted_bytes) +
                                          " bytes that were granted would be in flight");
   }
   return {};
 }
 
-verdict check_abandoned(const client_record& client, const client_settings& limits) {
-  if (client.abandoned_requests >= limits.credit_requests || client.abandoned_bytes > limits.credit_bytes) {
+verdict check_abandoned(const client_record& client) {
+  if (client.abandoned_requests >= client.granted_requests || client.abandoned_bytes > client.granted_bytes) {
     return refuse(status::no_credit, std::to_string(client.abandoned_requests) +
                                          " requests that expired or were cancelled still go through their sessions");
   }

@@ -34,10 +34,10 @@ struct verdict {
                                     const plan& pipeline, std::int64_t leading);
 
 /// Whether the client has credits for another request of that many bytes.
-[[nodiscard]] verdict check_credits(const client_record& client, std::size_t bytes, const client_settings& limits);
+[[nodiscard]] verdict check_credits(const client_record& client, std::size_t bytes);
 
 /// Whether a pipeline that keeps state takes another request of the client: not while as many as its credits, ended
 /// early, still have to go through their sessions.
-[[nodiscard]] verdict check_abandoned(const client_record& client, const client_settings& limits);
+[[nodiscard]] verdict check_abandoned(const client_record& client);
 
 }  // namespace penstock

@@ -204,6 +204,7 @@ void place_buffers(plan& made) {
 plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, device& target, std::uint32_t max_lanes) {
   plan made;
   made.id = id;
+  made.place = id;
   made.declaration = declaration;
   made.max_frames = frames_of_batch(declaration);
   try {

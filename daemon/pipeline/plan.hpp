@@ -63,7 +63,8 @@ struct plan_output {
 
 /// A pipeline, compiled for a device: what a batch of it copies, launches and gives back. Immutable once made.
 struct plan {
-  std::uint32_t id = 0;  ///< the number that SUBMIT carries; the pipeline's place in the configuration
+  std::uint32_t id = 0;     ///< the number that SUBMIT carries: of the pipeline's name, for the daemon's life
+  std::uint32_t place = 0;  ///< among all plans that the shard has had: a name gets another one with each reload
   pipeline_declaration declaration;
   std::int64_t max_frames = 0;       ///< frames a batch, after max_frames and max_bytes
   std::vector<plan_buffer> buffers;  ///< buffers[0] is the input, at offset 0

@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<const char*, 8> lane_colours{"#cfe3f7", "#fbe0bf", "#d3ecd0", "#f6d2d6",
                                                   "#e2d8f3", "#f7f0b9", "#d0eeec", "#e6e1da"};
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char letter : text) {
     if (letter == '"' || letter == '\\') {
@@ -55,7 +55,8 @@ void add_nodes(std::string& out, const plan& what, const std::vector<plan_step>&
 void add_data(std::string& out, const plan& what, const std::vector<plan_step>& steps) {
   for (std::size_t step = 0; step < steps.size(); ++step) {
     for (const std::size_t buffer : steps[step].reads) {
-      out += "  " + node(buffer) + " -> " + node(step) + " [label=" + quoted(what.buffers[buffer].spec.text()) + "];\n";
+      out +=
+          "  " + node(buffer) + " -> " + node(step) + " [label=" + in_quotes(what.buffers[buffer].spec.text()) + "];\n";
     }
   }
 }
@@ -95,10 +96,10 @@ void add_events(std::string& out, const plan& what) {
 
 std::string print_plan_graph(const plan& what, std::string_view device) {
   const std::vector<plan_step> steps = steps_of(what);
-  std::string out = "digraph " + quoted(what.declaration.name) + " {\n";
+  std::string out = "digraph " + in_quotes(what.declaration.name) + " {\n";
   const std::string title = "pipeline " + what.declaration.name + ", up to " + std::to_string(what.max_frames) +
                             " frames a batch: " + std::string(device);
-  out += "  graph [label=" + quoted(title) +
+  out += "  graph [label=" + in_quotes(title) +
          ", labelloc=t, rankdir=LR, nodesep=0.35, fontname=\"Helvetica\", fontsize=12];\n";
   out += "  node [style=filled, color=\"#606060\", fontname=\"Helvetica\", fontsize=11];\n";
   out += "  edge [arrowsize=0.7, fontname=\"Helvetica\", fontsize=10];\n";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <utility>
 
 namespace penstock {
 
@@ -50,6 +51,26 @@ void request_index::erase(const request& what) noexcept {
     }
   }
   places_[hole] = nullptr;
+}
+
+void request_index::grow(std::size_t most) {
+  request_index larger(most);
+  if (larger.places_.size() <= places_.size()) {
+    return;
+  }
+  for (request* const each : places_) {
+    if (each != nullptr) {
+      larger.insert(*each);
+    }
+  }
+  *this = std::move(larger);
+}
+
+void client_record::grant(std::uint32_t credit_requests, std::size_t credit_bytes) {
+  const bool idle = requests == 0;
+  granted_requests = idle ? credit_requests : std::max(granted_requests, credit_requests);
+  granted_bytes = idle || granted_bytes == SIZE_MAX ? credit_bytes : std::max(granted_bytes, credit_bytes);
+  in_flight.grow(granted_requests);
 }
 
 client_record* client_table::find(std::string_view identity) const noexcept {

@@ -17,6 +17,8 @@ namespace penstock {
 class request_index {
  public:
   explicit request_index(std::size_t most);
+  /// Room for so many, if it is more than there was. Allocates.
+  void grow(std::size_t most);
 
   [[nodiscard]] request* find(std::uint64_t id) const noexcept;
   /// Any one of them, nullptr when there is none.
@@ -35,14 +37,19 @@ class request_index {
 class client_record {
  public:
   client_record(std::uint32_t place, std::string_view routing_id, std::uint32_t credit_requests)
-      : index(place), identity(routing_id), in_flight(credit_requests) {}
+      : index(place), identity(routing_id), in_flight(credit_requests), granted_requests(credit_requests) {}
+
+  /// It is told of so many credits now. What it may have in flight by an earlier word stays allowed until nothing is.
+  void grant(std::uint32_t credit_requests, std::size_t credit_bytes);
 
   /// Its place in the table; egress keeps its queue and its cache under it.
   const std::uint32_t index;
   const std::string identity;
-  request_index in_flight;     ///< accepted and not answered
-  std::uint32_t requests = 0;  ///< credits in use
-  std::size_t bytes = 0;       ///< credits in use
+  request_index in_flight;               ///< accepted and not answered
+  std::uint32_t granted_requests = 0;    ///< credits that it was told of
+  std::size_t granted_bytes = SIZE_MAX;  ///< credits that it was told of
+  std::uint32_t requests = 0;            ///< credits in use
+  std::size_t bytes = 0;                 ///< credits in use
   /// Requests that ended while they were queued, and are still to go through their session's state or on their way.
   std::uint32_t abandoned_requests = 0;
   std::size_t abandoned_bytes = 0;
@@ -62,6 +69,10 @@ class client_table {
   client_table(std::uint32_t max_clients, std::uint32_t credit_requests)
       : max_clients_(max_clients), credit_requests_(credit_requests) {}
 
+  void set_limits(std::uint32_t max_clients, std::uint32_t credit_requests) noexcept {
+    max_clients_ = max_clients;
+    credit_requests_ = credit_requests;
+  }
   [[nodiscard]] client_record* find(std::string_view identity) const noexcept;
   /// The client of that routing id, made when there is none yet; nullptr when there is no room for another.
   [[nodiscard]] client_record* admit(std::string_view identity, time_point now);
@@ -69,6 +80,12 @@ class client_table {
   void forget(client_record& client) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return by_identity_.size(); }
   /// Calls `with(client)` for each, in no order.
+  template <typename Function>
+  void for_each(Function&& with) {
+    for (auto& [identity, client] : by_identity_) {
+      with(*client);
+    }
+  }
   template <typename Function>
   void for_each(Function&& with) const {
     for (const auto& [identity, client] : by_identity_) {

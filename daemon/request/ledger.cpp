@@ -1,5 +1,6 @@
 #include "daemon/request/ledger.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 namespace penstock {
@@ -54,6 +55,7 @@ request& ledger::open(client_record& from, const plan& pipeline, session_record*
     ++session->references;
     session->append(made);
   }
+  ++open_[pipeline.place];
   from.in_flight.insert(made);
   ++from.requests;
   from.bytes += bytes;
@@ -110,7 +112,13 @@ void ledger::release(request& settled) noexcept {
     --settled.session->references;
   }
   --settled.client->references;
+  --open_[settled.pipeline->place];
   pool_.release(settled);
+}
+
+void ledger::add(const plan& later) {
+  by_pipeline_.resize(std::max<std::size_t>(by_pipeline_.size(), later.id + 1));
+  open_.resize(std::max<std::size_t>(open_.size(), later.place + 1));
 }
 
 std::string_view name_of(request_step step) noexcept {

@@ -19,7 +19,7 @@ namespace penstock {
 class ledger {
  public:
   ledger(std::size_t pipelines, reply_port& replies, account& counters)
-      : replies_(replies), counters_(counters), by_pipeline_(pipelines) {}
+      : replies_(replies), counters_(counters), by_pipeline_(pipelines), open_(pipelines) {}
 
   /// Accepts a request: takes its credits, starts its deadline, counts it. With a session it is the session's next.
   [[nodiscard]] request& open(client_record& from, const plan& pipeline, session_record* session,
@@ -37,6 +37,11 @@ class ledger {
   [[nodiscard]] request* due(time_point now) const noexcept { return deadlines_.due(now); }
   [[nodiscard]] time_point next_deadline() const noexcept { return deadlines_.earliest(); }
 
+  /// A plan that comes later, of any name.
+  void add(const plan& later);
+  /// Requests of that plan that were opened and not released.
+  [[nodiscard]] std::size_t open_of(const plan& which) const noexcept { return open_[which.place]; }
+
   [[nodiscard]] pipeline_account& of_pipeline(std::uint32_t id) noexcept { return by_pipeline_[id]; }
   [[nodiscard]] const std::vector<pipeline_account>& by_pipeline() const noexcept { return by_pipeline_; }
 
@@ -47,7 +52,8 @@ class ledger {
   account& counters_;
   request_pool pool_;
   deadline_heap deadlines_;
-  std::vector<pipeline_account> by_pipeline_;
+  std::vector<pipeline_account> by_pipeline_;  // by id
+  std::vector<std::size_t> open_;              // by the place of the plan
 };
 
 /// "queued", "batched", "executing", "held": how an ERROR names the step at which a request ended.

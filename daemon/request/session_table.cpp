@@ -27,8 +27,9 @@ void session_record::unlink(request& answered) noexcept {
   (answered.session_next == nullptr ? last : answered.session_next->session_previous) = answered.session_previous;
 }
 
-session_table::session_table(std::uint32_t max_sessions, std::chrono::nanoseconds idle_timeout, std::uint32_t seed)
-    : idle_timeout_(idle_timeout), places_(max_sessions) {
+session_table::session_table(std::uint32_t max_sessions, std::chrono::nanoseconds idle_timeout, std::uint32_t seed,
+                             std::uint32_t max_per_client)
+    : idle_timeout_(idle_timeout), max_per_client_(max_per_client), places_(max_sessions) {
   const std::uint32_t round = seed % (std::numeric_limits<std::uint32_t>::max() / max_sessions - 1) + 1;
   for (std::uint32_t place = 0; place < max_sessions; ++place) {
     places_[place].place = place;
@@ -47,6 +48,9 @@ session_record* session_table::open(const client_record& by, const plan& pipelin
     if (each.free() && found == nullptr) {
       found = &each;
     }
+  }
+  if (full(by)) {
+    return nullptr;
   }
   if (found == nullptr) {
     found = &*std::min_element(places_.begin(), places_.end(), [&](const auto& left, const auto& right) {
@@ -73,12 +77,31 @@ session_record* session_table::find(std::uint32_t number, const client_record& o
   return there.number == number && !there.closed && there.client == &of ? &there : nullptr;
 }
 
+bool session_table::full(const client_record& of) const noexcept {
+  const auto open = std::count_if(places_.begin(), places_.end(),
+                                  [&](const auto& each) { return !each.closed && each.client == &of; });
+  return static_cast<std::uint64_t>(open) >= max_per_client_;
+}
+
 void session_table::close_all(const client_record& of) noexcept {
   for (session_record& each : places_) {
     if (each.client == &of) {
       each.closed = true;
     }
   }
+}
+
+void session_table::close_all(const plan& of) noexcept {
+  for (session_record& each : places_) {
+    if (each.pipeline == &of) {
+      each.closed = true;
+    }
+  }
+}
+
+bool session_table::refers_to(const plan& which) const noexcept {
+  return std::any_of(places_.begin(), places_.end(),
+                     [&](const session_record& each) { return each.pipeline == &which && !each.free(); });
 }
 
 void session_table::sweep(time_point now) noexcept {

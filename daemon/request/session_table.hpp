@@ -44,17 +44,25 @@ struct session_record {
 class session_table {
  public:
   /// `seed` sets the first numbers apart from those of an earlier daemon: a number that it gave is not found here.
-  session_table(std::uint32_t max_sessions, std::chrono::nanoseconds idle_timeout, std::uint32_t seed);
+  session_table(std::uint32_t max_sessions, std::chrono::nanoseconds idle_timeout, std::uint32_t seed,
+                std::uint32_t max_per_client = UINT32_MAX);
 
   /// The client's open session of that name and pipeline (a name of "" has none), else a new one; nullptr when every
-  /// place is taken by sessions that are not idle for long.
+  /// place is taken by sessions that are not idle for long, or the client has as many as it may.
   [[nodiscard]] session_record* open(const client_record& by, const plan& pipeline, std::string_view name,
                                      time_point now);
   /// nullptr when there is no such session, or it is not that client's.
   [[nodiscard]] session_record* find(std::uint32_t number, const client_record& of) noexcept;
+  /// Whether the client has as many open sessions as it may.
+  [[nodiscard]] bool full(const client_record& of) const noexcept;
   /// No more frames come; its place is free when nothing refers to it any more.
   static void close(session_record& done) noexcept { done.closed = true; }
   void close_all(const client_record& of) noexcept;
+  /// That plan is not served any more.
+  void close_all(const plan& of) noexcept;
+  /// Whether a session of that plan is still open, or has work with the device.
+  [[nodiscard]] bool refers_to(const plan& which) const noexcept;
+  void set_idle_timeout(std::chrono::nanoseconds wanted) noexcept { idle_timeout_ = wanted; }
   /// Closes what has long been idle.
   void sweep(time_point now) noexcept;
 
@@ -68,6 +76,7 @@ class session_table {
   }
 
   std::chrono::nanoseconds idle_timeout_;
+  std::uint32_t max_per_client_;
   std::vector<session_record> places_;
 };
 

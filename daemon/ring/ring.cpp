@@ -1,6 +1,7 @@
 #include "daemon/ring/ring.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "daemon/pipeline/plan.hpp"
 
@@ -24,6 +25,36 @@ slot_size size_for(std::span<const plan> plans) {
     most.carries |= each.keeps_state();
   }
   return most;
+}
+
+slot_size with_room(slot_size least, std::size_t streams) noexcept {
+  constexpr std::size_t stages = 32;
+  least.max_frames = std::max<std::size_t>(least.max_frames, 4096);
+  least.launches = std::max(least.launches, stages);
+  least.operands = std::max(least.operands, 2 * stages);
+  least.lanes = std::max(least.lanes, streams);
+  least.events = std::max<std::size_t>(least.events, 16);
+  least.carries = true;
+  return least;
+}
+
+std::string lack_of(const slot_size& there, const slot_size& needed) {
+  std::string text;
+  const auto compare = [&](std::size_t have, std::size_t need, const char* of) {
+    if (need > have) {
+      text += (text.empty() ? "" : ", ") + std::to_string(need) + " " + of + " where there are " + std::to_string(have);
+    }
+  };
+  compare(there.pinned_input, needed.pinned_input, "bytes for what comes in");
+  compare(there.pinned_output, needed.pinned_output, "bytes for what goes out");
+  compare(there.arena, needed.arena, "bytes on the device");
+  compare(there.max_frames, needed.max_frames, "frames");
+  compare(there.launches, needed.launches, "stages");
+  compare(there.operands, needed.operands, "inputs of stages");
+  compare(there.lanes, needed.lanes, "streams");
+  compare(there.events, needed.events, "events");
+  compare(there.carries ? 1 : 0, needed.carries ? 1 : 0, "events for states");
+  return text;
 }
 
 ring::ring(device& from, std::size_t slots, const slot_size& size, bool polled, completion_queue& completed,

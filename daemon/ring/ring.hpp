@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "daemon/completion/completion.hpp"
@@ -30,6 +31,10 @@ struct slot_size {
 
 /// What the largest of these plans needs.
 [[nodiscard]] slot_size size_for(std::span<const plan> plans);
+/// The same with room to spare for what costs little memory, so that other plans can take the place of these later.
+[[nodiscard]] slot_size with_room(slot_size least, std::size_t streams) noexcept;
+/// What such a slot lacks for a plan: "" when it has it all, else for people.
+[[nodiscard]] std::string lack_of(const slot_size& there, const slot_size& needed);
 
 /// The home of one batch: a pinned input region, a pinned output region, a device arena.
 ///

@@ -9,9 +9,12 @@
 
 #include <toml++/toml.h>
 
+#include "daemon/settings/admin_reader.hpp"
+#include "daemon/settings/endpoint.hpp"
 #include "daemon/settings/foreign_character.hpp"
 #include "daemon/settings/pipeline_reader.hpp"
 #include "daemon/settings/quantity.hpp"
+#include "daemon/settings/security_reader.hpp"
 #include "daemon/settings/settings_table.hpp"
 #include "proto/message.hpp"
 
@@ -40,23 +43,6 @@ settings_table section(settings_table& file, const char* name, configuration_pla
   }
   place.position.line = file.line_of(name);
   return {node == nullptr ? none : *node->as_table(), std::move(place), std::string(name) + "."};
-}
-
-/// "tcp://HOST:PORT" with a port of 0 to 65535 or "*" (any free one), "ipc://PATH", "inproc://NAME".
-bool is_endpoint(std::string_view text) {
-  for (const std::string_view transport : {"ipc://", "inproc://"}) {
-    if (text.starts_with(transport)) {
-      return text.size() > transport.size();
-    }
-  }
-  constexpr std::string_view tcp = "tcp://";
-  const std::size_t colon = text.rfind(':');
-  if (!text.starts_with(tcp) || colon == std::string_view::npos || colon <= tcp.size()) {
-    return false;
-  }
-  const std::string_view port = text.substr(colon + 1);
-  const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
-  return port == "*" || (digits && std::stoi(std::string(port)) <= 65535);
 }
 
 void read_daemon(settings_table table, daemon_settings& into) {
@@ -128,6 +114,7 @@ void read_clients(settings_table& table, client_settings& into) {
 
 void read_sessions(settings_table table, session_settings& into) {
   table.read("max_sessions", 1U, 1U << 16U, into.max_sessions);
+  table.read("max_per_client", 1U, 1U << 16U, into.max_per_client);
   table.read("idle_timeout", least_idle_timeout, most_idle_timeout, into.idle_timeout);
   table.refuse_unknown();
 }
@@ -136,6 +123,21 @@ void read_timing(settings_table table, timing_settings& into) {
   table.read("batches_per_second", 0U, 1'000'000U, into.batches_per_second);
   table.read("recent_batches", 16U, 1U << 20U, into.recent_batches);
   table.refuse_unknown();
+}
+
+/// The first endpoint at which other machines could connect in plain text; nullptr when there is none, or it may be.
+const std::string* exposed_endpoint(const settings& what) {
+  const std::vector<std::string>& listen = what.daemon.listen;
+  const auto exposed = std::find_if(listen.begin(), listen.end(), is_beyond_loopback);
+  const bool allowed = what.security.encrypts() || what.security.insecure_plaintext_beyond_loopback;
+  return exposed == listen.end() || allowed ? nullptr : &*exposed;
+}
+
+std::string exposure_text(const std::string& endpoint) {
+  return "\"" + endpoint +
+         "\" can be reached from other machines, in plain text and by anybody: give security.secret_key_file and "
+         "security.authorized_keys_file (penstock keygen makes keys), or say that you want it with "
+         "security.insecure_plaintext_beyond_loopback = true";
 }
 
 /// A pipeline of which no frame could ever be sent, or no result be given back, is a mistake in the file.
@@ -177,6 +179,11 @@ settings read_settings(const toml::table& given, const std::string& name) {
   read_clients(clients, result.clients);
   read_sessions(section(file, "sessions", place), result.sessions);
   read_timing(section(file, "timing", place), result.timing);
+  read_security(section(file, "security", place), std::filesystem::path(name).parent_path(), result.security);
+  if (const std::string* const exposed = exposed_endpoint(result)) {
+    section(file, "daemon", place).refuse_key("listen", exposure_text(*exposed));
+  }
+  read_admin(section(file, "admin", place), result.admin);
   const toml::node* pipelines = file.find("pipeline");
   file.refuse_unknown();
   if (pipelines == nullptr) {
@@ -190,6 +197,12 @@ settings read_settings(const toml::table& given, const std::string& name) {
 }
 
 }  // namespace
+
+void check_exposure(const settings& what) {
+  if (const std::string* const exposed = exposed_endpoint(what)) {
+    throw configuration_error(exposure_text(*exposed));
+  }
+}
 
 settings parse_settings(std::string_view text, const std::string& name) {
   if (const auto line = line_of_foreign_character(text)) {

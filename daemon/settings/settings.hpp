@@ -47,7 +47,8 @@ struct client_settings {
 
 /// The sessions that a shard keeps.
 struct session_settings {
-  std::uint32_t max_sessions = 64;  ///< open at once on a shard
+  std::uint32_t max_sessions = 64;           ///< open at once on a shard
+  std::uint32_t max_per_client = 1U << 16U;  ///< of them, each client's
   /// A session with nothing in flight is closed after this long without a frame.
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes{10};
 };
@@ -58,6 +59,26 @@ struct timing_settings {
   std::uint32_t recent_batches = 4096;     ///< the last batches whose times are kept
 };
 
+/// Where the admin endpoint answers: health, metrics, status.
+struct admin_settings {
+  std::vector<std::string> listen{"127.0.0.1:7680"};  ///< as parse_admin_address reads them; none: there is no endpoint
+  std::vector<std::string> names{};                   ///< that it may be asked by, beside addresses and localhost
+  bool insecure_beyond_loopback = false;              ///< `listen` may be reached from beyond this machine
+};
+
+/// Who may connect. Either both files are given or none.
+struct security_settings {
+  std::filesystem::path secret_key_file{};       ///< the daemon's; "": no encryption, and whoever can connect may
+  std::filesystem::path authorized_keys_file{};  ///< public keys of the clients that may connect
+  bool insecure_plaintext_beyond_loopback = false;
+  std::uint32_t ipc_mode = 0660;  ///< of the files of ipc endpoints
+  std::string ipc_group{};        ///< theirs; "": the process's own
+  /// A connection that has not finished its handshake after this long is closed.
+  std::chrono::nanoseconds handshake_timeout = std::chrono::seconds{5};
+
+  [[nodiscard]] bool encrypts() const noexcept { return !secret_key_file.empty(); }
+};
+
 /// The whole configuration file, checked.
 struct settings {
   daemon_settings daemon;
@@ -66,6 +87,8 @@ struct settings {
   client_settings clients;
   session_settings sessions;
   timing_settings timing;
+  admin_settings admin;
+  security_settings security;
   std::vector<pipeline_declaration> pipelines;
 };
 
@@ -74,6 +97,11 @@ struct settings {
 [[nodiscard]] settings load_settings(const std::filesystem::path& file);
 /// The same from text; `name` stands for the file in messages, and .npy files are looked for in its folder.
 [[nodiscard]] settings parse_settings(std::string_view text, const std::string& name);
+/// Whether an admin endpoint that was not read from a file may be as it is. Throws configuration_error.
+void check_admin(const admin_settings& given);
+/// Refuses to listen in plain text where other machines can connect, unless the configuration says that it may. Throws
+/// configuration_error. parse_settings has called it; whoever sets other endpoints does so again.
+void check_exposure(const settings& what);
 /// The effective configuration as TOML, defaults filled in; parse_settings reads it back to the same settings.
 [[nodiscard]] std::string print_settings(const settings& what);
 

@@ -124,6 +124,7 @@ void print_clients(const client_settings& what, std::string& out) {
 void print_sessions(const session_settings& what, std::string& out) {
   out += "\n[sessions]\n";
   line(out, "max_sessions", std::to_string(what.max_sessions));
+  line(out, "max_per_client", std::to_string(what.max_per_client));
   line(out, "idle_timeout", string_text(print_duration(what.idle_timeout)));
 }
 
@@ -131,6 +132,27 @@ void print_timing(const timing_settings& what, std::string& out) {
   out += "\n[timing]\n";
   line(out, "batches_per_second", std::to_string(what.batches_per_second));
   line(out, "recent_batches", std::to_string(what.recent_batches));
+}
+
+void print_admin(const admin_settings& what, std::string& out) {
+  out += "\n[admin]\n";
+  line(out, "listen", array_of(what.listen, string_text));
+  if (!what.names.empty()) {
+    line(out, "names", array_of(what.names, string_text));
+  }
+  line(out, "insecure_beyond_loopback", what.insecure_beyond_loopback ? "true" : "false");
+}
+
+void print_security(const security_settings& what, std::string& out) {
+  std::array<char, 8> mode{};
+  std::snprintf(mode.data(), mode.size(), "%04o", static_cast<unsigned>(what.ipc_mode));
+  out += "\n[security]\n";
+  line(out, "secret_key_file", string_text(what.secret_key_file.string()));
+  line(out, "authorized_keys_file", string_text(what.authorized_keys_file.string()));
+  line(out, "insecure_plaintext_beyond_loopback", what.insecure_plaintext_beyond_loopback ? "true" : "false");
+  line(out, "ipc_mode", string_text(mode.data()));
+  line(out, "ipc_group", string_text(what.ipc_group));
+  line(out, "handshake_timeout", string_text(print_duration(what.handshake_timeout)));
 }
 
 std::string input_text(const tensor_spec& input) {
@@ -182,6 +204,8 @@ std::string print_settings(const settings& what) {
   print_clients(what.clients, out);
   print_sessions(what.sessions, out);
   print_timing(what.timing, out);
+  print_security(what.security, out);
+  print_admin(what.admin, out);
   for (const pipeline_declaration& pipeline : what.pipelines) {
     print_pipeline(pipeline, out);
   }

@@ -9,14 +9,30 @@ dispatcher::dispatcher(std::span<const plan> plans, ring& slots, wheel& streams,
                        ledger& book, payload_store& payloads, recorder& timeline)
     : ring_(slots), streams_(streams), completed_(completed), book_(book), payloads_(payloads), timeline_(timeline) {
   for (const plan& each : plans) {
-    lanes_.emplace_back(each);
+    add(each);
   }
   ready_.reserve(slots.size());
   launched_.reserve(slots.size());
 }
 
+void dispatcher::add(const plan& later) {
+  active_.push_back(lanes_.emplace_back(std::make_unique<lane>(later)).get());
+}
+
+bool dispatcher::done_with(const plan& which) const noexcept {
+  const lane& of = *lanes_[which.place];
+  const auto its = [&](const slot* each) { return each->work.pipeline == &which; };
+  return of.filling() == nullptr && of.waiting.empty() && std::none_of(ready_.begin(), ready_.end(), its) &&
+         std::none_of(launched_.begin(), launched_.end(), its);
+}
+
+void dispatcher::remove(const plan& which) noexcept {
+  std::erase(active_, lanes_[which.place].get());
+  lanes_[which.place].reset();
+}
+
 bool dispatcher::submit(request& accepted, std::span<const std::byte> payload) {
-  lane& in = lanes_[accepted.pipeline->id];
+  lane& in = *lanes_[accepted.pipeline->place];
   if (in.waiting.empty() && place(in, accepted, payload)) {
     in.served(accepted, false, false);
     return true;
@@ -96,8 +112,8 @@ void dispatcher::finish(slot& done, time_point now) {
 
 bool dispatcher::feed() {
   bool progress = false;
-  for (lane& each : lanes_) {
-    each.blocked = false;
+  for (lane* const each : active_) {
+    each->blocked = false;
   }
   while (lane* const in = next_to_feed()) {
     const bool held = holds_heavy(*in);
@@ -117,11 +133,11 @@ bool dispatcher::feed() {
 lane* dispatcher::next_to_feed() noexcept {
   lane* found = nullptr;
   time_point earliest = never;
-  for (lane& each : lanes_) {
-    const request* const first = each.blocked ? nullptr : each.waiting.first(!holds_heavy(each));
-    if (first != nullptr && each.turn_of(first->received) < earliest) {
-      earliest = each.turn_of(first->received);
-      found = &each;
+  for (lane* const each : active_) {
+    const request* const first = each->blocked ? nullptr : each->waiting.first(!holds_heavy(*each));
+    if (first != nullptr && each->turn_of(first->received) < earliest) {
+      earliest = each->turn_of(first->received);
+      found = each;
     }
   }
   return found;
@@ -147,9 +163,9 @@ bool dispatcher::close_due(time_point now) {
     close(*in, why);
     progress |= launch_ready(now);
   }
-  for (lane& each : lanes_) {
-    if (draining_ && each.filling() != nullptr) {
-      close(each, close_reason::drain);
+  for (lane* const each : active_) {
+    if (draining_ && each->filling() != nullptr) {
+      close(*each, close_reason::drain);
     }
   }
   return progress;
@@ -158,13 +174,13 @@ bool dispatcher::close_due(time_point now) {
 lane* dispatcher::next_to_close(time_point now, close_reason& why) noexcept {
   lane* found = nullptr;
   time_point earliest = never;
-  for (lane& each : lanes_) {
-    const batch_fill fill = each.fill();
-    const std::optional<close_reason> closes = decide(fill, room_for(each), now);
-    if (closes && each.turn_of(fill.oldest) < earliest) {
-      earliest = each.turn_of(fill.oldest);
+  for (lane* const each : active_) {
+    const batch_fill fill = each->fill();
+    const std::optional<close_reason> closes = decide(fill, room_for(*each), now);
+    if (closes && each->turn_of(fill.oldest) < earliest) {
+      earliest = each->turn_of(fill.oldest);
       why = *closes;
-      found = &each;
+      found = each;
     }
   }
   return found;
@@ -239,86 +255,21 @@ void dispatcher::end(request& early, wire::status code, const std::string& reaso
   if (queued && early.session != nullptr && early.pipeline->keeps_state()) {
     book_.abandon(early);
   } else if (queued) {
-    lanes_[early.pipeline->id].waiting.remove(early);
+    lanes_[early.pipeline->place]->waiting.remove(early);
     payloads_.unpark(early.index);
     book_.release(early);
   }
 }
 
 request* dispatcher::oldest_queued(const client_record& of, const plan& pipeline) const noexcept {
-  return lanes_[pipeline.id].waiting.oldest_of(of);
-}
-
-void dispatcher::drain() {
-  draining_ = true;
-  empty_queues(wire::status::shutdown,
-               {.reason = "the daemon is stopping", .step = "queued", .stage = "", .device_error = ""});
-}
-
-void dispatcher::empty_queues(wire::status code, const wire::error_body& why) {
-  for (lane& each : lanes_) {
-    while (request* next = each.waiting.first()) {
-      each.waiting.remove(*next);
-      payloads_.unpark(next->index);
-      if (next->step != request_step::answered) {
-        order_.end(*next, code, why);
-      }
-      book_.release(*next);
-    }
-  }
-}
-
-void dispatcher::end_batch(slot& of, wire::status code, const wire::error_body& why) {
-  for (request* each : of.work.requests) {
-    if (each->step != request_step::answered) {
-      order_.end(*each, code, why);
-    }
-    book_.release(*each);
-  }
-  of.work.requests.clear();
-}
-
-void dispatcher::end_all(wire::status code, const wire::error_body& why) {
-  ended_ = true;
-  for (lane& each : lanes_) {
-    if (each.filling() != nullptr) {
-      ready_.push_back(&each.close());
-      --open_;
-    }
-  }
-  for (slot* each : launched_) {
-    end_batch(*each, code, why);
-  }
-  for (slot* each : std::exchange(ready_, {})) {
-    end_batch(*each, code, why);
-    ring::drop(*each);
-  }
-  empty_queues(code, why);
-}
-
-void dispatcher::check_hung(time_point now, std::chrono::nanoseconds patience) {
-  constexpr int whatever_else_is_done = 10;
-  for (const slot* each : launched_) {
-    const batch& work = each->work;
-    const bool stands_still = std::max(work.launched, last_done_) < now - patience;
-    if (!lost_ && (stands_still || work.launched < now - whatever_else_is_done * patience)) {
-      lost_ = device_loss{"a batch hangs", work.pipeline->declaration.name};
-    }
-  }
-}
-
-std::chrono::nanoseconds dispatcher::standing_still(time_point now) const noexcept {
-  const auto oldest = std::min_element(launched_.begin(), launched_.end(), [](const slot* left, const slot* right) {
-    return left->work.launched < right->work.launched;
-  });
-  return oldest == launched_.end() ? std::chrono::nanoseconds{} : now - std::max((*oldest)->work.launched, last_done_);
+  return lanes_[pipeline.place]->waiting.oldest_of(of);
 }
 
 time_point dispatcher::next_decision() const noexcept {
   time_point earliest = never;
-  for (const lane& each : lanes_) {
-    if (each.filling() != nullptr && streams_.room(each.priority()) != wheel_room::none) {
-      earliest = std::min(earliest, penstock::next_decision(each.fill()));
+  for (const lane* const each : active_) {
+    if (each->filling() != nullptr && streams_.room(each->priority()) != wheel_room::none) {
+      earliest = std::min(earliest, penstock::next_decision(each->fill()));
     }
   }
   return earliest;

@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
-#include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +32,13 @@ class dispatcher {
  public:
   dispatcher(std::span<const plan> plans, ring& slots, wheel& streams, completion_queue& completed, ledger& book,
              payload_store& payloads, recorder& timeline);
+
+  /// A plan that comes later; its place is the next.
+  void add(const plan& later);
+  /// Whether a plan that gets no more requests has none waiting and no batch any more.
+  [[nodiscard]] bool done_with(const plan& which) const noexcept;
+  /// `done_with` it, and nothing else refers to it.
+  void remove(const plan& which) noexcept;
 
   /// Copies the payload into a slot if the request's turn is now, or queues the request and returns false: the
   /// payload must then be parked.
@@ -64,7 +71,7 @@ class dispatcher {
   [[nodiscard]] time_point next_decision() const noexcept;
 
  private:
-  [[nodiscard]] lane& lane_of(const slot& filled) noexcept { return lanes_[filled.work.pipeline->id]; }
+  [[nodiscard]] lane& lane_of(const slot& filled) noexcept { return *lanes_[filled.work.pipeline->place]; }
   [[nodiscard]] bool place(lane& in, request& what, std::span<const std::byte> payload);
   [[nodiscard]] wheel_room room_for(const lane& of) const noexcept;
   bool complete(time_point now);
@@ -81,7 +88,8 @@ class dispatcher {
   void empty_queues(wire::status code, const wire::error_body& why);
   void end_batch(slot& of, wire::status code, const wire::error_body& why);
 
-  std::deque<lane> lanes_;  // by pipeline id
+  std::vector<std::unique_ptr<lane>> lanes_;  // by the place of the plan; none where it was removed
+  std::vector<lane*> active_;                 // those that there are
   ring& ring_;
   wheel& streams_;
   completion_queue& completed_;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "daemon/request/wire_type.hpp"
+#include "daemon/shard/welcome_bodies.hpp"
 
 namespace penstock {
 
@@ -21,49 +21,31 @@ wire::message_header answer_to(const wire::message_header& question, message_typ
 }  // namespace
 
 reception::reception(parts with, const client_settings& limits, introduction self)
-    : with_(with), limits_(limits), self_(std::move(self)), welcomes_{welcome_json(self_.shard)} {}
+    : with_(with), limits_(limits), self_(std::move(self)), welcomes_(welcomes_of(with_.served, limits)) {}
 
 void reception::join(shard_directory& among) {
   among_ = &among;
-  welcomes_.clear();
-  for (std::uint32_t shard = 0; shard < among.size(); ++shard) {
-    welcomes_.push_back(welcome_json(shard));
-  }
+  welcomes_ = welcomes_of(with_.served, limits_);
 }
 
-std::string reception::welcome_json(std::uint32_t shard) const {
-  wire::welcome body;
-  body.answering = self_.shard;
-  body.shard = shard;
-  if (among_ != nullptr && among_->size() > 1) {
-    body.shards = among_->endpoints();
-  }
-  body.server = self_.server;
-  body.instance = self_.instance;
-  body.credit_requests = limits_.credit_requests;
-  body.credit_bytes = limits_.credit_bytes;
-  body.max_request_bytes = limits_.max_request_bytes;
-  for (const plan& each : with_.plans) {
-    wire::pipeline_description made;
-    made.id = each.id;
-    made.name = each.declaration.name;
-    made.max_frames = static_cast<std::uint32_t>(each.max_frames);
-    made.keeps_state = each.keeps_state();
-    made.ordered = each.declaration.ordered;
-    made.period = static_cast<std::uint64_t>(each.period);
-    made.input = describe(each.input(), "input", "");
-    for (std::size_t output = 0; output < each.outputs.size(); ++output) {
-      made.outputs.push_back(describe(each.output_spec(output), each.outputs[output].name, each.outputs[output].op));
+std::vector<std::string> reception::welcomes_of(const served_pipelines& served, const client_settings& limits) const {
+  return welcome_bodies({self_.server, self_.instance, self_.shard, among_, served, limits});
+}
+
+void reception::adopt(const client_settings& limits, std::vector<std::string> welcomes) {
+  limits_ = limits;
+  welcomes_ = std::move(welcomes);
+  with_.clients.set_limits(limits.max_clients, limits.credit_requests);
+  with_.clients.for_each([&](client_record& each) {
+    if (!each.gone) {
+      each.grant(limits.credit_requests, limits.credit_bytes);
+      with_.out.control(each.identity, &each, answer_to({}, message_type::welcome), welcome_for(each));
     }
-    body.pipelines.push_back(std::move(made));
-  }
-  std::string json = wire::encode(body);
-  if (json.size() > wire::max_body_bytes) {
-    throw configuration_error("the " + std::to_string(with_.plans.size()) + " pipelines take " +
-                              std::to_string(json.size()) + " bytes to describe in WELCOME; at most " +
-                              std::to_string(wire::max_body_bytes) + " fit: use fewer, or shorter names");
-  }
-  return json;
+  });
+}
+
+const std::string& reception::welcome_for(const client_record& client) const noexcept {
+  return welcomes_[among_ != nullptr ? client.shard : 0];
 }
 
 std::size_t reception::receive(time_point now, std::size_t most) {
@@ -99,9 +81,6 @@ void reception::handle(const incoming& message, time_point now) {
     case message_type::ping:
       with_.out.control(message.identity, from, answer_to(header, message_type::pong), "");
       return;
-    case message_type::get_status:
-      with_.out.control(message.identity, from, answer_to(header, message_type::status_report), self_.status_json());
-      return;
     case message_type::goodbye:
       if (from != nullptr) {
         let_go(*from);
@@ -111,6 +90,7 @@ void reception::handle(const incoming& message, time_point now) {
     case message_type::cancel:
     case message_type::open_session:
     case message_type::close_session:
+    case message_type::get_status:
     case message_type::get_trace:
       break;
     default:
@@ -121,6 +101,10 @@ void reception::handle(const incoming& message, time_point now) {
   }
   if (from == nullptr) {
     refuse(message, from, header, {status::hello_required, "this client is not known: it must send HELLO first"});
+    return;
+  }
+  if (header.type == message_type::get_status) {
+    with_.out.control(message.identity, from, answer_to(header, message_type::status_report), self_.status_json());
     return;
   }
   from->elsewhere = false;  // it stays here, whatever it was told
@@ -167,8 +151,8 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
     client->shard = among_->choose(self_.shard);
     client->elsewhere = client->shard != self_.shard;
   }
-  const std::size_t which = among_ != nullptr ? client->shard : 0;
-  with_.out.control(message.identity, client, answer_to(header, message_type::welcome), welcomes_[which]);
+  client->grant(limits_.credit_requests, limits_.credit_bytes);
+  with_.out.control(message.identity, client, answer_to(header, message_type::welcome), welcome_for(*client));
 }
 
 // What it had in flight is given up, and nothing of it is left for whoever comes next under the same routing id.
@@ -199,15 +183,18 @@ void reception::open_session(const incoming& message, const wire::message_header
     refuse(message, &from, header, closed_);
     return;
   }
-  if (asked->pipeline >= with_.plans.size()) {
+  const plan* const pipeline = with_.served.find(asked->pipeline);
+  if (pipeline == nullptr) {
     refuse(message, &from, header, no_such_pipeline(asked->pipeline));
     return;
   }
-  const session_record* const opened = with_.sessions.open(from, with_.plans[asked->pipeline], asked->name, now);
+  const session_record* const opened = with_.sessions.open(from, *pipeline, asked->name, now);
   if (opened == nullptr) {
     refuse(message, &from, header,
-           {status::too_many_sessions, "all " + std::to_string(with_.sessions.places()) +
-                                           " places for sessions are taken (sessions.max_sessions)"});
+           {status::too_many_sessions, with_.sessions.full(from)
+                                           ? "this client has as many sessions open as it may (sessions.max_per_client)"
+                                           : "all " + std::to_string(with_.sessions.places()) +
+                                                 " places for sessions are taken (sessions.max_sessions)"});
     return;
   }
   wire::message_header answer = answer_to(header, message_type::session_opened);
@@ -224,8 +211,8 @@ void reception::close_session(const wire::message_header& header, const client_r
 }
 
 verdict reception::no_such_pipeline(std::uint32_t id) const {
-  return {status::unknown_pipeline,
-          "there is no pipeline " + std::to_string(id) + "; WELCOME lists " + std::to_string(with_.plans.size())};
+  return {status::unknown_pipeline, "there is no pipeline " + std::to_string(id) + "; WELCOME lists " +
+                                        std::to_string(with_.served.in_order.size())};
 }
 
 void reception::submit(const incoming& message, const wire::message_header& header, client_record& from,
@@ -243,11 +230,12 @@ void reception::submit(const incoming& message, const wire::message_header& head
     refuse(message, &from, header, closed_);
     return;
   }
-  if (header.pipeline >= with_.plans.size()) {
+  const plan* const found = with_.served.find(header.pipeline);
+  if (found == nullptr) {
     refuse(message, &from, header, no_such_pipeline(header.pipeline));
     return;
   }
-  const plan& pipeline = with_.plans[header.pipeline];
+  const plan& pipeline = *found;
   session_record* const session = header.session != 0 ? with_.sessions.find(header.session, from) : nullptr;
   std::int64_t leading = 0;
   verdict judged = check_submit(message, header, pipeline, leading);
@@ -255,7 +243,7 @@ void reception::submit(const incoming& message, const wire::message_header& head
     judged = check_session(header, session, pipeline, leading);
   }
   if (judged.admitted() && pipeline.keeps_state()) {
-    judged = check_abandoned(from, limits_);
+    judged = check_abandoned(from);
   }
   if (judged.admitted()) {
     judged = make_room(from, pipeline, message.bytes);
@@ -274,8 +262,8 @@ void reception::submit(const incoming& message, const wire::message_header& head
 
 // With drop-oldest, a request beyond the credits takes the place of the client's oldest ones that still wait.
 verdict reception::make_room(client_record& from, const plan& pipeline, std::size_t bytes) {
-  verdict judged = check_credits(from, bytes, limits_);
-  if (pipeline.declaration.overflow != overflow_policy::drop_oldest || bytes > limits_.credit_bytes) {
+  verdict judged = check_credits(from, bytes);
+  if (pipeline.declaration.overflow != overflow_policy::drop_oldest || bytes > from.granted_bytes) {
     return judged;
   }
   while (!judged.admitted()) {
@@ -284,7 +272,7 @@ verdict reception::make_room(client_record& from, const plan& pipeline, std::siz
       break;
     }
     with_.path.end(*oldest, status::overflow, "dropped for a newer request of the same client");
-    judged = check_credits(from, bytes, limits_);
+    judged = check_credits(from, bytes);
   }
   return judged;
 }

@@ -14,6 +14,7 @@
 #include "daemon/request/ledger.hpp"
 #include "daemon/request/session_table.hpp"
 #include "daemon/shard/dispatcher.hpp"
+#include "daemon/shard/served_pipelines.hpp"
 #include "daemon/shard/shard_directory.hpp"
 #include "daemon/timeline/timeline_page.hpp"
 
@@ -30,7 +31,7 @@ class reception {
     ledger& book;
     dispatcher& path;
     account& counters;
-    std::span<const plan> plans;
+    const served_pipelines& served;
   };
   /// What the daemon says of itself.
   struct introduction {
@@ -48,6 +49,12 @@ class reception {
   void join(shard_directory& among);
   /// Handles at most `most` messages. Returns how many there were.
   std::size_t receive(time_point now, std::size_t most);
+  /// What WELCOME says, by the shard that it recommends, with these pipelines and limits. Throws as the constructor
+  /// does.
+  [[nodiscard]] std::vector<std::string> welcomes_of(const served_pipelines& served,
+                                                     const client_settings& limits) const;
+  /// From here on these limits hold and WELCOME says this; every client is told at once.
+  void adopt(const client_settings& limits, std::vector<std::string> welcomes);
   /// From here on every SUBMIT and HELLO is refused with this.
   void close(wire::status code, std::string reason);
   /// Forgets clients that have left or have long been silent, and sessions that have long been idle.
@@ -62,12 +69,12 @@ class reception {
   void open_session(const incoming& message, const wire::message_header& header, const client_record& from,
                     time_point now);
   void close_session(const wire::message_header& header, const client_record& from);
+  [[nodiscard]] const std::string& welcome_for(const client_record& client) const noexcept;
   [[nodiscard]] verdict no_such_pipeline(std::uint32_t id) const;
   [[nodiscard]] verdict make_room(client_record& from, const plan& pipeline, std::size_t bytes);
   void cancel(const incoming& message, const wire::message_header& header, client_record& from);
   void refuse(const incoming& message, const client_record* from, const wire::message_header& header,
               const verdict& why);
-  [[nodiscard]] std::string welcome_json(std::uint32_t shard) const;
 
   parts with_;
   client_settings limits_;

@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "daemon/settings/client_memory.hpp"
 #include "daemon/shard/status_report.hpp"
 #include "penstock_version.hpp"
 
@@ -38,6 +39,15 @@ std::vector<stream_priority> priorities_of(std::span<const plan> plans) {
     all.insert(each.declaration.priority);
   }
   return {all.begin(), all.end()};
+}
+
+served_pipelines all_of(std::span<const plan> plans) {
+  served_pipelines made;
+  for (const plan& each : plans) {
+    made.in_order.push_back(&each);
+    made.put(each);
+  }
+  return made;
 }
 
 // No more batches than these are with the device at once, and only those have a clock.
@@ -75,39 +85,42 @@ void block_signals() noexcept {
 }
 
 // Room above the limit, so that a request somewhat too large gets an ERROR instead of a closed connection.
-router_settings socket_settings(const settings& how) {
-  return {
-      .listen = how.daemon.listen,
-      .max_part_bytes = 2 * how.clients.max_request_bytes + wire::max_body_bytes,
-      // A client that reads has no more replies under way than credits, and control messages beside them. Twice
-      // that, since libzmq counts a message as taken only when half of its mark has been.
-      .replies_under_way = 2 * static_cast<int>(std::min<std::uint32_t>(how.clients.credit_requests, 1U << 20U)) + 64};
+router_settings socket_settings(const settings& how, const keyring* keys) {
+  return {.listen = how.daemon.listen,
+          .max_part_bytes = 2 * how.clients.max_request_bytes + wire::max_body_bytes,
+          .replies_under_way = replies_under_way(how.clients),
+          .handshake_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(how.security.handshake_timeout),
+          .ipc = {.mode = how.security.ipc_mode, .group = group_of(how.security.ipc_group)},
+          .keys = keys};
 }
 
 }  // namespace
 
-shard::shard(const settings& how, device& on, std::span<const plan> plans, std::uint32_t number)
+shard::shard(const settings& how, device& on, std::span<const plan> plans, std::uint32_t number, const keyring* keys)
     : how_(how),
       device_(on),
-      plans_(plans),
+      served_(all_of(plans)),
+      next_place_(static_cast<std::uint32_t>(plans.size())),
       number_(number),
       instance_(new_instance()),
       started_(clock::now()),
-      ring_(on, static_cast<std::size_t>(how.wheel.slots), size_for(plans),
+      ring_(on, static_cast<std::size_t>(how.wheel.slots),
+            with_room(size_for(plans), static_cast<std::size_t>(how.wheel.streams)),
             how.wheel.completion == completion_mode::poll, completed_, signal_),
       states_(on, plans, how.sessions.max_sessions),
       clocks_(on, plans, clocks_for(how, plans)),
       wheel_(on, how.wheel.streams, priorities_of(plans), how.wheel.completion, states_),
       timeline_(on, clocks_, plans, ring_.size(), how.timing, clock::now),
       pages_({number, on.facts().name, wheel_.streams(), ring_.size()}, plans),
-      socket_(socket_settings(how)),
+      socket_(socket_settings(how, keys)),
       clients_(how.clients.max_clients, how.clients.credit_requests),
-      sessions_(how.sessions.max_sessions, how.sessions.idle_timeout, std::random_device{}()),
+      sessions_(how.sessions.max_sessions, how.sessions.idle_timeout, std::random_device{}(),
+                how.sessions.max_per_client),
       ingress_(socket_),
       egress_(socket_, ring_, how.clients, counters_),
       book_(plans.size(), egress_, counters_),
       dispatcher_(plans, ring_, wheel_, completed_, book_, ingress_, timeline_),
-      reception_({ingress_, egress_, clients_, sessions_, book_, dispatcher_, counters_, plans}, how.clients,
+      reception_({ingress_, egress_, clients_, sessions_, book_, dispatcher_, counters_, served_}, how.clients,
                  {std::string("penstockd ") + version, instance_, [this] { return report_status(report()); },
                   [this](std::uint64_t cursor) { return trace(cursor); }, number}),
       sweep_at_(started_ + sweep_interval) {
@@ -119,8 +132,8 @@ shard::shard(const settings& how, device& on, std::span<const plan> plans, std::
 
 void shard::warm_up() {
   slot* const scratch = ring_.claim();
-  for (const plan& each : plans_) {
-    wheel_.warm_up(each, *scratch);
+  for (const plan* const each : served_.in_order) {
+    wheel_.warm_up(*each, *scratch);
   }
   ring::drop(*scratch);
   ring_.collect();
@@ -278,47 +291,9 @@ void shard::ask(std::function<void(shard&)> question) {
   boost::asio::post(io_, [this, question = std::move(question)] { question(*this); });
 }
 
-timeline_page shard::trace(std::uint64_t cursor) {
-  return pages_.write(timeline_.batches(), cursor, clock::now());
-}
-
-shard_report shard::report() const {
-  const time_point now = clock::now();
-  shard_report made{.server = std::string("penstockd ") + version,
-                    .instance = instance_,
-                    .state = state_ == state::serving ? "ready" : "draining",
-                    .uptime = now - started_,
-                    .configuration = {},
-                    .facts = device_.facts(),
-                    .device_error = dispatcher_.lost() ? dispatcher_.lost()->error : "",
-                    .shard = number_,
-                    .counters = counters_,
-                    .pipelines = {},
-                    .clients = {},
-                    .credit_requests = how_.clients.credit_requests,
-                    .credit_bytes = how_.clients.credit_bytes,
-                    .sessions = sessions_.size(),
-                    .max_sessions = sessions_.places(),
-                    .slots = ring_.size(),
-                    .free_slots = ring_.free(),
-                    .batches_in_flight = wheel_.in_flight(),
-                    .batches_done = dispatcher_.batches_done(),
-                    .since_completion = now - std::max(started_, dispatcher_.last_done()),
-                    .streams = timeline_.streams()};
-  for (const plan& each : plans_) {
-    made.pipelines.push_back({each.declaration.name, book_.by_pipeline()[each.id], timeline_.timing()[each.id]});
-  }
-  clients_.for_each([&](const client_record& each) {
-    if (!each.gone) {
-      made.clients.push_back({.name = each.name,
-                              .place = each.index,
-                              .requests = each.requests,
-                              .bytes = each.bytes,
-                              .results = each.results,
-                              .dropped = egress_.dropped(each)});
-    }
-  });
-  return made;
+void shard::join(shard_directory& among, const configuration_report& configuration) {
+  reception_.join(among);
+  configuration_ = configuration;
 }
 
 }  // namespace penstock

@@ -21,7 +21,10 @@
 #include "daemon/settings/settings.hpp"
 #include "daemon/shard/dispatcher.hpp"
 #include "daemon/shard/reception.hpp"
+#include "daemon/shard/served_pipelines.hpp"
+#include "daemon/shard/shard_change.hpp"
 #include "daemon/shard/shard_directory.hpp"
+#include "daemon/shard/shard_pulse.hpp"
 #include "daemon/shard/shard_report.hpp"
 #include "daemon/timeline/recorder.hpp"
 #include "daemon/timeline/timeline_page.hpp"
@@ -42,14 +45,16 @@ enum class shard_ending {
 /// allocated and every kernel has been launched once when the constructor returns.
 class shard {
  public:
-  /// Throws device_error, or std::runtime_error when an endpoint can't be bound. The plans must outlive it.
-  shard(const settings& how, device& on, std::span<const plan> plans, std::uint32_t number = 0);
+  /// Throws device_error, or std::runtime_error when an endpoint can't be bound. The plans must outlive it, and the
+  /// keys that clients must have; without them, none are asked for.
+  shard(const settings& how, device& on, std::span<const plan> plans, std::uint32_t number = 0,
+        const keyring* keys = nullptr);
   ~shard() = default;
   shard(const shard&) = delete;
   shard& operator=(const shard&) = delete;
 
-  /// Before `run`, where there are several shards: whom clients are told of.
-  void join(shard_directory& among) { reception_.join(among); }
+  /// Before `run`: the other shards, whom clients are told of, and which configuration this is.
+  void join(shard_directory& among, const configuration_report& configuration);
   /// Serves until `stop` has been called and what is in flight is answered, or until the device is lost.
   shard_ending run();
   /// Any thread. The first call drains, a second one ends the drain.
@@ -58,7 +63,23 @@ class shard {
   void ask(std::function<void(shard&)> question);
 
   [[nodiscard]] const std::vector<std::string>& endpoints() const noexcept { return socket_.endpoints(); }
+  /// Another configuration, in two steps, so that all shards take it or none: whether it can be taken ("" or why not),
+  /// and then, unless it is dropped again, that it holds from the next message on. What is in flight is finished on
+  /// the plan that it began with; sessions of a pipeline that changed are lost.
+  [[nodiscard]] std::string prepare(shard_change change);
+  void commit();
+  void drop_change() { pending_.reset(); }
+  /// Plans that were replaced and that nothing refers to any more, to be destroyed on another thread: a device may make
+  /// whoever frees memory wait. And how many are still referred to.
+  struct leftovers {
+    std::vector<fresh_pipeline> done;
+    std::size_t in_use = 0;
+  };
+  [[nodiscard]] leftovers take_leftovers();
+
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   [[nodiscard]] shard_report report() const;
+  [[nodiscard]] shard_pulse pulse() const;
   /// The next batches that it remembers, from this cursor on, as TRACE says them.
   [[nodiscard]] timeline_page trace(std::uint64_t cursor);
 
@@ -81,11 +102,23 @@ class shard {
   void begin_drain();
   void end_with_loss();
   void warm_up();
+  void serve(fresh_pipeline fresh);
+  void retire(const plan& replaced);
+
+  struct pending_change {
+    shard_change what;
+    std::vector<std::string> welcomes;
+  };
 
   // The order is the order of destruction, last first: ZeroMQ's threads and the device's still use what stands above.
   settings how_;
   device& device_;
-  std::span<const plan> plans_;
+  std::vector<std::unique_ptr<plan>> adopted_;  // that came by a change
+  served_pipelines served_;
+  std::uint32_t next_place_;
+  std::vector<const plan*> retiring_;  // replaced, and not yet out of use
+  std::optional<pending_change> pending_;
+  configuration_report configuration_;
   std::uint32_t number_;
   std::string instance_;
   time_point started_;

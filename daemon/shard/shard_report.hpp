@@ -8,6 +8,7 @@
 
 #include "daemon/device/device.hpp"
 #include "daemon/request/account.hpp"
+#include "daemon/security/handshake_account.hpp"
 #include "daemon/timeline/pipeline_timing.hpp"
 #include "daemon/timeline/stream_timing.hpp"
 
@@ -59,7 +60,9 @@ struct shard_report {
   std::size_t batches_in_flight = 0;
   std::uint64_t batches_done = 0;
   std::chrono::nanoseconds since_completion{};  ///< since the last batch was done, or since the start
+  std::chrono::nanoseconds standing_still{};    ///< how long the device has had a batch without finishing any; or 0
   std::vector<stream_timing> streams{};
+  handshake_report handshakes{};
 };
 
 }  // namespace penstock

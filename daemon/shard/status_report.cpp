@@ -36,6 +36,14 @@ ordered_json pipeline_json(const pipeline_report& of) {
           {"closed", closed}};
 }
 
+ordered_json handshakes_json(const handshake_report& of) {
+  ordered_json refused = ordered_json::object();
+  for (std::size_t why = 0; why < handshake_refusals; ++why) {
+    refused[std::string(name_of(static_cast<handshake_refusal>(why)))] = of.refused[why];
+  }
+  return {{"succeeded", of.succeeded}, {"refused", refused}};
+}
+
 double microseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
@@ -102,6 +110,7 @@ std::string report_status(const shard_report& of) {
       {"shard", of.shard},
       {"clients", of.clients.size()},
       {"sessions", of.sessions},
+      {"handshakes", handshakes_json(of.handshakes)},
       {"slots", {{"total", of.slots}, {"free", of.free_slots}}},
       {"batches_in_flight", of.batches_in_flight},
       {"pipelines", pipelines}};

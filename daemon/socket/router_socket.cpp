@@ -1,11 +1,28 @@
 #include "daemon/socket/router_socket.hpp"
 
 #include <stdexcept>
+#include <string_view>
 
 namespace penstock {
+namespace {
+
+constexpr std::string_view ipc = "ipc://";
+
+}  // namespace
 
 router_socket::router_socket(const router_settings& settings)
-    : context_(1), socket_(context_, zmq::socket_type::router) {
+    : context_(1), socket_(context_, zmq::socket_type::router), gatekeeper_(context_, socket_, settings.keys) {
+  limit(settings);
+  for (const std::string& endpoint : settings.listen) {
+    try {
+      bind(endpoint, settings.ipc);
+    } catch (const std::exception& error) {
+      throw std::runtime_error("cannot listen on " + endpoint + ": " + error.what());
+    }
+  }
+}
+
+void router_socket::limit(const router_settings& settings) {
   // Without MANDATORY a reply to a client that is slow or gone is dropped without a word.
   socket_.set(zmq::sockopt::router_mandatory, 1);
   // A client that reconnects with its routing id takes the place of its old connection.
@@ -18,16 +35,23 @@ router_socket::router_socket(const router_settings& settings)
   socket_.set(zmq::sockopt::tcp_keepalive_idle, 30);
   socket_.set(zmq::sockopt::tcp_keepalive_intvl, 10);
   socket_.set(zmq::sockopt::tcp_keepalive_cnt, 3);
-  socket_.set(zmq::sockopt::handshake_ivl, 5000);
+  socket_.set(zmq::sockopt::handshake_ivl, static_cast<int>(settings.handshake_timeout.count()));
   socket_.set(zmq::sockopt::linger, 0);
-  for (const std::string& endpoint : settings.listen) {
-    try {
-      socket_.bind(endpoint);
-    } catch (const zmq::error_t& error) {
-      throw std::runtime_error("cannot listen on " + endpoint + ": " + error.what());
-    }
+}
+
+void router_socket::bind(const std::string& endpoint, const ipc_access& access) {
+  if (!endpoint.starts_with(ipc)) {
+    socket_.bind(endpoint);
     endpoints_.push_back(socket_.get(zmq::sockopt::last_endpoint));
+    return;
   }
+  // libzmq would give the file whatever mode the umask leaves, and take the place of a daemon that still listens.
+  ipc_listener listening(endpoint.substr(ipc.size()), access);
+  socket_.set(zmq::sockopt::use_fd, listening.release());
+  socket_.bind(endpoint);
+  socket_.set(zmq::sockopt::use_fd, -1);
+  files_.push_back(std::move(listening));
+  endpoints_.push_back(endpoint);
 }
 
 int router_socket::descriptor() {
@@ -45,7 +69,9 @@ void router_socket::close(int linger_ms) noexcept {
     // Closed before.
   }
   socket_.close();
+  gatekeeper_.stop();
   context_.close();
+  files_.clear();
 }
 
 }  // namespace penstock

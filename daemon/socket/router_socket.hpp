@@ -1,10 +1,17 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <list>
 #include <string>
 #include <vector>
 
 #include <zmq.hpp>
+
+#include "daemon/security/gatekeeper.hpp"
+#include "daemon/security/handshake_account.hpp"
+#include "daemon/security/keyring.hpp"
+#include "daemon/socket/ipc_listener.hpp"
 
 namespace penstock {
 
@@ -15,6 +22,13 @@ struct router_settings {
   std::size_t max_part_bytes = 0;
   /// Replies that ZeroMQ holds for one client; those beyond wait in the bounded queue of egress.
   int replies_under_way = 1000;
+  /// A connection that has not finished its handshake after this long is closed.
+  std::chrono::milliseconds handshake_timeout{5000};
+  /// Of ipc endpoints.
+  ipc_access ipc{};
+  /// With keys every connection, over ipc too, must be encrypted and its key authorised; without, all are let in. They
+  /// must live longer than the socket.
+  const keyring* keys = nullptr;
 };
 
 /// The ROUTER socket of a shard, bound. Ingress receives from it, egress sends to it: both on the shard's thread.
@@ -29,12 +43,19 @@ class router_socket {
   [[nodiscard]] bool readable();
   /// The endpoints as bound, with ports that were given as 0 or * filled in.
   [[nodiscard]] const std::vector<std::string>& endpoints() const noexcept { return endpoints_; }
+  /// What became of the connections. Threads: any.
+  [[nodiscard]] handshake_report handshakes() const noexcept { return gatekeeper_.account().read(); }
   /// Closes the socket and ends the context's threads: every message that was handed over has been let go of.
   void close(int linger_ms) noexcept;
 
  private:
+  void limit(const router_settings& settings);
+  void bind(const std::string& endpoint, const ipc_access& access);
+
   zmq::context_t context_;
+  std::list<ipc_listener> files_;
   zmq::socket_t socket_;
+  gatekeeper gatekeeper_;
   std::vector<std::string> endpoints_;
 };
 

@@ -35,8 +35,8 @@ struct request_reference {
 
 /// What one batch did. The times are the host's.
 struct batch_record {
-  std::uint64_t number = 0;  ///< from 1, in the order of completion
-  std::uint32_t pipeline = 0;
+  std::uint64_t number = 0;    ///< from 1, in the order of completion
+  std::uint32_t pipeline = 0;  ///< the place of its plan
   std::uint32_t slot = 0;
   close_reason reason = close_reason::idle;
   bool failed = false;

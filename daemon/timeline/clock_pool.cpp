@@ -5,12 +5,11 @@
 namespace penstock {
 
 clock_pool::clock_pool(device& from, std::span<const plan> plans, std::size_t clocks) {
-  std::size_t steps = 0;
   for (const plan& each : plans) {
-    steps = std::max(steps, each.order.steps.size());
+    steps_ = std::max(steps_, each.order.steps.size());
   }
   for (std::size_t made = 0; made < clocks; ++made) {
-    free_.push_back(clocks_.emplace_back(std::make_unique<batch_clock>(from, steps)).get());
+    free_.push_back(clocks_.emplace_back(std::make_unique<batch_clock>(from, steps_)).get());
   }
 }
 

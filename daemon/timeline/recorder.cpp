@@ -12,16 +12,11 @@ namespace {
 // How many times the cost of reading a batch's times passes before the next one is timed.
 constexpr int rest_after_reading = 200;
 
+// Streams that are kept of a batch.
+constexpr std::size_t most_lanes = 8;
+
 // More than a wheel has.
 constexpr std::size_t most_streams = 256;
-
-std::size_t most_steps(std::span<const plan> plans) noexcept {
-  std::size_t most = 0;
-  for (const plan& each : plans) {
-    most = std::max(most, each.order.steps.size());
-  }
-  return most;
-}
 
 request_reference reference_to(const request& of) noexcept {
   return {.client = of.client->index,
@@ -40,7 +35,7 @@ recorder::recorder(device& on, clock_pool& clocks, std::span<const plan> plans, 
     : clocks_(clocks),
       clock_(std::move(now)),
       sampling_(clocks.size() == 0 ? 0 : how.batches_per_second),
-      recent_(how.recent_batches, how.batches_per_second == 0 ? 0 : most_steps(plans), size_for(plans).lanes),
+      recent_(how.recent_batches, clocks.size() == 0 ? 0 : clocks.steps(), most_lanes),
       timing_(plans.size()),
       drafts_(slots),
       now_(clock_()) {
@@ -66,7 +61,8 @@ void recorder::launching(slot& filled) noexcept {
       timing.queued.record(now_ - each->received);
     }
   }
-  filled.clock = sampling_.take(now_) ? clocks_.claim() : nullptr;
+  const bool fits = work.pipeline->order.steps.size() <= clocks_.steps();
+  filled.clock = fits && sampling_.take(now_) ? clocks_.claim() : nullptr;
   if (filled.clock != nullptr) {
     drafts_[filled.index].anchor = device_clock_->hold();
   }
@@ -77,14 +73,14 @@ void recorder::completed(slot& done) noexcept {
   const draft& before = drafts_[done.index];
   const recent_batches::kept_batch kept = recent_.add();
   batch_record& what = kept.what;
-  what.pipeline = work.pipeline->id;
+  what.pipeline = work.pipeline->place;
   what.slot = done.index;
   what.reason = work.reason;
   what.failed = static_cast<bool>(done.completed.status);
   what.frames = work.frames;
   what.requests = static_cast<std::uint32_t>(work.requests.size());
   what.references = std::min(what.requests, static_cast<std::uint32_t>(recent_batches::most_references));
-  what.streams = static_cast<std::uint32_t>(done.streams.size());
+  what.streams = static_cast<std::uint32_t>(std::min(done.streams.size(), most_lanes));
   what.oldest = work.oldest;
   what.opened = before.opened;
   what.closed = before.closed;
@@ -92,13 +88,13 @@ void recorder::completed(slot& done) noexcept {
   what.completed = now_;
   std::transform(work.requests.begin(), work.requests.begin() + what.references, kept.references.begin(),
                  [](const request* each) { return reference_to(*each); });
-  std::copy(done.streams.begin(), done.streams.end(), kept.streams.begin());
+  std::copy_n(done.streams.begin(), what.streams, kept.streams.begin());
   for (const std::uint32_t each : done.streams) {
     streams_.resize(std::max<std::size_t>(streams_.size(), each + 1));
     ++streams_[each].batches;
   }
   if (!what.failed) {
-    timing_[what.pipeline].device.record(now_ - work.launched, what.requests);
+    timing_[work.pipeline->id].device.record(now_ - work.launched, what.requests);
   }
   take_clock(done, kept);
   sending_.push_back({&done, what.number});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -47,6 +48,9 @@ class recorder {
   void replied(const request& done) noexcept;
   /// Slots came back to the ring and were not claimed again.
   void collected() noexcept;
+
+  /// A pipeline of that number is served from now on, too.
+  void add(std::uint32_t id) { timing_.resize(std::max<std::size_t>(timing_.size(), id + 1)); }
 
   /// By pipeline id.
   [[nodiscard]] const std::vector<pipeline_timing>& timing() const noexcept { return timing_; }

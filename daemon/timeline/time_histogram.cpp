@@ -47,4 +47,18 @@ std::chrono::nanoseconds time_histogram::quantile(double part) const noexcept {
   return max_;
 }
 
+std::vector<std::uint64_t> time_histogram::coarse(std::span<const std::chrono::nanoseconds> ends) const {
+  std::vector<std::uint64_t> counts(ends.size() + 1);
+  std::size_t coarse = 0;
+  for (std::size_t bucket = 0; bucket < bucket_count; ++bucket) {
+    // The last one has no upper end.
+    const bool last = bucket + 1 == bucket_count;
+    while (coarse < ends.size() && (last || static_cast<std::int64_t>(upper_end(bucket)) > ends[coarse].count())) {
+      ++coarse;
+    }
+    counts[coarse] += buckets_[bucket];
+  }
+  return counts;
+}
+
 }  // namespace penstock

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace penstock {
 
@@ -21,6 +23,18 @@ class time_histogram {
   /// The time that this part (0 … 1) of them did not exceed: the upper end of its bucket, so up to 6.3 % too much, and
   /// never above max. 0 when there are none.
   [[nodiscard]] std::chrono::nanoseconds quantile(double part) const noexcept;
+  /// The same cut more coarsely: element k counts those that took at most ends[k] and longer than ends[k − 1], one more
+  /// element those that took longer than all. `ends` ascends. A bucket that an end cuts counts as above it.
+  [[nodiscard]] std::vector<std::uint64_t> coarse(std::span<const std::chrono::nanoseconds> ends) const;
+  /// Calls `with(the longest time of a bucket, how many are in it)` for each that is not empty, upwards.
+  template <typename Function>
+  void for_each_bucket(Function&& with) const {
+    for (std::size_t bucket = 0; bucket < bucket_count; ++bucket) {
+      if (buckets_[bucket] != 0) {
+        with(std::chrono::nanoseconds{static_cast<std::int64_t>(upper_end(bucket))}, buckets_[bucket]);
+      }
+    }
+  }
 
  private:
   // Below `steps` a bucket holds one value. From there on each power of two is cut into `steps`.

@@ -105,12 +105,16 @@ timeline_pages::timeline_pages(timeline_place where, std::span<const plan> plans
                       ordered_json(where.device).dump(-1, ' ', false, ordered_json::error_handler_t::replace),
                       where.streams, where.slots);
   for (const plan& each : plans) {
-    const std::string name = ordered_json(each.declaration.name).dump();
-    std::string described = fmt::format(R"("{}":{{"name":{},"steps":{}}})", each.id, name, steps_of(each).dump());
-    const bool fits = each.order.steps.size() <= most_steps && described.size() <= most_description_bytes;
-    pipelines_.push_back(
-        {fits ? std::move(described) : fmt::format(R"("{}":{{"name":{},"steps":[]}})", each.id, name), fits});
+    add(each);
   }
+}
+
+void timeline_pages::add(const plan& later) {
+  const std::string name = ordered_json(later.declaration.name).dump();
+  std::string described = fmt::format(R"("{}":{{"name":{},"steps":{}}})", later.place, name, steps_of(later).dump());
+  const bool fits = later.order.steps.size() <= most_steps && described.size() <= most_description_bytes;
+  pipelines_.push_back(
+      {fits ? std::move(described) : fmt::format(R"("{}":{{"name":{},"steps":[]}})", later.place, name), fits});
 }
 
 timeline_page timeline_pages::write(recent_batches& from, std::uint64_t cursor, time_point now) const {

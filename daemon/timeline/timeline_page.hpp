@@ -30,6 +30,8 @@ struct timeline_place {
 class timeline_pages {
  public:
   timeline_pages(timeline_place where, std::span<const plan> plans);
+  /// A plan that comes later; its place is the next.
+  void add(const plan& later);
 
   /// The batches from `cursor` on, as many as fit. A cursor that is older than what is kept, or from another life of
   /// the daemon, means the oldest that is kept.
@@ -42,7 +44,7 @@ class timeline_pages {
   };
 
   std::string head_;
-  std::vector<description> pipelines_;  // by id
+  std::vector<description> pipelines_;  // by the place of the plan
 };
 
 }  // namespace penstock

@@ -34,6 +34,19 @@ wheel::wheel(device& on, int streams, std::span<const stream_priority> prioritie
   lanes_.reserve(spokes_.size());
 }
 
+bool wheel::has(stream_priority priority) const noexcept {
+  return std::any_of(groups_.begin(), groups_.end(), [&](const group& each) { return each.priority == priority; });
+}
+
+void wheel::add(stream_priority priority, std::vector<std::unique_ptr<stream>> streams) {
+  groups_.push_back(
+      {priority, static_cast<std::uint32_t>(spokes_.size()), static_cast<std::uint32_t>(streams.size()), 0, 0, {}});
+  for (std::unique_ptr<stream>& each : streams) {
+    spokes_.emplace_back().queue = std::move(each);
+  }
+  lanes_.reserve(spokes_.size());
+}
+
 std::size_t wheel::group_of(stream_priority priority) const noexcept {
   const auto found =
       std::find_if(groups_.begin(), groups_.end(), [&](const group& each) { return each.priority == priority; });
@@ -118,7 +131,7 @@ launch_fault wheel::enqueue_work(slot& with) noexcept {
   for (const std::uint32_t each : with.streams) {
     lanes_.push_back(spokes_[each].queue.get());
   }
-  return batch_work(with, lanes_, states_.of(with.work.pipeline->id)).enqueue();
+  return batch_work(with, lanes_, states_.of(with.work.pipeline->place)).enqueue();
 }
 
 bool wheel::poll() noexcept {

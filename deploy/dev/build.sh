@@ -39,7 +39,7 @@ configure() {
   python=$(python_for_tests)
   definitions+=("-DPENSTOCK_WERROR=${PENSTOCK_WERROR:-OFF}")
   [[ -z $python ]] || definitions+=("-DPENSTOCK_PYTHON=$python")
-  [[ -z ${PENSTOCK_CUDA:-} || $preset != release ]] || definitions+=("-DPENSTOCK_CUDA=$PENSTOCK_CUDA")
+  [[ -z ${PENSTOCK_CUDA:-} || $preset == host-* ]] || definitions+=("-DPENSTOCK_CUDA=$PENSTOCK_CUDA")
   mkdir -p build
   run_logged "$log" cmake --preset "$preset" "${definitions[@]}"
   sed -n 's/^-- Penstock: /   /p' "$log"

@@ -30,7 +30,7 @@ start_daemon() {
   local left=240
   say 'starting penstockd with deploy/config/penstock.toml'
   cat deploy/config/penstock.toml deploy/dev/demo.toml >"$demo_folder/penstock.toml"
-  build/release/bin/penstockd --config "$demo_folder/penstock.toml" --listen "$PENSTOCK_URL" \
+  build/release/bin/penstockd --config "$demo_folder/penstock.toml" --listen "$PENSTOCK_URL" --admin none \
     2>"$demo_folder/log" &
   demo_daemon=$!
   until build/release/bin/penstock --timeout 500ms ping --quiet 2>/dev/null; do

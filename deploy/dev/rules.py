@@ -26,8 +26,9 @@ REACH = {
 STAGES = ('daemon/ingress/', 'daemon/batcher/', 'daemon/wheel/', 'daemon/egress/')
 # Third-party headers that stay in a few folders.
 KEPT_IN = {
-    re.compile(r'^zmq(_addon)?\.h(pp)?$'): ('daemon/socket/', 'daemon/ingress/', 'daemon/egress/', 'client/', 'tests/'),
-    re.compile(r'^boost/asio'): ('daemon/shard/', 'daemon/admin/', 'tests/'),
+    re.compile(r'^zmq(_addon)?\.h(pp)?$'): ('daemon/security/', 'daemon/socket/', 'daemon/ingress/', 'daemon/egress/',
+                                         'client/', 'tests/'),
+    re.compile(r'^boost/asio'): ('daemon/shard/', 'daemon/admin/', 'client/cli/admin_http', 'tests/'),
     re.compile(r'^(cuda|cufft|cooperative_groups|cub/|thrust/)'): ('kernels/', 'daemon/device/', 'tests/'),
 }
 

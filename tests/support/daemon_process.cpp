@@ -107,8 +107,9 @@ daemon_process::~daemon_process() {
 void daemon_process::start(const daemon_options& options) {
   const fs::path file = folder_ / "penstock.toml";
   std::ofstream(file) << options.configuration;
-  pid_ = spawn({penstockd(), "--config", file.string(), "--listen", endpoint_, "--backend", options.backend,
-                "--completion", options.completion},
+  const std::string admin = options.admin.empty() ? "unix:" + (folder_ / "admin").string() : options.admin;
+  pid_ = spawn({penstockd(), "--config", file.string(), "--listen", endpoint_, "--admin", admin, "--backend",
+                options.backend, "--completion", options.completion},
                folder_ / "log");
 }
 

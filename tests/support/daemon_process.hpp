@@ -17,6 +17,7 @@ struct daemon_options {
   std::string completion = "callback";
   std::string configuration;  ///< TOML without [daemon] listen: the endpoint is given on the command line
   std::string listen = {};    ///< where it listens; empty for an ipc socket in its own folder
+  std::string admin = {};     ///< where its admin endpoint does; empty for a Unix socket in its own folder
 };
 
 /// A real penstockd in a process of its own, on an ipc socket in a folder of its own unless told otherwise. Ends with

@@ -161,6 +161,7 @@ plan hand_made_plan(std::uint32_t id, const plan_wish& wish) {
   const std::size_t sum_bytes = static_cast<std::size_t>(wish.max_frames) * sum.bytes();
   plan made;
   made.id = id;
+  made.place = id;
   made.declaration.name = "pipeline" + std::to_string(id);
   made.declaration.input = input;
   made.declaration.priority = wish.priority;

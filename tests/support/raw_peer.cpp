@@ -56,7 +56,8 @@ wire::welcome raw_peer::hello() {
 }
 
 nlohmann::json raw_peer::status() {
-  send_control(wire::message_type::get_status, 77);
+  constexpr std::uint64_t question = 77;
+  send_control(wire::message_type::get_status, question);
   for (;;) {
     const std::optional<raw_message> answer = receive();
     if (!answer) {
@@ -64,6 +65,10 @@ nlohmann::json raw_peer::status() {
     }
     if (answer->header.type == wire::message_type::status_report) {
       return answer->json();
+    }
+    if (answer->header.code == wire::status::hello_required && answer->header.request_id == question) {
+      hello();
+      send_control(wire::message_type::get_status, question);
     }
   }
 }

@@ -19,12 +19,14 @@ COMPLETIONS = ("callback", "poll")
 class Daemon:
     """A penstockd on an ipc socket in a folder of its own, which holds its configuration and its log."""
 
-    def __init__(self, backend, completion, text, files=None):
-        """`files`: what else lies in the folder, bytes by name."""
+    def __init__(self, backend, completion, text, files=None, admin=None):
+        """`files`: what else lies in the folder, bytes by name; `admin`: where its admin endpoint listens, unless on
+        a Unix socket in the folder."""
         self.backend, self.completion = backend, completion
         self.folder = tempfile.TemporaryDirectory(prefix="penstock-")
         self.path = pathlib.Path(self.folder.name)
         self.url = f"ipc://{self.path}/data"
+        self.admin = admin or f"unix:{self.path}/admin"
         self.log = self.path / "log"
         (self.path / "penstock.toml").write_text(text)
         for name, content in (files or {}).items():
@@ -35,8 +37,9 @@ class Daemon:
     def start(self):
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(
-                [BIN / "penstockd", "--config", self.path / "penstock.toml", "--listen", self.url, "--backend",
-                 self.backend, "--completion", self.completion], stdout=log, stderr=log, cwd=self.path)
+                [BIN / "penstockd", "--config", self.path / "penstock.toml", "--listen", self.url, "--admin",
+                 self.admin, "--backend", self.backend, "--completion", self.completion], stdout=log, stderr=log,
+                cwd=self.path)
         ready = self.cli("--timeout", "60s", "ping", check=False)
         if ready.returncode != 0:
             self.process.kill()

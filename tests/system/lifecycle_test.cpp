@@ -182,9 +182,10 @@ TEST(Configuration, MorePipelinesThanAWelcomeHoldsEndWithSeventyEight) {
   }
   const scratch_file file(text);
   std::string output;
-  EXPECT_EQ(
-      run_penstockd({"--config", file.path(), "--backend", "host", "--listen", "ipc:///tmp/penstock-never"}, output),
-      78);
+  EXPECT_EQ(run_penstockd({"--config", file.path(), "--backend", "host", "--listen", "ipc:///tmp/penstock-never",
+                           "--admin", "none"},
+                          output),
+            78);
   EXPECT_THAT(output, HasSubstr("1000 pipelines"));
 }
 
@@ -196,9 +197,10 @@ TEST(CommandLine, UnknownOptionIsAUsageError) {
 TEST(Endpoint, OneThatCannotBeBoundEndsWithSixtyNineAndIsNamed) {
   const scratch_file file(configuration);
   std::string output;
-  EXPECT_EQ(
-      run_penstockd({"--config", file.path(), "--backend", "host", "--listen", "ipc:///nonexistent/socket"}, output),
-      69);
+  EXPECT_EQ(run_penstockd({"--config", file.path(), "--backend", "host", "--listen", "ipc:///nonexistent/socket",
+                           "--admin", "none"},
+                          output),
+            69);
   EXPECT_THAT(output, HasSubstr("ipc:///nonexistent/socket"));
 }
 

@@ -74,7 +74,7 @@ class Walkthrough:
         programs.mkdir()
         # The page speaks of whatever device there is; what it shows is the host's.
         shim = programs / "penstockd"
-        shim.write_text(f'#!/bin/sh\nexec "{BIN}/penstockd" --backend host "$@"\n')
+        shim.write_text(f'#!/bin/sh\nexec "{BIN}/penstockd" --backend host --admin none "$@"\n')
         shim.chmod(0o755)
         packages = [os.path.abspath(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
         self.environment = {**os.environ, "PATH": f"{programs}:{BIN}:{os.environ['PATH']}",

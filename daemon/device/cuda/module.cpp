@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "daemon/device/cuda/cuda_context.hpp"
 #include "daemon/device/cuda/cuda_device.hpp"
 #include "daemon/device/cuda_module_table.hpp"
 #include "penstock_version.hpp"
@@ -17,8 +18,20 @@ int count_devices() noexcept {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-constexpr penstock::cuda_module_table module_table{
-    .abi = penstock::cuda_module_abi, .version = penstock::version, .open = open_device_of_id, .count = count_devices};
+penstock::stream_priority_range priorities_of_id(int id) {
+  penstock::cuda_context context(id);
+  context.enter_or_throw();
+  penstock::stream_priority_range range;
+  context.require(cudaDeviceGetStreamPriorityRange(&range.lowest, &range.highest),
+                  "the CUDA device does not tell its stream priorities");
+  return range;
+}
+
+constexpr penstock::cuda_module_table module_table{.abi = penstock::cuda_module_abi,
+                                                   .version = penstock::version,
+                                                   .open = open_device_of_id,
+                                                   .count = count_devices,
+                                                   .priorities = priorities_of_id};
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/device/cuda_module.hpp"
+#include "penstock_install_places.hpp"
 #include "penstock_version.hpp"
 
 namespace penstock::testing {
@@ -112,10 +113,12 @@ TEST_F(backend_choice_test, AModuleOfAnotherBuildIsAnErrorThatNamesBoth) {
 
 TEST_F(backend_choice_test, TheModuleIsLookedForBesideTheProgram) {
   const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
-  EXPECT_THAT(
-      cuda_module_places(),
-      ::testing::ElementsAre(folder / "penstock-cuda.so", folder.parent_path() / "lib/penstock/penstock-cuda.so",
-                             folder.parent_path() / "penstock-cuda.so", folder.parent_path() / "bin/penstock-cuda.so"));
+  const std::vector<fs::path> places = cuda_module_places();
+  EXPECT_EQ(places.front(), folder / "penstock-cuda.so");
+  EXPECT_EQ(places.at(1), (folder / installed_module_folder / "penstock-cuda.so").lexically_normal());
+  EXPECT_THAT(places, ::testing::IsSupersetOf({folder.parent_path() / "lib/penstock/penstock-cuda.so",
+                                               folder.parent_path() / "penstock-cuda.so",
+                                               folder.parent_path() / "bin/penstock-cuda.so"}));
 }
 
 TEST_F(backend_choice_test, ANamedModuleIsTheOnlyPlace) {

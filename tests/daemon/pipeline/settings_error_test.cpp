@@ -28,6 +28,16 @@ TEST_P(settings_refuse, TheLine) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
+    security, settings_refuse,
+    testing::Values(
+        wrong_line{"security", "secret_key_file = 'a'", "field 'security.secret_key_file': a key without"},
+        wrong_line{"security", "authorized_keys_file = 'a'", "field 'security.authorized_keys_file': a list"},
+        wrong_line{"security", "ipc_mode = 660", "field 'security.ipc_mode': 660 is given"},
+        wrong_line{"security", "ipc_mode = '0680'", "field 'security.ipc_mode': \"0680\" is given"},
+        wrong_line{"security", "ipc_mode = '4660'", "field 'security.ipc_mode': \"4660\" is given"},
+        wrong_line{"security", "handshake_timeout = '1h'", "field 'security.handshake_timeout': \"1h\" is given"}));
+
+INSTANTIATE_TEST_SUITE_P(
     daemon, settings_refuse,
     testing::Values(
         wrong_line{"daemon", "listen = 7600",
@@ -49,6 +59,10 @@ INSTANTIATE_TEST_SUITE_P(
         wrong_line{"daemon", "log_level = 'loud'",
                    "field 'daemon.log_level': \"loud\" is given; allowed is one of trace, debug, info, warn, error"},
         wrong_line{"daemon", "log_level = true", "field 'daemon.log_level': true is given"},
+        wrong_line{"daemon", "listen = 'ipc://@a'", "field 'daemon.listen': \"ipc://@a\" is given"},
+        wrong_line{"daemon", "listen = 'tcp://*:7600'",
+                   "field 'daemon.listen': \"tcp://*:7600\" can be reached from other machines"},
+        wrong_line{"sessions", "max_per_client = 0", "field 'sessions.max_per_client': 0 is given"},
         wrong_line{"daemon", "lisen = 'ipc://a'",
                    "field 'daemon.lisen': there is no such key; did you mean 'listen'?"}));
 

@@ -17,6 +17,15 @@ settings random_settings(std::mt19937_64& random) {
   };
   settings made = parse_settings(with_pipeline("config_version = 1"), "penstock.toml");
   made.daemon.listen = {"tcp://*:" + std::to_string(pick(0, 65535)), "ipc:///run/\"odd\" \\ \x01 name"};
+  made.security.insecure_plaintext_beyond_loopback = true;
+  if (pick(0, 1) == 1) {
+    made.security.secret_key_file = "/etc/penstock/\"odd\".key";
+    made.security.authorized_keys_file = "/etc/penstock/authorized_keys";
+    made.security.insecure_plaintext_beyond_loopback = pick(0, 1) == 1;
+  }
+  made.security.ipc_mode = static_cast<std::uint32_t>(pick(0, 0777));
+  made.security.ipc_group = pick(0, 1) == 1 ? "penstock" : "";
+  made.security.handshake_timeout = std::chrono::milliseconds(pick(100, 60'000));
   made.daemon.drain_timeout = std::chrono::nanoseconds(pick(0, 3'600'000'000'000));
   made.daemon.log_level = pick(0, 1) == 0 ? "trace" : "error";
   made.device.backend = static_cast<backend_choice>(pick(0, 2));
@@ -37,10 +46,14 @@ settings random_settings(std::mt19937_64& random) {
   made.clients.reply_queue_bytes = static_cast<std::size_t>(pick(1, 1000)) << 20U;
   made.clients.reply_cache_bytes = static_cast<std::size_t>(pick(0, 1)) << 30U;
   made.clients.idle_timeout = std::chrono::seconds(pick(1, 9999));
+  made.sessions.max_per_client = static_cast<std::uint32_t>(pick(1, 1 << 16));
   made.sessions.max_sessions = static_cast<std::uint32_t>(pick(1, 1 << 16));
   made.sessions.idle_timeout = std::chrono::milliseconds(pick(1000, 99'999));
   made.timing.batches_per_second = static_cast<std::uint32_t>(pick(0, 1'000'000));
   made.timing.recent_batches = static_cast<std::uint32_t>(pick(16, 1 << 20));
+  made.admin.listen.assign(static_cast<std::size_t>(pick(0, 1)), "0.0.0.0:" + std::to_string(pick(0, 65535)));
+  made.admin.names.assign(static_cast<std::size_t>(pick(0, 1)), "penstock-" + std::to_string(pick(0, 9)));
+  made.admin.insecure_beyond_loopback = true;
   pipeline_declaration& pipeline = made.pipelines[0];
   pipeline.input.variable = pick(0, 1) == 1;
   pipeline.batch = {pick(1, 999), static_cast<std::size_t>(pick(64, 1 << 30)), std::chrono::nanoseconds(pick(0, 1e9))};
@@ -73,6 +86,13 @@ void expect_same(const pipeline_declaration& left, const pipeline_declaration& r
 void expect_same(const settings& left, const settings& right) {
   EXPECT_EQ(left.daemon.listen, right.daemon.listen);
   EXPECT_EQ(left.daemon.drain_timeout, right.daemon.drain_timeout);
+  EXPECT_EQ(left.security.secret_key_file, right.security.secret_key_file);
+  EXPECT_EQ(left.security.authorized_keys_file, right.security.authorized_keys_file);
+  EXPECT_EQ(left.security.insecure_plaintext_beyond_loopback, right.security.insecure_plaintext_beyond_loopback);
+  EXPECT_EQ(left.security.ipc_mode, right.security.ipc_mode);
+  EXPECT_EQ(left.security.ipc_group, right.security.ipc_group);
+  EXPECT_EQ(left.security.handshake_timeout, right.security.handshake_timeout);
+  EXPECT_EQ(left.sessions.max_per_client, right.sessions.max_per_client);
   EXPECT_EQ(left.daemon.log_level, right.daemon.log_level);
   EXPECT_EQ(left.device.backend, right.device.backend);
   EXPECT_EQ(left.device.ids, right.device.ids);
@@ -94,6 +114,9 @@ void expect_same(const settings& left, const settings& right) {
   EXPECT_EQ(left.sessions.idle_timeout, right.sessions.idle_timeout);
   EXPECT_EQ(left.timing.batches_per_second, right.timing.batches_per_second);
   EXPECT_EQ(left.timing.recent_batches, right.timing.recent_batches);
+  EXPECT_EQ(left.admin.listen, right.admin.listen);
+  EXPECT_EQ(left.admin.names, right.admin.names);
+  EXPECT_EQ(left.admin.insecure_beyond_loopback, right.admin.insecure_beyond_loopback);
   ASSERT_EQ(left.pipelines.size(), right.pipelines.size());
   for (std::size_t index = 0; index < left.pipelines.size(); ++index) {
     expect_same(left.pipelines[index], right.pipelines[index]);

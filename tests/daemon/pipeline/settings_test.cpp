@@ -30,6 +30,10 @@ TEST(settings, TakesDefaultsForWhatIsNotGiven) {
   EXPECT_EQ(given.clients.max_request_bytes, 64U << 20U);
   EXPECT_EQ(given.sessions.max_sessions, 64U);
   EXPECT_EQ(given.sessions.idle_timeout, 10min);
+  EXPECT_FALSE(given.security.encrypts());
+  EXPECT_FALSE(given.security.insecure_plaintext_beyond_loopback);
+  EXPECT_EQ(given.security.ipc_mode, 0660U);
+  EXPECT_EQ(given.security.handshake_timeout, 5s);
   EXPECT_EQ(given.timing.batches_per_second, 500U);
   EXPECT_EQ(given.timing.recent_batches, 4096U);
   ASSERT_EQ(given.pipelines.size(), 1U);
@@ -65,6 +69,14 @@ idle_timeout = "12min"
 [sessions]
 max_sessions = 13
 idle_timeout = "14s"
+max_per_client = 3
+[security]
+secret_key_file = "keys/server.key"
+authorized_keys_file = "/etc/penstock/authorized_keys"
+insecure_plaintext_beyond_loopback = true
+ipc_mode = "0640"
+ipc_group = "radio"
+handshake_timeout = "17s"
 [timing]
 batches_per_second = 15
 recent_batches = 16
@@ -90,8 +102,23 @@ recent_batches = 16
   EXPECT_EQ(given.clients.idle_timeout, 12min);
   EXPECT_EQ(given.sessions.max_sessions, 13U);
   EXPECT_EQ(given.sessions.idle_timeout, 14s);
+  EXPECT_EQ(given.sessions.max_per_client, 3U);
+  EXPECT_EQ(given.security.secret_key_file, "keys/server.key");
+  EXPECT_EQ(given.security.authorized_keys_file, "/etc/penstock/authorized_keys");
+  EXPECT_TRUE(given.security.insecure_plaintext_beyond_loopback);
+  EXPECT_EQ(given.security.ipc_mode, 0640U);
+  EXPECT_EQ(given.security.ipc_group, "radio");
+  EXPECT_EQ(given.security.handshake_timeout, 17s);
   EXPECT_EQ(given.timing.batches_per_second, 15U);
   EXPECT_EQ(given.timing.recent_batches, 16U);
+}
+
+TEST(settings, LooksForKeysBesideTheFile) {
+  const std::string text =
+      in_table("security", "secret_key_file = 'server.key'\nauthorized_keys_file = '/elsewhere/keys'");
+  const settings given = parse_settings(text, "/etc/penstock/penstock.toml");
+  EXPECT_EQ(given.security.secret_key_file, "/etc/penstock/server.key");
+  EXPECT_EQ(given.security.authorized_keys_file, "/elsewhere/keys");
 }
 
 TEST(settings, TakesEveryDeviceWhereItIsAsked) {

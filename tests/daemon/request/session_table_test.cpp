@@ -30,6 +30,20 @@ class SessionTable : public ::testing::Test {
   session_table table_{4, idle_timeout, 1};
 };
 
+TEST_F(SessionTable, GivesAClientNoMoreThanItsShare) {
+  session_table shared{4, idle_timeout, 1, 2};
+  session_record* const first = shared.open(ann_, plan_, "a", start);
+  ASSERT_NE(first, nullptr);
+  ASSERT_NE(shared.open(ann_, plan_, "b", start), nullptr);
+  EXPECT_TRUE(shared.full(ann_));
+  EXPECT_EQ(shared.open(ann_, plan_, "c", start), nullptr);
+  EXPECT_EQ(shared.open(ann_, plan_, "a", start), first) << "one that is open is found again";
+  EXPECT_NE(shared.open(ben_, plan_, "c", start), nullptr);
+  session_table::close(*first);
+  EXPECT_FALSE(shared.full(ann_));
+  EXPECT_NE(shared.open(ann_, plan_, "c", start), nullptr);
+}
+
 TEST_F(SessionTable, OpensASessionFromItsBeginning) {
   const session_record* const made = open("a");
   ASSERT_NE(made, nullptr);

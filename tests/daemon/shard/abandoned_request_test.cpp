@@ -84,14 +84,14 @@ TEST_P(AbandonedRequest, IsNotFoundByItsIdAnyMore) {
 
 // Without a bound, a client that submits and cancels fills the daemon's memory.
 TEST_P(AbandonedRequest, EndsTheCreditsOfWhoAbandonsAsManyAsItMayHave) {
-  client_settings limits;
-  limits.credit_requests = 4;
-  limits.credit_bytes = 1000;
-  const client_record& client = rig_.client();
+  client_record& client = rig_.client();
+  const std::uint32_t in_flight = std::exchange(client.requests, 0);
+  client.grant(4, 1000);
+  client.requests = in_flight;
   std::uint64_t id = 4;
   cancel(3);
   cancel(4);
-  while (check_abandoned(client, limits).admitted()) {
+  while (check_abandoned(client).admitted()) {
     ASSERT_LT(id, 100U) << "there is no bound";
     submit(++id);
     cancel(id);
@@ -99,7 +99,7 @@ TEST_P(AbandonedRequest, EndsTheCreditsOfWhoAbandonsAsManyAsItMayHave) {
   EXPECT_EQ(client.abandoned_requests, 4U);
   EXPECT_EQ(client.requests, 2U) << "it has credits left, and yet";
   expect_state_saw_all();
-  EXPECT_TRUE(check_abandoned(client, limits).admitted());
+  EXPECT_TRUE(check_abandoned(client).admitted());
 }
 
 TEST_P(AbandonedRequest, WhereAPipelineKeepsNothingIsForgottenAtOnce) {

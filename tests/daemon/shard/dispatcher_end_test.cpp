@@ -237,6 +237,27 @@ TEST_P(DispatcherEnd, DoesNotCallAnIdleDeviceHung) {
   EXPECT_FALSE(rig_.path.lost());
 }
 
+TEST_P(DispatcherEnd, SaysForHowLongTheDeviceHasFinishedNothing) {
+  EXPECT_EQ(rig_.path.standing_still(rig_.now + std::chrono::seconds{3}), std::chrono::seconds{3});
+}
+
+TEST_P(DispatcherEnd, StandsStillNoLongerThanSinceABatchWasDone) {
+  dispatch_rig rig(rig_shape{4, 2, GetParam()});
+  for (const std::uint64_t id : {1U, 2U}) {
+    rig.submit(id);
+    rig.settle();
+  }
+  rig.now += std::chrono::seconds{5};
+  rig.finish(1);
+  EXPECT_EQ(rig.path.standing_still(rig.now + std::chrono::seconds{1}), std::chrono::seconds{1});
+  rig.device.finish_all();
+}
+
+TEST_P(DispatcherEnd, NeverStandsStillWithNothingToDo) {
+  finish_all();
+  EXPECT_EQ(rig_.path.standing_still(rig_.now + std::chrono::hours{1}), std::chrono::nanoseconds{0});
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, DispatcherEnd, ::testing::Values(completion_mode::callback, completion_mode::poll),
                          [](const ::testing::TestParamInfo<completion_mode>& mode) {
                            return mode.param == completion_mode::poll ? "Poll" : "Callback";

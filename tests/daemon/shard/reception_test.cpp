@@ -67,7 +67,7 @@ TEST(Reception, RequiresHelloOfWhoSubmitsOrCancels) {
   EXPECT_EQ(stranger.receive().value().header.type, message_type::result);
 }
 
-TEST(Reception, AnswersPingAndStatusOfAnyone) {
+TEST(Reception, AnswersPingOfAnyoneAndStatusOfWhoSaidHello) {
   shard_rig rig;
   raw_peer stranger(rig.endpoint());
   stranger.send_control(message_type::ping, 3);
@@ -75,6 +75,9 @@ TEST(Reception, AnswersPingAndStatusOfAnyone) {
   EXPECT_EQ(pong.header.type, message_type::pong);
   EXPECT_EQ(pong.header.request_id, 3U);
   EXPECT_EQ(pong.parts.size(), 1U);
+  stranger.send_control(message_type::get_status, 4);
+  expect_error(stranger.receive().value(), status::hello_required, 4);
+  stranger.hello();
   EXPECT_TRUE(stranger.status().at("balanced").get<bool>());
 }
 
@@ -251,9 +254,10 @@ TEST(Reception, SendsNothingMoreToWhoSaidGoodbye) {
   client.submit(2);
   expect_error(client.next(), status::hello_required, 2);
   rig.device.let_run();
-  nlohmann::json status = client.status();
+  guest other(rig);
+  nlohmann::json status = other.status();
   while (status.at("requests").at("in_flight") != 0) {
-    status = client.status();
+    status = other.status();
   }
   EXPECT_EQ(status.at("replies").at("undeliverable"), 1);
 }

@@ -143,8 +143,8 @@ TEST(ClockPool, LendsClocksWithEventsForEveryStepOfTheLargestPlan) {
   ASSERT_NE(second, nullptr);
   EXPECT_NE(first, second);
   EXPECT_EQ(pool.claim(), nullptr);
-  EXPECT_EQ(first->begins.size(), plans[1].order.steps.size());
-  EXPECT_EQ(first->ends.size(), plans[1].order.steps.size());
+  EXPECT_GE(first->begins.size(), plans[1].order.steps.size());
+  EXPECT_GE(first->ends.size(), plans[1].order.steps.size());
   pool.give_back(*first);
   EXPECT_EQ(pool.claim(), first);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -82,6 +83,32 @@ TEST(TimeHistogram, CountsRepeatedTimesAsOftenAsTheyCame) {
   EXPECT_DOUBLE_EQ(times.sum_ns(), 1990);
   times.record(nanoseconds{5000}, 0);
   EXPECT_EQ(times.max().count(), 1000);
+}
+
+TEST(TimeHistogram, CutsCoarselyAtTheEndsThatAreGiven) {
+  using namespace std::chrono_literals;
+  const std::vector<nanoseconds> ends{10us, 100us, 1s};
+  time_histogram times;
+  times.record(3us);
+  times.record(9us, 2);
+  times.record(50us);
+  times.record(999ms);  // in a bucket that reaches beyond 1 s
+  times.record(200s);
+  EXPECT_EQ(times.coarse(ends), (std::vector<std::uint64_t>{3, 1, 0, 2}));
+  EXPECT_EQ(time_histogram().coarse(ends), (std::vector<std::uint64_t>{0, 0, 0, 0}));
+}
+
+TEST(TimeHistogram, ShowsTheBucketsThatAreNotEmptyUpwards) {
+  time_histogram times;
+  times.record(nanoseconds{1'000'000}, 4);
+  times.record(nanoseconds{7});
+  std::vector<std::pair<std::int64_t, std::uint64_t>> seen;
+  times.for_each_bucket([&](nanoseconds end, std::uint64_t count) { seen.emplace_back(end.count(), count); });
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[0], (std::pair<std::int64_t, std::uint64_t>{7, 1}));
+  EXPECT_EQ(seen[1].second, 4U);
+  EXPECT_GE(seen[1].first, 1'000'000);
+  EXPECT_LE(seen[1].first, 1'062'500);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <penstock/client_options.hpp>
+#include <penstock/export.hpp>
 #include <penstock/pipeline_info.hpp>
 #include <penstock/request_error.hpp>
 #include <penstock/result.hpp>
@@ -54,7 +55,7 @@ struct trace_page {
 /// same request id while the daemon is silent, and after a restart of the daemon, until its timeout.
 /// Flow: the daemon grants credits, in requests and in bytes; submit waits while they are used up.
 /// Shards: where the daemon runs several, the first welcome names this client's, and the client moves there by itself.
-class client {
+class PENSTOCK_EXPORT client {
  public:
   /// One or more frames for one pipeline.
   struct request {

@@ -9,6 +9,12 @@ namespace penstock {
 struct client_options {
   std::string url = "tcp://127.0.0.1:7600";  ///< any ZeroMQ endpoint: tcp://HOST:PORT, ipc://PATH
   std::string name = "penstock-cpp";         ///< for people who read the daemon's log; at most 64 bytes
+  /// The daemon's public key, 40 letters of Z85, where the daemon asks for keys; "" where it does not. The connection
+  /// is then encrypted, and the client needs a key of its own, whose public half the daemon lists: one of the two
+  /// below.
+  std::string server_key{};
+  std::string key_file{};    ///< a file that `penstock keygen` has written, which nobody else can read
+  std::string secret_key{};  ///< the secret key itself, 40 letters of Z85
   /// How long the constructor waits for the daemon's welcome.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
   /// The budget of a request that names none, from submit to reply; 0 = none.

@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include <penstock/export.hpp>
+
 namespace penstock {
 
 /// One tensor of a pipeline, as one frame of it travels. Integer IQ has dtype "u8", "i8" or "i16" and a last extent
 /// of 2.
-struct tensor_info {
+struct PENSTOCK_EXPORT tensor_info {
   std::string name;                 ///< "input", or the stage that makes it
   std::string dtype;                ///< "u8", "i8", "i16", "i32", "f32", "c64"
   std::string element;              ///< what it means: as dtype, or "cu8", "ci8", "ci16", "cf32"

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <penstock/export.hpp>
+
 namespace penstock {
 
 /// How a request failed. The numbers are the high byte of the wire's status.
@@ -18,7 +20,7 @@ enum class error_kind : std::uint8_t {
 };
 
 /// "rejected", "expired", ...
-[[nodiscard]] std::string_view name_of(error_kind kind) noexcept;
+[[nodiscard]] PENSTOCK_EXPORT std::string_view name_of(error_kind kind) noexcept;
 
 /// Why there is no result.
 struct error_details {
@@ -29,7 +31,7 @@ struct error_details {
 };
 
 /// The one error of a request. `what()` holds everything in one line.
-class request_error : public std::runtime_error {
+class PENSTOCK_EXPORT request_error : public std::runtime_error {
  public:
   /// `status` is the wire's status code; its high byte is the kind.
   request_error(std::uint16_t status, error_details details);
@@ -45,7 +47,7 @@ class request_error : public std::runtime_error {
 };
 
 /// The daemon could not be reached, or refused the client.
-class connect_error : public std::runtime_error {
+class PENSTOCK_EXPORT connect_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };

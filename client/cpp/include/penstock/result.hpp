@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/export.hpp>
+
 namespace penstock {
 
 /// One output of a result: a view of the message that was received, valid while a copy of its result lives.
@@ -43,7 +45,7 @@ struct tensor_view {
 };
 
 /// What came back for one request. Copies are cheap and share the received message.
-class result {
+class PENSTOCK_EXPORT result {
  public:
   /// For the client: `storage` keeps what the views look at.
   result(std::uint64_t request_id, std::uint32_t frames, std::vector<tensor_view> outputs,

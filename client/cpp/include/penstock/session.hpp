@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <penstock/client.hpp>
+#include <penstock/export.hpp>
 
 namespace penstock {
 
@@ -28,7 +29,7 @@ class session_record;
 /// Lengths: a variable output may have another leading extent in each result, also 0.
 /// Threads: every member may be called from any thread at once, but for moving and the destructor. Requests of several
 /// threads are numbered in the order in which they come, which is for the caller to settle.
-class session {
+class PENSTOCK_EXPORT session {
  public:
   session(session&& other) noexcept;
   session& operator=(session&& other) noexcept;

@@ -13,6 +13,7 @@ from .connection import Connection
 from .control import Hello, PipelineDescription, Welcome, is_name
 from .errors import Expired
 from .exchange import Exchange, Opening, Patience, Ping, Request, StatusQuestion, TraceQuestion
+from .keys import read_keys
 from .result import Result
 from .session import DEFAULT, Session
 from .version import __version__
@@ -38,7 +39,8 @@ class Client:
 
     def __init__(self, url: str = "tcp://127.0.0.1:7600", *, timeout: Optional[float] = 30.0,
                  connect_timeout: float = 5.0, name: str = "penstock-python", retry_after: float = 2.0,
-                 retry_limit: float = 16.0, grace: float = 0.25) -> None:
+                 retry_limit: float = 16.0, grace: float = 0.25, server_key: Optional[str] = None,
+                 key_file: Optional[str] = None) -> None:
         """Connects and waits for the daemon's welcome.
 
         url: any ZeroMQ endpoint, "tcp://HOST:PORT" or "ipc://PATH". Where the daemon there runs several shards and
@@ -50,19 +52,25 @@ class Client:
             the last, up to the limit.
         grace: seconds beyond its timeout that a request waits for the daemon's own word that it expired.
 
-        Raises Expired when no welcome came, Rejected or Shutdown when the daemon refused, ValueError for a bad url.
+        server_key, key_file: the daemon's public key (40 letters of Z85) and a file with a key of the client's own, as
+            `penstock keygen` makes both, where the daemon asks for keys. The connection is then encrypted.
+
+        Raises Expired when no welcome came, Rejected or Shutdown when the daemon refused, also the client's key,
+        ValueError for a bad url, a bad key, or a key file that others can read, OSError when it can't be read.
         """
         if len(name.encode()) > 64:
             raise ValueError("a client's name has at most 64 bytes")
         self._timeout = timeout
         self._patience = Patience(retry_after, retry_limit, grace)
-        self._connection = Connection(url, Hello(name, __version__), self._patience)
+        self._connection = Connection(url, Hello(name, __version__), self._patience, read_keys(server_key, key_file))
         self._finalizer = weakref.finalize(self, self._connection.close)
         try:
             self._connection.welcomed.future.result(connect_timeout)
         except WaitTimeout:
+            trouble = self._connection.trouble
             self.close()
-            raise Expired(f"no daemon answered at {url} within {connect_timeout:g} s", step="client") from None
+            raise Expired(f"no daemon answered at {url} within {connect_timeout:g} s" +
+                          (f"; {trouble}" if trouble else ""), step="client") from None
         except BaseException:
             self.close()
             raise

@@ -10,6 +10,7 @@ from .control import Hello, Welcome
 from .conversation import Conversation
 from .errors import Cancelled
 from .exchange import Exchange, Patience
+from .keys import Keys
 from .session_requests import SessionRequests
 from .wakeup import Wakeup
 
@@ -20,8 +21,8 @@ class Connection:
     """Runs one client's conversation on a thread of its own. Every method may be called from any thread, but for those
     that say otherwise."""
 
-    def __init__(self, url: str, hello: Hello, patience: Patience) -> None:
-        self._conversation = Conversation(url, hello, patience)
+    def __init__(self, url: str, hello: Hello, patience: Patience, keys: Optional[Keys] = None) -> None:
+        self._conversation = Conversation(url, hello, patience, keys)
         self.credits = self._conversation.credits
         self.welcomed = self._conversation.welcomed
         self._wakeup = Wakeup()
@@ -34,6 +35,11 @@ class Connection:
     def welcome(self) -> Optional[Welcome]:
         """The latest."""
         return self._conversation.welcome
+
+    @property
+    def trouble(self) -> str:
+        """Why the last handshake failed; "" when none did."""
+        return self._conversation.dealer.trouble
 
     def start(self, exchange: Exchange) -> None:
         """Gives an exchange its id, higher than those before it, sends it and sees it to its end."""
@@ -69,6 +75,7 @@ class Connection:
             conversation.greet()
             while not self._closing:
                 readable = conversation.dealer.wait(self._wakeup.fileno(), conversation.seconds_left(time.monotonic()))
+                conversation.look_at_door()
                 self._wakeup.run()
                 for _ in range(_RECEIVED_AT_ONCE if readable else 0):
                     parts = conversation.dealer.receive()

@@ -12,6 +12,7 @@ from .credit_window import CreditWindow
 from .dealer import Dealer
 from .errors import Cancelled, Expired, PenstockError, Rejected, error_of
 from .exchange import Exchange, Opening, Patience, Request
+from .keys import Keys
 from .session_requests import SessionRequests
 from .shard_choice import better_endpoint
 from .timers import Timers
@@ -24,11 +25,11 @@ _LINGER_S = 10.0
 class Conversation:
     """One client's side of it. Thread: the connection's, but for `credits`, `welcome` and the futures of exchanges."""
 
-    def __init__(self, url: str, hello: control.Hello, patience: Patience) -> None:
+    def __init__(self, url: str, hello: control.Hello, patience: Patience, keys: Optional[Keys] = None) -> None:
         self.credits = CreditWindow()
         self.welcome: Optional[Welcome] = None  #: the latest; written by the connection's thread
         self.welcomed = Exchange(MessageType.HELLO, MessageType.WELCOME, None, patience)
-        self.dealer = Dealer(url)
+        self.dealer = Dealer(url, keys)
         self._hello = [wire.encode_header(wire.Header(MessageType.HELLO)), control.encode(hello)]
         self._patience = patience
         self._url: Optional[str] = url  #: until the first WELCOME has said which shard is ours
@@ -93,6 +94,12 @@ class Conversation:
         self.dealer.send(self._hello)
         self._timers.set(self.welcomed.request_id, time.monotonic() + self._hello_wait)
         self._hello_wait = min(2 * self._hello_wait, self._patience.retry_limit)
+
+    def look_at_door(self) -> None:
+        """Gives the greeting up when the daemon does not let us in, and never will."""
+        if self.dealer.shut_out and not self.welcomed.answered:
+            self.welcomed.answer(error=Rejected(f"the daemon does not let this client in: {self.dealer.trouble}",
+                                                step="client"))
 
     # Time.
 

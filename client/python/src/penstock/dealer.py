@@ -4,31 +4,42 @@ from __future__ import annotations
 import collections
 import math
 import os
-from typing import Any, Deque, List, Optional
+from typing import Any, Deque, List, Optional, Tuple
 
 import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from .keys import Keys
 
 _HEARTBEAT_MS = 2000
 _GOODBYE_MS = 200
+# Numbers of libzmq's that older versions of pyzmq have no names for.
+_FAILED_NO_DETAIL, _FAILED_PROTOCOL, _FAILED_AUTH = 0x0800, 0x2000, 0x4000
+_MECHANISM_MISMATCH = 0x11000001
 
 
 class Dealer:
     """Sends and receives multiparts without ever blocking but in `wait`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, keys: Optional[Keys] = None) -> None:
         """Raises ValueError when that can't be connected to."""
+        self.trouble = ""  #: why the last handshake failed; written by the thread that waits
+        self.shut_out = False  #: and trying again can't help
+        self._keys = keys
         self._context = zmq.Context()
         # The daemon knows us by this id, whatever happens to the connection. The first byte 0 is ZeroMQ's own.
         self._identity = bytes([1 + os.urandom(1)[0] % 255]) + os.urandom(15)
         self._unsent: Deque[List[Any]] = collections.deque()
         self._poller = zmq.Poller()
         try:
-            self._socket = self._open(url)
+            self._socket, self._events = self._open(url)
         except ValueError:
             self._context.destroy(linger=0)
             raise
+        self._poller.register(self._events, zmq.POLLIN)
 
-    def _open(self, url: str) -> zmq.Socket[bytes]:
+    def _open(self, url: str) -> Tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
+        """A socket, and what reports its failed handshakes."""
         fresh: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
         fresh.setsockopt(zmq.IDENTITY, self._identity)
         # Nothing piles up for a daemon that is away; what is in flight is bounded by the credits.
@@ -39,27 +50,51 @@ class Dealer:
         fresh.setsockopt(zmq.HEARTBEAT_TIMEOUT, 3 * _HEARTBEAT_MS)
         fresh.setsockopt(zmq.RECONNECT_IVL, 20)
         fresh.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)
+        if self._keys is not None:
+            self._keys.arm(fresh)
+        events = fresh.get_monitor_socket(_FAILED_NO_DETAIL | _FAILED_PROTOCOL | _FAILED_AUTH)
         try:
             fresh.connect(url)
         except zmq.ZMQError as error:
+            events.close(linger=0)
             fresh.close(linger=0)
             raise ValueError(f"can't connect to {url!r}: {error}") from None
-        return fresh
+        return fresh, events
 
     def move(self, url: str, farewell: List[Any]) -> None:
         """Leaves with one last message and connects there instead, under the same id. Raises ValueError, and stays,
         when that can't be connected to."""
-        fresh = self._open(url)
+        fresh, events = self._open(url)
         self._poller.unregister(self._socket)
+        self._poller.unregister(self._events)
         self._leave(farewell)
-        self._socket = fresh
+        self._socket, self._events = fresh, events
+        self._poller.register(events, zmq.POLLIN)
 
     def wait(self, descriptor: int, seconds: Optional[float]) -> bool:
         """Waits until there is something to do. Whether there is something to receive."""
         self._poller.register(self._socket, zmq.POLLIN | (zmq.POLLOUT if self._unsent else 0))
         self._poller.register(descriptor, zmq.POLLIN)
         ready = dict(self._poller.poll(None if seconds is None else math.ceil(1000 * seconds)))
+        while ready.get(self._events) and self._events.poll(0):
+            self._note(recv_monitor_message(self._events))
         return bool(ready.get(self._socket, 0) & zmq.POLLIN)
+
+    def _note(self, event: Any) -> None:
+        """A handshake failed."""
+        keys = self._keys is not None
+        number, value = int(event["event"]), int(event["value"])
+        if number == _FAILED_AUTH:
+            self.trouble = ("this client's key is not among the authorised ones: its public key, which penstock keygen "
+                            "--show FILE prints, belongs into the daemon's security.authorized_keys_file")
+        elif number == _FAILED_PROTOCOL and value == _MECHANISM_MISMATCH:
+            self.trouble = ("it asks for no keys: leave server_key and key_file out" if keys else
+                            "it asks for keys: give its public key (server_key) and a key_file of your own")
+        else:
+            self.trouble = "the connection is closed during its handshake: " + (
+                "is server_key the daemon's, and does it ask for keys?" if keys else "does the daemon ask for keys?")
+            return
+        self.shut_out = True
 
     def send(self, parts: List[Any]) -> None:
         """Sends it, or keeps it, once, until there is a connection. Large parts are not copied."""
@@ -92,4 +127,6 @@ class Dealer:
         self._unsent.clear()
         self.send(farewell)
         self._unsent.clear()
+        self._socket.disable_monitor()
+        self._events.close(linger=0)
         self._socket.close(linger=_GOODBYE_MS)

@@ -1,0 +1,242 @@
+#include "client/cli/top_figures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace penstock::cli {
+namespace {
+
+std::uint64_t difference(std::uint64_t before, std::uint64_t now) {
+  return now >= before ? now - before : now;
+}
+
+double rate(std::uint64_t before, std::uint64_t now, double seconds) {
+  return seconds > 0 ? static_cast<double>(difference(before, now)) / seconds : 0;
+}
+
+template <class Key>
+std::map<Key, std::uint64_t> difference(const std::map<Key, std::uint64_t>& before,
+                                        const std::map<Key, std::uint64_t>& now) {
+  std::map<Key, std::uint64_t> apart;
+  for (const auto& [key, count] : now) {
+    const auto earlier = before.find(key);
+    apart[key] = difference(earlier == before.end() ? 0 : earlier->second, count);
+  }
+  return apart;
+}
+
+/// The one of `all` for which `fits` holds; a static empty one when there is none.
+template <class Element, class Predicate>
+const Element& find_or_empty(const std::vector<Element>& all, Predicate fits) {
+  static const Element empty{};
+  const auto found = std::find_if(all.begin(), all.end(), fits);
+  return found == all.end() ? empty : *found;
+}
+
+double busy_part(std::uint64_t before_ns, std::uint64_t now_ns, double scale, double seconds) {
+  const double busy_s = static_cast<double>(difference(before_ns, now_ns)) * 1e-9 * scale;
+  return seconds > 0 ? std::clamp(busy_s / seconds, 0.0, 1.0) : 0;
+}
+
+stream_figures figures_of(const stream_status& before, const stream_status& now, std::uint32_t shard, double seconds) {
+  const auto timed = static_cast<double>(difference(before.timed_batches, now.timed_batches));
+  const auto all = static_cast<double>(difference(before.batches, now.batches));
+  // Some batches are timed, and stand for the others.
+  const double scale = timed > 0 ? std::max(all / timed, 1.0) : 0;
+  return {.shard = shard,
+          .stream = now.number,
+          .copy_in = busy_part(before.copy_in_ns, now.copy_in_ns, scale, seconds),
+          .compute = busy_part(before.compute_ns, now.compute_ns, scale, seconds),
+          .copy_out = busy_part(before.copy_out_ns, now.copy_out_ns, scale, seconds),
+          .known = timed > 0 || all == 0};
+}
+
+client_figures figures_of(const client_status& before, const client_status& now, const shard_status& shard,
+                          double seconds) {
+  const auto part = [](std::uint64_t taken, std::uint64_t granted) {
+    return granted == 0 ? 0.0 : static_cast<double>(taken) / static_cast<double>(granted);
+  };
+  return {.name = now.name,
+          .shard = shard.number,
+          .place = now.place,
+          .requests = now.requests,
+          .credits = shard.credit_requests,
+          .bytes = now.bytes,
+          .results_per_s = rate(before.results, now.results, seconds),
+          .dropped = now.dropped,
+          .dropped_per_s = rate(before.dropped, now.dropped, seconds),
+          .held = std::max(part(now.requests, shard.credit_requests), part(now.bytes, shard.credit_bytes))};
+}
+
+shard_figures figures_of(const shard_status& before, const shard_status& now, double seconds) {
+  return {.number = now.number,
+          .state = now.state,
+          .device_error = now.device_error,
+          .results_per_s = rate(before.results, now.results, seconds),
+          .in_flight = now.in_flight,
+          .slots_taken = difference(now.free_slots, now.slots),
+          .slots = now.slots,
+          .sessions = now.sessions,
+          .most_sessions = now.most_sessions,
+          .clients = now.clients.size(),
+          .since_completion_s = now.since_completion_s};
+}
+
+/// What shards' pipelines of one name did in the interval, added up.
+struct pipeline_sums {
+  pipeline_figures figures;
+  std::uint64_t batches = 0;
+  std::uint64_t batched_frames = 0;
+  std::map<std::string, std::uint64_t> closed;
+  std::map<double, std::uint64_t> total_us;
+};
+
+void add(pipeline_sums& to, const pipeline_status& before, const pipeline_status& now, double seconds) {
+  to.figures.results_per_s += rate(before.results, now.results, seconds);
+  to.figures.frames_per_s += rate(before.batched_frames, now.batched_frames, seconds);
+  to.figures.errors_per_s += rate(before.errors, now.errors, seconds);
+  to.figures.in_flight += now.in_flight;
+  to.batches += difference(before.batches, now.batches);
+  to.batched_frames += difference(before.batched_frames, now.batched_frames);
+  for (const auto& [reason, batches] : difference(before.closed, now.closed)) {
+    to.closed[reason] += batches;
+  }
+  for (const auto& [upper_end, requests] : difference(before.total_us, now.total_us)) {
+    to.total_us[upper_end] += requests;
+  }
+}
+
+std::optional<double> quantile(const std::map<double, std::uint64_t>& buckets, double part) {
+  std::uint64_t all = 0;
+  for (const auto& [upper_end, requests] : buckets) {
+    all += requests;
+  }
+  const double wanted = std::max(std::ceil(part * static_cast<double>(all)), 1.0);
+  std::uint64_t seen = 0;
+  for (const auto& [upper_end, requests] : buckets) {
+    seen += requests;
+    if (static_cast<double>(seen) >= wanted) {
+      return upper_end;
+    }
+  }
+  return std::nullopt;
+}
+
+pipeline_figures finished(pipeline_sums sums) {
+  std::uint64_t closed = 0;
+  std::uint64_t most = 0;
+  for (const auto& [reason, batches] : sums.closed) {
+    closed += batches;
+    if (batches > most) {
+      most = batches;
+      sums.figures.close_reason = reason;
+    }
+  }
+  sums.figures.close_share = closed == 0 ? 0 : static_cast<double>(most) / static_cast<double>(closed);
+  if (sums.batches != 0) {
+    sums.figures.frames_per_batch = static_cast<double>(sums.batched_frames) / static_cast<double>(sums.batches);
+  }
+  sums.figures.p50_us = quantile(sums.total_us, 0.5);
+  sums.figures.p99_us = quantile(sums.total_us, 0.99);
+  return std::move(sums.figures);
+}
+
+std::string device_text(const daemon_status& now) {
+  std::vector<std::string> names;
+  for (const shard_status& each : now.shards) {
+    names.push_back(each.device + " (" + each.backend + ", " + each.device_detail + ")");
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : "; ") + name;
+  }
+  return text;
+}
+
+void add_shard(top_figures& to, std::vector<pipeline_sums>& pipelines, const shard_status& before,
+               const shard_status& now) {
+  const double seconds = now.uptime_s - before.uptime_s;
+  to.shards.push_back(figures_of(before, now, seconds));
+  to.results_per_s += to.shards.back().results_per_s;
+  to.errors_per_s += rate(before.errors, now.errors, seconds);
+  to.refused_per_s += rate(before.refused, now.refused, seconds);
+  to.bytes_in_per_s += rate(before.bytes_in, now.bytes_in, seconds);
+  to.bytes_out_per_s += rate(before.bytes_out, now.bytes_out, seconds);
+  for (const stream_status& each : now.streams) {
+    const auto same = [&](const stream_status& other) { return other.number == each.number; };
+    to.streams.push_back(figures_of(find_or_empty(before.streams, same), each, now.number, seconds));
+  }
+  for (const pipeline_status& each : now.pipelines) {
+    const auto same = [&](const pipeline_status& other) { return other.name == each.name; };
+    auto sums = std::find_if(pipelines.begin(), pipelines.end(),
+                             [&](const pipeline_sums& other) { return other.figures.name == each.name; });
+    if (sums == pipelines.end()) {
+      sums = pipelines.emplace(pipelines.end());
+      sums->figures.name = each.name;
+    }
+    add(*sums, find_or_empty(before.pipelines, same), each, seconds);
+  }
+  for (const client_status& each : now.clients) {
+    const auto same = [&](const client_status& other) { return other.place == each.place && other.name == each.name; };
+    to.clients.push_back(figures_of(find_or_empty(before.clients, same), each, now, seconds));
+  }
+}
+
+}  // namespace
+
+top_figures figures_of(const daemon_status* before, const daemon_status& now) {
+  const bool restarted = before != nullptr && now.uptime_s < before->uptime_s;
+  const bool apart = before != nullptr && !restarted && now.uptime_s > before->uptime_s;
+  top_figures made{.interval_s = apart ? now.uptime_s - before->uptime_s : 0,
+                   .restarted = restarted,
+                   .server = now.server,
+                   .state = now.state,
+                   .device = device_text(now),
+                   .uptime_s = now.uptime_s,
+                   .configuration = now.configuration,
+                   .hash = now.hash,
+                   .shards = {},
+                   .streams = {},
+                   .pipelines = {},
+                   .clients = {}};
+  std::vector<pipeline_sums> pipelines;
+  static const std::vector<shard_status> none;
+  for (const shard_status& each : now.shards) {
+    const auto same = [&](const shard_status& other) {
+      return other.number == each.number && other.instance == each.instance && other.uptime_s < each.uptime_s;
+    };
+    add_shard(made, pipelines, find_or_empty(apart ? before->shards : none, same), each);
+  }
+  for (const std::uint32_t missing : now.missing_shards) {
+    made.shards.push_back({.number = missing, .state = "missing", .device_error = ""});
+  }
+  for (pipeline_sums& each : pipelines) {
+    made.pipelines.push_back(finished(std::move(each)));
+    made.frames_per_s += made.pipelines.back().frames_per_s;
+  }
+  return made;
+}
+
+void sort_figures(top_figures& which, top_order by) {
+  const auto name_of_pipeline = [](const pipeline_figures& of) { return of.name; };
+  const auto place_of_client = [](const client_figures& of) { return std::tuple(of.name, of.shard, of.place); };
+  std::sort(which.pipelines.begin(), which.pipelines.end(), [&](const auto& left, const auto& right) {
+    const auto key = [&](const pipeline_figures& of) {
+      return by == top_order::busy ? -of.results_per_s : by == top_order::trouble ? -of.errors_per_s : 0;
+    };
+    return std::tuple(key(left), name_of_pipeline(left)) < std::tuple(key(right), name_of_pipeline(right));
+  });
+  std::sort(which.clients.begin(), which.clients.end(), [&](const auto& left, const auto& right) {
+    const auto key = [&](const client_figures& of) {
+      return by == top_order::busy      ? std::tuple(-of.held, -of.results_per_s)
+             : by == top_order::trouble ? std::tuple(-of.dropped_per_s, -static_cast<double>(of.dropped))
+                                        : std::tuple(0.0, 0.0);
+    };
+    return std::tuple(key(left), place_of_client(left)) < std::tuple(key(right), place_of_client(right));
+  });
+}
+
+}  // namespace penstock::cli

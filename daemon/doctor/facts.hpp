@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/device/backend.hpp"
+#include "daemon/device/cuda_module.hpp"
+
+namespace penstock {
+
+// What the doctor knows of the machine and of the configuration. It is gathered first and judged afterwards, by
+// functions that see nothing else.
+
+inline constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
+
+struct configuration_facts {
+  std::string file;
+  std::string error{};  ///< what is wrong with it; "" when it is valid
+  std::size_t pipelines = 0;
+};
+
+/// The device that the configuration asks for, opened as the daemon would.
+struct opened_facts {
+  backend_choice asked = backend_choice::automatic;
+  std::string error{};  ///< why it can't be opened; "" when it can
+  std::string backend{};
+  std::string name{};    ///< of the first device, and its details
+  std::string reason{};  ///< which backend was taken, and why
+  std::size_t devices = 0;
+  std::size_t memory_bytes = 0;  ///< of the smallest of them
+  std::optional<stream_priority_range> priorities{};
+};
+
+/// NVIDIA's driver, as the kernel shows it.
+struct driver_facts {
+  std::string version{};  ///< of the kernel module; "" when it is not loaded
+  bool has_uvm = false;   ///< whether nvidia-uvm is loaded
+};
+
+/// What the configuration takes at start-up.
+struct memory_facts {
+  std::size_t pinned_bytes = 0;     ///< of all shards
+  std::size_t device_bytes = 0;     ///< of all shards of one device
+  std::size_t available_bytes = 0;  ///< that the machine could still give
+  bool was_tried = false;           ///< whether the pinned memory was allocated
+  std::string error{};              ///< why it could not be; "" when it could
+};
+
+struct limit_facts {
+  std::uint64_t locked_bytes = no_limit;
+  std::uint64_t open_files = no_limit;
+};
+
+/// The limits of the daemon's systemd unit, where one is installed. Unset: the unit does not say.
+struct unit_facts {
+  std::string file{};  ///< "" when there is none
+  std::optional<std::uint64_t> locked_bytes{};
+  std::optional<std::uint64_t> open_files{};
+};
+
+/// What runs in the daemon.
+struct load_facts {
+  std::size_t shards = 0;  ///< of all devices
+  std::size_t max_clients = 0;
+  std::size_t priorities = 1;  ///< different ones among the pipelines
+  bool polls = false;          ///< shards wait for batches without sleeping
+  std::size_t processors = 0;  ///< that the process may use
+};
+
+struct shared_memory_facts {
+  bool is_writable = false;
+  std::uint64_t free_bytes = 0;
+};
+
+enum class endpoint_state : std::uint8_t {
+  free,
+  served,   ///< by something that speaks as a penstockd does
+  taken,    ///< by something else
+  refused,  ///< it can't be listened on at all
+};
+
+struct endpoint_facts {
+  std::string endpoint;
+  endpoint_state state = endpoint_state::free;
+  std::string detail{};  ///< why it is refused
+};
+
+/// The files of keys; `error` is what is wrong with them.
+struct key_facts {
+  bool encrypts = false;
+  std::string error{};
+};
+
+struct doctor_facts {
+  configuration_facts configuration;
+  driver_facts driver{};
+  limit_facts limits{};
+  unit_facts unit{};
+  shared_memory_facts shared_memory{};
+  std::string clock_source{};
+
+  // Only with a valid configuration.
+  opened_facts device{};
+  std::optional<memory_facts> memory{};  ///< only with a device
+  load_facts load{};
+  std::vector<endpoint_facts> endpoints{};
+  key_facts keys{};
+};
+
+}  // namespace penstock

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <zmq.hpp>
+
+#include "daemon/security/handshake_account.hpp"
+#include "daemon/security/keyring.hpp"
+#include "daemon/security/refusal_log.hpp"
+
+namespace penstock {
+
+/// Watches the door of one socket: with keys it gives the socket CURVE and answers, for each connection, whether its
+/// key is let in (ZAP, ZeroMQ's RFC 27); with or without, it counts what becomes of handshakes and says in the log what
+/// is refused. Whatever fails here shuts the door: without an answer a handshake runs into its timeout.
+///
+/// Has a thread of its own, on the socket's context. Immovable: the thread holds its address.
+class gatekeeper {
+ public:
+  /// Before `watched` is bound. Without `keys`, anybody is let in. `keys` and the context must live longer. Throws
+  /// zmq::error_t.
+  gatekeeper(zmq::context_t& context, zmq::socket_t& watched, const keyring* keys);
+  gatekeeper(const gatekeeper&) = delete;
+  gatekeeper& operator=(const gatekeeper&) = delete;
+  ~gatekeeper();
+
+  /// Shuts the context down, as its end does, and waits for the thread.
+  void stop() noexcept;
+  /// Threads: any.
+  [[nodiscard]] const handshake_account& account() const noexcept { return account_; }
+
+ private:
+  void run() noexcept;
+  void serve();
+  void answer(std::vector<zmq::message_t>& question);
+  /// Whose key it is; counts and logs when it is nobody's.
+  [[nodiscard]] bool lets_in(const std::vector<zmq::message_t>& question, std::string& name);
+  void note(std::uint16_t event, std::uint32_t value);
+  void refuse(handshake_refusal why, const std::string& from);
+
+  zmq::context_t& context_;
+  const keyring* keys_;
+  zmq::socket_t questions_;  // ZAP; not open without keys
+  zmq::socket_t events_;
+  handshake_account account_;
+  refusal_log log_;
+  std::thread thread_;
+};
+
+}  // namespace penstock

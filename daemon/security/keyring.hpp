@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+
+#include "daemon/security/authorized_keys.hpp"
+#include "daemon/security/curve_key.hpp"
+
+namespace penstock {
+
+/// The daemon's secret key, and whom it lets in. There is never one without the other. One for all shards; the list is
+/// written by the admin's thread and read by the gatekeepers', once for each connection.
+class keyring {
+ public:
+  /// Reads both files. Throws configuration_error.
+  keyring(const std::filesystem::path& secret_key_file, const std::filesystem::path& authorized_keys_file);
+
+  [[nodiscard]] const curve_secret_key& secret() const noexcept { return secret_; }
+  /// The list as it is now. Threads: any.
+  [[nodiscard]] std::shared_ptr<const authorized_keys> authorized() const;
+  /// From here on, these are let in. Connections that stand are not ended. Threads: any.
+  void authorize(authorized_keys these);
+  /// Reads the list anew, from this file, and lets those in. Throws configuration_error and changes nothing when the
+  /// file is wrong.
+  void reload_authorized_keys(const std::filesystem::path& file);
+
+ private:
+  const curve_secret_key secret_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const authorized_keys> authorized_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/settings/settings.hpp"
+
+namespace penstock {
+
+/// Stands for a configuration as a whole, with the contents of the .npy files that it names: 16 hexadecimal digits
+/// (FNV-1a) of what print_settings says of it.
+[[nodiscard]] std::string configuration_hash(const settings& of);
+
+/// Whether both declare the same, wherever they stand.
+[[nodiscard]] bool same_pipeline(const pipeline_declaration& left, const pipeline_declaration& right);
+
+/// What the second has different from the first and only a restart can change, a line each: "[device] streams = 4".
+/// Everything but pipelines, the limits of clients, sessions.idle_timeout, drain_timeout, hang_timeout and log_level;
+/// and larger requests than the sockets were opened for.
+[[nodiscard]] std::vector<std::string> needs_restart(const settings& running, const settings& wanted);
+
+}  // namespace penstock

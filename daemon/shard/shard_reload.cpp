@@ -1,0 +1,108 @@
+// How a shard takes another configuration while it serves.
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "daemon/shard/shard.hpp"
+
+namespace penstock {
+
+std::string shard::prepare(shard_change change) {
+  pending_.reset();
+  if (state_ != state::serving) {
+    return "the daemon is stopping";
+  }
+  served_pipelines later;
+  later.by_id = served_.by_id;
+  for (const fresh_pipeline& each : change.fresh) {
+    const slot_size needed = size_for(std::span<const plan>(each.what.get(), 1));
+    if (const std::string lack = lack_of(ring_.slot_bytes(), needed); !lack.empty()) {
+      return "pipeline '" + each.what->declaration.name +
+             "' does not fit into the slots that were allocated at start-up (" + lack + "): restart the daemon";
+    }
+    later.put(*each.what);
+  }
+  for (const std::uint32_t id : change.order) {
+    later.in_order.push_back(later.find(id));
+  }
+  try {
+    std::vector<std::string> welcomes = reception_.welcomes_of(later, change.how.clients);
+    pending_.emplace(pending_change{std::move(change), std::move(welcomes)});
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void shard::commit() {
+  if (!pending_) {
+    return;
+  }
+  pending_change taken = std::move(*pending_);
+  pending_.reset();
+  for (fresh_streams& each : taken.what.streams) {
+    wheel_.add(each.priority, std::move(each.streams));
+  }
+  for (fresh_pipeline& each : taken.what.fresh) {
+    serve(std::move(each));
+  }
+  std::vector<const plan*> wanted;
+  for (const std::uint32_t id : taken.what.order) {
+    wanted.push_back(served_.find(id));
+  }
+  for (const plan*& each : served_.by_id) {
+    if (each != nullptr && std::find(wanted.begin(), wanted.end(), each) == wanted.end()) {
+      retire(*std::exchange(each, nullptr));
+    }
+  }
+  served_.in_order = std::move(wanted);
+  const settings& how = taken.what.how;
+  how_.clients = how.clients;
+  how_.daemon.drain_timeout = how.daemon.drain_timeout;
+  how_.wheel.hang_timeout = how.wheel.hang_timeout;
+  sessions_.set_idle_timeout(how.sessions.idle_timeout);
+  egress_.adopt(how.clients);
+  configuration_ = taken.what.configuration;
+  reception_.adopt(how.clients, std::move(taken.welcomes));
+}
+
+void shard::serve(fresh_pipeline fresh) {
+  plan& made = *adopted_.emplace_back(std::move(fresh.what));
+  made.place = next_place_++;
+  states_.add(std::move(fresh.states));
+  pages_.add(made);
+  timeline_.add(made.id);
+  book_.add(made);
+  dispatcher_.add(made);
+  if (const plan* const before = served_.find(made.id)) {
+    retire(*before);
+  }
+  served_.put(made);
+}
+
+void shard::retire(const plan& replaced) {
+  sessions_.close_all(replaced);
+  retiring_.push_back(&replaced);
+}
+
+shard::leftovers shard::take_leftovers() {
+  leftovers made;
+  std::erase_if(retiring_, [&](const plan* each) {
+    if (!dispatcher_.done_with(*each) || book_.open_of(*each) != 0 || sessions_.refers_to(*each)) {
+      return false;
+    }
+    dispatcher_.remove(*each);
+    fresh_pipeline& done = made.done.emplace_back();
+    done.states = states_.take(each->place);
+    const auto own = std::find_if(adopted_.begin(), adopted_.end(), [&](const auto& one) { return one.get() == each; });
+    if (own != adopted_.end()) {
+      done.what = std::move(*own);
+      adopted_.erase(own);
+    }
+    return true;
+  });
+  made.in_use = retiring_.size();
+  return made;
+}
+
+}  // namespace penstock

@@ -1,0 +1,59 @@
+#include "daemon/shard/welcome_bodies.hpp"
+
+#include "daemon/request/wire_type.hpp"
+#include "proto/control.hpp"
+#include "proto/message.hpp"
+
+namespace penstock {
+namespace {
+
+std::string body_for(std::uint32_t shard, const welcome_facts& of) {
+  wire::welcome body;
+  body.answering = of.shard;
+  body.shard = shard;
+  if (of.among != nullptr && of.among->size() > 1) {
+    body.shards = of.among->endpoints();
+  }
+  body.server = of.server;
+  body.instance = of.instance;
+  body.credit_requests = of.limits.credit_requests;
+  body.credit_bytes = of.limits.credit_bytes;
+  body.max_request_bytes = of.limits.max_request_bytes;
+  for (const plan* const one : of.served.in_order) {
+    const plan& each = *one;
+    wire::pipeline_description made;
+    made.id = each.id;
+    made.name = each.declaration.name;
+    made.max_frames = static_cast<std::uint32_t>(each.max_frames);
+    made.keeps_state = each.keeps_state();
+    made.ordered = each.declaration.ordered;
+    made.period = static_cast<std::uint64_t>(each.period);
+    made.input = describe(each.input(), "input", "");
+    for (std::size_t output = 0; output < each.outputs.size(); ++output) {
+      made.outputs.push_back(describe(each.output_spec(output), each.outputs[output].name, each.outputs[output].op));
+    }
+    body.pipelines.push_back(std::move(made));
+  }
+  std::string json = wire::encode(body);
+  if (json.size() > wire::max_body_bytes) {
+    throw configuration_error("the " + std::to_string(of.served.in_order.size()) + " pipelines take " +
+                              std::to_string(json.size()) + " bytes to describe in WELCOME; at most " +
+                              std::to_string(wire::max_body_bytes) + " fit: use fewer, or shorter names");
+  }
+  return json;
+}
+
+}  // namespace
+
+std::vector<std::string> welcome_bodies(const welcome_facts& of) {
+  if (of.among == nullptr) {
+    return {body_for(of.shard, of)};
+  }
+  std::vector<std::string> made;
+  for (std::uint32_t shard = 0; shard < of.among->size(); ++shard) {
+    made.push_back(body_for(shard, of));
+  }
+  return made;
+}
+
+}  // namespace penstock

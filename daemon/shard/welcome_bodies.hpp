@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/settings/settings.hpp"
+#include "daemon/shard/served_pipelines.hpp"
+#include "daemon/shard/shard_directory.hpp"
+
+namespace penstock {
+
+/// What a shard tells its clients in WELCOME.
+struct welcome_facts {
+  const std::string& server;
+  const std::string& instance;
+  std::uint32_t shard = 0;         ///< the one that answers
+  const shard_directory* among{};  ///< nullptr where it is the only one
+  const served_pipelines& served;
+  const client_settings& limits;
+};
+
+/// The JSON bodies of WELCOME, by the shard that they recommend. Throws configuration_error when there are more
+/// pipelines than a message can describe.
+[[nodiscard]] std::vector<std::string> welcome_bodies(const welcome_facts& of);
+
+}  // namespace penstock

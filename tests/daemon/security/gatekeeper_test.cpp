@@ -1,0 +1,150 @@
+#include "daemon/security/gatekeeper.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/socket/router_socket.hpp"
+#include "tests/daemon/security/key_folder.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::key_folder;
+using testing::key_pair;
+
+/// A socket with keys, of which one client's is listed.
+class Gatekeeper : public ::testing::Test {
+ protected:
+  [[nodiscard]] zmq::socket_t knock(const key_pair& client, const std::string& server_key) {
+    zmq::socket_t made(outside_, zmq::socket_type::dealer);
+    made.set(zmq::sockopt::linger, 0);
+    made.set(zmq::sockopt::reconnect_ivl, -1);  // it comes once
+    made.set(zmq::sockopt::curve_serverkey, server_key);
+    made.set(zmq::sockopt::curve_publickey, client.public_key());
+    made.set(zmq::sockopt::curve_secretkey, client.secret_key());
+    made.connect(router_.endpoints().front());
+    (void)made.send(zmq::str_buffer("hello"));
+    return made;
+  }
+  /// Whether a message comes out of the router before `enough` is true.
+  template <typename Condition>
+  [[nodiscard]] bool comes_through(Condition enough) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    zmq::message_t part;
+    while (std::chrono::steady_clock::now() < deadline && !enough()) {
+      if (router_.get().recv(part, zmq::recv_flags::dontwait)) {
+        while (part.more()) {
+          (void)router_.get().recv(part);
+        }
+        return true;
+      }
+      std::this_thread::yield();
+    }
+    return false;
+  }
+  [[nodiscard]] std::uint64_t refused(handshake_refusal why) const {
+    return router_.handshakes().refused[static_cast<std::size_t>(why)];
+  }
+  /// Asks the gatekeeper as libzmq does. The answer's status.
+  [[nodiscard]] std::string ask(zmq::context_t& context, const std::vector<std::string>& question) {
+    zmq::socket_t asks(context, zmq::socket_type::req);
+    asks.set(zmq::sockopt::linger, 0);
+    asks.set(zmq::sockopt::rcvtimeo, 20000);
+    asks.connect("inproc://zeromq.zap.01");
+    for (std::size_t part = 0; part < question.size(); ++part) {
+      const auto more = part + 1 < question.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
+      (void)asks.send(zmq::buffer(question[part]), more);
+    }
+    std::vector<std::string> answer;
+    zmq::message_t part;
+    do {
+      if (!asks.recv(part)) {
+        return "no answer";
+      }
+      answer.push_back(part.to_string());
+    } while (part.more());
+    return answer.size() == 6 ? answer[2] : "not six parts";
+  }
+
+  key_folder folder_;
+  key_pair server_;
+  key_pair listed_;
+  keyring keys_{folder_.write("server.key", server_.secret_key()), folder_.write("list", listed_.public_key() + " me")};
+  router_socket router_{{.listen = {"tcp://127.0.0.1:*"}, .max_part_bytes = 1U << 20U, .keys = &keys_}};
+  zmq::context_t outside_;
+};
+
+TEST_F(Gatekeeper, LetsAListedKeyIn) {
+  const zmq::socket_t client = knock(listed_, server_.public_key());
+  EXPECT_TRUE(comes_through([] { return false; }));
+  EXPECT_EQ(router_.handshakes().refused, (std::array<std::uint64_t, handshake_refusals>{}));
+}
+
+TEST_F(Gatekeeper, RefusesAnUnlistedKeyAndCountsItOnce) {
+  const zmq::socket_t client = knock(key_pair(), server_.public_key());
+  EXPECT_FALSE(comes_through([&] { return refused(handshake_refusal::unlisted_key) > 0; }));
+  EXPECT_EQ(refused(handshake_refusal::unlisted_key), 1U);
+}
+
+TEST_F(Gatekeeper, LetsAKeyInThatIsListedLater) {
+  const key_pair later;
+  const zmq::socket_t early = knock(later, server_.public_key());
+  EXPECT_FALSE(comes_through([&] { return refused(handshake_refusal::unlisted_key) == 1; }));
+  keys_.authorize(authorized_keys::parse(later.public_key(), "list"));
+  const zmq::socket_t again = knock(later, server_.public_key());
+  EXPECT_TRUE(comes_through([] { return false; }));
+  const zmq::socket_t former = knock(listed_, server_.public_key());
+  EXPECT_FALSE(comes_through([&] { return refused(handshake_refusal::unlisted_key) == 2; }));
+}
+
+TEST_F(Gatekeeper, CountsWhoTakesAnotherKeyForTheDaemons) {
+  const zmq::socket_t client = knock(listed_, key_pair().public_key());
+  EXPECT_FALSE(comes_through([&] { return refused(handshake_refusal::wrong_server_key) > 0; }));
+  EXPECT_GT(refused(handshake_refusal::wrong_server_key), 0U);
+}
+
+TEST_F(Gatekeeper, RefusesQuestionsThatAreNone) {
+  zmq::context_t context;
+  zmq::socket_t door(context, zmq::socket_type::router);
+  gatekeeper keeps(context, door, &keys_);
+  const std::string key(reinterpret_cast<const char*>(parse_curve_key(listed_.public_key())->data()), 32);
+  const std::vector<std::string> good{"1.0", "1", "penstock", "127.0.0.1", "", "CURVE", key};
+  EXPECT_EQ(ask(context, good), "200");
+  for (std::size_t part = 0; part < good.size(); ++part) {
+    if (part == 1 || part == 3 || part == 4) {
+      continue;  // may be anything
+    }
+    std::vector<std::string> bad = good;
+    bad[part] = part == 6 ? key.substr(1) : "other";
+    EXPECT_EQ(ask(context, bad), "400") << part;
+  }
+  EXPECT_EQ(ask(context, {""}), "400");
+  EXPECT_EQ(ask(context, {"1.0", "1", "penstock", "127.0.0.1", "", "NULL"}), "400");
+  EXPECT_EQ(ask(context, {"1.0", "1", "penstock", "127.0.0.1", "", "CURVE", key, "more"}), "400");
+  keeps.stop();
+}
+
+TEST(OpenDoor, LetsAnybodyInAndCountsIt) {
+  router_socket router{{.listen = {"tcp://127.0.0.1:*"}, .max_part_bytes = 1024}};
+  zmq::context_t outside;
+  zmq::socket_t client(outside, zmq::socket_type::dealer);
+  client.set(zmq::sockopt::linger, 0);
+  client.connect(router.endpoints().front());
+  (void)client.send(zmq::str_buffer("hello"));
+  zmq::message_t part;
+  EXPECT_TRUE(router.get().recv(part));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (router.handshakes().succeeded == 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(router.handshakes().succeeded, 1U);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,295 @@
+"""Another configuration for the real daemon while it serves: taken whole or not at all, and no request notices."""
+
+import http.client
+import itertools
+import json
+import random
+import signal
+import socket
+import subprocess
+import threading
+import time
+import unittest
+
+import numpy
+
+from daemon_process import BIN, Daemon, backends
+from penstock import Client, PenstockError, SessionLost
+from pipeline_text import VERSION, pipeline
+
+SEED = random.randrange(1 << 32)
+FRAME = 256
+
+
+def steady():
+    return pipeline("steady", "f32", [FRAME], [("y", "affine", "a = 2.0\n")], ["y"])
+
+
+def scaled(factor):
+    return pipeline("scaled", "f32", [FRAME], [("y", "affine", f"a = {float(factor)}\n")], ["y"])
+
+
+def sums(taps="[1.0, 1.0]"):
+    return pipeline("sums", "f32", ["max 64"], [("y", "fir", f"taps = {taps}\n")], ["y"])
+
+
+def extra(priority="normal", floats=FRAME):
+    return pipeline("extra", "f32", [floats], [("y", "affine", "a = 1.5\n")], ["y"], f'priority = "{priority}"\n')
+
+
+def configuration(*pipelines, credits=64, before=""):
+    return (VERSION + before + f"[clients]\ncredit_requests = {credits}\n" + "".join(pipelines))
+
+
+GOOD = [configuration(steady(), scaled(2), sums()),
+        configuration(steady(), scaled(3), sums()),
+        configuration(scaled(5), extra("high"), steady(), sums()),
+        configuration(steady(), sums(), scaled(2), extra("low"), credits=32),
+        configuration(steady(), scaled(7), sums(), credits=128)]
+BAD = {"key": (configuration(steady(), scaled(2), sums(), before="[daemon]\nlissen = 1\n"), "lissen"),
+       "TOML": (GOOD[0] + "\n[[pipeline", "not valid TOML"),
+       "stage": (configuration(steady(), scaled(2).replace('"affine"', '"afine"'), sums()), "afine"),
+       "slots": (configuration(steady(), scaled(2), sums(), extra(floats=1 << 20)), "does not fit into the slots"),
+       "restart": (configuration(steady(), scaled(2), sums(), before="[device]\nstreams = 3\n"), "[device] streams = 3"),
+       "nothing": (VERSION, "there is none")}
+
+
+def fnv(text):
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = ((value ^ byte) * 0x100000001B3) % (1 << 64)
+    return f"{value:016x}"
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=60)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Reloaded(Daemon):
+    """A daemon whose configuration is written anew and again."""
+
+    def __init__(self, backend, text):
+        super().__init__(backend, "callback", text)
+        self.http = UnixConnection(self.admin.removeprefix("unix:"))
+
+    def write(self, text):
+        (self.path / "penstock.toml").write_text(text)
+
+    def reload(self, text):
+        """The status of the answer, and what it says."""
+        self.write(text)
+        self.http.request("POST", "/api/v1/reload", headers={"X-Penstock": "1"})
+        answer = self.http.getresponse()
+        return answer.status, json.loads(answer.read())
+
+    def hash_of(self, text):
+        """Of the effective configuration, worked out without the daemon's help."""
+        file = self.path / "other.toml"
+        file.write_text(text)
+        printed = subprocess.run([BIN / "penstockd", "--config", file, "--listen", self.url, "--admin", self.admin,
+                                  "--backend", self.backend, "--completion", self.completion, "--print-config"],
+                                 check=True, capture_output=True, text=True).stdout
+        return fnv(printed)
+
+    def served(self):
+        return self.counters()["status"]["configuration"]
+
+
+class Load:
+    """Clients that submit all the time until `end`, and look at every result."""
+
+    def __init__(self, url):
+        self.url, self.over = url, threading.Event()
+        self.requests, self.factors, self.faults = 0, set(), []
+        self.threads = [threading.Thread(target=self.guarded, args=(what,))
+                        for what in (self.submit, self.submit, self.follow_session)]
+        for each in self.threads:
+            each.start()
+
+    def guarded(self, what):
+        try:
+            with Client(self.url) as client:
+                while not self.over.is_set():
+                    what(client)
+        except Exception as error:  # whatever it is, the test has to hear of it
+            self.faults.append(error)
+
+    def submit(self, client):
+        frames = numpy.random.default_rng().uniform(1, 2, (3, FRAME)).astype(numpy.float32)
+        waiting = [(name, client.submit(name, frames)) for name in ("steady", "scaled") * 4]
+        for name, future in waiting:
+            ratio = future.result(60)["y"] / frames
+            factor = round(float(ratio[0, 0]))
+            numpy.testing.assert_allclose(ratio, factor, rtol=1e-5)
+            if name == "steady":
+                assert factor == 2, factor
+            else:
+                self.factors.add(factor)
+            self.requests += 1
+
+    def follow_session(self, client):
+        signal_in = numpy.random.default_rng().standard_normal(20 * 64).astype(numpy.float32)
+        with client.session("sums") as session:
+            waiting = []
+            for at in range(0, len(signal_in), 64):
+                waiting.append(session.submit(signal_in[at:at + 64]))
+                time.sleep(0.002)  # so that a session lives through several reloads
+            got = numpy.concatenate([each.result(60)["y"].ravel() for each in waiting])
+        numpy.testing.assert_allclose(got, numpy.convolve(signal_in, [1, 1])[:len(signal_in)], atol=1e-5)
+        self.requests += len(waiting)
+
+    def end(self):
+        self.over.set()
+        for each in self.threads:
+            each.join()
+
+
+class ReloadTest(unittest.TestCase):
+    def daemon(self, backend="host", text=GOOD[0]):
+        made = Reloaded(backend, text)
+
+        def stop():
+            made.http.close()
+            code, log = made.stop()
+            self.assertEqual(code, 0, log)
+        self.addCleanup(stop)
+        return made
+
+    def test_takes_a_thousand_configurations_under_load_half_of_them_bad(self):
+        for backend in backends():
+            with self.subTest(backend=backend, seed=SEED):
+                self.walk(self.daemon(backend), random.Random(SEED))
+
+    def walk(self, daemon, chance):
+        hashes = [daemon.hash_of(text) for text in GOOD]
+        self.assertEqual(len(set(hashes)), len(GOOD))
+        self.assertEqual(daemon.served(), {"version": 1, "hash": hashes[0]})
+        load = Load(daemon.url)
+        version, current = 1, hashes[0]
+        try:
+            for turn in range(1000):
+                if turn % 2 == 0:
+                    which = chance.randrange(len(GOOD))
+                    status, said = daemon.reload(GOOD[which])
+                    version, current = version + 1, hashes[which]
+                    self.assertEqual((status, said), (200, {"version": version, "hash": current, "changed": True}))
+                else:
+                    text, reason = BAD[chance.choice(sorted(BAD))]
+                    status, said = daemon.reload(text)
+                    self.assertEqual(status, 422, said)
+                    self.assertIn(reason, said["error"])
+                    self.assertEqual((said["version"], said["hash"]), (version, current))
+                if turn % 50 == 0:
+                    self.assertEqual(daemon.served(), {"version": version, "hash": current})
+                self.assertEqual(load.faults, [])
+        finally:
+            load.end()
+        self.assertEqual(load.faults, [])
+        self.assertGreater(load.requests, 1000)
+        self.assertEqual(load.factors, {2, 3, 5, 7})
+        status = daemon.counters()["status"]
+        self.assertTrue(status["balanced"])
+        self.assertEqual(status["requests"]["in_flight"], 0)
+        self.assertEqual(sum(status["requests"]["errors"].values()), 0, status["requests"])
+        self.assertEqual(status["refused"], {}, status["refused"])
+
+    def test_sighup_reads_the_file_again_and_says_so(self):
+        daemon = self.daemon()
+        for text, line in ((GOOD[1], "configuration reloaded: version 2, hash " + daemon.hash_of(GOOD[1])),
+                           (BAD["key"][0], "reload refused: "), (GOOD[0], "configuration reloaded: version 3")):
+            daemon.write(text)
+            daemon.process.send_signal(signal.SIGHUP)
+            until = time.monotonic() + 30
+            while line not in daemon.log.read_text():
+                self.assertLess(time.monotonic(), until, daemon.log.read_text())
+                time.sleep(0.01)
+
+    def test_the_command_says_what_came_of_it(self):
+        daemon = self.daemon()
+        daemon.write(GOOD[1])
+        words = ("--admin", daemon.admin)
+        done = daemon.cli("reload", *words)
+        self.assertIn("configuration 2, hash " + daemon.hash_of(GOOD[1]), done.stdout)
+        daemon.write(BAD["stage"][0])
+        done = daemon.cli("reload", *words, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("afine", done.stdout + done.stderr)
+
+    def test_a_client_learns_of_new_pipelines_and_credits_without_asking(self):
+        daemon = self.daemon()
+        with Client(daemon.url) as client:
+            self.assertNotIn("extra", client.pipelines)
+            self.assertEqual(daemon.reload(GOOD[2])[0], 200)
+            until = time.monotonic() + 30
+            while "extra" not in client.pipelines:
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.01)
+            frames = numpy.ones((1, FRAME), numpy.float32)
+            self.assertEqual(client.submit("extra", frames).result(60)["y"][0, 0], 1.5)
+            self.assertEqual(daemon.reload(GOOD[4])[0], 200)
+            waiting = [client.submit("steady", frames) for _ in range(400)]
+            self.assertEqual({float(each.result(60)["y"][0, 0]) for each in waiting}, {2.0})
+
+    def test_what_is_in_flight_is_finished_on_the_plan_that_it_began_with(self):
+        taps = [1.0] * 4096
+
+        def slow(factor):
+            return configuration(steady(), pipeline("slow", "f32", [1 << 16], [
+                ("z", "affine", f"a = {factor}\n"),
+                ("y", "correlate", f'mode = "same"\nmethod = "direct"\ntemplate = {taps}\n')], ["z", "y"],
+                "batch = { max_frames = 1 }\n"))
+        daemon = self.daemon(text=slow(2.0))
+        frames = numpy.ones((1, 1 << 16), numpy.float32)
+        with Client(daemon.url) as client:
+            before = [client.submit("slow", frames) for _ in range(20)]
+            while daemon.counters()["status"]["requests"]["accepted"] < 20:
+                pass
+            self.assertEqual(daemon.reload(slow(3.0))[0], 200)
+            unfinished = sum(not each.done() for each in before)
+            after = client.submit("slow", frames)
+            self.assertEqual({float(each.result(60)["z"][0, 0]) for each in before}, {2.0})
+            self.assertEqual(float(after.result(60)["z"][0, 0]), 3.0)
+            self.assertGreater(unfinished, 0)
+
+    def test_a_session_is_lost_with_its_pipeline_and_never_answered_wrongly(self):
+        daemon = self.daemon()
+        block = numpy.ones(64, numpy.float32)
+        with Client(daemon.url) as client:
+            session = client.session("sums")
+            self.assertEqual(session.submit(block).result(60)["y"].ravel()[-1], 2)
+            self.assertEqual(daemon.reload(GOOD[1])[0], 200)
+            self.assertEqual(session.submit(block).result(60)["y"].ravel()[0], 2)
+            self.assertEqual(daemon.reload(configuration(steady(), scaled(2), sums("[1.0, 3.0]")))[0], 200)
+            with self.assertRaises(SessionLost):
+                session.submit(block).result(60)
+            with client.session("sums") as anew:
+                self.assertEqual(list(anew.submit(block).result(60)["y"].ravel()[:2]), [1, 4])
+
+    def test_a_pipeline_that_is_gone_is_refused_and_may_come_back(self):
+        daemon = self.daemon(text=GOOD[2])
+        frames = numpy.ones((1, FRAME), numpy.float32)
+        with Client(daemon.url) as client:
+            self.assertEqual(client.submit("extra", frames).result(60)["y"][0, 0], 1.5)
+            self.assertEqual(daemon.reload(GOOD[0])[0], 200)
+            until = time.monotonic() + 30
+            while "extra" in client.pipelines:
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.01)
+            with self.assertRaises((LookupError, PenstockError)):
+                client.submit("extra", frames).result(60)
+            self.assertEqual(daemon.reload(GOOD[3])[0], 200)
+            while "extra" not in client.pipelines:
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.01)
+            self.assertEqual(client.submit("extra", frames).result(60)["y"][0, 0], 1.5)
+
+
+if __name__ == "__main__":
+    unittest.main()
