@@ -33,6 +33,8 @@ class admin_endpoint {
   void start();
   /// From now on /readyz says that the daemon drains; the rest goes on.
   void drain() { api_.set(daemon_state::draining); }
+  /// These hold from now on: hang_timeout.
+  void adopt(const settings& how) { api_.set_patience(how.wheel.hang_timeout / 2); }
   /// Finishes the answers that are being made and calls `done`, within a second.
   void stop(std::function<void()> done) { server_.stop(std::move(done)); }
   /// Each reload, whoever asked for it.

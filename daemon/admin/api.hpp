@@ -34,6 +34,7 @@ class api {
   explicit api(parts of);
 
   void set(daemon_state state) noexcept { state_ = state; }
+  void set_patience(std::chrono::nanoseconds wanted) noexcept { of_.patience = wanted; }
   /// Calls `done` once.
   void answer(const http_request& asked, std::function<void(http_reply)> done);
 

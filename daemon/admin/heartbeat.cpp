@@ -37,6 +37,11 @@ heartbeat::heartbeat(boost::asio::io_context& admin, std::deque<shard_thread>& s
   }
 }
 
+void heartbeat::adopt(const settings& how) {
+  watchdog_.set_patience(how.wheel.hang_timeout);
+  drain_timeout_ = how.daemon.drain_timeout;
+}
+
 void heartbeat::drain() {
   if (manager_.present() && !drain_until_) {
     drain_until_ = clock::now() + drain_timeout_ + grace;

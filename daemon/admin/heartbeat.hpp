@@ -31,6 +31,8 @@ class heartbeat {
   heartbeat(boost::asio::io_context& admin, std::deque<shard_thread>& shards, service_manager& manager,
             const settings& how);
 
+  /// These hold from now on: hang_timeout and drain_timeout.
+  void adopt(const settings& how);
   /// The shards drain from now on. Until the drain timeout, and as long as requests end, the manager is asked for time.
   void drain();
 

@@ -32,7 +32,8 @@ bool somebody_listens(const std::string& path) {
 
 }  // namespace
 
-http_listener::http_listener(asio::io_context& on, const admin_address& where) : acceptor_(on), path_(where.path) {
+http_listener::http_listener(asio::io_context& on, const admin_address& where)
+    : acceptor_(on), rest_(on), path_(where.path) {
   name_ = is_unix() ? "unix:" + where.path : url_of(where.host, where.port);
   try {
     is_unix() ? bind_unix() : bind_tcp(where);

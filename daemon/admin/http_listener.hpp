@@ -6,6 +6,7 @@
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "daemon/settings/admin_address.hpp"
 
@@ -30,6 +31,8 @@ class http_listener {
   void close() noexcept;
 
   [[nodiscard]] acceptor& socket() noexcept { return acceptor_; }
+  /// For a pause after no connection could be accepted.
+  [[nodiscard]] boost::asio::steady_timer& rest() noexcept { return rest_; }
   /// As bound: "http://127.0.0.1:7680", "unix:/run/penstock/admin.sock".
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] bool is_unix() const noexcept { return !path_.empty(); }
@@ -39,6 +42,7 @@ class http_listener {
   void bind_unix();
 
   acceptor acceptor_;
+  boost::asio::steady_timer rest_;
   std::filesystem::path path_;
   std::string name_;
   bool file_is_ours_ = false;

@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds rest{100};
 
 http_server::http_server(boost::asio::io_context& on, const admin_settings& how, http_handler handler,
                          http_limits limits)
-    : io_(on), handler_(std::move(handler)), limits_(limits), names_(how.names), rest_(on), patience_(on) {
+    : io_(on), handler_(std::move(handler)), limits_(limits), names_(how.names), patience_(on) {
   for (const std::string& text : how.listen) {
     listeners_.emplace_back(on, parse_admin_address(text).value());
   }
@@ -44,8 +44,8 @@ void http_server::accept(http_listener& at) {
       accept(at);
       return;
     }
-    rest_.expires_after(rest);
-    rest_.async_wait([this, &at](const error_code&) {
+    at.rest().expires_after(rest);
+    at.rest().async_wait([this, &at](const error_code&) {
       if (!stopping_) {
         accept(at);
       }
@@ -82,6 +82,7 @@ void http_server::stop(std::function<void()> done) {
   stopping_ = true;
   stopped_ = std::move(done);
   for (http_listener& each : listeners_) {
+    each.rest().cancel();
     each.close();
   }
   for (const auto& each : std::list(connections_)) {

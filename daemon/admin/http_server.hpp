@@ -51,7 +51,6 @@ class http_server {
   std::vector<std::string> names_;
   std::list<http_listener> listeners_;
   std::list<std::shared_ptr<http_connection>> connections_;
-  boost::asio::steady_timer rest_;  // after no connection could be accepted
   boost::asio::steady_timer patience_;
   std::function<void()> stopped_;
   bool stopping_ = false;

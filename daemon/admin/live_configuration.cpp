@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -11,6 +12,7 @@
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include "daemon/ring/ring.hpp"
 #include "daemon/settings/settings_change.hpp"
 
 namespace penstock {
@@ -43,6 +45,7 @@ live_configuration::live_configuration(boost::asio::io_context& admin, std::dequ
       devices_(std::move(devices)),
       keys_(keys),
       running_(std::move(running)),
+      started_(running_),
       read_(std::move(read)),
       now_{1, configuration_hash(running_)},
       numbers_(numbers_of(running_)),
@@ -58,47 +61,53 @@ live_configuration::~live_configuration() {
 }
 
 void live_configuration::reload(callback done) {
-  waiting_.push_back(std::move(done));
-  if (waiting_.size() == 1) {
+  next_.push_back(std::move(done));
+  if (current_.empty()) {
     begin();
   }
 }
 
 void live_configuration::begin() {
-  boost::asio::post(workshop_, [this] {
-    proposed_ = make();
-    boost::asio::post(admin_, [this] { propose(); });
+  current_ = std::exchange(next_, {});
+  const auto made = std::make_shared<proposal>();
+  made->attempt = ++attempts_;
+  boost::asio::post(workshop_, [this, made] {
+    make(*made);
+    boost::asio::post(admin_, [this, made] { propose(made); });
   });
 }
 
-live_configuration::proposal live_configuration::make() const {
-  proposal made;
+void live_configuration::make(proposal& into) const {
   try {
-    made.wanted = read_();
-    if (const std::vector<std::string> fixed = needs_restart(running_, made.wanted); !fixed.empty()) {
-      made.error = fmt::format("only a restart can change {}", fmt::join(fixed, ", "));
-      return made;
+    into.wanted = read_();
+    if (const std::vector<std::string> fixed = needs_restart(started_, into.wanted); !fixed.empty()) {
+      into.error = fmt::format("only a restart can change {}", fmt::join(fixed, ", "));
+      return;
     }
     if (keys_ != nullptr) {
-      made.keys = authorized_keys::read(made.wanted.security.authorized_keys_file);
+      into.keys = authorized_keys::read(into.wanted.security.authorized_keys_file);
     }
-    made.numbers = numbers_;
-    for (const pipeline_declaration& each : made.wanted.pipelines) {
-      made.numbers.emplace(each.name, static_cast<std::uint32_t>(made.numbers.size()));
+    into.same = configuration_hash(into.wanted) == now_.hash;
+    if (into.same) {
+      return;
+    }
+    into.numbers = numbers_;
+    for (const pipeline_declaration& each : into.wanted.pipelines) {
+      into.numbers.emplace(each.name, static_cast<std::uint32_t>(into.numbers.size()));
     }
     for (std::size_t shard = 0; shard < devices_.size(); ++shard) {
-      add_shard(made, shard);
+      add_shard(into, shard);
     }
   } catch (const std::exception& error) {
-    made.error = error.what();
-    made.changes.clear();
+    into.error = error.what();
+    into.changes.clear();
   }
-  return made;
 }
 
 void live_configuration::add_shard(proposal& to, std::size_t shard) const {
   device& on = *devices_[shard];
   shard_change& change = to.changes.emplace_back();
+  change.attempt = to.attempt;
   change.configuration = {now_.version + 1, configuration_hash(to.wanted)};
   change.how = to.wanted;
   for (const pipeline_declaration& each : to.wanted.pipelines) {
@@ -108,6 +117,12 @@ void live_configuration::add_shard(proposal& to, std::size_t shard) const {
                                      [&](const pipeline_declaration& one) { return one.name == each.name; });
     if (before == running_.pipelines.end() || !same_pipeline(*before, each)) {
       change.fresh.push_back(make_fresh(each, number, on, to.wanted));
+      const slot_size needed = size_for(std::span<const plan>(change.fresh.back().what.get(), 1));
+      if (const std::string lack = lack_of(shards_[shard].slot_bytes(), needed); !lack.empty()) {
+        throw configuration_error("pipeline '" + each.name +
+                                  "' does not fit into the slots that were allocated at start-up (" + lack +
+                                  "): restart the daemon");
+      }
     }
   }
   for (const stream_priority each : {stream_priority::low, stream_priority::normal, stream_priority::high}) {
@@ -120,17 +135,22 @@ void live_configuration::add_shard(proposal& to, std::size_t shard) const {
   }
 }
 
-void live_configuration::propose() {
-  if (!proposed_.error.empty()) {
-    finish(std::exchange(proposed_.error, ""));
+void live_configuration::propose(const shared_proposal& made) {
+  if (!made->error.empty() || made->same) {
+    finish(made, made->error);
     return;
   }
   roll_call_.ask<std::string>(
-      patience, [this](shard& asked) { return asked.prepare(std::move(proposed_.changes[asked.number()])); },
-      [this](std::vector<std::optional<std::string>> objections) { decide(objections); });
+      patience,
+      [made](shard& asked) {
+        return made->over.load() ? std::string("too late") : asked.prepare(made->changes[asked.number()]);
+      },
+      [this, made](const std::vector<std::optional<std::string>>& objections) { decide(made, objections); });
 }
 
-void live_configuration::decide(const std::vector<std::optional<std::string>>& objections) {
+void live_configuration::decide(const shared_proposal& made,
+                                const std::vector<std::optional<std::string>>& objections) {
+  made->over.store(true);
   std::string error;
   for (std::size_t shard = 0; shard < objections.size(); ++shard) {
     if (!objections[shard]) {
@@ -139,43 +159,63 @@ void live_configuration::decide(const std::vector<std::optional<std::string>>& o
       error = *objections[shard];
     }
   }
-  const bool taken = error.empty();
+  if (!error.empty()) {
+    take_back(made, error);
+    return;
+  }
   roll_call_.ask<bool>(
       patience,
-      [taken](shard& asked) {
-        taken ? asked.commit() : asked.drop_change();
+      [attempt = made->attempt](shard& asked) {
+        asked.commit(attempt);
         return true;
       },
-      [this, error](const std::vector<std::optional<bool>>&) { finish(error); });
+      [this, made](const std::vector<std::optional<bool>>&) { finish(made, ""); });
 }
 
-void live_configuration::finish(std::string error) {
-  reload_outcome outcome{.changed = error.empty(), .version = now_.version, .hash = now_.hash, .error = error};
-  if (outcome.changed) {
-    running_ = std::move(proposed_.wanted);
-    numbers_ = std::move(proposed_.numbers);
-    if (proposed_.keys) {
-      keys_->authorize(std::move(*proposed_.keys));
-    }
-    for (const pipeline_declaration& each : running_.pipelines) {
-      priorities_.insert(each.priority);
-    }
-    now_ = {now_.version + 1, configuration_hash(running_)};
-    outcome.version = now_.version;
-    outcome.hash = now_.hash;
-    spdlog::set_level(spdlog::level::from_str(running_.daemon.log_level));
+// What a shard had already taken comes back, so that it is destroyed where that holds nobody up.
+void live_configuration::take_back(const shared_proposal& made, const std::string& error) {
+  using dropped = std::optional<shard_change>;
+  roll_call_.ask<dropped>(
+      patience, [attempt = made->attempt](shard& asked) { return asked.drop_change(attempt); },
+      [this, made, error](std::vector<std::optional<dropped>> back) {
+        boost::asio::post(workshop_, [made, back = std::move(back)]() mutable { back.clear(); });
+        finish(made, error);
+      });
+}
+
+void live_configuration::finish(const shared_proposal& made, const std::string& error) {
+  const bool changed = error.empty() && !made->same;
+  if (error.empty() && made->keys) {
+    keys_->authorize(std::move(*made->keys));
+  }
+  if (changed) {
+    adopt(*made);
     spdlog::info("configuration reloaded: version {}, hash {}", now_.version, now_.hash);
     sweep_later();
+  } else if (error.empty()) {
+    spdlog::info("configuration unchanged: version {}, hash {}", now_.version, now_.hash);
   } else {
     spdlog::error("reload refused: {}; version {} is served on", error, now_.version);
   }
-  proposed_ = {};
-  const callback done = std::move(waiting_.front());
-  waiting_.pop_front();
-  if (!waiting_.empty()) {
+  boost::asio::post(workshop_, [made] { made->changes.clear(); });
+  const std::vector<callback> done = std::exchange(current_, {});
+  const reload_outcome outcome{.changed = changed, .version = now_.version, .hash = now_.hash, .error = error};
+  for (const callback& each : done) {
+    each(outcome);
+  }
+  if (current_.empty() && !next_.empty()) {
     begin();
   }
-  done(outcome);
+}
+
+void live_configuration::adopt(proposal& made) {
+  running_ = std::move(made.wanted);
+  numbers_ = std::move(made.numbers);
+  for (const pipeline_declaration& each : running_.pipelines) {
+    priorities_.insert(each.priority);
+  }
+  now_ = {now_.version + 1, configuration_hash(running_)};
+  spdlog::set_level(spdlog::level::from_str(running_.daemon.log_level));
 }
 
 // What was replaced is out of use a little later. A device may let whoever frees its memory wait: not a shard.
@@ -194,7 +234,7 @@ void live_configuration::sweep() {
       [this](std::vector<std::optional<shard::leftovers>> found) {
         const auto all = std::make_shared<std::vector<std::optional<shard::leftovers>>>(std::move(found));
         const bool more =
-            std::any_of(all->begin(), all->end(), [](const auto& each) { return each && each->in_use != 0; });
+            std::any_of(all->begin(), all->end(), [](const auto& each) { return !each || each->in_use != 0; });
         boost::asio::post(workshop_, [all] { all->clear(); });
         if (more) {
           sweep_later();

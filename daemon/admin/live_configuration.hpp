@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,25 +42,33 @@ class live_configuration {
   ~live_configuration();
 
   [[nodiscard]] const configuration_report& now() const noexcept { return now_; }
-  /// Calls `done` once, later. One reload at a time: others wait for their turn.
+  [[nodiscard]] const settings& running() const noexcept { return running_; }
+  /// Calls `done` once, later. One reload at a time: who asks meanwhile shares the next one.
   void reload(callback done);
 
  private:
   // What the other thread made.
   struct proposal {
-    std::string error;  // why there is none
+    std::uint64_t attempt = 0;
+    std::string error;              // why there is none
+    bool same = false;              // as what is served
+    std::atomic<bool> over{false};  // nobody waits for the shards' word any more
     settings wanted;
     std::map<std::string, std::uint32_t> numbers;
     std::vector<shard_change> changes;  // by shard
     std::optional<authorized_keys> keys;
   };
 
+  using shared_proposal = std::shared_ptr<proposal>;
+
   void begin();
-  [[nodiscard]] proposal make() const;
+  void make(proposal& into) const;
   void add_shard(proposal& to, std::size_t shard) const;
-  void propose();
-  void decide(const std::vector<std::optional<std::string>>& objections);
-  void finish(std::string error);
+  void propose(const shared_proposal& made);
+  void decide(const shared_proposal& made, const std::vector<std::optional<std::string>>& objections);
+  void take_back(const shared_proposal& made, const std::string& error);
+  void finish(const shared_proposal& made, const std::string& error);
+  void adopt(proposal& made);
   void sweep_later();
   void sweep();
 
@@ -67,13 +77,15 @@ class live_configuration {
   std::vector<device*> devices_;
   keyring* keys_;
   settings running_;
+  const settings started_;  // what can't change stays as here
   std::function<settings()> read_;
   configuration_report now_;
   std::map<std::string, std::uint32_t> numbers_;  // of every name that there was
   std::set<stream_priority> priorities_;          // that the wheels have streams of
   roll_call roll_call_;
-  std::deque<callback> waiting_;  // the first one's reload is under way
-  proposal proposed_;             // the other thread's while it works, then the shards', each its own change
+  std::uint64_t attempts_ = 0;
+  std::vector<callback> current_;  // whose reload is under way
+  std::vector<callback> next_;
   boost::asio::steady_timer sweep_at_;
   boost::asio::thread_pool workshop_{1};
 };

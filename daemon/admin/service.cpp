@@ -116,6 +116,11 @@ void service::reload(live_configuration::callback done) {
     if (!stopping_) {
       manager_.ready();
     }
+    if (made.changed) {
+      how_ = configuration_->running();
+      endpoint_->adopt(how_);
+      heartbeat_->adopt(how_);
+    }
     endpoint_->count_reload(made);
     done(made);
   });

@@ -45,13 +45,14 @@ class service {
   settings how_;
   std::function<settings()> read_;
   service_manager manager_;
+  bool stopping_ = false;
+  std::optional<keyring> keys_;  // where connections need keys
+  // Before the loop: what waits in it may hold memory of theirs.
+  std::vector<opened_device> devices_;
   boost::asio::io_context admin_{1};
   boost::asio::signal_set signals_{admin_};
   boost::asio::steady_timer patience_{admin_};
-  bool stopping_ = false;
-  std::optional<keyring> keys_;  // where connections need keys
   std::optional<shard_directory> directory_;
-  std::vector<opened_device> devices_;
   std::deque<shard_thread> shards_;
   std::optional<admin_endpoint> endpoint_;
   std::optional<live_configuration> configuration_;

@@ -33,6 +33,8 @@ class shard_thread {
   /// Once all shards are made, before any serves. Throws configuration_error, as reception::join does.
   void join_directory(shard_directory& among, const configuration_report& configuration);
   void serve();
+  /// Of the shard, once it is made.
+  [[nodiscard]] const slot_size& slot_bytes() const noexcept { return shard_->slot_bytes(); }
   /// The first call drains, a second one ends the drain.
   void stop();
   /// Calls `question` on the shard's thread, between two turns; never, once it has ended. It must be serving.

@@ -28,7 +28,9 @@ class watchdog {
  public:
   static constexpr std::chrono::seconds margin{5};
 
-  explicit watchdog(std::chrono::nanoseconds hang_timeout) : patience_(hang_timeout + margin) {}
+  explicit watchdog(std::chrono::nanoseconds hang_timeout) { set_patience(hang_timeout); }
+
+  void set_patience(std::chrono::nanoseconds hang_timeout) noexcept { patience_ = hang_timeout + margin; }
 
   /// What keeps the daemon from being called alive; empty when nothing does. `shards` stand by number.
   [[nodiscard]] std::string complaint(const std::vector<shard_sign>& shards) const;

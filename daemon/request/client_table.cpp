@@ -66,11 +66,23 @@ void request_index::grow(std::size_t most) {
   *this = std::move(larger);
 }
 
-void client_record::grant(std::uint32_t credit_requests, std::size_t credit_bytes) {
-  const bool idle = requests == 0;
-  granted_requests = idle ? credit_requests : std::max(granted_requests, credit_requests);
-  granted_bytes = idle || granted_bytes == SIZE_MAX ? credit_bytes : std::max(granted_bytes, credit_bytes);
+void client_record::grant(std::uint32_t credit_requests, std::size_t credit_bytes, time_point now) {
+  constexpr std::chrono::seconds under_way{10};
+  const bool first = granted_bytes == SIZE_MAX;
+  told_requests = credit_requests;
+  told_bytes = credit_bytes;
+  granted_requests = first ? credit_requests : std::max(granted_requests, credit_requests);
+  granted_bytes = first ? credit_bytes : std::max(granted_bytes, credit_bytes);
+  settles_at = granted_requests != told_requests || granted_bytes != told_bytes ? now + under_way : never;
   in_flight.grow(granted_requests);
+}
+
+void client_record::settle(time_point now) noexcept {
+  if (settles_at <= now && requests == 0) {
+    granted_requests = told_requests;
+    granted_bytes = told_bytes;
+    settles_at = never;
+  }
 }
 
 client_record* client_table::find(std::string_view identity) const noexcept {

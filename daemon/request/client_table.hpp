@@ -39,8 +39,11 @@ class client_record {
   client_record(std::uint32_t place, std::string_view routing_id, std::uint32_t credit_requests)
       : index(place), identity(routing_id), in_flight(credit_requests), granted_requests(credit_requests) {}
 
-  /// It is told of so many credits now. What it may have in flight by an earlier word stays allowed until nothing is.
-  void grant(std::uint32_t credit_requests, std::size_t credit_bytes);
+  /// It is told of so many credits now. What an earlier word allowed stays allowed for a while (`settle`): what it has
+  /// sent by then is under way.
+  void grant(std::uint32_t credit_requests, std::size_t credit_bytes, time_point now);
+  /// Fewer credits hold from now on, if it has long been told of them and has nothing in flight.
+  void settle(time_point now) noexcept;
 
   /// Its place in the table; egress keeps its queue and its cache under it.
   const std::uint32_t index;
@@ -58,9 +61,12 @@ class client_record {
   std::string name;           ///< as it said in its HELLO
   std::uint64_t results = 0;  ///< that were made for it
   time_point last_heard;
-  bool gone = false;        ///< it left, or can't be reached: nothing is sent to it any more
-  std::uint32_t shard = 0;  ///< that it was told to use
-  bool elsewhere = false;   ///< it was told to use another one, and has sent no request here
+  bool gone = false;                ///< it left, or can't be reached: nothing is sent to it any more
+  std::uint32_t told_requests = 0;  ///< credits that it was told of last
+  std::size_t told_bytes = 0;
+  time_point settles_at = never;  ///< when fewer credits may hold
+  std::uint32_t shard = 0;        ///< that it was told to use
+  bool elsewhere = false;         ///< it was told to use another one, and has sent no request here
 };
 
 /// The clients of a shard. Thread: the shard.

@@ -25,6 +25,10 @@ std::vector<std::string> lines_of(const settings& what) {
   return made;
 }
 
+std::string key_of(const std::string& line) {
+  return line.substr(0, line.find(" ="));
+}
+
 // What can't change while the daemon runs.
 settings fixed_part_of(settings what) {
   const settings defaults;
@@ -58,13 +62,22 @@ bool same_pipeline(const pipeline_declaration& left, const pipeline_declaration&
   return print_settings(one) == print_settings(other);
 }
 
-std::vector<std::string> needs_restart(const settings& running, const settings& wanted) {
-  const std::vector<std::string> before = lines_of(fixed_part_of(running));
+std::vector<std::string> needs_restart(const settings& started, const settings& wanted) {
+  const std::vector<std::string> before = lines_of(fixed_part_of(started));
   std::vector<std::string> after = lines_of(fixed_part_of(wanted));
   const std::set<std::string> known(before.begin(), before.end());
+  std::set<std::string> keys;
+  for (const std::string& line : after) {
+    keys.insert(key_of(line));
+  }
   std::erase_if(after, [&](const std::string& line) { return known.contains(line); });
-  if (wanted.clients.max_request_bytes > running.clients.max_request_bytes) {
-    after.push_back("[clients] max_request_bytes above " + std::to_string(running.clients.max_request_bytes));
+  for (const std::string& line : before) {
+    if (!keys.contains(key_of(line))) {
+      after.push_back(key_of(line) + " left out");
+    }
+  }
+  if (wanted.clients.max_request_bytes > started.clients.max_request_bytes) {
+    after.push_back("[clients] max_request_bytes above " + std::to_string(started.clients.max_request_bytes));
   }
   return after;
 }

@@ -14,9 +14,9 @@ namespace penstock {
 /// Whether both declare the same, wherever they stand.
 [[nodiscard]] bool same_pipeline(const pipeline_declaration& left, const pipeline_declaration& right);
 
-/// What the second has different from the first and only a restart can change, a line each: "[device] streams = 4".
-/// Everything but pipelines, the limits of clients, sessions.idle_timeout, drain_timeout, hang_timeout and log_level;
-/// and larger requests than the sockets were opened for.
-[[nodiscard]] std::vector<std::string> needs_restart(const settings& running, const settings& wanted);
+/// What the second has different from what the daemon started with and only a restart can change, a line each:
+/// "[device] streams = 4". Everything but pipelines, the limits of clients, sessions.idle_timeout, drain_timeout,
+/// hang_timeout and log_level; and larger requests than the sockets were opened for.
+[[nodiscard]] std::vector<std::string> needs_restart(const settings& started, const settings& wanted);
 
 }  // namespace penstock

@@ -262,7 +262,14 @@ void dispatcher::end(request& early, wire::status code, const std::string& reaso
 }
 
 request* dispatcher::oldest_queued(const client_record& of, const plan& pipeline) const noexcept {
-  return lanes_[pipeline.place]->waiting.oldest_of(of);
+  // Of a plan that was replaced first: what waits there is older.
+  for (const lane* const each : active_) {
+    request* const found = each->pipeline().id == pipeline.id ? each->waiting.oldest_of(of) : nullptr;
+    if (found != nullptr) {
+      return found;
+    }
+  }
+  return nullptr;
 }
 
 time_point dispatcher::next_decision() const noexcept {

@@ -32,13 +32,13 @@ std::vector<std::string> reception::welcomes_of(const served_pipelines& served, 
   return welcome_bodies({self_.server, self_.instance, self_.shard, among_, served, limits});
 }
 
-void reception::adopt(const client_settings& limits, std::vector<std::string> welcomes) {
+void reception::adopt(const client_settings& limits, std::vector<std::string> welcomes, time_point now) {
   limits_ = limits;
   welcomes_ = std::move(welcomes);
   with_.clients.set_limits(limits.max_clients, limits.credit_requests);
   with_.clients.for_each([&](client_record& each) {
     if (!each.gone) {
-      each.grant(limits.credit_requests, limits.credit_bytes);
+      each.grant(limits.credit_requests, limits.credit_bytes, now);
       with_.out.control(each.identity, &each, answer_to({}, message_type::welcome), welcome_for(each));
     }
   });
@@ -151,7 +151,7 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
     client->shard = among_->choose(self_.shard);
     client->elsewhere = client->shard != self_.shard;
   }
-  client->grant(limits_.credit_requests, limits_.credit_bytes);
+  client->grant(limits_.credit_requests, limits_.credit_bytes, now);
   with_.out.control(message.identity, client, answer_to(header, message_type::welcome), welcome_for(*client));
 }
 
@@ -302,6 +302,7 @@ void reception::sweep(time_point now) {
     with_.out.forget(*client);
     with_.clients.forget(*client);
   }
+  with_.clients.for_each([now](client_record& each) { each.settle(now); });
   with_.sessions.sweep(now);
 }
 

@@ -54,7 +54,7 @@ class reception {
   [[nodiscard]] std::vector<std::string> welcomes_of(const served_pipelines& served,
                                                      const client_settings& limits) const;
   /// From here on these limits hold and WELCOME says this; every client is told at once.
-  void adopt(const client_settings& limits, std::vector<std::string> welcomes);
+  void adopt(const client_settings& limits, std::vector<std::string> welcomes, time_point now);
   /// From here on every SUBMIT and HELLO is refused with this.
   void close(wire::status code, std::string reason);
   /// Forgets clients that have left or have long been silent, and sessions that have long been idle.

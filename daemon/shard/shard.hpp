@@ -66,9 +66,11 @@ class shard {
   /// Another configuration, in two steps, so that all shards take it or none: whether it can be taken ("" or why not),
   /// and then, unless it is dropped again, that it holds from the next message on. What is in flight is finished on
   /// the plan that it began with; sessions of a pipeline that changed are lost.
-  [[nodiscard]] std::string prepare(shard_change change);
-  void commit();
-  void drop_change() { pending_.reset(); }
+  /// `change` is taken only when it can be.
+  [[nodiscard]] std::string prepare(shard_change& change);
+  void commit(std::uint64_t attempt);
+  /// The change of that attempt, if there is one, to be destroyed elsewhere.
+  [[nodiscard]] std::optional<shard_change> drop_change(std::uint64_t attempt);
   /// Plans that were replaced and that nothing refers to any more, to be destroyed on another thread: a device may make
   /// whoever frees memory wait. And how many are still referred to.
   struct leftovers {
@@ -77,6 +79,8 @@ class shard {
   };
   [[nodiscard]] leftovers take_leftovers();
 
+  /// Of each slot, for as long as the shard lives. Threads: any.
+  [[nodiscard]] const slot_size& slot_bytes() const noexcept { return ring_.slot_bytes(); }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   [[nodiscard]] shard_report report() const;
   [[nodiscard]] shard_pulse pulse() const;

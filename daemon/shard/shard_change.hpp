@@ -25,6 +25,7 @@ struct fresh_streams {
 
 /// Another configuration, made ready for one shard while it serves.
 struct shard_change {
+  std::uint64_t attempt = 0;  ///< which reload this belongs to; each has a number of its own
   configuration_report configuration;
   settings how;  ///< what of it can change at run time counts
   std::vector<std::uint32_t>

@@ -1,5 +1,6 @@
 // How a shard takes another configuration while it serves.
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -7,19 +8,13 @@
 
 namespace penstock {
 
-std::string shard::prepare(shard_change change) {
-  pending_.reset();
+std::string shard::prepare(shard_change& change) {
   if (state_ != state::serving) {
     return "the daemon is stopping";
   }
   served_pipelines later;
   later.by_id = served_.by_id;
   for (const fresh_pipeline& each : change.fresh) {
-    const slot_size needed = size_for(std::span<const plan>(each.what.get(), 1));
-    if (const std::string lack = lack_of(ring_.slot_bytes(), needed); !lack.empty()) {
-      return "pipeline '" + each.what->declaration.name +
-             "' does not fit into the slots that were allocated at start-up (" + lack + "): restart the daemon";
-    }
     later.put(*each.what);
   }
   for (const std::uint32_t id : change.order) {
@@ -34,8 +29,17 @@ std::string shard::prepare(shard_change change) {
   return "";
 }
 
-void shard::commit() {
-  if (!pending_) {
+std::optional<shard_change> shard::drop_change(std::uint64_t attempt) {
+  if (!pending_ || pending_->what.attempt != attempt) {
+    return std::nullopt;
+  }
+  std::optional<shard_change> dropped(std::move(pending_->what));
+  pending_.reset();
+  return dropped;
+}
+
+void shard::commit(std::uint64_t attempt) {
+  if (!pending_ || pending_->what.attempt != attempt) {
     return;
   }
   pending_change taken = std::move(*pending_);
@@ -63,7 +67,7 @@ void shard::commit() {
   sessions_.set_idle_timeout(how.sessions.idle_timeout);
   egress_.adopt(how.clients);
   configuration_ = taken.what.configuration;
-  reception_.adopt(how.clients, std::move(taken.welcomes));
+  reception_.adopt(how.clients, std::move(taken.welcomes), std::chrono::steady_clock::now());
 }
 
 void shard::serve(fresh_pipeline fresh) {

@@ -46,6 +46,7 @@ gather() {
   cp -r client/python/src/penstock "$to/python"
   find client/python/tests -maxdepth 1 -name '*.py' -exec cp -t "$to/tests/python" {} +
   find tests/system -name '*.py' -exec cp -t "$to/tests/system" {} +
+  cp deploy/systemd/penstockd.service "$to/tests/system"
   find "$to" -name __pycache__ -prune -exec rm -r {} +
   install -m 755 deploy/bundle/run-tests "$to/run-tests"
   cp deploy/bundle/README "$to/README"
@@ -56,10 +57,7 @@ gather() {
 
 # check_bundle FOLDER: what a bundle promises, or nothing is packed.
 check_bundle() {
-  local folder=$1 size
-  check_libraries "$folder" "$bundle_newest_glibc"
-  size=$(mib "$folder")
-  [[ $size -le $bundle_limit_mib ]] || fail "$folder has $size MiB, and $bundle_limit_mib is the limit"
+  check_libraries "$1" "$bundle_newest_glibc"
 }
 
 # pack NAME: the same tree gives the same bytes, whoever packs it and when.
@@ -68,4 +66,6 @@ pack() {
   epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
   tar --directory build --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rw,go=rX,a+rX --mtime="@$epoch" \
     --create "$name" | gzip --no-name --best >"build/$name.tar.gz"
+  [[ $(mib "build/$name.tar.gz") -le $bundle_limit_mib ]] ||
+    fail "build/$name.tar.gz has more than $bundle_limit_mib MiB"
 }

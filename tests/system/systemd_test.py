@@ -15,6 +15,7 @@ from concurrent import futures
 import booted_root
 import debian_root
 import pipeline_text
+from held_thread import HeldThread
 
 UNIT = "penstockd.service"
 SOCKET = "run/penstock/penstock.sock"
@@ -214,7 +215,7 @@ class ServiceTest(unittest.TestCase):
         client = self.client(timeout=60)
         self.send(client, 0).result()
         process = self.main_process()
-        held = booted_root.HeldThread(self.machine.pid_outside(process), "shard-0")
+        held = HeldThread(self.machine.pid_outside(process), "shard-0")
         waiting = self.send(client, 7)
         self.machine.until("the held thread has died", held.has_died, 15)
         self.check_scaled(7, waiting.result())

@@ -11,9 +11,11 @@ namespace {
 using ::testing::HasSubstr;
 using wire::status;
 
+const time_point start{std::chrono::hours{1}};
+
 class Credits : public ::testing::Test {
  protected:
-  Credits() { client_.grant(4, 100); }
+  Credits() { client_.grant(4, 100, start); }
   client_record client_{0, "a", 4};
 };
 
@@ -53,20 +55,26 @@ TEST_F(Credits, EndWithMoreAbandonedBytes) {
   EXPECT_EQ(check_abandoned(client_).code, status::no_credit);
 }
 
-TEST_F(Credits, GrowAtOnceWithAnotherWordAndShrinkWhenNothingIsInFlight) {
+TEST_F(Credits, GrowAtOnceWithAnotherWord) {
   client_.requests = 4;
-  client_.grant(6, 200);
+  client_.grant(6, 200, start);
   EXPECT_TRUE(check_credits(client_, 1).admitted());
-  client_.grant(2, 50);
-  client_.requests = 5;
-  EXPECT_TRUE(check_credits(client_, 150).admitted());
+}
+
+TEST_F(Credits, ShrinkOnlyWhenWhatWasUnderWayHasComeAndNothingIsInFlight) {
+  client_.grant(2, 50, start);
+  client_.requests = 3;
+  client_.settle(start + std::chrono::seconds{60});
+  EXPECT_TRUE(check_credits(client_, 100).admitted());
   client_.requests = 0;
-  client_.grant(2, 50);
+  client_.settle(start + std::chrono::seconds{9});
+  EXPECT_TRUE(check_credits(client_, 100).admitted());
+  client_.settle(start + std::chrono::seconds{10});
   EXPECT_FALSE(check_credits(client_, 51).admitted());
 }
 
 TEST_F(Credits, AreNotWonByAnOverflow) {
-  client_.grant(4, std::numeric_limits<std::size_t>::max());
+  client_.grant(4, std::numeric_limits<std::size_t>::max(), start);
   client_.bytes = std::numeric_limits<std::size_t>::max() - 10;
   EXPECT_EQ(check_credits(client_, 11).code, status::no_credit);
 }

@@ -85,9 +85,8 @@ TEST_P(AbandonedRequest, IsNotFoundByItsIdAnyMore) {
 // Without a bound, a client that submits and cancels fills the daemon's memory.
 TEST_P(AbandonedRequest, EndsTheCreditsOfWhoAbandonsAsManyAsItMayHave) {
   client_record& client = rig_.client();
-  const std::uint32_t in_flight = std::exchange(client.requests, 0);
-  client.grant(4, 1000);
-  client.requests = in_flight;
+  client.granted_requests = 4;
+  client.granted_bytes = 1000;
   std::uint64_t id = 4;
   cancel(3);
   cancel(4);
