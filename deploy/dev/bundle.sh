@@ -27,6 +27,12 @@ mib() {
   du -sm "$1" | cut -f 1
 }
 
+# Tests of what a bundle has not: packages, images, pages for people.
+not_here=()
+for name in completions compose dashboard docker install man_pages operating_document packages systemd unit_file; do
+  not_here+=(! -name "${name}_test.py")
+done
+
 # gather FOLDER: copies what the build made and what the tests read into the bundle's layout.
 gather() {
   local to=$1 from=build/release module
@@ -42,10 +48,11 @@ gather() {
   fi
   cp deploy/config/*.toml "$to/etc"
   cp -r proto/PROTOCOL.md proto/golden "$to/tests/proto"
-  cp docs/pipelines.md "$to/docs"
+  cp docs/pipelines.md docs/admin-http.md "$to/docs"
   cp -r client/python/src/penstock "$to/python"
   find client/python/tests -maxdepth 1 -name '*.py' -exec cp -t "$to/tests/python" {} +
-  find tests/system -name '*.py' -exec cp -t "$to/tests/system" {} +
+  find tests/system -name '*.py' "${not_here[@]}" -exec cp -t "$to/tests/system" {} +
+  install -D -m 644 -t "$to/deploy/prometheus" deploy/prometheus/alerts.yml
   cp deploy/systemd/penstockd.service "$to/tests/system"
   find "$to" -name __pycache__ -prune -exec rm -r {} +
   install -m 755 deploy/bundle/run-tests "$to/run-tests"

@@ -2,10 +2,11 @@
 # ./dev test: builds, runs ctest (which holds the Python tests as well), counts what really ran.
 
 dev_test() {
-  local presets=() sanitizers=no arguments=() preset failed=()
+  local presets=() sanitizers=no containers=no arguments=() preset failed=()
   while [[ $# -gt 0 ]]; do
     case $1 in
       --sanitizers) sanitizers=yes ;;
+      --containers) containers=yes ;;
       --quick) arguments+=(--label-exclude '^system$') ;;
       --preset)
         [[ $# -ge 2 ]] || fail '--preset wants the name of a preset'
@@ -21,6 +22,7 @@ dev_test() {
   [[ $sanitizers == no ]] || presets+=(host-asan host-tsan)
 
   need build test
+  [[ $containers == no ]] || need container
   find_recordings
   for preset in "${presets[@]}"; do
     build "$preset"
