@@ -108,7 +108,7 @@ void exchange::send_again(pending_request& what, time_point now) {
 
 void exchange::ask(probe& what) {
   zmq::message_t message = question_message(what.question, what.id, what.cursor);
-  if (greeting_.ready() && socket_.send({&message, 1})) {
+  if (greeting_.ready() && socket_.send({&message, 1}) && what.asked == never) {
     what.asked = clock_now();
   }
 }

@@ -9,8 +9,8 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "daemon/admin/admin_endpoint.hpp"
 #include "daemon/admin/heartbeat.hpp"
+#include "daemon/admin/http/admin_endpoint.hpp"
 #include "daemon/admin/live_configuration.hpp"
 #include "daemon/admin/service_manager.hpp"
 #include "daemon/admin/shard_thread.hpp"

@@ -1,0 +1,197 @@
+#include "daemon/admin/http/status_json.hpp"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "daemon/timeline/batch_record.hpp"
+#include "penstock_version.hpp"
+#include "proto/status.hpp"
+
+namespace penstock {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+double microseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+json configuration_json(const configuration_report& of) {
+  return {{"version", of.version}, {"hash", of.hash}};
+}
+
+json requests_json(const outcome_account& of) {
+  json errors = json::object();
+  for (std::size_t kind = 1; kind < wire::status_kinds; ++kind) {
+    errors[std::string(wire::name_of(static_cast<wire::status_kind>(kind)))] = of.errors[kind];
+  }
+  return {{"accepted", of.accepted}, {"results", of.results}, {"errors", errors}, {"in_flight", of.in_flight}};
+}
+
+json streams_json(const std::vector<stream_timing>& streams) {
+  json list = json::array();
+  for (const stream_timing& each : streams) {
+    list.push_back({{"stream", list.size()},
+                    {"copy_in_ns", each.copy_in.count()},
+                    {"compute_ns", each.compute.count()},
+                    {"copy_out_ns", each.copy_out.count()},
+                    {"batches", each.batches},
+                    {"timed_batches", each.timed_batches}});
+  }
+  return list;
+}
+
+json timing_json(const pipeline_timing& of) {
+  json all = json::object();
+  of.for_each([&](std::string_view name, const time_histogram& times) {
+    if (times.count() != 0) {
+      all[std::string(name)] = {{"count", times.count()},
+                                {"sum", std::round(times.sum_ns() / 1000)},
+                                {"p50", microseconds(times.quantile(0.5))},
+                                {"p90", microseconds(times.quantile(0.9))},
+                                {"p99", microseconds(times.quantile(0.99))},
+                                {"max", microseconds(times.max())}};
+    }
+  });
+  if (all.contains("total")) {
+    json& buckets = all["total"]["buckets"] = json::array();
+    of.total.for_each_bucket([&](std::chrono::nanoseconds end, std::uint64_t count) {
+      buckets.push_back({microseconds(end), count});
+    });
+  }
+  return all;
+}
+
+json pipeline_json(const pipeline_report& of) {
+  const pipeline_account& counters = of.counters;
+  json closed = json::object();
+  for (std::size_t reason = 0; reason < close_reasons; ++reason) {
+    closed[std::string(name_of(static_cast<close_reason>(reason)))] = counters.closed[reason];
+  }
+  json sizes = json::array();
+  for (std::size_t each = 0; each < counters.batch_sizes.size(); ++each) {
+    if (counters.batch_sizes[each] != 0) {
+      const bool last = each + 1 == counters.batch_sizes.size();
+      sizes.push_back({last ? json() : json(std::uint64_t{1} << each), counters.batch_sizes[each]});
+    }
+  }
+  return {{"name", of.name},
+          {"requests", requests_json(counters.requests)},
+          {"frames", counters.frames},
+          {"batches", counters.batches},
+          {"batched_frames", counters.batched_frames},
+          {"closed", closed},
+          {"batch_sizes", sizes},
+          {"timing_us", timing_json(of.timing)}};
+}
+
+json pipelines_json(const std::vector<pipeline_report>& pipelines) {
+  json list = json::array();
+  for (const pipeline_report& each : pipelines) {
+    list.push_back(pipeline_json(each));
+  }
+  return list;
+}
+
+json clients_json(const std::vector<client_report>& clients) {
+  json list = json::array();
+  for (const client_report& each : clients) {
+    list.push_back({{"name", each.name},
+                    {"place", each.place},
+                    {"requests", each.requests},
+                    {"bytes", each.bytes},
+                    {"results", each.results},
+                    {"dropped", each.dropped}});
+  }
+  return list;
+}
+
+json handshakes_json(const handshake_report& of) {
+  json refused = json::object();
+  for (std::size_t why = 0; why < handshake_refusals; ++why) {
+    refused[std::string(name_of(static_cast<handshake_refusal>(why)))] = of.refused[why];
+  }
+  return refused;
+}
+
+json refused_json(const account& of) {
+  json refused = json::object();
+  for (const auto& [code, count] : of.refused) {
+    refused[std::string(wire::name_of(code))] = count;
+  }
+  return refused;
+}
+
+json shard_json(const shard_report& of) {
+  const account& counters = of.counters;
+  return {{"shard", of.shard},
+          {"state", of.state},
+          {"instance", of.instance},
+          {"uptime_s", seconds(of.uptime)},
+          {"configuration", configuration_json(of.configuration)},
+          {"device",
+           {{"backend", of.facts.backend},
+            {"name", of.facts.name},
+            {"detail", of.facts.detail},
+            {"error", of.device_error}}},
+          {"received", counters.received},
+          {"requests", requests_json(counters.requests)},
+          {"refused", refused_json(counters)},
+          {"repeats", {{"ignored", counters.repeats_ignored}, {"answered", counters.repeats_answered}}},
+          {"replies",
+           {{"sent", counters.replies_sent},
+            {"dropped", counters.replies_dropped},
+            {"undeliverable", counters.replies_undeliverable}}},
+          {"payload_bytes", {{"in", counters.payload_bytes_in}, {"out", counters.payload_bytes_out}}},
+          {"handshakes_refused", handshakes_json(of.handshakes)},
+          {"credit", {{"requests", of.credit_requests}, {"bytes", of.credit_bytes}}},
+          {"sessions", {{"open", of.sessions}, {"most", of.max_sessions}}},
+          {"slots", {{"total", of.slots}, {"free", of.free_slots}}},
+          {"batches_in_flight", of.batches_in_flight},
+          {"batches_done", of.batches_done},
+          {"since_completion_s", seconds(of.since_completion)},
+          {"standing_still_s", seconds(of.standing_still)},
+          {"streams", streams_json(of.streams)},
+          {"pipelines", pipelines_json(of.pipelines)},
+          {"clients", clients_json(of.clients)}};
+}
+
+}  // namespace
+
+configuration_report configuration_of(const shard_answers& shards) {
+  const configuration_report* lowest = nullptr;
+  for (const auto& each : shards) {
+    if (each && (lowest == nullptr || each->configuration.version < lowest->version)) {
+      lowest = &each->configuration;
+    }
+  }
+  return lowest == nullptr ? configuration_report{} : *lowest;
+}
+
+std::string print_status(const daemon_facts& facts, const shard_answers& shards) {
+  json missing = json::array();
+  json list = json::array();
+  for (std::size_t number = 0; number < shards.size(); ++number) {
+    if (shards[number]) {
+      list.push_back(shard_json(*shards[number]));
+    } else {
+      missing.push_back(number);
+    }
+  }
+  const json all = {{"server", std::string("penstockd ") + version},
+                    {"state", name_of(facts.state)},
+                    {"uptime_s", seconds(facts.uptime)},
+                    {"start_time_s", std::chrono::duration<double>(facts.started.time_since_epoch()).count()},
+                    {"configuration", configuration_json(configuration_of(shards))},
+                    {"missing_shards", missing},
+                    {"shards", list}};
+  // A client's name and a device's error are others' words.
+  return all.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace penstock
