@@ -55,7 +55,7 @@ struct session_settings {
 
 /// How much of the work is timed, and how much of that a shard remembers.
 struct timing_settings {
-  std::uint32_t batches_per_second = 500;  ///< timed with device events; 0: none
+  std::uint32_t batches_per_second = 200;  ///< timed with device events; 0: none
   std::uint32_t recent_batches = 4096;     ///< the last batches whose times are kept
 };
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "daemon/settings/settings.hpp"
 #include "tests/bench/load.hpp"
 #include "tests/bench/machine.hpp"
 #include "tests/bench/statistics.hpp"
@@ -46,7 +47,8 @@ ordered_json run_timing(const bench_options& options) {
   // The daemon reads the events of so many batches as 0.5 % of its thread allows, however many are asked for.
   std::vector<contender> contenders;
   contenders.push_back({"off", 0, {}, nullptr, nullptr});
-  contenders.push_back({"default", 500, {}, nullptr, nullptr});
+  contenders.push_back({"default", timing_settings{}.batches_per_second, {}, nullptr, nullptr});
+  contenders.push_back({"500 a second", 500, {}, nullptr, nullptr});
   contenders.push_back({"every", 1'000'000, {}, nullptr, nullptr});
   for (contender& each : contenders) {
     each.daemon = std::make_unique<testing::daemon_process>(testing::daemon_options{

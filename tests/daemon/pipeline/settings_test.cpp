@@ -34,7 +34,7 @@ TEST(settings, TakesDefaultsForWhatIsNotGiven) {
   EXPECT_FALSE(given.security.insecure_plaintext_beyond_loopback);
   EXPECT_EQ(given.security.ipc_mode, 0660U);
   EXPECT_EQ(given.security.handshake_timeout, 5s);
-  EXPECT_EQ(given.timing.batches_per_second, 500U);
+  EXPECT_EQ(given.timing.batches_per_second, 200U);
   EXPECT_EQ(given.timing.recent_batches, 4096U);
   ASSERT_EQ(given.pipelines.size(), 1U);
   EXPECT_TRUE(given.pipelines[0].ordered);
