@@ -12,8 +12,8 @@ namespace {
 // How many times the cost of reading a batch's times passes before the next one is timed.
 constexpr int rest_after_reading = 200;
 
-// Streams that are kept of a batch.
-constexpr std::size_t most_lanes = 8;
+// Lanes that a plan of a later configuration may have and be timed, whatever those of the start have.
+constexpr std::size_t least_lanes = 8;
 
 // More than a wheel has.
 constexpr std::size_t most_streams = 256;
@@ -34,8 +34,9 @@ recorder::recorder(device& on, clock_pool& clocks, std::span<const plan> plans, 
                    const timing_settings& how, time_source now)
     : clocks_(clocks),
       clock_(std::move(now)),
+      lanes_(std::max(size_for(plans).lanes, least_lanes)),
       sampling_(clocks.size() == 0 ? 0 : how.batches_per_second),
-      recent_(how.recent_batches, clocks.size() == 0 ? 0 : clocks.steps(), most_lanes),
+      recent_(how.recent_batches, clocks.size() == 0 ? 0 : clocks.steps(), lanes_),
       timing_(plans.size()),
       drafts_(slots),
       now_(clock_()) {
@@ -61,7 +62,9 @@ void recorder::launching(slot& filled) noexcept {
       timing.queued.record(now_ - each->received);
     }
   }
-  const bool fits = work.pipeline->order.steps.size() <= clocks_.steps();
+  // The times of steps say nothing without the streams that they ran on.
+  const schedule& order = work.pipeline->order;
+  const bool fits = order.steps.size() <= clocks_.steps() && order.lanes <= lanes_;
   filled.clock = fits && sampling_.take(now_) ? clocks_.claim() : nullptr;
   if (filled.clock != nullptr) {
     drafts_[filled.index].anchor = device_clock_->hold();
@@ -80,7 +83,7 @@ void recorder::completed(slot& done) noexcept {
   what.frames = work.frames;
   what.requests = static_cast<std::uint32_t>(work.requests.size());
   what.references = std::min(what.requests, static_cast<std::uint32_t>(recent_batches::most_references));
-  what.streams = static_cast<std::uint32_t>(std::min(done.streams.size(), most_lanes));
+  what.streams = static_cast<std::uint32_t>(std::min(done.streams.size(), lanes_));
   what.oldest = work.oldest;
   what.opened = before.opened;
   what.closed = before.closed;

@@ -77,6 +77,7 @@ class recorder {
 
   clock_pool& clocks_;
   time_source clock_;
+  std::size_t lanes_;  // of a batch, whose streams are kept
   sampling sampling_;
   std::unique_ptr<device_clock> device_clock_;  // none when nothing is timed
   recent_batches recent_;

@@ -34,10 +34,6 @@ wheel::wheel(device& on, int streams, std::span<const stream_priority> prioritie
   lanes_.reserve(spokes_.size());
 }
 
-bool wheel::has(stream_priority priority) const noexcept {
-  return std::any_of(groups_.begin(), groups_.end(), [&](const group& each) { return each.priority == priority; });
-}
-
 void wheel::add(stream_priority priority, std::vector<std::unique_ptr<stream>> streams) {
   groups_.push_back(
       {priority, static_cast<std::uint32_t>(spokes_.size()), static_cast<std::uint32_t>(streams.size()), 0, 0, {}});

@@ -37,7 +37,6 @@ class wheel {
   wheel(device& on, int streams, std::span<const stream_priority> priorities, completion_mode mode,
         const state_pool& states);
 
-  [[nodiscard]] bool has(stream_priority priority) const noexcept;
   /// Streams for a priority that there was none of.
   void add(stream_priority priority, std::vector<std::unique_ptr<stream>> streams);
   /// For batches of that priority, which must be one of those that the wheel was made with.

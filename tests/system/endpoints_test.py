@@ -1,7 +1,6 @@
 """Where the daemon listens: never in plain text beyond loopback unasked, and on sockets that are as open as they shall be."""
 
 import os
-import pathlib
 import signal
 import stat
 import subprocess
@@ -10,19 +9,14 @@ import threading
 import unittest
 
 from daemon_process import BIN
-from guarded_daemon import KEYS, GuardedDaemon, check, configuration, keygen
+from guarded_daemon import KEYS, GuardedDaemon, check, configuration, folder_of_keys
 
 
 class Exposure(unittest.TestCase):
     """Plain text beyond loopback is refused at start-up, unless the configuration says it."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="penstock-")
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name)
-        keygen(self.path / "server.key")
-        (self.path / "authorized_keys").write_text(keygen(self.path / "client.key") + "\n")
-        os.chmod(self.path / "authorized_keys", 0o644)
+        self.path = folder_of_keys(self)
 
     def test_tcp_beyond_loopback_is_refused(self):
         for host in ("*", "0.0.0.0", "[::]", "192.0.2.7", "eth0", "gpu.lab", "127.evil.example"):

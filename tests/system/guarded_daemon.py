@@ -34,6 +34,17 @@ def keygen(path, *more):
                           capture_output=True, text=True, check=True).stdout.strip()
 
 
+def folder_of_keys(test):
+    """A folder with a daemon's key and a list of one client's, for as long as that test runs."""
+    folder = tempfile.TemporaryDirectory(prefix="penstock-")
+    test.addCleanup(folder.cleanup)
+    path = pathlib.Path(folder.name)
+    keygen(path / "server.key")
+    (path / "authorized_keys").write_text(keygen(path / "client.key") + "\n")
+    os.chmod(path / "authorized_keys", 0o644)
+    return path
+
+
 def check(text, *more, folder):
     """`penstockd --check-config` of this text."""
     path = pathlib.Path(folder) / "checked.toml"

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 from daemon_process import BIN
-from guarded_daemon import KEYS, check, configuration, keygen
+from guarded_daemon import KEYS, check, configuration, folder_of_keys, keygen
 
 try:
     import zmq
@@ -20,12 +20,7 @@ class KeyFiles(unittest.TestCase):
     """What is refused before anything listens, with exit code 78, the file and its mode."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="penstock-")
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name)
-        keygen(self.path / "server.key")
-        (self.path / "authorized_keys").write_text(keygen(self.path / "client.key") + "\n")
-        os.chmod(self.path / "authorized_keys", 0o644)
+        self.path = folder_of_keys(self)
 
     def check(self, code, *texts, security=KEYS):
         done = check(configuration(security), folder=self.path)

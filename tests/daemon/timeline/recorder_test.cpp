@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -267,6 +268,42 @@ TEST(RecorderCost, RestsForTwoHundredTimesWhatReadingCost) {
   for (std::size_t each = 1; each < timed.size(); ++each) {
     EXPECT_EQ(timed[each] - timed[each - 1], 200ms);
   }
+}
+
+// A batch of a plan on so many lanes, after a start with plans on at most `at_start`.
+class RecorderOfWidePlans : public ::testing::Test {
+ protected:
+  recent_batches::kept_batch record(std::uint32_t at_start, std::uint32_t lanes) {
+    plans_.front().order.lanes = at_start;
+    clocks_.emplace(device_, plans_, 1);
+    timeline_.emplace(device_, *clocks_, plans_, 1, every_batch, [] { return time_point{1h}; });
+    plans_.front().order.lanes = lanes;
+    slot_.work.pipeline = &plans_.front();
+    for (std::uint32_t stream = 0; stream < lanes; ++stream) {
+      slot_.streams.push_back(stream);
+    }
+    timeline_->launching(slot_);
+    timed_ = slot_.clock != nullptr;
+    timeline_->completed(slot_);
+    return timeline_->batches().at(timeline_->batches().next() - 1);
+  }
+
+  testing::manual_device device_;
+  std::vector<plan> plans_ = testing::hand_made_plans({{}});
+  slot slot_;
+  std::optional<clock_pool> clocks_;
+  std::optional<recorder> timeline_;
+  bool timed_ = false;
+};
+
+TEST_F(RecorderOfWidePlans, KeepsEveryStreamOfABatch) {
+  EXPECT_EQ(record(12, 12).streams.size(), 12U);
+  EXPECT_TRUE(timed_);
+}
+
+TEST_F(RecorderOfWidePlans, DoesNotTimeWhatRanOnMoreStreamsThanItKeeps) {
+  EXPECT_EQ(record(1, 12).streams.size(), 8U);
+  EXPECT_FALSE(timed_);
 }
 
 }  // namespace
