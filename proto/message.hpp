@@ -23,7 +23,7 @@ inline constexpr std::size_t max_body_bytes = 65536;  ///< of a control message'
 enum class message_type : std::uint8_t {
   hello = 1,           ///< client: JSON body `hello`
   welcome = 2,         ///< daemon: JSON body `welcome`
-  goodbye = 3,         ///< client: leaves; no answer, no body
+  goodbye = 3,         ///< client: leaves; no answer, no body. Daemon: stops; the client answers with its own
   ping = 4,            ///< client: answered with PONG; no body
   pong = 5,            ///< daemon
   get_status = 6,      ///< client: answered with STATUS; no body

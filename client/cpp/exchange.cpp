@@ -239,9 +239,14 @@ void exchange::wait(int descriptor) {
   socket_.wait(descriptor, at_most);
 }
 
-void exchange::close() {
+// Without a connection nobody has to be told.
+void exchange::say_goodbye() {
   zmq::message_t message = bare_message(wire::message_type::goodbye, 0);
-  [[maybe_unused]] const bool sent = socket_.send({&message, 1});  // without a connection nobody has to be told
+  [[maybe_unused]] const bool sent = socket_.send({&message, 1});
+}
+
+void exchange::close() {
+  say_goodbye();
   for (const std::uint64_t id : requests_.ids()) {
     finish(id, closed_error());
   }

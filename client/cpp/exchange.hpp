@@ -77,6 +77,7 @@ class exchange {
   void tend_probes(time_point now);
   /// Sends everything in flight again, in its order: what was sent before is lost.
   void send_all_again(time_point now);
+  void say_goodbye();
   /// Whether this client belongs to another shard, whose welcome is awaited now.
   [[nodiscard]] bool move_to_shard(const wire::welcome& body);
   void note_change(dealer_socket::change what, time_point now);

@@ -56,6 +56,8 @@ void exchange::handle(std::vector<zmq::message_t>& parts) {
       return handle_answer(header, parts);
     case wire::message_type::session_opened:
       return handle_opened(header, parts);
+    case wire::message_type::goodbye:
+      return say_goodbye();  // it stops, and waits for our word that its replies have arrived
     default:
       atomic_counters::count(counters_.malformed_replies);
   }
@@ -87,8 +89,7 @@ bool exchange::move_to_shard(const wire::welcome& body) {
   if (!there) {
     return false;
   }
-  zmq::message_t message = bare_message(wire::message_type::goodbye, 0);
-  [[maybe_unused]] const bool sent = socket_.send({&message, 1});
+  say_goodbye();
   greeting_.disconnected();
   try {
     socket_.connect_to(*there);

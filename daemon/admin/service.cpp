@@ -43,7 +43,7 @@ exit_code code_of(shard_ending ending) noexcept {
 }
 
 // Beyond drain_timeout, for replies to go out.
-constexpr auto grace = std::chrono::seconds{3};
+constexpr auto grace = std::chrono::seconds{6};
 
 // How much worse than a drain an ending is.
 int severity(shard_ending ending) noexcept {

@@ -89,10 +89,10 @@ void egress::refuse(std::string_view identity, const client_record* to, const wi
   deliver(identity, to);
 }
 
-void egress::control(std::string_view identity, const client_record* to, const wire::message_header& header,
+bool egress::control(std::string_view identity, const client_record* to, const wire::message_header& header,
                      std::string_view body) {
   compose(header, body);
-  deliver(identity, to);
+  return deliver(identity, to);
 }
 
 void egress::compose(const wire::message_header& header, std::string_view body) {
@@ -127,15 +127,15 @@ bool egress::repeat(const client_record& to, std::uint64_t request_id) {
   return true;
 }
 
-// Sends parts_, or queues it behind what its client has not taken yet.
-void egress::deliver(std::string_view identity, const client_record* to) {
+// Sends parts_, or queues it behind what its client has not taken yet, or drops it and returns false.
+bool egress::deliver(std::string_view identity, const client_record* to) {
   outbox* const box = to != nullptr ? &box_of(*to) : nullptr;
   attempt outcome = attempt::full;
   if (box == nullptr || box->waiting.empty()) {
     outcome = to != nullptr && to->gone ? attempt::unreachable : try_send(identity, parts_);
   }
   if (outcome == attempt::sent) {
-    return;
+    return true;
   }
   const std::size_t bytes = bytes_of(parts_);
   const bool fits = box != nullptr && box->waiting_bytes + bytes <= limits_.reply_queue_bytes;
@@ -145,7 +145,7 @@ void egress::deliver(std::string_view identity, const client_record* to) {
       ++box->dropped;
     }
     parts_.clear();  // now, not with the next reply: a lent slot goes back with its parts
-    return;
+    return false;
   }
   if (box->waiting.empty()) {
     waiting_.push_back(to->index);
@@ -153,6 +153,7 @@ void egress::deliver(std::string_view identity, const client_record* to) {
   box->waiting_bytes += bytes;
   box->waiting.push_back(std::move(parts_));
   parts_ = reply_parts{};
+  return true;
 }
 
 egress::attempt egress::try_send(std::string_view identity, reply_parts& parts) {

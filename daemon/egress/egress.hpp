@@ -34,8 +34,8 @@ class egress : public reply_port {
   /// An ERROR for a message that was not accepted; `to` may be unknown to the client table.
   void refuse(std::string_view identity, const client_record* to, const wire::message_header& about, wire::status code,
               const wire::error_body& why);
-  /// WELCOME, PONG, STATUS and their like: a header and, unless it is empty, a JSON body.
-  void control(std::string_view identity, const client_record* to, const wire::message_header& header,
+  /// WELCOME, PONG, STATUS and their like: a header and, unless it is empty, a JSON body. False when it was dropped.
+  bool control(std::string_view identity, const client_record* to, const wire::message_header& header,
                std::string_view body);
   /// Sends the finished reply of that request again; false when it is not kept (any more).
   [[nodiscard]] bool repeat(const client_record& to, std::uint64_t request_id);
@@ -64,7 +64,7 @@ class egress : public reply_port {
 
   void append_output(const request& of, slot& from, std::size_t output, std::byte* headers);
   void compose(const wire::message_header& header, std::string_view body);
-  void deliver(std::string_view identity, const client_record* to);
+  bool deliver(std::string_view identity, const client_record* to);
   [[nodiscard]] attempt try_send(std::string_view identity, reply_parts& parts);
   [[nodiscard]] outbox& box_of(const client_record& client);
 

@@ -100,7 +100,9 @@ void reception::handle(const incoming& message, time_point now) {
       return;
   }
   if (from == nullptr) {
-    refuse(message, from, header, {status::hello_required, "this client is not known: it must send HELLO first"});
+    refuse(message, from, header,
+           closed_.admitted() ? verdict{status::hello_required, "this client is not known: it must send HELLO first"}
+                              : closed_);
     return;
   }
   if (header.type == message_type::get_status) {
@@ -170,44 +172,6 @@ void reception::send_trace(const incoming& message, const wire::message_header& 
   wire::message_header answer = answer_to(header, message_type::trace_report);
   answer.sequence = page.next;
   with_.out.control(message.identity, &to, answer, page.json);
-}
-
-void reception::open_session(const incoming& message, const wire::message_header& header, const client_record& from,
-                             time_point now) {
-  const std::optional<wire::open_session> asked = wire::decode_open_session(message.body);
-  if (!asked) {
-    refuse(message, &from, header, {status::malformed, "the body of OPEN can't be read"});
-    return;
-  }
-  if (!closed_.admitted()) {
-    refuse(message, &from, header, closed_);
-    return;
-  }
-  const plan* const pipeline = with_.served.find(asked->pipeline);
-  if (pipeline == nullptr) {
-    refuse(message, &from, header, no_such_pipeline(asked->pipeline));
-    return;
-  }
-  const session_record* const opened = with_.sessions.open(from, *pipeline, asked->name, now);
-  if (opened == nullptr) {
-    refuse(message, &from, header,
-           {status::too_many_sessions, with_.sessions.full(from)
-                                           ? "this client has as many sessions open as it may (sessions.max_per_client)"
-                                           : "all " + std::to_string(with_.sessions.places()) +
-                                                 " places for sessions are taken (sessions.max_sessions)"});
-    return;
-  }
-  wire::message_header answer = answer_to(header, message_type::session_opened);
-  answer.session = opened->number;
-  answer.sequence = opened->frames;
-  with_.out.control(message.identity, &from, answer,
-                    wire::encode(wire::session_opened{.session = opened->number, .next_sequence = opened->frames}));
-}
-
-void reception::close_session(const wire::message_header& header, const client_record& from) {
-  if (session_record* const done = with_.sessions.find(header.session, from)) {
-    session_table::close(*done);
-  }
 }
 
 verdict reception::no_such_pipeline(std::uint32_t id) const {
@@ -294,6 +258,22 @@ void reception::refuse(const incoming& message, const client_record* from, const
 
 void reception::close(wire::status code, std::string reason) {
   closed_ = {code, std::move(reason)};
+}
+
+bool reception::say_goodbye() {
+  with_.clients.for_each([this](client_record& each) {
+    // Who has gone to another shard has said so, and has nothing to come from here.
+    if (!each.gone && !with_.out.control(each.identity, &each, answer_to({}, message_type::goodbye), "")) {
+      each.gone = true;
+    }
+  });
+  return !alone();
+}
+
+bool reception::alone() const noexcept {
+  bool none = true;
+  std::as_const(with_.clients).for_each([&none](const client_record& each) { none = none && each.gone; });
+  return none;
 }
 
 void reception::sweep(time_point now) {

@@ -57,6 +57,10 @@ class reception {
   void adopt(const client_settings& limits, std::vector<std::string> welcomes, time_point now);
   /// From here on every SUBMIT and HELLO is refused with this.
   void close(wire::status code, std::string reason);
+  /// Tells every client that the daemon goes, which each of them answers by leaving. False when there was none to tell.
+  [[nodiscard]] bool say_goodbye();
+  /// Whether every client has left.
+  [[nodiscard]] bool alone() const noexcept;
   /// Forgets clients that have left or have long been silent, and sessions that have long been idle.
   void sweep(time_point now);
 

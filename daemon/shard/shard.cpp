@@ -28,8 +28,7 @@ constexpr std::uint32_t turns_between_polls = 32;
 // Sending takes in ZeroMQ's news as well, after the look at some other client: what fell between the two is found then.
 constexpr auto retry_interval = std::chrono::milliseconds{10};
 constexpr auto sweep_interval = std::chrono::seconds{1};
-// A drain ends when nothing has come in for so long: what clients had sent before they could know gets its answer.
-constexpr auto quiet_interval = std::chrono::milliseconds{100};
+// For clients that do not answer the farewell.
 constexpr int linger_ms = 2000;
 
 // The priorities that pipelines have, each once.
@@ -145,6 +144,7 @@ void shard::stop() {
       begin_drain();
     } else {
       drain_until_ = clock::now();
+      part_until_ = drain_until_;
     }
   });
 }
@@ -154,7 +154,7 @@ shard_ending shard::run() {
   while (state_ != state::ended) {
     const time_point now = clock::now();
     const bool busy = turn(now);
-    if (busy || (wheel_.mode() == completion_mode::poll && wheel_.in_flight() > 0)) {
+    if (busy || (wheel_.mode() == completion_mode::poll && wheel_.in_flight() > 0 && state_ != state::parting)) {
       if (++busy_turns_ % turns_between_polls == 0) {
         io_.poll();
       }
@@ -167,6 +167,9 @@ shard_ending shard::run() {
 }
 
 bool shard::turn(time_point now) {
+  if (state_ == state::parting) {
+    return part(now);
+  }
   timeline_.turn(now);
   std::size_t received = 0;
   for (std::size_t last = messages_a_clock; last == messages_a_clock && received < messages_a_turn; received += last) {
@@ -174,7 +177,7 @@ bool shard::turn(time_point now) {
   }
   bool progress = received > 0;
   if (progress && state_ == state::draining) {
-    quiet_at_ = now + quiet_interval;
+    stay_quiet(now);
   }
   progress |= dispatcher_.turn(clock::now());
   expire(now);
@@ -199,55 +202,6 @@ void shard::sweep(time_point now) {
   dispatcher_.check_hung(now, how_.wheel.hang_timeout);
 }
 
-void shard::begin_drain() {
-  state_ = state::draining;
-  quiet_at_ = clock::now() + quiet_interval;
-  drain_until_ = clock::now() + how_.daemon.drain_timeout;
-  spdlog::info("draining: {} requests in flight, at most {} ms", counters_.requests.in_flight,
-               std::chrono::duration_cast<std::chrono::milliseconds>(how_.daemon.drain_timeout).count());
-  reception_.close(wire::status::shutdown, "the daemon is stopping");
-  dispatcher_.drain();
-}
-
-void shard::check_end(time_point now) {
-  if (dispatcher_.lost()) {
-    end_with_loss();
-  } else if (state_ == state::draining) {
-    if (dispatcher_.idle() && egress_.idle() && now >= quiet_at_) {
-      state_ = state::ended;
-    } else if (now >= drain_until_ && dispatcher_.idle()) {
-      state_ = state::ended;  // all is answered; only clients that do not read still have replies to take
-    } else if (now >= drain_until_) {
-      spdlog::warn("drain cut short: {} requests are answered SHUTDOWN", counters_.requests.in_flight);
-      dispatcher_.end_all(wire::status::shutdown, {.reason = "the daemon stopped before the request was done",
-                                                   .step = "executing",
-                                                   .stage = "",
-                                                   .device_error = ""});
-      egress_.flush();
-      ending_ = shard_ending::cut_short;
-      state_ = state::ended;
-    }
-  }
-}
-
-// When a drain that has nothing left to finish may end; `never` while there is something, which wakes the shard itself.
-time_point shard::next_end() const noexcept {
-  return state_ == state::draining && dispatcher_.idle() && egress_.idle() ? quiet_at_ : never;
-}
-
-void shard::end_with_loss() {
-  const device_loss& loss = *dispatcher_.lost();
-  spdlog::error("device lost: {}{}{}; {} requests are answered FAILED, then the daemon exits to be restarted",
-                loss.error, loss.stage.empty() ? "" : " at ", loss.stage, counters_.requests.in_flight);
-  reception_.close(wire::status::device_failed, "the device is lost: " + loss.error);
-  dispatcher_.end_all(
-      wire::status::device_failed,
-      {.reason = "the device is lost", .step = "executing", .stage = loss.stage, .device_error = loss.error});
-  egress_.flush();
-  ending_ = shard_ending::device_lost;
-  state_ = state::ended;
-}
-
 // A watch is set anew only before the shard sleeps: set from its own handler, a descriptor that stays readable until
 // the next turn would keep Asio busy for ever.
 void shard::watch(descriptor_watch& which) {
@@ -260,9 +214,11 @@ void shard::watch(descriptor_watch& which) {
 
 // Handlers only end the wait: the next turn looks at everything.
 void shard::sleep(time_point now) {
+  const bool parting = state_ == state::parting;  // whatever the device still does concerns nobody
   const time_point retry_at = egress_.idle() ? never : now + retry_interval;
-  const time_point until =
-      std::min({book_.next_deadline(), dispatcher_.next_decision(), sweep_at_, drain_until_, next_end(), retry_at});
+  const time_point until = parting ? std::min(part_until_, retry_at)
+                                   : std::min({book_.next_deadline(), dispatcher_.next_decision(), sweep_at_,
+                                               drain_until_, next_end(), retry_at});
   if (until <= now) {
     io_.poll();
     return;
@@ -270,7 +226,7 @@ void shard::sleep(time_point now) {
   signal_.prepare();
   // ZMQ_FD is edge-triggered: only after this look is its next edge news. The look may be what takes in that a slow
   // client reads again, so its queue is tried once more after it.
-  if (!socket_.readable() && !egress_.flush() && completed_.empty() && !ring_.has_returned()) {
+  if (!socket_.readable() && !egress_.flush() && (parting || (completed_.empty() && !ring_.has_returned()))) {
     if (timer_at_ != until) {
       timer_at_ = until;
       timer_.expires_at(until);

@@ -88,7 +88,7 @@ class shard {
   [[nodiscard]] timeline_page trace(std::uint64_t cursor);
 
  private:
-  enum class state : std::uint8_t { serving, draining, ended };
+  enum class state : std::uint8_t { serving, draining, parting, ended };
 
   // A descriptor that ends the sleep when it is readable.
   struct descriptor_watch {
@@ -104,7 +104,10 @@ class shard {
   void check_end(time_point now);
   [[nodiscard]] time_point next_end() const noexcept;
   void begin_drain();
-  void end_with_loss();
+  void stay_quiet(time_point now);
+  void end_with_loss(time_point now);
+  void begin_parting(time_point now);
+  [[nodiscard]] bool part(time_point now);
   void warm_up();
   void serve(fresh_pipeline fresh);
   void retire(const plan& replaced);
@@ -153,6 +156,7 @@ class shard {
   time_point sweep_at_;
   time_point drain_until_ = never;
   time_point quiet_at_ = never;
+  time_point part_until_ = never;
   std::uint32_t busy_turns_ = 0;
   state state_ = state::serving;
   shard_ending ending_ = shard_ending::drained;

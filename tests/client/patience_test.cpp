@@ -208,6 +208,18 @@ TEST_F(Patience, DestructionEndsWhatIsInFlightAndSaysGoodbye) {
   EXPECT_EQ(daemon_.expect(message_type::goodbye).from, sent.from);
 }
 
+TEST_F(Patience, AnswersADaemonThatStopsWhenItHasTakenInWhatCameBefore) {
+  client_ = daemon_.connect(quick_options());
+  auto future = submit();
+  const received sent = daemon_.expect(message_type::submit);
+  daemon_.result(sent);
+  wire::message_header farewell;
+  farewell.type = message_type::goodbye;
+  daemon_.send(sent.from, {header_part(farewell)});
+  EXPECT_EQ(daemon_.expect(message_type::goodbye).from, sent.from);
+  EXPECT_EQ(future.get().frames(), 1U);
+}
+
 TEST_F(Patience, DestructionEndsEvenWhenTheDaemonIsAway) {
   client_ = daemon_.connect(quick_options());
   auto future = submit();

@@ -1,6 +1,7 @@
 #include "tests/support/raw_peer.hpp"
 
 #include <stdexcept>
+#include <utility>
 
 namespace penstock::testing {
 
@@ -29,6 +30,30 @@ void raw_peer::send_control(wire::message_type type, std::uint64_t request_id, c
 }
 
 std::optional<raw_message> raw_peer::receive(std::chrono::milliseconds patience) {
+  if (!taken_in_.empty()) {
+    raw_message first = std::move(taken_in_.front());
+    taken_in_.pop_front();
+    return first;
+  }
+  std::optional<raw_message> message = next_from_socket(patience);
+  while (message && message->header.type == wire::message_type::goodbye) {
+    send_control(wire::message_type::goodbye, 0);
+    message = next_from_socket(patience);
+  }
+  return message;
+}
+
+void raw_peer::take_in() {
+  while (std::optional<raw_message> message = next_from_socket(std::chrono::milliseconds{0})) {
+    if (message->header.type == wire::message_type::goodbye) {
+      send_control(wire::message_type::goodbye, 0);
+    } else {
+      taken_in_.push_back(std::move(*message));
+    }
+  }
+}
+
+std::optional<raw_message> raw_peer::next_from_socket(std::chrono::milliseconds patience) {
   zmq::pollitem_t item{socket_.handle(), 0, ZMQ_POLLIN, 0};
   if (zmq::poll(&item, 1, patience) == 0) {
     return std::nullopt;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,16 +31,21 @@ class raw_peer {
   /// Sends parts as they are.
   void send(const std::vector<std::string>& parts);
   void send_control(wire::message_type type, std::uint64_t request_id, const std::string& body = "");
-  /// The next message, nullopt when none comes in time.
+  /// The next message, nullopt when none comes in time. The daemon's GOODBYE is answered and never given.
   [[nodiscard]] std::optional<raw_message> receive(std::chrono::milliseconds patience = std::chrono::seconds{20});
+  /// Takes in what has come, for `receive` to give.
+  void take_in();
   /// HELLO; the WELCOME that comes back, or an exception.
   wire::welcome hello();
   /// The daemon's counters.
   [[nodiscard]] nlohmann::json status();
 
  private:
+  [[nodiscard]] std::optional<raw_message> next_from_socket(std::chrono::milliseconds patience);
+
   zmq::context_t context_{1};
   zmq::socket_t socket_{context_, zmq::socket_type::dealer};
+  std::deque<raw_message> taken_in_;
 };
 
 /// A header as bytes.

@@ -34,10 +34,11 @@ class DockerTest(unittest.TestCase):
         return made
 
     def run_to_its_end(self, *arguments, **more):
-        """Returns what it said."""
-        code, said = self.container(*arguments, **more).wait()
-        self.assertEqual(code, 0, said)
-        return said
+        """Returns what it said, but for its log."""
+        container = self.container(*arguments, **more)
+        code, log = container.wait()
+        self.assertEqual(code, 0, log)
+        return container.output.read_text()
 
     def configuration_with_keys(self, folder):
         """Lets a folder be /etc/penstock of a daemon that asks for keys. Returns the public one."""
@@ -46,7 +47,7 @@ class DockerTest(unittest.TestCase):
         for name in ("daemon", "health"):
             said = self.run_to_its_end("keygen", "--output", f"/etc/penstock/{name}.key", "--name", name,
                                        entry_point=["penstock"], folders={folder: "/etc/penstock"})
-            public[name] = re.search(rf"(?m)^(\S{{40}}) {name}$", said).group(1)
+            public[name] = re.fullmatch(rf"(\S{{40}}) {name}\n", said).group(1)
         (folder / "authorized_keys").write_text(public["health"] + " health\n")
         text = (image_build.TREE / "deploy/docker/penstock.toml").read_text()
         (folder / "penstock.toml").write_text(text.replace(

@@ -30,17 +30,17 @@ class Container:
         self.folder = tempfile.TemporaryDirectory(prefix="penstock-container-")
         self.path = pathlib.Path(self.folder.name)
         self.name = self.path.name
-        self.log = self.path / "log"
+        self.output, self.log = self.path / "output", self.path / "log"  # what it says, on stdout and on stderr
         what = specification(root, image)
         what["process"]["args"] = [*(entry_point or image["Entrypoint"]), *arguments]
         what["process"]["env"] += [f"{name}={value}" for name, value in (environment or {}).items()]
         what["mounts"] += [{"destination": place, "source": str(folder), "type": "bind", "options": ["bind"]}
                            for folder, place in (folders or {}).items()]
         (self.path / "config.json").write_text(json.dumps(what))
-        with open(self.log, "w") as log:
+        with open(self.output, "w") as output, open(self.log, "w") as log:
             self.process = subprocess.Popen(
                 self.runc("run", "--bundle", self.path, "--pid-file", self.path / "pid", self.name),
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                stdin=subprocess.DEVNULL, stdout=output, stderr=log)
 
     def runc(self, *words):
         return ["runc", "--root", str(self.path / "runc"), *map(str, words)]

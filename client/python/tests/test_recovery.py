@@ -207,6 +207,15 @@ class End(RouterTest):
         with self.assertRaises(penstock.Cancelled):
             client.ping()
 
+    def test_a_daemon_that_stops_is_answered_once_its_replies_have_arrived(self):
+        client = self.connect()
+        future = client.submit("spectrum", iq())
+        sent = self.router.expect(MessageType.SUBMIT)
+        self.router.result(sent, *spectra())
+        self.router.send_header(sent, MessageType.GOODBYE)
+        self.router.expect(MessageType.GOODBYE)
+        self.assertEqual(self.wait(future).request_id, sent.header.request_id)
+
     def test_a_client_that_is_dropped_says_goodbye(self):
         connecting = self.aside(penstock.Client, self.router.url, connect_timeout=PATIENCE_S)
         self.router.welcome(self.router.expect(MessageType.HELLO))

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 #include <string>
 #include <thread>
@@ -55,6 +57,7 @@ class shard_rig {
       shard running(how, device, plans_);
       made.set_value(&running);
       ending_ = running.run();
+      over_ = true;
       let_go_.get_future().wait();
       // Streams wait for their work when they are destroyed: the test may not have finished it.
       device.let_run();
@@ -75,19 +78,29 @@ class shard_rig {
 
   /// As often as a test likes, until it joins.
   void stop() { shard_->stop(); }
-  /// Blocks until the shard's run has ended, then lets go of it.
+  /// Blocks until the shard's run has ended, while its guests listen to it, then lets go of it.
   [[nodiscard]] shard_ending join() {
+    while (!over_) {
+      for (raw_peer* const each : guests_) {
+        each->take_in();
+      }
+      std::this_thread::yield();
+    }
     let_go_.set_value();
     thread_.join();
     return ending_;
   }
   [[nodiscard]] const std::string& endpoint() const noexcept { return endpoint_; }
+  void greet(raw_peer& guest) { guests_.push_back(&guest); }
+  void see_off(raw_peer& guest) { guests_.erase(std::find(guests_.begin(), guests_.end(), &guest)); }
 
   manual_device device;
 
  private:
   std::vector<plan> plans_;
   shard* shard_ = nullptr;
+  std::vector<raw_peer*> guests_;
+  std::atomic<bool> over_{false};
   std::promise<void> let_go_;
   std::string endpoint_;
   shard_ending ending_ = shard_ending::drained;
@@ -124,7 +137,13 @@ struct submit_draft {
 /// A client that has said HELLO.
 class guest : public raw_peer {
  public:
-  explicit guest(const shard_rig& of) : raw_peer(of.endpoint()) { welcome = hello(); }
+  explicit guest(shard_rig& of) : raw_peer(of.endpoint()), host_(of) {
+    welcome = hello();
+    host_.greet(*this);
+  }
+  ~guest() { host_.see_off(*this); }
+  guest(const guest&) = delete;
+  guest& operator=(const guest&) = delete;
 
   std::string submit(std::uint64_t id, std::uint32_t frames = 1, std::uint32_t pipeline = 0) {
     const submit_draft draft(id, frames, pipeline);
@@ -159,6 +178,9 @@ class guest : public raw_peer {
   }
 
   wire::welcome welcome;
+
+ private:
+  shard_rig& host_;
 };
 
 }  // namespace penstock::testing

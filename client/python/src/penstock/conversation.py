@@ -179,6 +179,9 @@ class Conversation:
         if header.type == MessageType.WELCOME:
             self._welcome(control.decode(Welcome, body_of(parts)))
             return
+        if header.type == MessageType.GOODBYE:  # it stops, and waits for our word that its replies have arrived
+            self.dealer.send(_goodbye())
+            return
         if header.type == MessageType.ERROR and header.request_id == 0:
             self.welcomed.answer(error=error_of(header.status, control.decode(ErrorBody, body_of(parts)), 0))
             return
