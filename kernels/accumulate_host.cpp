@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "kernels/sliding_window_host.hpp"
 #include "kernels/vector_clones.hpp"
@@ -17,16 +18,107 @@ struct add_up {
   static constexpr float absent = 0.0F;
 
   static double joined(double a, double b) noexcept { return a + b; }
-  static double result(double total, std::int64_t count) noexcept { return total / static_cast<double>(count); }
+  static double result(double total, std::int32_t count) noexcept { return total / static_cast<double>(count); }
 };
 
 /// A NaN on either side stays.
 struct take_larger {
   static constexpr float absent = -std::numeric_limits<float>::infinity();
 
-  static double joined(double a, double b) noexcept { return a > b || std::isnan(a) ? a : b; }
-  static double result(double total, std::int64_t /*count*/) noexcept { return total; }
+  static double joined(double a, double b) noexcept {
+    const double larger = a > b ? a : b;
+    return std::isnan(a) ? a : larger;
+  }
+  static double result(double total, std::int32_t /*count*/) noexcept { return total; }
 };
+
+/// Steps of the session in the window at this step of a stretch.
+[[gnu::always_inline]] inline std::int32_t steps_held(const sliding_stretch& stretch, std::int64_t window,
+                                                      std::int32_t step) noexcept {
+  const auto before = static_cast<std::int32_t>(std::min(stretch.position, window));
+  return std::min(static_cast<std::int32_t>(window), before + step + 1);
+}
+
+/// Parts of a stretch of one lane that are folded side by side, as each step waits for the one before it.
+constexpr std::int64_t pieces = 4;
+
+template <class Join>
+[[gnu::always_inline]] inline double fold_values(const float* values, std::int64_t count) noexcept {
+  double total[pieces];
+  std::fill_n(total, pieces, static_cast<double>(Join::absent));
+  for (; count >= pieces; count -= pieces, values += pieces) {
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      total[piece] = Join::joined(total[piece], static_cast<double>(values[piece]));
+    }
+  }
+  double all = Join::joined(Join::joined(total[0], total[1]), Join::joined(total[2], total[3]));
+  for (; count > 0; --count, ++values) {
+    all = Join::joined(all, static_cast<double>(*values));
+  }
+  return all;
+}
+
+/// What each piece's own folds leave out, and what they come to. The last is of the steps that are left over.
+struct piece_folds {
+  double older[pieces + 1];
+  double newer[pieces + 1];
+};
+
+/// At each step the fold of its piece from there on, of the older part, and of those before it, of the newer one. Reads
+/// next[steps - 1] too, of which nothing that is used depends.
+template <class Join>
+[[gnu::always_inline]] inline void fold_pieces(const float* line, const float* next, std::int64_t steps, double* older,
+                                               double* newer, piece_folds& all) noexcept {
+  std::fill_n(all.older, pieces + 1, static_cast<double>(Join::absent));
+  std::fill_n(all.newer, pieces + 1, static_cast<double>(Join::absent));
+  const auto take = [&](std::int64_t piece, std::int64_t back, std::int64_t place) {
+    all.older[piece] = Join::joined(all.older[piece], static_cast<double>(line[back]));
+    older[back] = all.older[piece];
+    newer[place] = all.newer[piece];
+    all.newer[piece] = Join::joined(all.newer[piece], static_cast<double>(next[place]));
+  };
+  const std::int64_t length = steps / pieces;
+  for (std::int64_t i = 0; i < length; ++i) {
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      take(piece, (piece + 1) * length - 1 - i, piece * length + i);
+    }
+  }
+  const std::int64_t rest = pieces * length;
+  for (std::int64_t i = rest; i < steps; ++i) {
+    take(pieces, steps - 1 - (i - rest), i);
+  }
+}
+
+/// Makes of what each piece comes to what stands behind it, of the older part, or before it, of the newer one.
+template <class Join>
+[[gnu::always_inline]] inline void fold_neighbours(double behind, piece_folds& all) noexcept {
+  auto before = static_cast<double>(Join::absent);
+  for (std::int64_t piece = 0; piece <= pieces; ++piece) {
+    behind = Join::joined(behind, std::exchange(all.older[pieces - piece], behind));
+    before = Join::joined(before, std::exchange(all.newer[piece], before));
+  }
+}
+
+template <class Join>
+[[gnu::always_inline]] inline void fold_line(const sliding_stretch& stretch, std::int64_t window) noexcept {
+  double* const older = stretch.scratch;
+  double* const newer = stretch.scratch + stretch.steps;
+  piece_folds all;
+  fold_pieces<Join>(stretch.line, stretch.line + window, stretch.steps, older, newer, all);
+  fold_neighbours<Join>(fold_values<Join>(stretch.line + stretch.steps, window - stretch.steps), all);
+  const auto length = static_cast<std::int32_t>(stretch.steps / pieces);
+  for (std::int64_t piece = 0; piece <= pieces; ++piece) {
+    const std::int32_t begin = static_cast<std::int32_t>(piece) * length;
+    const std::int32_t end = piece == pieces ? static_cast<std::int32_t>(stretch.steps) : begin + length;
+    const double behind = all.older[piece];
+    const double before = all.newer[piece];
+#pragma omp simd
+    for (std::int32_t step = begin; step < end; ++step) {
+      const double total = Join::joined(Join::joined(older[step], behind), Join::joined(newer[step], before));
+      stretch.results[step] = static_cast<float>(Join::result(total, steps_held(stretch, window, step)));
+    }
+  }
+}
 
 /// `totals` are kept of the older part of each window; the newer one grows along with the results.
 template <class Join, int Lanes>
@@ -45,7 +137,7 @@ template <class Join, int Lanes>
   }
   total.fill(static_cast<double>(Join::absent));
   for (std::int64_t step = 0; step < stretch.steps; ++step) {
-    const std::int64_t count = std::min(window, stretch.position + step + 1);
+    const std::int32_t count = steps_held(stretch, window, static_cast<std::int32_t>(step));
 #pragma omp simd
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       const std::int64_t place = step * Lanes + static_cast<int>(lane);
@@ -63,13 +155,13 @@ template <class Join, int Lanes>
 }
 
 PENSTOCK_VECTOR_CLONES void mean_line(const sliding_stretch& stretch, std::int64_t window) {
-  fold_stretch<add_up, 1>(stretch, window);
+  fold_line<add_up>(stretch, window);
 }
 PENSTOCK_VECTOR_CLONES void mean_lanes(const sliding_stretch& stretch, std::int64_t window) {
   fold_stretch<add_up, sliding_lanes>(stretch, window);
 }
 PENSTOCK_VECTOR_CLONES void peak_line(const sliding_stretch& stretch, std::int64_t window) {
-  fold_stretch<take_larger, 1>(stretch, window);
+  fold_line<take_larger>(stretch, window);
 }
 PENSTOCK_VECTOR_CLONES void peak_lanes(const sliding_stretch& stretch, std::int64_t window) {
   fold_stretch<take_larger, sliding_lanes>(stretch, window);
@@ -77,7 +169,7 @@ PENSTOCK_VECTOR_CLONES void peak_lanes(const sliding_stretch& stretch, std::int6
 
 struct mean_fold {
   static constexpr float absent = add_up::absent;
-  static constexpr std::size_t scratch = 1;
+  static constexpr std::size_t scratch = 2;
 
   void operator()(const sliding_stretch& stretch, std::int64_t window, std::int64_t lanes) const noexcept {
     (lanes == 1 ? mean_line : mean_lanes)(stretch, window);
@@ -86,16 +178,16 @@ struct mean_fold {
 
 struct peak_fold {
   static constexpr float absent = take_larger::absent;
-  static constexpr std::size_t scratch = 1;
+  static constexpr std::size_t scratch = 2;
 
   void operator()(const sliding_stretch& stretch, std::int64_t window, std::int64_t lanes) const noexcept {
     (lanes == 1 ? peak_line : peak_lanes)(stretch, window);
   }
 };
 
-struct store_result {
-  void operator()(void* output, std::int64_t index, float value) const noexcept {
-    static_cast<float*>(output)[index] = value;
+struct store_results {
+  void operator()(void* output, std::int64_t index, const float* results, std::int64_t count) const noexcept {
+    std::copy_n(results, count, static_cast<float*>(output) + index);
   }
 };
 
@@ -113,7 +205,7 @@ class accumulate_host final : public operation {
   }
 
  private:
-  const sliding_window_host<Fold, store_result> sliding_;
+  const sliding_window_host<Fold, store_results> sliding_;
 };
 
 }  // namespace

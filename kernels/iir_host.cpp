@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/iir_blocks_host.hpp"
 #include "kernels/vector_clones.hpp"
 
 namespace penstock {
@@ -15,6 +16,7 @@ namespace {
 /// The steps of some neighbouring lanes of a session: those of one frame after the other, with the state between.
 struct lane_run {
   std::span<const iir_section> sections;
+  const iir_blocks_host& blocks;
   const float* input;
   float* output;
   std::int64_t steps;
@@ -48,6 +50,12 @@ template <int Lanes>
   }
 }
 
+void skip(lane_run& run, std::int64_t steps) noexcept {
+  run.input += steps * run.stride;
+  run.output += steps * run.stride;
+  run.steps -= steps;
+}
+
 constexpr std::int64_t most_lanes = 8;
 
 PENSTOCK_VECTOR_CLONES void filter_eight(const lane_run& run) {
@@ -56,11 +64,16 @@ PENSTOCK_VECTOR_CLONES void filter_eight(const lane_run& run) {
 PENSTOCK_VECTOR_CLONES void filter_four(const lane_run& run) {
   filter<4>(run);
 }
-void filter_two(const lane_run& run) {
-  filter<2>(run);
-}
+/// In blocks of steps; step by step what is left over, and a block with a value that is not finite.
 void filter_one(const lane_run& run) {
-  filter<1>(run);
+  lane_run left = run;
+  while (left.steps > 0) {
+    skip(left, run.blocks.run(left.input, left.output, left.steps, left.stride, left.state));
+    lane_run few = left;
+    few.steps = std::min(left.steps, static_cast<std::int64_t>(iir_blocks_host::steps));
+    filter<1>(few);
+    skip(left, few.steps);
+  }
 }
 
 struct lane_group {
@@ -71,13 +84,12 @@ struct lane_group {
 lane_group group_for(std::int64_t left) noexcept {
   return left >= most_lanes ? lane_group{most_lanes, filter_eight}
          : left >= 4        ? lane_group{4, filter_four}
-         : left >= 2        ? lane_group{2, filter_two}
                             : lane_group{1, filter_one};
 }
 
 class iir_host final : public operation {
  public:
-  explicit iir_host(iir_settings settings) : settings_{std::move(settings)} {}
+  explicit iir_host(iir_settings settings) : settings_{std::move(settings)}, blocks_{settings_.sections} {}
 
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.state_bytes(); }
 
@@ -105,7 +117,7 @@ class iir_host final : public operation {
     std::int32_t last = first;
     for (std::int32_t frame = first; frame >= 0; frame = frames[frame].next) {
       const std::int64_t begin = frame * pitch + lane;
-      group.filter({settings_.sections, static_cast<const float*>(arguments.inputs[0]) + begin,
+      group.filter({settings_.sections, blocks_, static_cast<const float*>(arguments.inputs[0]) + begin,
                     static_cast<float*>(arguments.output) + begin, frames[frame].steps, settings_.lanes, state.data()});
       clear_traces(std::span{state}.first(settings_.sections.size() * 2 * static_cast<std::size_t>(group.lanes)));
       last = frame;
@@ -142,6 +154,7 @@ class iir_host final : public operation {
   }
 
   const iir_settings settings_;
+  const iir_blocks_host blocks_;
 };
 
 }  // namespace

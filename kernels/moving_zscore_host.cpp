@@ -161,15 +161,20 @@ struct zscore_fold {
   }
 };
 
-struct store_score {
-  void operator()(void* output, std::int64_t index, float z) const noexcept { static_cast<float*>(output)[index] = z; }
+struct store_scores {
+  void operator()(void* output, std::int64_t index, const float* scores, std::int64_t count) const noexcept {
+    std::copy_n(scores, count, static_cast<float*>(output) + index);
+  }
 };
 
-struct store_flag {
+struct store_flags {
   double threshold;
 
-  void operator()(void* output, std::int64_t index, float z) const noexcept {
-    static_cast<std::uint8_t*>(output)[index] = std::abs(static_cast<double>(z)) > threshold ? 1 : 0;
+  void operator()(void* output, std::int64_t index, const float* scores, std::int64_t count) const noexcept {
+    auto* const flags = static_cast<std::uint8_t*>(output) + index;
+    for (std::int64_t i = 0; i < count; ++i) {
+      flags[i] = std::abs(static_cast<double>(scores[i])) > threshold ? 1 : 0;
+    }
   }
 };
 
@@ -196,9 +201,9 @@ class moving_zscore_host final : public operation {
 std::unique_ptr<operation> make_moving_zscore_host(const operation_request& request) {
   const moving_zscore_settings settings = parse_moving_zscore(request.settings, request.inputs[0]);
   if (settings.flags) {
-    return std::make_unique<moving_zscore_host<store_flag>>(settings, store_flag{settings.threshold});
+    return std::make_unique<moving_zscore_host<store_flags>>(settings, store_flags{settings.threshold});
   }
-  return std::make_unique<moving_zscore_host<store_score>>(settings, store_score{});
+  return std::make_unique<moving_zscore_host<store_scores>>(settings, store_scores{});
 }
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
 #include "kernels/reframe.hpp"
 
+#include <cstdint>
 #include <utility>
 
 #include "kernels/session_runs.hpp"
@@ -30,11 +31,22 @@ class reframe_host final : public operation {
       const session_frame& frame = arguments.session.frames[index];
       copy_steps(history, index, -(frame.position % settings_.length), frame.produced * settings_.length, out);
     }
-    keep_steps(history, extent.frames);
+    for (std::int32_t index = 0; index < extent.frames; ++index) {
+      keep_waiting(history, index);
+    }
     return {};
   }
 
  private:
+  /// Of a session's last frame, no more than the steps of the row that isn't whole yet: nobody looks behind them.
+  void keep_waiting(const session_history<std::byte>& history, std::int32_t index) const noexcept {
+    const session_frame& frame = history.session.frames[index];
+    if (frame.next < 0) {
+      const std::int64_t waiting = (frame.position + frame.steps) % settings_.length;
+      copy_steps(history, index, frame.steps - waiting, waiting, history.kept(frame, -waiting));
+    }
+  }
+
   const reframe_settings settings_;
 };
 

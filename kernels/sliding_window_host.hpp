@@ -28,7 +28,7 @@ struct sliding_stretch {
 ///   void operator()(const sliding_stretch&, std::int64_t window, std::int64_t lanes) const, lanes being 1 or
 ///   sliding_lanes: the results of a stretch. Where the window is without the current step, that one is at
 ///   k + window of the line.
-/// `Store` is called with the output, an index and a result.
+/// `Store` is called with the output, an index, and some results that belong there, one behind the other.
 template <class Fold, class Store>
 class sliding_window_host {
  public:
@@ -104,9 +104,11 @@ class sliding_window_host {
     for (std::int64_t step = 0; step < tile.count;) {
       const std::int64_t count = cursor.run(tile.begin + step, tile.count - step);
       const std::int64_t place = cursor.index(tile.begin + step) + channel;
-      for (std::int64_t i = 0; i < count; ++i) {
-        for (std::int64_t lane = 0; lane < lanes; ++lane) {
-          store_(arguments.output, place + i * history.channels + lane, results[(step + i) * lanes_ + lane]);
+      if (lanes_ == history.channels) {
+        store_(arguments.output, place, results + step * lanes_, count * lanes_);
+      } else {
+        for (std::int64_t i = 0; i < count; ++i) {
+          store_(arguments.output, place + i * history.channels, results + (step + i) * lanes_, lanes);
         }
       }
       step += count;

@@ -200,6 +200,26 @@ TEST_P(fir_operation, CarriesANaNAsFarAsItsTapsReach) {
   }
 }
 
+TEST_P(fir_operation, CarriesWhatIsNotFiniteAsFarAsManyTapsReach) {
+  SCOPED_TRACE(random_.trace());
+  for (const filter& of : {filter{700, 1, 1}, filter{700, 1, 2, true}, filter{700, 2, 1, true, true}}) {
+    const trial by = make_variable(of, 4000);
+    std::vector<float> x = signal(of, 12000);
+    const auto width = x.size() / 12000;
+    for (const float poison : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      std::vector<float> poisoned = x;
+      poisoned[5000 * width] = poison;
+      const auto y = run<float>(by.what, std::vector<std::vector<float>>{x, poisoned});
+      const std::size_t each = y[0].size() / (12000 / static_cast<std::size_t>(of.decimation));
+      for (std::size_t at = 0; at < y[0].size(); at += each) {
+        const std::size_t step = at / each * static_cast<std::size_t>(of.decimation);
+        EXPECT_EQ(std::isfinite(y[1][at]), step < 5000 || step >= 5700) << of.text() << ", step " << step;
+      }
+      ASSERT_NO_FATAL_FAILURE(expect_filtered(y[0], x, by, of));
+    }
+  }
+}
+
 struct fir_refusal {
   std::vector<double> taps;
   parameters::value taps_imag;
