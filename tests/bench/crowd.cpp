@@ -49,9 +49,11 @@ class crowd {
       socket.set(zmq::sockopt::linger, 0);
       socket.connect(settings.endpoint);
       polled_.push_back({socket.get(zmq::sockopt::fd), POLLIN, 0});
-      (void)socket.send(zmq::buffer(hello_head()), zmq::send_flags::sndmore);
-      (void)socket.send(zmq::buffer(hello_body()), zmq::send_flags::none);
-      welcomes_ += 1;
+      if (settings.hello) {
+        (void)socket.send(zmq::buffer(hello_head()), zmq::send_flags::sndmore);
+        (void)socket.send(zmq::buffer(hello_body()), zmq::send_flags::none);
+        welcomes_ += 1;
+      }
     }
   }
 
@@ -60,6 +62,8 @@ class crowd {
       receive_or_wait(clock::now() + patience);
     }
     begin_ = clock::now();
+    report_.begin = begin_;
+    report_.sent = departures_.size();
     std::size_t next = 0;
     while (next < departures_.size() || answered_ < departures_.size()) {
       while (next < departures_.size() && clock::now() - begin_ >= departures_[next].after) {
@@ -121,12 +125,16 @@ class crowd {
       return;
     }
     ++answered_;
-    if (header.type != wire::message_type::result || header.request_id == 0 || header.request_id > departures_.size()) {
+    const bool good = header.type == wire::message_type::result || header.type == wire::message_type::submit;
+    if (!good || header.request_id == 0 || header.request_id > departures_.size()) {
       ++report_.refused;
+      ++report_.errors[std::string(wire::name_of(header.code))];
       return;
     }
-    const auto latency = now - begin_ - departures_[header.request_id - 1].after;
-    report_.latencies_us[client].push_back(std::chrono::duration<double, std::micro>(latency).count());
+    const nanoseconds meant = departures_[header.request_id - 1].after;
+    const double latency_us = std::chrono::duration<double, std::micro>(now - begin_ - meant).count();
+    report_.latencies_us[client].push_back(latency_us);
+    report_.results.push_back({meant, latency_us});
   }
 
   const crowd_settings& settings_;

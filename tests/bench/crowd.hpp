@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ struct crowd_settings {
   double rate = 1;                  ///< requests a second of each client
   std::chrono::nanoseconds span{};  ///< how long requests leave
   std::uint64_t seed = 1;           ///< the same seed gives each client the same departures again
+  bool hello = true;                ///< a daemon, which is greeted; an echo is not
+};
+
+/// One RESULT (or echo).
+struct crowd_result {
+  std::chrono::nanoseconds meant{};  ///< when it was meant to leave, from the beginning
+  double latency_us = 0;
 };
 
 /// How it went for each client. A request's latency runs from the time at which it was meant to leave: what a slow
@@ -24,6 +32,10 @@ struct crowd_settings {
 struct crowd_report {
   std::vector<std::vector<double>> latencies_us;  ///< by client
   std::uint64_t refused = 0;                      ///< replies that were no RESULT
+  std::uint64_t sent = 0;
+  std::vector<crowd_result> results;            ///< as they came
+  std::map<std::string, std::uint64_t> errors;  ///< the refused, by their code
+  std::chrono::steady_clock::time_point begin;  ///< the first request was meant to leave a little later
 
   /// Of the first `clients` together.
   [[nodiscard]] std::vector<double> of_first(std::size_t clients) const;

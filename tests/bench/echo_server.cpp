@@ -1,11 +1,7 @@
 #include "tests/bench/echo_server.hpp"
 
-#include <stdexcept>
 #include <utility>
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <zmq.hpp>
 
 namespace penstock::bench {
@@ -25,22 +21,7 @@ namespace {
 
 }  // namespace
 
-echo_server::echo_server(std::string endpoint) : endpoint_(std::move(endpoint)), pid_(::fork()) {
-  if (pid_ < 0) {
-    throw std::runtime_error("cannot start a process");
-  }
-  if (pid_ == 0) {
-    try {
-      serve(endpoint_);
-    } catch (const zmq::error_t&) {
-      ::_exit(1);
-    }
-  }
-}
-
-echo_server::~echo_server() {
-  ::kill(pid_, SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
-}
+echo_server::echo_server(std::string endpoint)
+    : endpoint_(std::move(endpoint)), process_([this] { serve(endpoint_); }) {}
 
 }  // namespace penstock::bench

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "tests/bench/own_process.hpp"
+
 namespace penstock::bench {
 
 /// The limit that the wire sets: a ROUTER that sends every message straight back, without looking at it or copying
@@ -9,15 +11,12 @@ namespace penstock::bench {
 class echo_server {
  public:
   explicit echo_server(std::string endpoint);
-  ~echo_server();
-  echo_server(const echo_server&) = delete;
-  echo_server& operator=(const echo_server&) = delete;
 
   [[nodiscard]] const std::string& endpoint() const noexcept { return endpoint_; }
 
  private:
   std::string endpoint_;
-  int pid_;
+  own_process process_;
 };
 
 }  // namespace penstock::bench

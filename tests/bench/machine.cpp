@@ -46,4 +46,8 @@ nlohmann::ordered_json device_of(const std::string& endpoint) {
   return testing::raw_peer(endpoint).status().at("device");
 }
 
+nlohmann::ordered_json no_device() {
+  return {{"backend", "no"}, {"name", "this machine"}, {"detail", "no device takes part"}};
+}
+
 }  // namespace penstock::bench

@@ -10,5 +10,7 @@ namespace penstock::bench {
 [[nodiscard]] nlohmann::ordered_json machine_facts();
 /// What the daemon there says of its device: backend, name, detail.
 [[nodiscard]] nlohmann::ordered_json device_of(const std::string& endpoint);
+/// Stands where a benchmark uses none.
+[[nodiscard]] nlohmann::ordered_json no_device();
 
 }  // namespace penstock::bench

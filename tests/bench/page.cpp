@@ -4,16 +4,16 @@
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <utility>
 
-#include "tests/bench/devices_page.hpp"
-#include "tests/bench/fairness_page.hpp"
-#include "tests/bench/overlap_page.hpp"
-#include "tests/bench/round_trip_page.hpp"
-#include "tests/bench/timing_page.hpp"
+#include "tests/bench/chart.hpp"
+#include "tests/bench/overlap/timeline_drawing.hpp"
+#include "tests/bench/sections.hpp"
 
 namespace penstock::bench {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* introduction =
@@ -23,38 +23,36 @@ constexpr const char* introduction =
     "Every run measures its own limit, interleaved with the daemon; only the ratios and differences travel from one\n"
     "machine to another.\n";
 
-constexpr const char* round_trip_introduction =
-    "The limit is a raw ROUTER/DEALER echo over TCP on the loopback address. The pipeline is one `affine` stage on "
-    "f32,\n"
-    "so that as many bytes come back as went in; one client, one frame a request.\n\n";
+bool has_timeline(const ordered_json& result) {
+  return result.contains("timeline") && !result.at("timeline").empty();
+}
 
-constexpr const char* kinds[] = {"round_trip", "overlap", "devices", "fairness", "timing"};
+std::string heading_of(const ordered_json& result) {
+  return "\n## " + std::string(section_of(result).title) + ": " + result.at("device").at("name").get<std::string>() +
+         "\n\n";
+}
 
-std::string section_of(const ordered_json& result, const std::string& file) {
-  const auto kind = result.at("benchmark").get<std::string>();
-  const auto device = result.at("device").at("name").get<std::string>();
-  if (kind == "round_trip") {
-    return "\n## Round trip: " + device + "\n\n" + round_trip_introduction + round_trip_tables(result);
+// Where the page, a folder above, finds the drawings of a file.
+std::string drawings_of(const ordered_json& result, const std::string& file) {
+  const std::string stem = "benchmarks/" + fs::path(file).stem().string();
+  std::string text;
+  if (!section_of(result).charts(result).empty()) {
+    text += "\n![" + std::string(section_of(result).title) + "](" + stem + ".svg)\n";
   }
-  if (kind == "overlap") {
-    const bool drawn = !file.empty() && !result.at("timeline").empty();
-    const std::string drawing = "benchmarks/" + std::filesystem::path(file).stem().string() + ".svg";
-    return "\n## Overlap: " + device + "\n\n" + overlap_tables(result, drawn ? drawing : "");
+  if (has_timeline(result)) {
+    text += "\nWhat each stream did, by the device's clock:\n\n![timeline](" + stem + "-timeline.svg)\n";
   }
-  if (kind == "devices") {
-    return "\n## Several devices: " + device + "\n\n" + devices_tables(result);
-  }
-  if (kind == "fairness") {
-    return "\n## Fairness: " + device + "\n\n" + fairness_tables(result);
-  }
-  if (kind == "timing") {
-    return "\n## The cost of timing: " + device + "\n\n" + timing_tables(result);
-  }
-  throw std::runtime_error(file + " is of an unknown benchmark, '" + kind + "'");
+  return text;
 }
 
 std::ptrdiff_t place_of(const ordered_json& result) {
-  return std::find(std::begin(kinds), std::end(kinds), result.at("benchmark").get<std::string>()) - std::begin(kinds);
+  return &section_of(result) - sections().data();
+}
+
+void write(const fs::path& file, const std::string& text) {
+  if (!(std::ofstream(file) << text)) {
+    throw std::runtime_error("cannot write " + file.string());
+  }
 }
 
 }  // namespace
@@ -76,13 +74,24 @@ std::string page_of(const std::vector<std::string>& json_files) {
                    [](const auto& a, const auto& b) { return place_of(a.second) < place_of(b.second); });
   std::string page = introduction;
   for (const auto& [file, result] : results) {
-    page += section_of(result, file);
+    page += tables_of(result) + drawings_of(result, file);
   }
   return page;
 }
 
 std::string tables_of(const ordered_json& result) {
-  return section_of(result, "");
+  return heading_of(result) + section_of(result).tables(result);
+}
+
+void write_drawings(const std::string& json_file) {
+  const ordered_json result = read_result(json_file);
+  const fs::path stem = fs::path(json_file).replace_extension();
+  if (const std::vector<chart> charts = section_of(result).charts(result); !charts.empty()) {
+    write(stem.string() + ".svg", draw_charts(charts));
+  }
+  if (has_timeline(result)) {
+    write(stem.string() + "-timeline.svg", draw_timeline(result.at("timeline")));
+  }
 }
 
 }  // namespace penstock::bench

@@ -99,6 +99,7 @@ TEST_F(Page, HasASectionForEachFileInTheOrderOfTheBenchmarks) {
 TEST_F(Page, ShowsTheDrawingThatIsNamedAsTheFile) {
   write("overlap-cuda.json", overlap(true).dump());
   EXPECT_THAT(page_of(files_), HasSubstr("](benchmarks/overlap-cuda.svg)"));
+  EXPECT_THAT(page_of(files_), HasSubstr("](benchmarks/overlap-cuda-timeline.svg)"));
 }
 
 TEST_F(Page, RefusesAFileThatIsMissingOrOfSomethingElse) {

@@ -25,16 +25,17 @@ std::string random_floats(std::size_t count) {
 
 }  // namespace
 
-submit_message::submit_message(std::uint32_t pipeline, std::size_t floats) : payload_(random_floats(floats)) {
+submit_message::submit_message(std::uint32_t pipeline, std::size_t floats, std::uint32_t frames)
+    : payload_(random_floats(floats * frames)) {
   wire::message_header header;
   header.type = wire::message_type::submit;
   header.pipeline = pipeline;
-  header.frames = 1;
+  header.frames = frames;
   header.tensors = 1;
   wire::tensor_header tensor;
   tensor.type = wire::float32_type;
   tensor.dimensions = 2;
-  tensor.shape = {1, static_cast<std::int64_t>(floats)};
+  tensor.shape = {frames, static_cast<std::int64_t>(floats)};
   tensor.bytes = payload_.size();
   head_.resize(wire::part_bytes(1));
   const auto bytes = std::as_writable_bytes(std::span(head_));

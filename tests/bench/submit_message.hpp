@@ -6,11 +6,11 @@
 
 namespace penstock::bench {
 
-/// A SUBMIT of one frame of f32 values, written by hand and sent over and over under other ids.
+/// A SUBMIT of f32 values, written by hand and sent over and over under other ids.
 class submit_message {
  public:
-  /// `floats` random values, normally distributed, for pipeline `pipeline`.
-  submit_message(std::uint32_t pipeline, std::size_t floats);
+  /// `frames` frames of `floats` random values each, normally distributed, for pipeline `pipeline`.
+  submit_message(std::uint32_t pipeline, std::size_t floats, std::uint32_t frames = 1);
 
   void set_id(std::uint64_t id) noexcept;
   [[nodiscard]] const std::string& head() const noexcept { return head_; }

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/bench/chart.hpp"
+
+namespace penstock::bench {
+
+/// What run_devices gave, as Markdown.
+[[nodiscard]] std::string devices_tables(const nlohmann::ordered_json& result);
+/// And drawn: speedup by the number of devices.
+[[nodiscard]] std::vector<chart> devices_charts(const nlohmann::ordered_json& result);
+
+}  // namespace penstock::bench

@@ -1,0 +1,79 @@
+#include "tests/bench/fairness/fairness.hpp"
+
+#include <cstdio>
+#include <vector>
+
+#include "tests/bench/flood.hpp"
+#include "tests/bench/machine.hpp"
+#include "tests/bench/statistics.hpp"
+#include "tests/support/daemon_process.hpp"
+
+namespace penstock::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+fairness_shape shape_for(const bench_options& options) {
+  fairness_shape shape;
+  if (options.backend == "cuda") {
+    shape.floats = 16384;
+    shape.taps = 16384;
+    shape.stages = 16;
+    shape.max_frames = 8;
+  } else {
+    shape.device = "host_threads = 1\n";
+    shape.streams = 1;
+  }
+  shape.seconds = options.quick ? 1 : 10;
+  return shape;
+}
+
+template <typename Run>
+ordered_json column(const std::vector<Run>& runs, double Run::*member) {
+  std::vector<double> values;
+  for (const Run& each : runs) {
+    values.push_back(each.*member);
+  }
+  return to_json(spread_of(values));
+}
+
+}  // namespace
+
+ordered_json run_fairness(const bench_options& options) {
+  const fairness_shape shape = shape_for(options);
+  const testing::daemon_process daemon(
+      {options.backend, "callback", shape.configuration(), testing::free_tcp_endpoint()});
+  const double capacity = capacity_of(daemon.endpoint(), shape);
+  std::vector<fairness_run> runs;
+  std::vector<priority_run> priorities;
+  for (int repeat = 0; repeat < options.repeats; ++repeat) {
+    runs.push_back(measure_fairness(daemon.endpoint(), shape, capacity, static_cast<std::uint64_t>(repeat) + 1));
+    priorities.push_back(measure_priority(daemon.endpoint(), shape));
+    std::fprintf(stderr, "\rfairness: repeat %d of %d   ", repeat + 1, options.repeats);
+  }
+  std::fputc('\n', stderr);
+  std::vector<double> ratio;
+  for (const fairness_run& each : runs) {
+    ratio.push_back(each.p99_ratio());
+  }
+  return {{"benchmark", "fairness"},
+          {"machine", machine_facts()},
+          {"device", device_of(daemon.endpoint())},
+          {"repeats", options.repeats},
+          {"well_behaved", well_behaved},
+          {"max_frames", shape.max_frames},
+          {"streams", shape.streams},
+          {"load", shape.load},
+          {"capacity_per_second", capacity},
+          {"requests", runs.front().requests},
+          {"fair_p50_us", column(runs, &fairness_run::p50_us)},
+          {"fair_p99_us", column(runs, &fairness_run::p99_us)},
+          {"flooded_p50_us", column(runs, &fairness_run::flooded_p50_us)},
+          {"flooded_p99_us", column(runs, &fairness_run::flooded_p99_us)},
+          {"flood_per_second", column(runs, &fairness_run::flood_per_second)},
+          {"p99_ratio", to_json(spread_of(ratio))},
+          {"low_alone_per_second", column(priorities, &priority_run::alone_per_second)},
+          {"low_flooded_per_second", column(priorities, &priority_run::flooded_per_second)}};
+}
+
+}  // namespace penstock::bench

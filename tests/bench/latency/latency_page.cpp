@@ -1,0 +1,81 @@
+#include "tests/bench/latency/latency_page.hpp"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tests/bench/chart_line.hpp"
+#include "tests/bench/page_text.hpp"
+
+namespace penstock::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::array<std::pair<const char*, const char*>, 3> contenders{
+    {{"echo", "raw echo"}, {"callback", "daemon, callback"}, {"poll", "daemon, poll"}}};
+
+std::string load_table(const ordered_json& rows) {
+  std::string text =
+      "| load | requests a second | | p50 µs | p90 µs | p99 µs | p99.9 µs | most µs |\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  for (const ordered_json& row : rows) {
+    for (const auto& [key, name] : contenders) {
+      text += fmt::format("| {:.0f} % | {:.0f} | {} |", 100 * row.at("load").get<double>(),
+                          row.at("requests_per_second").get<double>(), name);
+      for (const char* const part : {"p50", "p90", "p99", "p999", "max"}) {
+        text += " " + spread_text(row.at(key).at(part), 1, 0) + " |";
+      }
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+std::string idle_table(const ordered_json& result) {
+  const ordered_json& idle = result.at("idle");
+  const double echo = median_of(idle.at("echo"), "latency_p50_us");
+  std::string text = fmt::format(
+      "\nOne {} frame on an idle daemon, p50 in µs. The aim is at most the raw round trip + one bare batch + 10 µs:\n\n"
+      "| completion | raw round trip | bare batch | daemon | daemon − both |\n|---|---|---|---|---|\n",
+      bytes_text(result.at("bytes").get<std::size_t>()));
+  for (const char* const mode : {"callback", "poll"}) {
+    const std::string bare = std::string("bare_") + mode + "_us";
+    text +=
+        fmt::format("| {} | {} | {} | {} | {:+.1f} |\n", mode, spread_text(idle.at("echo").at("latency_p50_us"), 1, 1),
+                    spread_text(idle.at(bare), 1, 1), spread_text(idle.at(mode).at("latency_p50_us"), 1, 1),
+                    median_of(idle.at(mode), "latency_p50_us") - echo - median_of(idle, bare.c_str()));
+  }
+  return text;
+}
+
+chart chart_of(const ordered_json& rows, const char* part, const char* title) {
+  chart made{title, "load, requests a second", "µs", false, true, {}};
+  for (const auto& [key, name] : contenders) {
+    made.lines.push_back(line_of(name, rows, "requests_per_second", std::string("/") + key + "/" + part));
+  }
+  return made;
+}
+
+}  // namespace
+
+std::string latency_tables(const ordered_json& result) {
+  return facts_line(result) +
+         fmt::format(
+             "{} clients send requests of {} at random times (open loop: a Poisson process each, whatever becomes of "
+             "earlier requests); latency runs from the time at which a request was meant to leave. The load is a part "
+             "of what the slower completion mode does in a closed loop with 128 in flight, {:.0f} requests a second; "
+             "the raw echo gets the same rates. Where the load generator shares its cores with the daemon, its own "
+             "lateness is in every row.\n\n",
+             result.at("clients").get<int>(), bytes_text(result.at("bytes").get<std::size_t>()),
+             result.at("capacity_per_second").get<double>()) +
+         load_table(result.at("rows")) + idle_table(result);
+}
+
+std::vector<chart> latency_charts(const ordered_json& result) {
+  return {chart_of(result.at("rows"), "p50", "p50 under load"), chart_of(result.at("rows"), "p99", "p99 under load"),
+          chart_of(result.at("rows"), "p999", "p99.9 under load")};
+}
+
+}  // namespace penstock::bench

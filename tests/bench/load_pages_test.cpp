@@ -1,0 +1,241 @@
+// The sections of what puts load on a daemon: their figures, their verdicts and their drawings.
+
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/bench/chart.hpp"
+#include "tests/bench/page.hpp"
+#include "tests/bench/sections.hpp"
+#include "tests/bench/statistics.hpp"
+
+namespace penstock::bench {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ordered_json of(double value) {
+  return to_json({value, value, value});
+}
+
+ordered_json result_of(const char* benchmark) {
+  return {{"benchmark", benchmark},
+          {"machine",
+           {{"date", "2026-01-02"}, {"processor", "A Processor"}, {"cores", 2}, {"kernel", "6"}, {"libzmq", "4.3.4"}}},
+          {"device", {{"backend", "host"}, {"name", "A Device"}, {"detail", "2 threads"}}},
+          {"repeats", 5}};
+}
+
+ordered_json contender(double rate, double p50_us, double limit) {
+  return {{"requests_per_second", of(rate)},
+          {"latency_p50_us", of(p50_us)},
+          {"latency_p99_us", of(2 * p50_us)},
+          {"of_limit", of(rate / limit)}};
+}
+
+// Echo 1000, callback 800, poll 900, by hand as told.
+ordered_json throughput_row(const char* transport, std::size_t bytes, std::size_t clients, double hand) {
+  return {{"transport", transport},
+          {"bytes", bytes},
+          {"clients", clients},
+          {"in_flight", 32},
+          {"echo", contender(1000, 50, 1000)},
+          {"callback", contender(800, 60, 1000)},
+          {"poll", contender(900, 55, 1000)},
+          {"hand", contender(hand, 50, 1000)}};
+}
+
+ordered_json throughput() {
+  ordered_json made = result_of("throughput");
+  made["record_bytes"] = 256;
+  made["records_a_request"] = 64;
+  made["rows"] = {throughput_row("tcp", 256, 1, 100), throughput_row("tcp", 65536, 1, 100),
+                  throughput_row("tcp", 256, 32, 150), throughput_row("tcp", 65536, 32, 100)};
+  made["records"] = {throughput_row("tcp", 16384, 1, 100)};
+  made["one_at_a_time"] = {throughput_row("tcp", 4096, 1, 100)};
+  return made;
+}
+
+TEST(ThroughputSection, HoldsTheWorstRowOfTheBetterModeAgainstEachAim) {
+  const std::string text = tables_of(throughput());
+  EXPECT_THAT(text, HasSubstr("at least 90 % of the raw echo | 90 % |"));
+  EXPECT_THAT(text, HasSubstr("5 times the server by hand (its better way) | 6.0 times |"));
+  EXPECT_THAT(text, HasSubstr("at most 10 % slower than the server by hand | +10 % |"));
+}
+
+TEST(ThroughputSection, CountsRecordsNotRequests) {
+  EXPECT_THAT(tables_of(throughput()), HasSubstr("| tcp, 1 | 64 (64–64) | 51 (51–51) | 58 (58–58) |"));
+}
+
+TEST(ThroughputSection, DrawsAChartForEachTransportAndNumberOfClientsThatThereIs) {
+  const std::vector<chart> charts = section_of(throughput()).charts(throughput());
+  ASSERT_EQ(charts.size(), 2U);
+  EXPECT_EQ(charts[0].lines.size(), 4U);
+  EXPECT_EQ(charts[1].title, "tcp, 32 clients");
+}
+
+ordered_json latency() {
+  ordered_json made = result_of("latency");
+  made["bytes"] = 4096;
+  made["clients"] = 8;
+  made["capacity_per_second"] = 1000;
+  const ordered_json parts = {{"p50", of(40)}, {"p90", of(50)}, {"p99", of(60)}, {"p999", of(70)}, {"max", of(80)}};
+  made["rows"] = {{{"load", 0.5}, {"requests_per_second", 500}, {"echo", parts}, {"callback", parts}, {"poll", parts}}};
+  made["idle"] = {{"echo", contender(1, 50, 1)},
+                  {"callback", contender(1, 75, 1)},
+                  {"poll", contender(1, 62, 1)},
+                  {"bare_callback_us", of(20)},
+                  {"bare_poll_us", of(5)}};
+  return made;
+}
+
+TEST(LatencySection, TakesTheEchoAndTheBareBatchFromTheIdleDaemon) {
+  const std::string text = tables_of(latency());
+  EXPECT_THAT(text, HasSubstr("| 75.0 (75.0–75.0) | +5.0 |"));
+  EXPECT_THAT(text, HasSubstr("| 62.0 (62.0–62.0) | +7.0 |"));
+}
+
+TEST(LatencySection, HasARowForEachLoadAndContender) {
+  EXPECT_THAT(tables_of(latency()), HasSubstr("| 50 % | 500 | daemon, poll | 40 (40–40) | 50 (50–50) |"));
+}
+
+ordered_json overload() {
+  ordered_json made = result_of("overload");
+  made["clients"] = 4;
+  made["capacity_per_second"] = 1000;
+  made["times_capacity"] = 2;
+  made["seconds"] = 10;
+  made["rows"] = {{{"sent", 100},
+                   {"results", 60},
+                   {"refusals", {{"NO_CREDIT", 30}, {"EXPIRED", 7}}},
+                   {"unanswered", 3},
+                   {"resident_growth", 1.01},
+                   {"normal_us", 100},
+                   {"overloaded_us", 2000},
+                   {"recovery_s", -1},
+                   {"memory_s", {0, 1}},
+                   {"resident_mib", {50, 51}}}};
+  return made;
+}
+
+TEST(OverloadSection, CountsRefusalsByKindAndWhatHadNoAnswer) {
+  EXPECT_THAT(tables_of(overload()), HasSubstr("| 100 | 60 | 30 NO_CREDIT, 7 EXPIRED | 3 | 51 | 1.010 |"));
+}
+
+TEST(OverloadSection, SaysWhenNoRecoveryWasSeen) {
+  EXPECT_THAT(tables_of(overload()), HasSubstr("| not seen |"));
+}
+
+ordered_json growth_series(const char* name, const char* unit, bool grows, std::initializer_list<double> rates) {
+  ordered_json made = {{"name", name}, {"unit", unit}, {"grows", grows}, {"rows", ordered_json::array()}};
+  double x = 1;
+  for (const double rate : rates) {
+    made["rows"].push_back({{"x", x}, {"echo", contender(1000, 10, 1000)}, {"daemon", contender(rate, 20, 1000)}});
+    x *= 4;
+  }
+  return made;
+}
+
+ordered_json growth() {
+  ordered_json made = result_of("growth");
+  made["small_bytes"] = 256;
+  made["in_flight"] = 256;
+  made["series"] = {growth_series("clients", "clients", false, {900, 900, 500}),
+                    growth_series("frame size", "frame, bytes", true, {100, 100, 10})};
+  return made;
+}
+
+TEST(GrowthSection, SaysWhereEachSeriesBends) {
+  const std::string text = tables_of(growth());
+  EXPECT_THAT(text, HasSubstr("The daemon bends at 16. The echo does not bend."));
+  EXPECT_THAT(text, HasSubstr("The daemon bends at 16 B."));
+}
+
+TEST(GrowthSection, LooksAtSizesInBytesASecond) {
+  const std::vector<chart> charts = section_of(growth()).charts(growth());
+  ASSERT_EQ(charts.size(), 2U);
+  EXPECT_THAT(charts[0].lines.back().y, ::testing::ElementsAre(900, 900, 500));
+  EXPECT_THAT(charts[1].lines.back().y, ::testing::ElementsAre(100, 400, 160));
+}
+
+ordered_json steady(bool flat) {
+  ordered_json made = result_of("steady");
+  const ordered_json verdict = {{"gain", 2}, {"margin", 1}, {"flat", flat}};
+  made.update({{"minutes", 10},
+               {"small_bytes", 4096},
+               {"large_bytes", 262144},
+               {"small_per_second", 1000},
+               {"large_per_second", 10},
+               {"resident_share", 0.01},
+               {"resident_room_mib", 1},
+               {"resident", verdict},
+               {"pinned", verdict},
+               {"files", verdict},
+               {"seconds", {1, 2, 3}},
+               {"resident_mib", {50, 52, 51}},
+               {"pinned_mib", {0, 0, 0}},
+               {"open_files", {40, 40, 40}}});
+  return made;
+}
+
+TEST(SteadySection, SaysWhetherEachStaysAsItIs) {
+  EXPECT_THAT(tables_of(steady(true)), HasSubstr("| resident memory, MiB | 50.0 | 52.0 | 51.0 | +2.00 | 1.00 | yes |"));
+  EXPECT_THAT(tables_of(steady(false)), HasSubstr("**no**"));
+  EXPECT_THAT(tables_of(steady(true)), Not(HasSubstr("**no**")));
+}
+
+ordered_json zmq() {
+  ordered_json made = result_of("zmq");
+  made["rows"] = ordered_json::array();
+  for (const char* const transport : {"tcp", "ipc"}) {
+    made["rows"].push_back({{"transport", transport},
+                            {"bytes", 65536},
+                            {"messages_per_second", of(10000)},
+                            {"round_trip_p50_us", of(70)},
+                            {"round_trip_p99_us", of(90)}});
+  }
+  return made;
+}
+
+TEST(ZmqSection, GivesBytesASecondToo) {
+  EXPECT_THAT(tables_of(zmq()),
+              HasSubstr("| ipc | 64 KiB | 10.0 (10.0–10.0) | 0.66 (0.66–0.66) | 70 (70–70) | 90 (90–90) |"));
+}
+
+ordered_json ring() {
+  ordered_json made = result_of("ring");
+  made.update({{"slots", 16},
+               {"operations_a_repeat", 1000},
+               {"rows", {{{"what", "claimed"}, {"ns", of(19)}}}},
+               {"copies", {{{"bytes", 64}, {"ns", of(2)}}, {{"bytes", 4096}, {"ns", of(47)}}}}});
+  return made;
+}
+
+TEST(RingSection, DrawsEachOperationAsALevelBesideTheCopies) {
+  EXPECT_THAT(tables_of(ring()), HasSubstr("| claimed | 19.0 (19.0–19.0) |"));
+  const std::vector<chart> charts = section_of(ring()).charts(ring());
+  EXPECT_THAT(charts.at(0).lines.at(1).x, ::testing::ElementsAre(64, 4096));
+  EXPECT_THAT(charts.at(0).lines.at(1).y, ::testing::ElementsAre(19, 19));
+}
+
+TEST(Sections, CanAllBeDrawn) {
+  for (const ordered_json& each : {throughput(), latency(), overload(), growth(), steady(true), zmq(), ring()}) {
+    EXPECT_THAT(draw_charts(section_of(each).charts(each)), HasSubstr("<svg")) << each.at("benchmark");
+  }
+}
+
+TEST(Sections, HaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const section& each : sections()) {
+    EXPECT_TRUE(names.insert(each.name).second) << each.name;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::bench

@@ -1,0 +1,292 @@
+#!/usr/bin/python3
+"""Times what numpy and scipy take for the work of an operator, for `penstock-bench operators`.
+
+Reads one JSON object a line and answers each with one:
+  {"case": …, "inputs": [file …], "result": file}  makes the ways of doing that work ready, checks each against the
+      operator's result, keeps the fastest: {"way": its name, "difference": largest, relative to the largest value}
+  {"seconds": s}  runs that way for about so long: {"seconds": of one run}
+Ends with its input. The number of threads is for the caller to limit, by the environment.
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+from scipy import fft, ndimage, signal
+
+ELEMENTS = {
+    "u8": (np.uint8, 1), "i8": (np.int8, 1), "i16": (np.int16, 1), "i32": (np.int32, 1), "f32": (np.float32, 1),
+    "cf32": (np.complex64, 1), "cu8": (np.uint8, 2), "ci8": (np.int8, 2), "ci16": (np.int16, 2),
+}
+
+
+def load(file, spec, frames):
+    element, parts = ELEMENTS[spec["type"]]
+    shape = [frames, *spec["shape"], *([2] if parts == 2 else [])]
+    return np.fromfile(file, dtype=element).reshape(shape)
+
+
+def affine(case, x):
+    a, b = np.float32(case["a"]), np.float32(case["b"])
+    y = np.empty_like(x)
+
+    def in_place():
+        np.multiply(x, a, out=y)
+        return np.add(y, b, out=y)
+
+    return {"multiply, add": in_place}
+
+
+def add(_case, *x):
+    y = np.empty_like(x[0])
+    return {"add": lambda: np.add(*x, out=y)}
+
+
+def multiply(case, *x):
+    y = np.empty_like(x[0])
+    if not case.get("conjugate"):
+        return {"multiply": lambda: np.multiply(*x, out=y)}
+    return {"conjugate, multiply": lambda: np.multiply(x[0], np.conjugate(x[1], out=y), out=y)}
+
+
+def squared_magnitude(z):
+    return z.real ** 2 + z.imag ** 2
+
+
+def magnitude(case, z):
+    y = np.empty(z.shape, np.float32)
+    if case.get("squared"):
+        return {"re² + im²": lambda: squared_magnitude(z),
+                "z · conj z": lambda: (z * z.conj()).real}
+    return {"abs": lambda: np.abs(z, out=y),
+            "sqrt of re² + im²": lambda: np.sqrt(squared_magnitude(z))}
+
+
+def hann(length):
+    return signal.get_window("hann", length, fftbins=True).astype(np.float32)
+
+
+def window(_case, x):
+    w, y = hann(x.shape[-1]), np.empty_like(x)
+    return {"multiply": lambda: np.multiply(x, w, out=y)}
+
+
+def concat(case, *x):
+    axis = case.get("axis", 0) + 1
+    y = np.concatenate(x, axis=axis)
+    return {"concatenate": lambda: np.concatenate(x, axis=axis, out=y)}
+
+
+def convert(case, x):
+    source = np.moveaxis(x, 2, 1) if case.get("planar") else x
+    y = np.empty(source.shape, np.float32)
+
+    def unsigned():
+        np.subtract(source, np.float32(127.5), out=y)
+        return np.divide(y, np.float32(127.5), out=y)
+
+    if x.dtype == np.uint8:
+        return {"subtract, divide": unsigned}
+    scale = np.float32(-1.0 / np.iinfo(x.dtype).min)
+
+    def copy_first():
+        y[...] = source
+        return np.multiply(y, scale, out=y)
+
+    return {"multiply": lambda: np.multiply(source, scale, out=y, dtype=np.float32, casting="same_kind"),
+            "copy, multiply": copy_first}
+
+
+def moments_of(v):
+    count = v.shape[-1]
+    mean = v.mean(axis=-1)
+    deviation = v.std(axis=-1)
+    rms = np.sqrt(np.einsum("...i,...i->...", v, v) / np.float32(count))
+    return np.stack([mean, deviation, v.min(axis=-1), v.max(axis=-1), rms], axis=-1)
+
+
+def moments(_case, x):
+    if x.dtype == np.float32:
+        return {"mean, std, min, max, einsum": lambda: moments_of(x)}
+    return {"mean, std, min, max, einsum of re, im, abs":
+            lambda: np.stack([moments_of(x.real), moments_of(x.imag), moments_of(np.abs(x))], axis=1)}
+
+
+def histogram(case, x):
+    low, high = case.get("range", [-1.0, 1.0])
+    flat = x.reshape(x.shape[0], -1)
+
+    def by_rows(row_counts):
+        return lambda: np.stack([row_counts(row) for row in flat])
+
+    def binned(row):
+        bins = ((row.astype(np.float64) - low) * (256 / (high - low))).clip(0, 255).astype(np.intp)
+        return np.bincount(bins, minlength=256)
+
+    if x.dtype == np.uint8:
+        return {"bincount": by_rows(lambda row: np.bincount(row, minlength=256))}
+    return {"histogram": by_rows(lambda row: np.histogram(row.clip(low, high), bins=256, range=(low, high))[0]),
+            "scale, bincount": by_rows(binned)}
+
+
+def detect(case, x):
+    high, low, most = case["high"], case["low"], case.get("max_events", 64)
+
+    def row_events(row, out):
+        above = row >= np.float32(high)
+        edges = np.flatnonzero(above | (row < np.float32(low)))
+        if edges.size == 0:
+            return
+        on = above[edges]
+        changes = np.flatnonzero(np.diff(on, prepend=False))
+        starts, ends = edges[changes[::2]], edges[changes[1::2]]
+        out[0] = starts.size, min(starts.size, most)
+        for event, start in enumerate(starts[:most]):
+            end = ends[event] if event < ends.size else row.size
+            peak = start + np.argmax(row[start:end])
+            out[event + 1] = peak, row[peak]
+
+    def rows():
+        out = np.zeros((x.shape[0], most + 1, 2), np.float32)
+        out[:, 1:, 0] = -1
+        for row, into in zip(x, out):
+            row_events(row, into)
+        return out
+
+    return {"flatnonzero, diff, argmax": rows}
+
+
+def power_spectrum(case, x):
+    w = hann(x.shape[-1])
+    transform = fft.fft if np.iscomplexobj(x) else fft.rfft
+    floor = np.float32(1e-20)
+
+    def spectrum():
+        return squared_magnitude(transform(x * w, axis=-1, overwrite_x=True))
+
+    if case.get("scale") != "db":
+        return {"fft": spectrum}
+    scale = np.float32(1.0 / w.sum(dtype=np.float64) ** 2)
+    return {"fft, log10": lambda: np.float32(10) * np.log10(np.maximum(spectrum() * scale, floor))}
+
+
+def correlate(case, x):
+    h = np.array(case["template"], np.float32)
+    mode = case.get("mode", "full")
+    taps = np.conj(h[::-1])
+    return {"np.correlate": lambda: np.stack([np.correlate(row, h, mode) for row in x]),
+            "fftconvolve": lambda: signal.fftconvolve(x, taps[None], mode, axes=-1),
+            "oaconvolve": lambda: signal.oaconvolve(x, taps[None], mode, axes=-1)}
+
+
+def fir(case, x):
+    h = np.array(case["taps"], np.float32)
+    every, steps = case.get("decimation", 1), x.shape[1]
+    return {"lfilter": lambda: signal.lfilter(h, np.float32(1), x, axis=1)[:, ::every],
+            "upfirdn": lambda: signal.upfirdn(h, x, down=every, axis=1)[:, :steps // every],
+            "oaconvolve": lambda: signal.oaconvolve(x, h[None], axes=1)[:, :steps:every]}
+
+
+def iir(case, x):
+    sections = np.array(case["sections"]).reshape(-1, 6)
+    return {"sosfilt": lambda: signal.sosfilt(sections, x, axis=1)}
+
+
+def moving_zscore(case, x):
+    steps, floor = case["window"], case.get("floor", 1e-4)
+
+    def by_sums():
+        wide = x.astype(np.float64)
+        before = np.zeros((x.shape[0], x.shape[1] + 1))
+        squares = before.copy()
+        np.cumsum(wide, axis=1, out=before[:, 1:])
+        np.cumsum(wide * wide, axis=1, out=squares[:, 1:])
+        mean = (before[:, steps:-1] - before[:, :-steps - 1]) / steps
+        variance = (squares[:, steps:-1] - squares[:, :-steps - 1]) / steps - mean * mean
+        z = np.zeros_like(x)
+        z[:, steps:] = (wide[:, steps:] - mean) / np.maximum(np.sqrt(np.maximum(variance, 0)), floor)
+        return z
+
+    return {"cumsum": by_sums}
+
+
+def reframe(case, x):
+    y = np.empty_like(x)
+
+    def copy():
+        y[...] = x
+        return y
+
+    return {"copy": copy}
+
+
+def accumulate(case, x):
+    steps, peak = case["frames"], case.get("kind") == "peak"
+    series = x if case.get("along") == "rows" else x.reshape(1, x.shape[0], -1)
+    origin = (steps - 1) // 2 if steps % 2 else steps // 2 - 1
+
+    def maximum():
+        return ndimage.maximum_filter1d(series, steps, axis=1, mode="constant", cval=-np.inf, origin=origin)
+
+    count = np.minimum(np.arange(1, series.shape[1] + 1), steps)
+    count = count.reshape([1, -1] + [1] * (series.ndim - 2)).astype(np.float32)
+
+    def by_sums():
+        sums = np.cumsum(series, axis=1, dtype=np.float64)
+        sums[:, steps:] -= sums[:, :-steps].copy()
+        return (sums / count).astype(np.float32)
+
+    def by_filter():
+        y = ndimage.uniform_filter1d(series, steps, axis=1, mode="constant", origin=origin)
+        y *= np.float32(steps) / count
+        return y
+
+    return {"maximum_filter1d": maximum} if peak else {"cumsum": by_sums, "uniform_filter1d": by_filter}
+
+
+def seconds_of(run, least):
+    """Of one run: as many are timed together as take about `least` seconds."""
+    start = time.perf_counter()
+    run()
+    loops = max(1, int(least / max(time.perf_counter() - start, 1e-7)))
+    start = time.perf_counter()
+    for _ in range(loops):
+        run()
+    return (time.perf_counter() - start) / loops
+
+
+def parts_of(values):
+    """One after the other; real and imaginary part of complex ones."""
+    flat = np.asarray(values).reshape(-1)
+    return flat.astype(np.complex64).view(np.float32) if np.iscomplexobj(flat) else flat
+
+
+def difference_of(made, expected):
+    largest = float(np.abs(expected).max())
+    return float(np.abs(parts_of(made) - parts_of(expected)).max()) / largest if largest else 0.0
+
+
+def prepare(asked):
+    case = asked["case"]
+    inputs = [load(file, spec, case["frames"]) for file, spec in zip(asked["inputs"], case["inputs"])]
+    expected = np.fromfile(asked["result"], dtype=ELEMENTS[case["output"]["type"]][0])
+    ways = globals()[case["op"]](case["settings"], *inputs)
+    differences = {name: difference_of(run(), expected) for name, run in ways.items()}
+    fastest = min(ways, key=lambda name: min(seconds_of(ways[name], 0.01) for _ in range(3)))
+    return ways[fastest], {"way": fastest, "difference": max(differences.values())}
+
+
+def main():
+    run = None
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "case" in asked:
+            run, answer = prepare(asked)
+        else:
+            answer = {"seconds": seconds_of(run, asked["seconds"])}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

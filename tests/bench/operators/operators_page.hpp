@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/bench/chart.hpp"
+
+namespace penstock::bench {
+
+/// What run_operators gave, as Markdown.
+[[nodiscard]] std::string operators_tables(const nlohmann::ordered_json& result);
+/// Each case's speed beside a copy of as many bytes and beside numpy, in the order of the table.
+[[nodiscard]] std::vector<chart> operators_charts(const nlohmann::ordered_json& result);
+
+}  // namespace penstock::bench

@@ -1,0 +1,128 @@
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "tests/bench/overlap/overlap_ways.hpp"
+
+namespace penstock::bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+void require(cudaError_t status) {
+  if (status != cudaSuccess) {
+    throw std::runtime_error(std::string("CUDA failed: ") + cudaGetErrorName(status));
+  }
+}
+
+void require(fault failed) {
+  if (failed) {
+    throw std::runtime_error("the kernel failed: " + std::string(failed.name));
+  }
+}
+
+double seconds_since(clock::time_point begin) {
+  return std::chrono::duration<double>(clock::now() - begin).count();
+}
+
+// One after the other on the default stream, as simple programs do it.
+class serial_way final : public overlap_way {
+ public:
+  serial_way(const overlap_buffers& with, operation& kernel, bool pageable)
+      : with_(with), kernel_(kernel), whole_(chunks_of(with, 1)) {
+    source_ = with.pinned_input.get();
+    sink_ = with.pinned_output.get();
+    if (pageable) {
+      pageable_input_.resize(whole_.front().bytes);
+      pageable_output_.resize(whole_.front().bytes);
+      std::memcpy(pageable_input_.data(), source_, pageable_input_.size());
+      source_ = pageable_input_.data();
+      sink_ = pageable_output_.data();
+    }
+  }
+
+  double run() override {
+    const chunk& all = whole_.front();
+    const clock::time_point begin = clock::now();
+    require(cudaMemcpy(with_.input.get(), source_, all.bytes, cudaMemcpyHostToDevice));
+    require(kernel_.run(nullptr, all.launch));
+    require(cudaMemcpy(sink_, with_.output.get(), all.bytes, cudaMemcpyDeviceToHost));
+    return seconds_since(begin);
+  }
+
+ private:
+  const overlap_buffers& with_;
+  operation& kernel_;
+  std::vector<chunk> whole_;
+  std::vector<std::byte> pageable_input_;
+  std::vector<std::byte> pageable_output_;
+  const std::byte* source_ = nullptr;
+  std::byte* sink_ = nullptr;
+};
+
+class bare_stream {
+ public:
+  bare_stream() { require(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking)); }
+  bare_stream(bare_stream&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  bare_stream& operator=(bare_stream&&) = delete;
+  ~bare_stream() {
+    if (handle_ != nullptr) {
+      cudaStreamDestroy(handle_);
+    }
+  }
+
+  [[nodiscard]] cudaStream_t get() const noexcept { return handle_; }
+
+ private:
+  cudaStream_t handle_ = nullptr;
+};
+
+class bare_way final : public overlap_way {
+ public:
+  bare_way(const overlap_buffers& with, operation& kernel, std::size_t chunks)
+      : with_(with), kernel_(kernel), chunks_(chunks_of(with, chunks)), streams_(overlap_streams) {}
+
+  double run() override {
+    const clock::time_point begin = clock::now();
+    for (std::size_t at = 0; at < chunks_.size(); ++at) {
+      const chunk& each = chunks_[at];
+      const cudaStream_t on = streams_[at % streams_.size()].get();
+      require(cudaMemcpyAsync(with_.input.get() + each.offset, with_.pinned_input.get() + each.offset, each.bytes,
+                              cudaMemcpyHostToDevice, on));
+      require(kernel_.run(on, each.launch));
+      require(cudaMemcpyAsync(with_.pinned_output.get() + each.offset, with_.output.get() + each.offset, each.bytes,
+                              cudaMemcpyDeviceToHost, on));
+    }
+    for (const bare_stream& each : streams_) {
+      require(cudaStreamSynchronize(each.get()));
+    }
+    return seconds_since(begin);
+  }
+
+ private:
+  const overlap_buffers& with_;
+  operation& kernel_;
+  std::vector<chunk> chunks_;
+  std::vector<bare_stream> streams_;
+};
+
+}  // namespace
+
+std::unique_ptr<overlap_way> make_pageable_way(const overlap_buffers& with, operation& kernel) {
+  return std::make_unique<serial_way>(with, kernel, true);
+}
+
+std::unique_ptr<overlap_way> make_pinned_way(const overlap_buffers& with, operation& kernel) {
+  return std::make_unique<serial_way>(with, kernel, false);
+}
+
+std::unique_ptr<overlap_way> make_bare_way(const overlap_buffers& with, operation& kernel, std::size_t chunks) {
+  return std::make_unique<bare_way>(with, kernel, chunks);
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "tests/bench/options.hpp"
+
+namespace penstock::bench {
+
+/// Twice as many requests as the daemon can do, for some seconds: whether every one is answered, what the daemon's
+/// memory does, and how long afterwards latency is as it was before.
+[[nodiscard]] nlohmann::ordered_json run_overload(const bench_options& options);
+
+}  // namespace penstock::bench

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/bench/chart.hpp"
+
+namespace penstock::bench {
+
+/// What run_overload gave, as Markdown.
+[[nodiscard]] std::string overload_tables(const nlohmann::ordered_json& result);
+/// And drawn: the daemon's memory over the overload, a line for each repeat.
+[[nodiscard]] std::vector<chart> overload_charts(const nlohmann::ordered_json& result);
+
+}  // namespace penstock::bench

@@ -1,0 +1,106 @@
+#include "tests/bench/steady/steady.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/bench/affine_configuration.hpp"
+#include "tests/bench/closed_loop.hpp"
+#include "tests/bench/endpoint_source.hpp"
+#include "tests/bench/machine.hpp"
+#include "tests/bench/process_usage.hpp"
+#include "tests/bench/steady/slope.hpp"
+#include "tests/support/daemon_process.hpp"
+
+namespace penstock::bench {
+namespace {
+
+using nlohmann::ordered_json;
+using std::chrono::milliseconds;
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t small_bytes = 4096;
+constexpr std::size_t large_bytes = std::size_t{256} << 10U;  // its outputs are sent from the slots themselves
+constexpr std::size_t clients = 8;
+// A gain of so much of the whole, and of so many MiB, is the allocator's and the kernel's own coming and going.
+constexpr double resident_share = 0.01;
+constexpr double resident_room_mib = 1;
+// Of what must not change at all, a tenth of a MiB or of a file: numbers are rounded.
+constexpr double nothing = 0.1;
+
+double mebibytes(std::size_t bytes) {
+  return static_cast<double>(bytes) / (1U << 20U);
+}
+
+struct series {
+  std::vector<double> seconds;
+  std::vector<double> resident_mib;
+  std::vector<double> pinned_mib;
+  std::vector<double> open_files;
+};
+
+series watch(pid_t process, milliseconds span, milliseconds every) {
+  series made;
+  const clock::time_point begin = clock::now();
+  for (clock::time_point at = begin + every; at < begin + span; at += every) {
+    std::this_thread::sleep_until(at);
+    const process_usage usage = usage_of(process);
+    made.seconds.push_back(std::chrono::duration<double>(at - begin).count());
+    made.resident_mib.push_back(mebibytes(usage.resident_bytes));
+    made.pinned_mib.push_back(mebibytes(usage.pinned_bytes));
+    made.open_files.push_back(static_cast<double>(usage.open_files));
+    std::fprintf(stderr, "\rsteady: %.0f s   ", made.seconds.back());
+  }
+  std::fputc('\n', stderr);
+  return made;
+}
+
+ordered_json to_json(const flatness& of) {
+  return {{"gain", of.gain}, {"margin", of.margin}, {"flat", of.flat()}};
+}
+
+}  // namespace
+
+ordered_json run_steady(const bench_options& options) {
+  endpoint_source endpoints;
+  const affine_configuration shape{.floats = {small_bytes / sizeof(float), large_bytes / sizeof(float)}};
+  const testing::daemon_process daemon({options.backend, "callback", shape.text(), endpoints.tcp()});
+  const milliseconds span{options.quick ? 4000 : static_cast<std::int64_t>(options.minutes * 60'000)};
+  closed_loop small(
+      {.endpoint = daemon.endpoint(), .floats = small_bytes / sizeof(float), .clients = clients, .in_flight = 32});
+  closed_loop large({.endpoint = daemon.endpoint(),
+                     .pipeline = 1,
+                     .floats = large_bytes / sizeof(float),
+                     .clients = clients,
+                     .in_flight = 2});
+  auto of_small = std::async(std::launch::async, [&] { return small.run(span).requests_per_second; });
+  auto of_large = std::async(std::launch::async, [&] { return large.run(span).requests_per_second; });
+  const series seen = watch(daemon.pid(), span, milliseconds{options.quick ? 200 : 1000});
+  const flatness resident = flatness_of(seen.seconds, seen.resident_mib, resident_share, resident_room_mib);
+  const flatness pinned = flatness_of(seen.seconds, seen.pinned_mib, 0, nothing);
+  const flatness files = flatness_of(seen.seconds, seen.open_files, 0, nothing);
+  return {{"benchmark", "steady"},
+          {"machine", machine_facts()},
+          {"device", device_of(daemon.endpoint())},
+          {"repeats", 1},
+          {"minutes", std::chrono::duration<double>(span).count() / 60},
+          {"small_bytes", small_bytes},
+          {"large_bytes", large_bytes},
+          {"small_per_second", of_small.get()},
+          {"large_per_second", of_large.get()},
+          {"resident_share", resident_share},
+          {"resident_room_mib", resident_room_mib},
+          {"resident", to_json(resident)},
+          {"pinned", to_json(pinned)},
+          {"files", to_json(files)},
+          {"passed", resident.flat() && pinned.flat() && files.flat()},
+          {"seconds", seen.seconds},
+          {"resident_mib", seen.resident_mib},
+          {"pinned_mib", seen.pinned_mib},
+          {"open_files", seen.open_files}};
+}
+
+}  // namespace penstock::bench

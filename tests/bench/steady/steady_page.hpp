@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/bench/chart.hpp"
+
+namespace penstock::bench {
+
+/// What run_steady gave, as Markdown.
+[[nodiscard]] std::string steady_tables(const nlohmann::ordered_json& result);
+/// And drawn: memory and open files over the time.
+[[nodiscard]] std::vector<chart> steady_charts(const nlohmann::ordered_json& result);
+
+}  // namespace penstock::bench

@@ -1,0 +1,195 @@
+#include "tests/bench/throughput/throughput_page.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tests/bench/chart_line.hpp"
+#include "tests/bench/page_text.hpp"
+
+namespace penstock::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::array<std::pair<const char*, const char*>, 6> contenders{{{"echo", "raw echo"},
+                                                                         {"callback", "daemon, callback"},
+                                                                         {"poll", "daemon, poll"},
+                                                                         {"hand", "by hand"},
+                                                                         {"hand_callback", "by hand, callback"},
+                                                                         {"hand_poll", "by hand, poll"}}};
+
+double rate(const ordered_json& row, const char* who) {
+  return median_of(row.at(who), "requests_per_second");
+}
+
+ordered_json select(const ordered_json& rows, const std::string& transport, std::size_t clients) {
+  ordered_json made = ordered_json::array();
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(made), [&](const ordered_json& row) {
+    return row.at("transport") == transport && row.at("clients") == clients;
+  });
+  return made;
+}
+
+std::string head_of(const ordered_json& row, const std::string& first, const char* sign) {
+  std::string names = "| " + first + " |";
+  std::string lines = "|---|";
+  for (const auto& [key, name] : contenders) {
+    if (row.contains(key)) {
+      names += std::string(" ") + name + " |";
+      lines += "---|";
+    }
+  }
+  return names + fmt::format(" callback {0} echo | poll {0} echo |\n", sign) + lines + "---|---|\n";
+}
+
+std::string row_of(const ordered_json& row, const std::string& first, const char* figure, double scale, int decimals) {
+  std::string text = "| " + first + " |";
+  for (const auto& [key, name] : contenders) {
+    if (row.contains(key)) {
+      text += " " + spread_text(row.at(key).at(figure), scale, decimals) + " |";
+    }
+  }
+  return text;
+}
+
+std::string shares(const ordered_json& row) {
+  return fmt::format(" {} | {} |\n", spread_text(row.at("callback").at("of_limit"), 1, 2),
+                     spread_text(row.at("poll").at("of_limit"), 1, 2));
+}
+
+std::string differences(const ordered_json& row) {
+  const double echo = median_of(row.at("echo"), "latency_p50_us");
+  return fmt::format(" {:+.0f} | {:+.0f} |\n", median_of(row.at("callback"), "latency_p50_us") - echo,
+                     median_of(row.at("poll"), "latency_p50_us") - echo);
+}
+
+std::string rate_table(const ordered_json& rows) {
+  std::string text = fmt::format(
+      "\nThousands of requests a second over {}, {} client{} ({} in flight for the smallest, "
+      "{} for the largest):\n\n",
+      rows.at(0).at("transport").get<std::string>(), rows.at(0).at("clients").get<int>(),
+      rows.at(0).at("clients") == 1 ? "" : "s", rows.front().at("in_flight").get<int>(),
+      rows.back().at("in_flight").get<int>());
+  text += head_of(rows.at(0), "payload", "/");
+  for (const ordered_json& row : rows) {
+    text += row_of(row, bytes_text(row.at("bytes").get<std::size_t>()), "requests_per_second", 1e-3, 2) + shares(row);
+  }
+  return text;
+}
+
+std::string record_table(const ordered_json& result) {
+  const auto records = result.at("records_a_request").get<double>();
+  std::string text = fmt::format(
+      "\nSmall records of {}, {} to a request, one result each. Thousands of records a second; the aim is a million "
+      "for "
+      "each shard:\n\n",
+      bytes_text(result.at("record_bytes").get<std::size_t>()), result.at("records_a_request").get<int>());
+  text += head_of(result.at("records").at(0), "transport, clients", "/");
+  for (const ordered_json& row : result.at("records")) {
+    const std::string first =
+        fmt::format("{}, {}", row.at("transport").get<std::string>(), row.at("clients").get<int>());
+    text += row_of(row, first, "requests_per_second", records * 1e-3, 0) + shares(row);
+  }
+  return text;
+}
+
+std::string latency_table(const ordered_json& result) {
+  std::string text =
+      "\nOne request at a time, p50 in µs:\n\n" + head_of(result.at("one_at_a_time").at(0), "transport, payload", "−");
+  for (const ordered_json& row : result.at("one_at_a_time")) {
+    const std::string first =
+        row.at("transport").get<std::string>() + ", " + bytes_text(row.at("bytes").get<std::size_t>());
+    text += row_of(row, first, "latency_p50_us", 1, 0) + differences(row);
+  }
+  return text;
+}
+
+// The lower of the daemon's modes beside the better of the servers by hand.
+double beside_hand(const ordered_json& row, double (*figure)(const ordered_json&, const char*)) {
+  double hand = 0;
+  for (const char* const key : {"hand", "hand_callback", "hand_poll"}) {
+    hand = row.contains(key) ? std::max(hand, figure(row, key)) : hand;
+  }
+  return std::max(figure(row, "callback"), figure(row, "poll")) / hand;
+}
+
+double speed(const ordered_json& row, const char* who) {
+  return 1 / median_of(row.at(who), "latency_p50_us");
+}
+
+std::string standing(const ordered_json& result) {
+  double large = 1e9;
+  double small = 1e9;
+  double against = 1e9;
+  for (const ordered_json& row : result.at("rows")) {
+    const auto bytes = row.at("bytes").get<std::size_t>();
+    const double share = std::max(rate(row, "callback"), rate(row, "poll")) / rate(row, "echo");
+    if (bytes >= 65536 && bytes <= 1U << 20U) {
+      large = std::min(large, share);
+    }
+    if (bytes == 256 && row.at("clients") > 1) {
+      small = std::min(small, share);
+      against = std::min(against, beside_hand(row, rate));
+    }
+  }
+  double single = 1e9;
+  for (const ordered_json& row : result.at("one_at_a_time")) {
+    single = std::min(single, beside_hand(row, speed));
+  }
+  return fmt::format(
+      "\nWhere it stands, the better completion mode in the worst of the rows:\n\n| aim | reached |\n|---|---|\n"
+      "| 64 KiB to 1 MiB: at least 90 % of the raw echo | {:.0f} % |\n"
+      "| 256 B, many clients: at least 80 % of the raw echo | {:.0f} % |\n"
+      "| 256 B, many clients: at least 5 times the server by hand (its better way) | {:.1f} times |\n"
+      "| one at a time: at most 10 % slower than the server by hand | {:+.0f} % |\n",
+      100 * large, 100 * small, against, 100 * (1 / single - 1));
+}
+
+}  // namespace
+
+std::string throughput_tables(const ordered_json& result) {
+  std::string text =
+      facts_line(result) +
+      "The pipeline is one `affine` stage on f32: as many bytes come back as went in. The raw echo is a ROUTER that "
+      "sends each message straight back. The server by hand has no features: one request a launch, eight streams, no "
+      "batching; on the host backend it computes before it receives again, so that there a launch costs it nothing and "
+      "batching can gain nothing: 5 times it is the aim on a GPU. All are driven by the same load "
+      "generator.\n";
+  for (const char* const transport : {"tcp", "ipc"}) {
+    for (const std::size_t clients : {1U, 32U}) {
+      if (const ordered_json rows = select(result.at("rows"), transport, clients); !rows.empty()) {
+        text += rate_table(rows);
+      }
+    }
+  }
+  return text + record_table(result) + latency_table(result) + standing(result);
+}
+
+std::vector<chart> throughput_charts(const ordered_json& result) {
+  std::vector<chart> made;
+  for (const char* const transport : {"tcp", "ipc"}) {
+    for (const std::size_t clients : {1U, 32U}) {
+      const ordered_json rows = select(result.at("rows"), transport, clients);
+      chart each{fmt::format("{}, {} client{}", transport, clients, clients == 1 ? "" : "s"),
+                 "payload, bytes",
+                 "requests a second",
+                 true,
+                 true,
+                 {}};
+      for (const auto& [key, name] : contenders) {
+        if (!rows.empty() && rows.at(0).contains(key)) {
+          each.lines.push_back(line_of(name, rows, "bytes", std::string("/") + key + "/requests_per_second"));
+        }
+      }
+      if (!each.lines.empty()) {
+        made.push_back(each);
+      }
+    }
+  }
+  return made;
+}
+
+}  // namespace penstock::bench
