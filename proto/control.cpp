@@ -178,7 +178,7 @@ bool from_json(const json& object, welcome& out) {
          read(object, "credit_requests", out.credit_requests) && read(object, "credit_bytes", out.credit_bytes) &&
          read(object, "max_request_bytes", out.max_request_bytes) && read(object, "pipelines", out.pipelines) &&
          read_if_there(object, "answering", out.answering) && read_if_there(object, "shard", out.shard) &&
-         read_if_there(object, "shards", out.shards);
+         read_if_there(object, "shards", out.shards) && read_if_there(object, "shared_bytes", out.shared_bytes);
 }
 
 bool from_json(const json& object, open_session& out) {
@@ -189,9 +189,17 @@ bool from_json(const json& object, session_opened& out) {
   return read(object, "session", out.session) && read(object, "next_sequence", out.next_sequence);
 }
 
+bool from_json(const json& object, attach& out) {
+  return read(object, "bytes", out.bytes);
+}
+
+bool from_json(const json& object, attached& out) {
+  return read(object, "socket", out.socket) && read(object, "ticket", out.ticket);
+}
+
 bool from_json(const json& object, error_body& out) {
   return read(object, "reason", out.reason) && read(object, "step", out.step) && read(object, "stage", out.stage) &&
-         read(object, "device_error", out.device_error);
+         read(object, "device_error", out.device_error) && read_if_there(object, "holds", out.holds);
 }
 
 template <class Body>
@@ -221,15 +229,19 @@ std::string encode(const welcome& body) {
   for (const pipeline_description& pipeline : body.pipelines) {
     pipelines.push_back(to_json(pipeline));
   }
-  return text_of({{"server", body.server},
-                  {"instance", body.instance},
-                  {"credit_requests", body.credit_requests},
-                  {"credit_bytes", body.credit_bytes},
-                  {"max_request_bytes", body.max_request_bytes},
-                  {"pipelines", std::move(pipelines)},
-                  {"answering", body.answering},
-                  {"shard", body.shard},
-                  {"shards", body.shards}});
+  json made{{"server", body.server},
+            {"instance", body.instance},
+            {"credit_requests", body.credit_requests},
+            {"credit_bytes", body.credit_bytes},
+            {"max_request_bytes", body.max_request_bytes},
+            {"pipelines", std::move(pipelines)},
+            {"answering", body.answering},
+            {"shard", body.shard},
+            {"shards", body.shards}};
+  if (body.shared_bytes != 0) {
+    made["shared_bytes"] = body.shared_bytes;
+  }
+  return text_of(made);
 }
 
 std::string encode(const open_session& body) {
@@ -240,11 +252,23 @@ std::string encode(const session_opened& body) {
   return text_of({{"session", body.session}, {"next_sequence", body.next_sequence}});
 }
 
+std::string encode(const attach& body) {
+  return text_of({{"bytes", body.bytes}});
+}
+
+std::string encode(const attached& body) {
+  return text_of({{"socket", body.socket}, {"ticket", body.ticket}});
+}
+
 std::string encode(const error_body& body) {
-  return text_of({{"reason", clip(body.reason, max_reason_bytes)},
-                  {"step", clip(body.step, max_reason_bytes)},
-                  {"stage", clip(body.stage, max_reason_bytes)},
-                  {"device_error", clip(body.device_error, max_reason_bytes)}});
+  json made{{"reason", clip(body.reason, max_reason_bytes)},
+            {"step", clip(body.step, max_reason_bytes)},
+            {"stage", clip(body.stage, max_reason_bytes)},
+            {"device_error", clip(body.device_error, max_reason_bytes)}};
+  if (body.holds) {
+    made["holds"] = true;
+  }
+  return text_of(made);
 }
 
 std::optional<hello> decode_hello(std::span<const std::byte> body) noexcept {
@@ -265,6 +289,14 @@ std::optional<open_session> decode_open_session(std::span<const std::byte> body)
 
 std::optional<session_opened> decode_session_opened(std::span<const std::byte> body) noexcept {
   return decode_body<session_opened>(body);
+}
+
+std::optional<attach> decode_attach(std::span<const std::byte> body) noexcept {
+  return decode_body<attach>(body);
+}
+
+std::optional<attached> decode_attached(std::span<const std::byte> body) noexcept {
+  return decode_body<attached>(body);
 }
 
 }  // namespace penstock::wire

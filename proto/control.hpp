@@ -53,6 +53,7 @@ struct welcome {
   /// For each shard the endpoints that it listens on; empty when there is only this one. A host of "*" or "0.0.0.0" is
   /// the host that the client has connected to.
   std::vector<std::vector<std::string>> shards;
+  std::uint64_t shared_bytes = 0;  ///< the most memory that this client may share with the daemon; 0: none
 };
 
 /// OPEN: which session.
@@ -67,12 +68,24 @@ struct session_opened {
   std::uint64_t next_sequence = 0;
 };
 
+/// ATTACH: how much memory to share.
+struct attach {
+  std::uint64_t bytes = 0;
+};
+
+/// ATTACHED: where to fetch it, and with what.
+struct attached {
+  std::string socket;  ///< a path, or "@" and the name of an abstract socket
+  std::string ticket;  ///< 32 hexadecimal digits
+};
+
 /// ERROR: why. `step` is where a request expired or was cancelled; `stage` and `device_error` belong to FAILED.
 struct error_body {
   std::string reason;  ///< one sentence for a person
   std::string step;
   std::string stage;
   std::string device_error;
+  bool holds = false;  ///< shared memory: the request still has its own, RELEASED follows
 };
 
 [[nodiscard]] std::string encode(const hello& body);
@@ -80,6 +93,8 @@ struct error_body {
 [[nodiscard]] std::string encode(const error_body& body);
 [[nodiscard]] std::string encode(const open_session& body);
 [[nodiscard]] std::string encode(const session_opened& body);
+[[nodiscard]] std::string encode(const attach& body);
+[[nodiscard]] std::string encode(const attached& body);
 
 /// nullopt when the body is not JSON of that form or is larger than max_body_bytes. Never throws.
 [[nodiscard]] std::optional<hello> decode_hello(std::span<const std::byte> body) noexcept;
@@ -87,5 +102,7 @@ struct error_body {
 [[nodiscard]] std::optional<error_body> decode_error_body(std::span<const std::byte> body) noexcept;
 [[nodiscard]] std::optional<open_session> decode_open_session(std::span<const std::byte> body) noexcept;
 [[nodiscard]] std::optional<session_opened> decode_session_opened(std::span<const std::byte> body) noexcept;
+[[nodiscard]] std::optional<attach> decode_attach(std::span<const std::byte> body) noexcept;
+[[nodiscard]] std::optional<attached> decode_attached(std::span<const std::byte> body) noexcept;
 
 }  // namespace penstock::wire

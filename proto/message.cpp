@@ -36,6 +36,16 @@ constexpr std::size_t bytes = 8;
 constexpr std::size_t shape = 16;
 }  // namespace tensor_at
 
+/// Where each field lies in a place.
+namespace place_at {
+constexpr std::size_t arena = 0;
+constexpr std::size_t flags = 4;
+constexpr std::size_t input = 8;
+constexpr std::size_t output = 16;
+constexpr std::size_t output_bytes = 24;
+constexpr std::uint32_t repeat_flag = 1;
+}  // namespace place_at
+
 /// The value in little-endian order, whatever this machine's order is. Its own inverse.
 template <std::integral Integer>
 constexpr Integer little_endian(Integer value) noexcept {
@@ -209,6 +219,28 @@ decode_error decode_tensor(std::span<const std::byte> part, const message_header
     out.shape[i] = load<std::int64_t>(from + tensor_at::shape + i * sizeof(std::int64_t));
   }
   return is_known(out.type) && size_fits(out) ? decode_error::none : decode_error::bad_tensor;
+}
+
+void encode(const shared_place& place, std::span<std::byte> out) noexcept {
+  std::byte* const to = out.data();
+  store(to + place_at::arena, place.arena);
+  store(to + place_at::flags, place.repeat ? place_at::repeat_flag : 0U);
+  store(to + place_at::input, place.input);
+  store(to + place_at::output, place.output);
+  store(to + place_at::output_bytes, place.output_bytes);
+}
+
+bool decode(std::span<const std::byte> part, shared_place& out) noexcept {
+  if (part.size() != shared_place_bytes) {
+    return false;
+  }
+  const std::byte* const from = part.data();
+  out.arena = load<std::uint32_t>(from + place_at::arena);
+  out.repeat = (load<std::uint32_t>(from + place_at::flags) & place_at::repeat_flag) != 0;
+  out.input = load<std::uint64_t>(from + place_at::input);
+  out.output = load<std::uint64_t>(from + place_at::output);
+  out.output_bytes = load<std::uint64_t>(from + place_at::output_bytes);
+  return true;
 }
 
 }  // namespace penstock::wire

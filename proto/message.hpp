@@ -33,10 +33,15 @@ enum class message_type : std::uint8_t {
   close_session = 10,  ///< client: `session` names it; no answer, no body
   get_trace = 12,      ///< client: `sequence` is a cursor; answered with TRACE; no body
   trace_report = 13,   ///< daemon: JSON body, recent batches; `sequence` is the next cursor
+  attach = 14,         ///< client: JSON body `attach`; answered with ATTACHED
+  attached = 15,       ///< daemon: JSON body `attached`
   submit = 16,         ///< client: tensor headers, then one part a tensor
   cancel = 17,         ///< client: request_id names the request; no body
+  submit_shared = 18,  ///< client: tensor headers, then a `shared_place`
   result = 32,         ///< daemon: as SUBMIT
   error = 33,          ///< daemon: JSON body `error_body`
+  result_shared = 34,  ///< daemon: tensor headers; the tensors lie in the arena
+  released = 35,       ///< daemon: the memory of that request_id is not used any more; no body
 };
 
 /// The fixed header of every message. Part 0 is these 64 bytes (or header_len of them, the rest unknown to this
@@ -70,6 +75,24 @@ struct tensor_header {
   [[nodiscard]] std::span<const std::int64_t> extents() const noexcept { return {shape.data(), dimensions}; }
 };
 
+/// Where a request's frames lie in the memory that its client shares with the daemon, and where its outputs go: part 1
+/// of SUBMIT_SHARED. Offsets are multiples of place_alignment.
+struct shared_place {
+  std::uint32_t arena = 0;
+  bool repeat = false;  ///< sent again
+  std::uint64_t input = 0;
+  std::uint64_t output = 0;  ///< of the first; each further one at the next multiple of place_alignment
+  std::uint64_t output_bytes = 0;
+
+  bool operator==(const shared_place&) const = default;
+};
+inline constexpr std::size_t shared_place_bytes = 32;
+inline constexpr std::size_t place_alignment = 64;
+/// Room that a tensor takes up in an arena, with the gap behind it.
+[[nodiscard]] constexpr std::uint64_t room_for(std::uint64_t bytes) noexcept {
+  return (bytes + (place_alignment - 1)) / place_alignment * place_alignment;
+}
+
 enum class decode_error : std::uint8_t {
   none,
   truncated,  ///< fewer bytes than a header
@@ -88,12 +111,18 @@ void encode(const message_header& header, std::span<std::byte> out) noexcept;
 /// Writes tensor_header_bytes bytes. `out` must have them.
 void encode(const tensor_header& header, std::span<std::byte> out) noexcept;
 
+/// Writes shared_place_bytes bytes. `out` must have them.
+void encode(const shared_place& place, std::span<std::byte> out) noexcept;
+
 /// Reads part 0 of a message, which may lie at any address. `out` is filled in as far as it could be read.
 [[nodiscard]] decode_error decode(std::span<const std::byte> part, message_header& out) noexcept;
 /// Reads tensor header `index` of part 0, whose message header has been decoded into `header`. Checks that
 /// shape × item size equals bytes, without overflow.
 [[nodiscard]] decode_error decode_tensor(std::span<const std::byte> part, const message_header& header,
                                          std::size_t index, tensor_header& out) noexcept;
+
+/// Reads part 1 of SUBMIT_SHARED; false when it is not of that size.
+[[nodiscard]] bool decode(std::span<const std::byte> part, shared_place& out) noexcept;
 
 /// Bytes of part 0 for a message of that many tensors, as this version writes it.
 [[nodiscard]] constexpr std::size_t part_bytes(std::size_t tensors) noexcept {

@@ -26,6 +26,9 @@ enum class status : std::uint16_t {
   sequence_gap = 0x010D,       ///< frames are missing before these; the header's `sequence` is the expected one
   reply_gone = 0x010E,         ///< a repeat of session frames whose reply is no longer kept: they never run twice
   too_many_sessions = 0x010F,  ///< every place for a session is taken
+  unknown_arena = 0x0110,      ///< the client shares no such memory with the daemon (any more)
+  bad_place = 0x0111,          ///< not inside the shared memory, not at a multiple of 64, or too small
+  unknown_repeat = 0x0112,     ///< a repeat in shared memory that is neither in flight nor kept; it was not run
 
   expired = 0x0200,  ///< the request's timeout ran out; the body names the step
 

@@ -15,6 +15,7 @@ struct global_options {
   std::string server_key;  ///< the daemon's public key; "": it asks for none
   std::string key_file;    ///< with the client's own key
   std::chrono::nanoseconds timeout = std::chrono::seconds{10};
+  penstock::transport transport = penstock::transport::automatic;
 };
 
 /// What `main` runs when the command line has been read; its value is the exit code.

@@ -58,6 +58,7 @@ std::string as_json(const client& daemon, const std::string& status) {
                  {"credit_requests", server.credit_requests},
                  {"credit_bytes", server.credit_bytes},
                  {"max_request_bytes", server.max_request_bytes},
+                 {"shared_bytes", server.shared_bytes},
                  {"pipelines", std::move(pipelines)},
                  {"status", json::parse(status, nullptr, /*allow_exceptions=*/false)}};
   return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
@@ -68,7 +69,10 @@ std::string as_text(const client& daemon, const global_options& global, const st
   std::string text = server.name + " at " + global.url + ", instance " + server.instance + "\n";
   text += "  credits of a client  " + count_text(server.credit_requests) + " requests, " +
           bytes_text(static_cast<double>(server.credit_bytes)) + "\n";
-  text += "  largest request      " + bytes_text(static_cast<double>(server.max_request_bytes)) + "\n\npipelines\n";
+  text += "  largest request      " + bytes_text(static_cast<double>(server.max_request_bytes)) + "\n";
+  text += "  shared memory        " +
+          (server.shared_bytes == 0 ? "none" : bytes_text(static_cast<double>(server.shared_bytes)) + " a client") +
+          "\n\npipelines\n";
   for (const pipeline_info& each : daemon.pipelines()) {
     text += "  " + each.name + "\n    input   " + each.input.text() + ", " +
             bytes_text(static_cast<double>(each.input.frame_bytes())) + " a frame, at most " +

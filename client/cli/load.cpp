@@ -74,7 +74,11 @@ class tally {
 class closed_loop {
  public:
   closed_loop(const load_settings& settings, const payloads& from)
-      : settings_(settings), payloads_(from), client_(std::make_unique<client>(settings.connection)) {}
+      : settings_(settings),
+        client_(std::make_unique<client>(settings.connection)),
+        payloads_(settings, from, *client_) {}
+  /// The client goes first: its completions use all of the rest.
+  ~closed_loop() { client_.reset(); }
 
   void start(const window& when) {
     window_ = when;
@@ -118,21 +122,26 @@ class closed_loop {
   }
 
   const load_settings& settings_;
-  const payloads& payloads_;
+  std::unique_ptr<client> client_;
+  const client_payloads payloads_;
   window window_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint32_t under_way_ = 0;
   std::uint64_t sent_ = 0;
   tally tally_;
-  std::unique_ptr<client> client_;  ///< last: its completions use all of the above
 };
 
 /// One client whose thread sends at set times.
 class open_loop {
  public:
   open_loop(const load_settings& settings, const payloads& from, int place)
-      : settings_(settings), payloads_(from), place_(place), client_(std::make_unique<client>(settings.connection)) {}
+      : settings_(settings),
+        place_(place),
+        client_(std::make_unique<client>(settings.connection)),
+        payloads_(settings, from, *client_) {}
+  /// The client goes before what its completions use.
+  ~open_loop() { client_.reset(); }
 
   void start(clock::time_point begin, const window& when) {
     thread_ = std::thread{[this, begin, when] { send_all(begin, when); }};
@@ -185,13 +194,13 @@ class open_loop {
   }
 
   const load_settings& settings_;
-  const payloads& payloads_;
   int place_;
+  std::unique_ptr<client> client_;
+  const client_payloads payloads_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t under_way_ = 0;
   tally tally_;
-  std::unique_ptr<client> client_;  ///< after what its completions use
   std::thread thread_;
 };
 
@@ -215,6 +224,18 @@ payloads::payloads(std::size_t bytes)
   for (std::vector<std::byte>& each : all_) {
     each.resize(bytes);
     std::generate(each.begin(), each.end(), [&] { return static_cast<std::byte>(not_zero(random)); });
+  }
+}
+
+client_payloads::client_payloads(const load_settings& settings, const payloads& from, client& sender) : from_(from) {
+  const bool gains = settings.request_bytes >= settings.connection.shared_from_bytes;
+  for (std::size_t each = 0; gains && each < from.size(); ++each) {
+    auto lent = sender.lend(settings.request_bytes);
+    if (!lent) {
+      break;
+    }
+    std::copy_n(from.of(each).begin(), settings.request_bytes, lent->bytes().begin());
+    lent_.push_back(std::move(*lent));
   }
 }
 

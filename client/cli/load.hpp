@@ -47,9 +47,26 @@ class payloads {
   [[nodiscard]] std::span<const std::byte> of(std::uint64_t request) const noexcept {
     return all_[request % all_.size()];
   }
+  [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
 
  private:
   std::vector<std::vector<std::byte>> all_;
+};
+
+/// The payloads as one client sends them: large ones from memory that it shares with the daemon, where it has any, so
+/// that neither transport makes the client copy them.
+class client_payloads {
+ public:
+  /// `from` must live longer.
+  client_payloads(const load_settings& settings, const payloads& from, client& sender);
+  /// Threads: any.
+  [[nodiscard]] std::span<const std::byte> of(std::uint64_t request) const noexcept {
+    return lent_.empty() ? from_.of(request) : lent_[request % lent_.size()].bytes();
+  }
+
+ private:
+  const payloads& from_;
+  std::vector<lent_memory> lent_;
 };
 
 /// Each client keeps `in_flight` requests under way: the next leaves when one ends. Latency is from submit to reply.

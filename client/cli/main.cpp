@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <map>
 
 #include "client/cli/commands.hpp"
 #include "client/cli/quantity.hpp"
@@ -13,7 +14,8 @@ constexpr int usage_error = 2;
 
 constexpr const char* epilog =
     "Exit codes: 0 all went well, 1 something failed, 2 the command line is wrong.\n"
-    "PENSTOCK_URL, PENSTOCK_SERVER_KEY and PENSTOCK_KEY_FILE stand for --url, --server-key and --key-file.";
+    "PENSTOCK_URL, PENSTOCK_SERVER_KEY, PENSTOCK_KEY_FILE and PENSTOCK_TRANSPORT stand for --url, --server-key,\n"
+    "--key-file and --transport.";
 
 int run(int argc, char** argv) {
   CLI::App app{"Talks to penstockd, the daemon that puts live data on a GPU."};
@@ -33,6 +35,16 @@ int run(int argc, char** argv) {
   app.add_option("--key-file", global.key_file, "The file with your own key, as `penstock keygen` writes it")
       ->type_name("FILE")
       ->envname("PENSTOCK_KEY_FILE");
+  const std::map<std::string, transport> transports{
+      {"auto", transport::automatic}, {"zmq", transport::zmq}, {"shm", transport::shared_memory}};
+  app.add_option(
+         "--transport", global.transport,
+         "How large frames travel: auto takes memory that is shared with a daemon on this machine where it can,\n"
+         "shm fails where it can't, zmq never does")
+      ->transform(CLI::CheckedTransformer(transports).description(""))
+      ->type_name("auto|zmq|shm")
+      ->envname("PENSTOCK_TRANSPORT")
+      ->default_str("auto");
   add_duration(app, "--timeout", global.timeout, "How long to wait for the daemon, and for each request");
   action chosen;
   declare_ping(app, global, chosen);
@@ -69,6 +81,7 @@ client_options client_options_of(const global_options& global) {
   options.server_key = global.server_key;
   options.key_file = global.key_file;
   options.name = "penstock-cli";
+  options.transport = global.transport;
   options.connect_timeout = global.timeout;
   options.request_timeout = global.timeout;
   return options;

@@ -55,7 +55,8 @@ void check_extents(const pipeline_info& pipeline, const client::request& what) {
 }  // namespace
 
 catalogue::catalogue(const wire::welcome& from)
-    : server_{from.server, from.instance, from.credit_requests, from.credit_bytes, from.max_request_bytes} {
+    : server_{from.server,       from.instance,          from.credit_requests,
+              from.credit_bytes, from.max_request_bytes, from.shared_bytes} {
   for (const wire::pipeline_description& each : from.pipelines) {
     pipelines_.push_back(std::make_shared<const pipeline_info>(info_of(each)));
     by_name_.insert_or_assign(each.name, pipelines_.back());

@@ -42,6 +42,13 @@ session client::open_session(std::string_view pipeline, std::string_view name) {
   return {*self_, self_->open_session(pipeline, name)};
 }
 
+std::optional<lent_memory> client::lend(std::size_t bytes) {
+  return self_->lend(bytes);
+}
+shared_memory_info client::shared_memory() const {
+  return self_->shared_memory();
+}
+
 std::uint64_t client::reserve_id() noexcept {
   return self_->reserve_id();
 }
@@ -65,8 +72,9 @@ trace_page client::trace(std::uint64_t cursor, std::chrono::nanoseconds timeout)
 client_counters client::counters() const noexcept {
   const auto read = [](const std::atomic<std::uint64_t>& each) { return each.load(std::memory_order_relaxed); };
   const link::atomic_counters& from = self_->counters();
-  return {read(from.submitted), read(from.results),           read(from.errors),           read(from.sent_again),
-          read(from.hellos),    read(from.unmatched_replies), read(from.malformed_replies)};
+  return {read(from.submitted),         read(from.results), read(from.errors),
+          read(from.sent_again),        read(from.hellos),  read(from.unmatched_replies),
+          read(from.malformed_replies), read(from.shared)};
 }
 
 }  // namespace penstock

@@ -54,8 +54,15 @@ completion keep_promise_of(std::future<result>& future) {
 }
 
 client::implementation::implementation(client_options options)
-    : options_(std::move(options)), connection_(options_, credits_, counters_) {
+    : options_(std::move(options)), connection_(options_, credits_, arenas_, counters_) {
+  const time_point deadline = moment(std::chrono::steady_clock::now(), options_.connect_timeout);
   connection_.wait_for_welcome(options_.connect_timeout);
+  if (options_.transport == transport::zmq) {
+    arenas_.refuse("the transport is ZeroMQ alone");
+  }
+  if (options_.transport == transport::shared_memory && fetch_arena(deadline) == nullptr) {
+    throw connect_error("no memory is shared with the daemon at " + options_.url + ": " + arenas_.absence());
+  }
 }
 
 std::uint64_t client::implementation::submit(std::string_view pipeline,
@@ -76,11 +83,17 @@ std::uint64_t client::implementation::submit(std::string_view pipeline,
   pending.trace_id = what.trace_id;
   pending.done = std::move(done);
   pending.session = session;
+  bool shared = false;
   const auto hand_on = [&](std::uint64_t sequence) {
     pending.sequence = sequence;
-    pending.payload = link::payload_of(what);
+    load(pending, what);
+    shared = pending.payload.shared();
     link::command command{std::move(pending)};
-    return connection_.post(command);
+    const bool posted = connection_.post(command);
+    if (!posted) {
+      std::get<link::pending_request>(command).payload.keep_unreleased();
+    }
+    return posted;
   };
   try {
     const bool posted = session != nullptr ? session->number_next(what.frames, hand_on) : hand_on(0);
@@ -92,7 +105,46 @@ std::uint64_t client::implementation::submit(std::string_view pipeline,
     throw;
   }
   link::atomic_counters::count(counters_.submitted);
+  if (shared) {
+    link::atomic_counters::count(counters_.shared);
+  }
   return id;
+}
+
+void client::implementation::load(link::pending_request& to, request& what) {
+  const auto output_bytes = link::output_room(*to.pipeline, what.frames);
+  to.large = options_.transport != transport::zmq && output_bytes &&
+             std::max<std::uint64_t>(what.bytes.size(), *output_bytes) >= options_.shared_from_bytes;
+  const auto arena = output_bytes ? arenas_.current() : nullptr;
+  auto through = arena != nullptr && (to.large || arena->holds(what.bytes))
+                     ? link::payload::through(*arena, what, *output_bytes)
+                     : std::nullopt;
+  to.payload = through ? std::move(*through) : link::payload::over_socket(what);
+}
+
+std::shared_ptr<link::arena> client::implementation::fetch_arena(time_point deadline) {
+  auto arena = arenas_.current();
+  if (arena == nullptr && options_.transport != transport::zmq) {
+    post(link::arena_wish{});
+    arena = connection_.is_own_thread() ? nullptr : arenas_.wait(deadline);
+  }
+  return arena;
+}
+
+std::optional<lent_memory> client::implementation::lend(std::size_t bytes) {
+  const auto arena = fetch_arena(std::chrono::steady_clock::now() + link::longest_attachment);
+  auto block = arena != nullptr ? std::make_shared<link::arena_block>(arena->take(bytes)) : nullptr;
+  if (block == nullptr || !*block) {
+    return std::nullopt;
+  }
+  const std::span<std::byte> lent{block->data(), bytes};
+  return lent_memory{lent, std::move(block)};
+}
+
+shared_memory_info client::implementation::shared_memory() const {
+  const auto arena = arenas_.current();
+  return arena != nullptr ? shared_memory_info{arena->bytes(), arena->used_bytes(), {}}
+                          : shared_memory_info{0, 0, arenas_.absence()};
 }
 
 void client::implementation::cancel(std::uint64_t id) {

@@ -34,16 +34,23 @@ class __attribute__((visibility("hidden"))) client::implementation {
   link::probe::answer ask(wire::message_type question, std::uint64_t cursor, std::chrono::nanoseconds timeout);
 
   [[nodiscard]] std::shared_ptr<link::session_record> open_session(std::string_view pipeline, std::string_view name);
+  [[nodiscard]] std::optional<lent_memory> lend(std::size_t bytes);
+  [[nodiscard]] shared_memory_info shared_memory() const;
   void close_session(const std::shared_ptr<link::session_record>& session) noexcept;
 
  private:
   bool take_credit(std::size_t bytes, link::time_point deadline, bool may_wait);
   void post(link::command&& what);
+  /// Gives the request its payload: through the arena when that gains, else over the socket.
+  void load(link::pending_request& to, request& what);
+  /// The arena, which is asked for where there is none: waits until it is known whether there will be one.
+  [[nodiscard]] std::shared_ptr<link::arena> fetch_arena(link::time_point deadline);
 
   client_options options_;
-  std::atomic<std::uint64_t> next_id_{link::hello_id + 1};  ///< written and read by every caller
+  std::atomic<std::uint64_t> next_id_{link::attach_id + 1};  ///< written and read by every caller
   link::atomic_counters counters_;
   link::credit_gate credits_;
+  link::arena_slot arenas_;
   link::connection connection_;
 };
 

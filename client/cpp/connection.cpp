@@ -16,9 +16,10 @@ std::string seconds_text(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-connection::connection(const client_options& options, credit_gate& credits, atomic_counters& counters) try
+connection::connection(const client_options& options, credit_gate& credits, arena_slot& arenas,
+                       atomic_counters& counters) try
     : url_(options.url),
-      exchange_(options, credits, counters,
+      exchange_(options, credits, arenas, counters,
                 {[this](const std::string& url) { note_move(url); },
                  [this](std::shared_ptr<const catalogue> what) { note_welcome(std::move(what)); },
                  [this](const request_error& why) { note_refusal(why); },

@@ -19,8 +19,8 @@ namespace penstock::link {
 /// The thread that talks to the daemon, and how others reach it.
 class connection {
  public:
-  /// Begins to connect. Throws connect_error when the url is none. `credits` and `counters` must live longer.
-  connection(const client_options& options, credit_gate& credits, atomic_counters& counters);
+  /// Begins to connect. Throws connect_error when the url is none. `credits`, `arenas` and `counters` must live longer.
+  connection(const client_options& options, credit_gate& credits, arena_slot& arenas, atomic_counters& counters);
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
   /// Ends everything in flight, and the thread.

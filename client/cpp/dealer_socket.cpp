@@ -121,17 +121,19 @@ bool dealer_socket::receive(std::vector<zmq::message_t>& parts) {
   return true;
 }
 
-void dealer_socket::wait(int descriptor, std::chrono::milliseconds at_most) {
-  std::array<zmq::pollitem_t, 3> items{{{dealer_.handle(), 0, ZMQ_POLLIN, 0},
+bool dealer_socket::wait(int first, int second, std::chrono::milliseconds at_most) {
+  std::array<zmq::pollitem_t, 4> items{{{dealer_.handle(), 0, ZMQ_POLLIN, 0},
                                         {events_.handle(), 0, ZMQ_POLLIN, 0},
-                                        {nullptr, descriptor, ZMQ_POLLIN, 0}}};
+                                        {nullptr, first, ZMQ_POLLIN, 0},
+                                        {nullptr, second, ZMQ_POLLIN, 0}}};
   try {
-    zmq::poll(items.data(), items.size(), at_most);
+    zmq::poll(items.data(), second < 0 ? items.size() - 1 : items.size(), at_most);
   } catch (const zmq::error_t& error) {
     if (error.num() != EINTR) {
       throw;
     }
   }
+  return items[3].revents != 0;
 }
 
 }  // namespace penstock::link

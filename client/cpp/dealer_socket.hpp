@@ -35,8 +35,9 @@ class dealer_socket {
   [[nodiscard]] bool has_keys() const noexcept { return keys_.has_value(); }
   /// Takes one whole message into `parts`; false when there is none.
   [[nodiscard]] bool receive(std::vector<zmq::message_t>& parts);
-  /// Waits until a message, a change of the connection or the descriptor is ready; negative = without end.
-  void wait(int descriptor, std::chrono::milliseconds at_most);
+  /// Waits until a message, a change of the connection or one of two descriptors is ready; negative = without end, and
+  /// as a descriptor none. Whether `second` is ready.
+  bool wait(int first, int second, std::chrono::milliseconds at_most);
 
  private:
   void watch();

@@ -19,7 +19,7 @@ time_point clock_now() noexcept {
 
 }  // namespace
 
-exchange::exchange(const client_options& options, credit_gate& credits, atomic_counters& counters,
+exchange::exchange(const client_options& options, credit_gate& credits, arena_slot& arenas, atomic_counters& counters,
                    greeting_listener listener)
     : options_(options),
       credits_(credits),
@@ -27,6 +27,7 @@ exchange::exchange(const client_options& options, credit_gate& credits, atomic_c
       listener_(std::move(listener)),
       socket_(options),
       greeting_(options.retry_after, options.retry_limit),
+      arena_(arenas, options.retry_after, options.retry_limit),
       last_heard_(clock_now()) {}
 
 void exchange::perform(command&& what, time_point now) {
@@ -40,6 +41,8 @@ void exchange::perform(command&& what, time_point now) {
     open(std::move(*opening), now);
   } else if (const auto* const closing = std::get_if<session_closing>(&what)) {
     close(*closing);
+  } else if (std::holds_alternative<arena_wish>(what)) {
+    want_arena(now);
   }
 }
 
@@ -57,10 +60,17 @@ void exchange::accept(pending_request&& what, time_point now) {
     }
     return;
   }
+  if (!what.payload.lies_in(arena_.held())) {
+    what.payload.leave_arena();  // the one that its caller saw went before it came here
+  }
   what.patience = options_.retry_after;
   pending_request& kept = *requests_.insert(std::move(what));
   if (session != nullptr) {
     sessions_.joined(*session, kept.sequence, kept.id);
+  }
+  // Asked for only now: a client that sends small records alone never costs the daemon pinned memory.
+  if (kept.large && !kept.payload.shared()) {
+    want_arena(now);
   }
   if (renew(kept)) {
     send(kept, now);
@@ -92,6 +102,7 @@ void exchange::send(pending_request& what, time_point now) {
       if (std::exchange(what.sent, true)) {
         atomic_counters::count(counters_.sent_again);
       }
+      what.with_daemon = what.with_daemon || what.payload.shared();
       alarm = std::min(expiry_of(what), now + what.patience);
       what.patience = std::min(2 * what.patience, options_.retry_limit);
     }
@@ -142,6 +153,7 @@ void exchange::tend(time_point now) {
   }
   tend_probes(now);
   tend_openings(now);
+  tend_arena(now);
 }
 
 void exchange::note_change(dealer_socket::change what, time_point now) {
@@ -219,7 +231,8 @@ time_point exchange::expiry_of(const pending_request& what) const noexcept {
 }
 
 time_point exchange::next_due() const {
-  time_point due = std::min({requests_.next_alarm(), greeting_.hello_at(), sessions_.next_resumption()});
+  time_point due =
+      std::min({requests_.next_alarm(), greeting_.hello_at(), sessions_.next_resumption(), arena_.next_due()});
   for (const auto& [id, each] : probes_) {
     due = std::min(due, each.deadline);
   }
@@ -236,7 +249,7 @@ void exchange::wait(int descriptor) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - clock_now());
     at_most = std::max(left, std::chrono::milliseconds{0});
   }
-  socket_.wait(descriptor, at_most);
+  arena_stirs_ = socket_.wait(descriptor, arena_.descriptor(), at_most);
 }
 
 // Without a connection nobody has to be told.
@@ -282,14 +295,17 @@ void exchange::finish(std::uint64_t id, outcome&& how) {
 }
 
 void exchange::end(pending_request&& what, outcome&& how) noexcept {
-  credits_.give_back(what.payload.size());
+  credits_.give_back(what.payload.bytes());
   if (auto* const good = std::get_if<result>(&how)) {
     atomic_counters::count(counters_.results);
     good->set_latency(clock_now() - what.submitted);
   } else {
     atomic_counters::count(counters_.errors);
   }
-  what.payload = zmq::message_t{};
+  if (what.with_daemon && what.payload.lies_in(arena_.held())) {
+    held_.emplace(what.id, held_place{std::move(what.payload), what.answered});
+  }
+  what.payload = payload{};
   what.done(std::move(how));
 }
 

@@ -11,18 +11,20 @@
 
 #include <penstock/client.hpp>
 
+#include "client/cpp/arena_lease.hpp"
 #include "client/cpp/catalogue.hpp"
 #include "client/cpp/credit_gate.hpp"
 #include "client/cpp/dealer_socket.hpp"
 #include "client/cpp/greeting.hpp"
 #include "client/cpp/post_box.hpp"
+#include "client/cpp/reply_reader.hpp"
 #include "client/cpp/request_table.hpp"
 #include "client/cpp/session_book.hpp"
 
 namespace penstock::link {
 
-/// Counters of one client. Writer: the connection's thread (`submitted`: callers). Readers: any thread. Relaxed: each
-/// stands for itself.
+/// Counters of one client. Writer: the connection's thread (`submitted`, `shared`: callers). Readers: any thread.
+/// Relaxed: each stands for itself.
 struct atomic_counters {
   std::atomic<std::uint64_t> submitted{0};
   std::atomic<std::uint64_t> results{0};
@@ -31,6 +33,7 @@ struct atomic_counters {
   std::atomic<std::uint64_t> hellos{0};
   std::atomic<std::uint64_t> unmatched_replies{0};
   std::atomic<std::uint64_t> malformed_replies{0};
+  std::atomic<std::uint64_t> shared{0};
 
   static void count(std::atomic<std::uint64_t>& counter) noexcept { counter.fetch_add(1, std::memory_order_relaxed); }
 };
@@ -48,7 +51,8 @@ struct greeting_listener {
 /// Thread: the connection's alone.
 class exchange {
  public:
-  exchange(const client_options& options, credit_gate& credits, atomic_counters& counters, greeting_listener listener);
+  exchange(const client_options& options, credit_gate& credits, arena_slot& arenas, atomic_counters& counters,
+           greeting_listener listener);
 
   void perform(command&& what, time_point now);
   /// Takes what has arrived, at most `most` messages. Whether there may be more.
@@ -57,7 +61,7 @@ class exchange {
   void tend(time_point now);
   /// Until when there is nothing to do unless something arrives.
   [[nodiscard]] time_point next_due() const;
-  /// Sleeps until a message, the descriptor or next_due.
+  /// Sleeps until a message, word of the arena, the descriptor or next_due.
   void wait(int descriptor);
   /// Says goodbye and ends everything in flight.
   void close();
@@ -107,8 +111,31 @@ class exchange {
   /// Sends these requests again, in this order.
   void send_line(const std::vector<std::uint64_t>& ids, time_point now);
   void handle_gap(const std::shared_ptr<session_record>& record, std::uint64_t expected);
-  void handle_session_error(pending_request& what, const wire::message_header& header, request_error&& error);
+  void handle_session_error(pending_request& what, const wire::message_header& header, daemon_error&& error);
 
+  // Shared memory: exchange_arena.cpp.
+  void want_arena(time_point now);
+  /// Sends ATTACH where an arena is wanted.
+  void ask_for_arena(time_point now);
+  void tend_arena(time_point now);
+  void handle_attached(const std::vector<zmq::message_t>& parts);
+  void handle_shared_result(const wire::message_header& header, const std::vector<zmq::message_t>& parts);
+  void handle_released(std::uint64_t id);
+  /// The daemon has refused a request's way through the arena, and not the request.
+  void handle_detour(pending_request& what, wire::status why);
+  /// The daemon was restarted: what is in flight goes over the socket when it is sent again.
+  void forget_arena();
+  /// The lease has ended: what is in flight is sent again, over the socket.
+  void lose_arena(const std::string& why, time_point now);
+  /// No request in flight goes through the arena any more. Those that did, in their order.
+  std::vector<std::uint64_t> leave_arena();
+  /// A reply to a request that has ended here: its place in the arena is free, unless the daemon `holds` it.
+  void note_late_reply(std::uint64_t id, bool holds);
+  /// Asks what has become of requests that ended here without a reply and have a place in the arena.
+  void ask_for_places();
+
+  void end_well(pending_request& what, result&& good);
+  void end_badly(pending_request& what, daemon_error&& why);
   void finish(std::uint64_t id, outcome&& how);
   void end(pending_request&& what, outcome&& how) noexcept;
   [[nodiscard]] time_point expiry_of(const pending_request& what) const noexcept;
@@ -124,6 +151,14 @@ class exchange {
   std::map<std::uint64_t, probe> probes_;
   std::map<std::uint64_t, session_opening> openings_;
   session_book sessions_;
+  /// What the daemon still has a place in the arena of, although its request has ended here.
+  struct held_place {
+    payload what;
+    bool answered = false;  ///< its reply has come: RELEASED follows
+  };
+  arena_lease arena_;
+  bool arena_stirs_ = false;  ///< its descriptor was readable
+  std::map<std::uint64_t, held_place> held_;
   bool placed_ = false;  ///< this client's shard is settled
   std::vector<zmq::message_t> parts_;
   time_point last_heard_;

@@ -2,7 +2,6 @@
 
 #include "client/cpp/exchange.hpp"
 #include "client/cpp/outgoing.hpp"
-#include "client/cpp/reply_reader.hpp"
 #include "client/cpp/shard_choice.hpp"
 
 namespace penstock::link {
@@ -17,6 +16,11 @@ wire::message_type answer_to(wire::message_type question) noexcept {
     default:
       return wire::message_type::pong;
   }
+}
+
+/// Whether it refuses a way and not a request.
+bool is_of_arena(wire::status why) noexcept {
+  return why == wire::status::unknown_arena || why == wire::status::bad_place || why == wire::status::unknown_repeat;
 }
 
 }  // namespace
@@ -46,10 +50,16 @@ void exchange::handle(std::vector<zmq::message_t>& parts) {
   switch (header.type) {
     case wire::message_type::result:
       return handle_result(header, parts);
+    case wire::message_type::result_shared:
+      return handle_shared_result(header, parts);
+    case wire::message_type::released:
+      return handle_released(header.request_id);
     case wire::message_type::error:
       return handle_error(header, parts);
     case wire::message_type::welcome:
       return handle_welcome(parts);
+    case wire::message_type::attached:
+      return handle_attached(parts);
     case wire::message_type::pong:
     case wire::message_type::status_report:
     case wire::message_type::trace_report:
@@ -74,14 +84,18 @@ void exchange::handle_welcome(const std::vector<zmq::message_t>& parts) {
   }
   if (catalogue_ != nullptr && catalogue_->server().instance != body->instance) {
     lose_all("the daemon was restarted");
+    forget_arena();
   }
   catalogue_ = std::make_shared<const catalogue>(*body);
   credits_.grant(body->credit_requests, body->credit_bytes);
   const bool anew = greeting_.welcomed(body->instance);
   listener_.welcomed(catalogue_);
+  const auto now = std::chrono::steady_clock::now();
   if (anew) {
-    send_all_again(std::chrono::steady_clock::now());
+    arena_.ask_again();
+    send_all_again(now);
   }
+  ask_for_arena(now);
 }
 
 bool exchange::move_to_shard(const wire::welcome& body) {
@@ -117,12 +131,13 @@ void exchange::send_all_again(time_point now) {
     each.patience = options_.retry_after;
     send(each, now);
   }
+  ask_for_places();
 }
 
 void exchange::handle_result(const wire::message_header& header, std::vector<zmq::message_t>& parts) {
   pending_request* const found = requests_.find(header.request_id);
   if (found == nullptr) {
-    atomic_counters::count(counters_.unmatched_replies);
+    note_late_reply(header.request_id, /*holds=*/false);
     return;
   }
   auto good = header.frames == found->frames ? read_result(header, std::move(parts), found->pipeline) : std::nullopt;
@@ -130,44 +145,62 @@ void exchange::handle_result(const wire::message_header& header, std::vector<zmq
     atomic_counters::count(counters_.malformed_replies);
     return;
   }
-  if (found->session != nullptr) {
-    sessions_.confirmed(*found->session, found->sequence + found->frames);
+  end_well(*found, std::move(*good));
+}
+
+void exchange::end_well(pending_request& what, result&& good) {
+  if (what.session != nullptr) {
+    sessions_.confirmed(*what.session, what.sequence + what.frames);
   }
-  finish(header.request_id, std::move(*good));
+  what.with_daemon = false;
+  finish(what.id, std::move(good));
 }
 
 void exchange::handle_error(const wire::message_header& header, const std::vector<zmq::message_t>& parts) {
-  auto error = read_error(header, parts);
-  if (!error) {
+  auto read = read_error(header, parts);
+  if (!read) {
     atomic_counters::count(counters_.malformed_replies);
     return;
   }
+  request_error& error = read->error;
   if (header.code == wire::status::hello_required) {
     greeting_.required(std::chrono::steady_clock::now());
     return;
   }
   if (header.request_id == hello_id) {
-    listener_.refused(*error);
+    listener_.refused(error);
+    return;
+  }
+  if (header.request_id == attach_id) {
+    arena_.refused(error.what(), std::chrono::steady_clock::now());
     return;
   }
   if (const auto asked = probes_.find(header.request_id); asked != probes_.end()) {
-    asked->second.reply.set_exception(std::make_exception_ptr(std::move(*error)));
+    asked->second.reply.set_exception(std::make_exception_ptr(std::move(error)));
     probes_.erase(asked);
     return;
   }
   if (const auto wanted = openings_.find(header.request_id); wanted != openings_.end()) {
-    wanted->second.opened.set_exception(std::make_exception_ptr(std::move(*error)));
+    wanted->second.opened.set_exception(std::make_exception_ptr(std::move(error)));
     openings_.erase(wanted);
     return;
   }
   pending_request* const found = requests_.find(header.request_id);
   if (found == nullptr) {
-    atomic_counters::count(counters_.unmatched_replies);
+    note_late_reply(header.request_id, read->holds);
+  } else if (is_of_arena(header.code) && found->payload.output()) {
+    handle_detour(*found, header.code);
   } else if (found->session != nullptr) {
-    handle_session_error(*found, header, std::move(*error));
+    handle_session_error(*found, header, std::move(*read));
   } else {
-    finish(header.request_id, std::move(*error));
+    end_badly(*found, std::move(*read));
   }
+}
+
+void exchange::end_badly(pending_request& what, daemon_error&& why) {
+  what.answered = true;
+  what.with_daemon = why.holds && !what.released;
+  finish(what.id, std::move(why.error));
 }
 
 void exchange::handle_answer(const wire::message_header& header, const std::vector<zmq::message_t>& parts) {

@@ -4,7 +4,6 @@
 #include "client/cpp/exchange.hpp"
 #include "client/cpp/local_error.hpp"
 #include "client/cpp/outgoing.hpp"
-#include "client/cpp/reply_reader.hpp"
 
 namespace penstock::link {
 
@@ -162,7 +161,7 @@ void exchange::handle_gap(const std::shared_ptr<session_record>& record, std::ui
   }
 }
 
-void exchange::handle_session_error(pending_request& what, const wire::message_header& header, request_error&& error) {
+void exchange::handle_session_error(pending_request& what, const wire::message_header& header, daemon_error&& error) {
   const std::shared_ptr<session_record> record = what.session;
   if (header.code == wire::status::sequence_gap) {
     handle_gap(record, header.sequence);
@@ -181,12 +180,12 @@ void exchange::handle_session_error(pending_request& what, const wire::message_h
                          header.code == wire::status::reply_gone;
   if (was_taken) {
     sessions_.confirmed(*record, what.sequence + what.frames);
-    finish(what.id, std::move(error));
+    end_badly(what, std::move(error));
     return;
   }
-  const std::string why = error.what();
+  const std::string why = error.error.what();
   const bool daemon_holds_it = kind != wire::status_kind::session_lost;
-  finish(what.id, std::move(error));
+  end_badly(what, std::move(error));
   lose(record, why, daemon_holds_it);
 }
 

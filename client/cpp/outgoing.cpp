@@ -1,8 +1,7 @@
 #include "client/cpp/outgoing.hpp"
 
 #include <algorithm>
-#include <memory>
-#include <utility>
+#include <string>
 
 #include "client/cpp/wire_dtype.hpp"
 #include "penstock_version.hpp"
@@ -10,13 +9,6 @@
 
 namespace penstock::link {
 namespace {
-
-using release_function = std::function<void()>;
-
-void release_payload(void* /*data*/, void* hint) {
-  const std::unique_ptr<release_function> release{static_cast<release_function*>(hint)};
-  (*release)();
-}
 
 std::span<std::byte> writable(zmq::message_t& part) {
   return {static_cast<std::byte*>(part.data()), part.size()};
@@ -33,7 +25,7 @@ wire::tensor_header tensor_of(const pending_request& from) {
   wire::tensor_header tensor;
   tensor.type = dtype_of(input.dtype).value_or(wire::data_type{});
   tensor.dimensions = static_cast<std::uint8_t>(std::min(input.shape.size() + 1, wire::max_dimensions));
-  tensor.bytes = from.payload.size();
+  tensor.bytes = from.payload.bytes();
   tensor.shape[0] = from.frames;
   std::copy_n(input.shape.begin(), tensor.dimensions - 1, tensor.shape.begin() + 1);
   if (from.leading > 0) {
@@ -44,21 +36,9 @@ wire::tensor_header tensor_of(const pending_request& from) {
 
 }  // namespace
 
-zmq::message_t payload_of(client::request& what) {
-  if (!what.release) {
-    return zmq::message_t{what.bytes.data(), what.bytes.size()};
-  }
-  auto release = std::make_unique<release_function>(std::move(what.release));
-  // libzmq asks for writable memory, and never writes what it sends.
-  auto* const data = const_cast<std::byte*>(what.bytes.data());
-  zmq::message_t message{data, what.bytes.size(), &release_payload, release.get()};
-  release.release();
-  return message;
-}
-
 std::array<zmq::message_t, 2> submit_message(pending_request& from, time_point now) {
   wire::message_header header;
-  header.type = wire::message_type::submit;
+  header.type = from.payload.shared() ? wire::message_type::submit_shared : wire::message_type::submit;
   header.request_id = from.id;
   header.pipeline = from.pipeline->id;
   header.tensors = 1;
@@ -75,7 +55,12 @@ std::array<zmq::message_t, 2> submit_message(pending_request& from, time_point n
   std::array<zmq::message_t, 2> parts{zmq::message_t{wire::part_bytes(1)}, zmq::message_t{}};
   wire::encode(header, writable(parts[0]));
   wire::encode(tensor_of(from), writable(parts[0]).subspan(wire::header_bytes));
-  parts[1].copy(from.payload);
+  if (from.payload.shared()) {
+    parts[1].rebuild(wire::shared_place_bytes);
+    wire::encode(from.payload.place(/*repeat=*/from.sent), writable(parts[1]));
+  } else {
+    parts[1] = from.payload.message();
+  }
   return parts;
 }
 
@@ -101,6 +86,11 @@ zmq::message_t close_message(std::uint32_t session) {
 std::array<zmq::message_t, 2> hello_message(std::uint64_t request_id, std::string_view client_name) {
   const std::string body = wire::encode(wire::hello{std::string(client_name), version});
   return {bare_message(wire::message_type::hello, request_id), zmq::message_t{body.data(), body.size()}};
+}
+
+std::array<zmq::message_t, 2> attach_message(std::uint64_t bytes) {
+  const std::string body = wire::encode(wire::attach{bytes});
+  return {bare_message(wire::message_type::attach, attach_id), zmq::message_t{body.data(), body.size()}};
 }
 
 std::array<zmq::message_t, 2> open_message(std::uint64_t request_id, std::uint32_t pipeline, std::string_view name) {

@@ -12,12 +12,9 @@
 
 namespace penstock::link {
 
-/// The payload of a request as a message: a copy of its bytes or, where the request says how to release them, the bytes
-/// themselves, to be released when the last copy of the message is gone.
-[[nodiscard]] zmq::message_t payload_of(client::request& what);
-
-/// The two parts of SUBMIT. The timeout that it carries is what is left of the budget at `now`; the payload shares the
-/// bytes of the request's.
+/// The two parts of SUBMIT, or of SUBMIT_SHARED where the payload goes through an arena: it says that it is a repeat
+/// when the request was sent before. The timeout that it carries is what is left of the budget at `now`; the payload
+/// shares the bytes of the request's.
 [[nodiscard]] std::array<zmq::message_t, 2> submit_message(pending_request& from, time_point now);
 
 /// A message that is only a header.
@@ -26,11 +23,14 @@ namespace penstock::link {
 /// PING, GET_STATUS or GET_TRACE.
 [[nodiscard]] zmq::message_t question_message(wire::message_type type, std::uint64_t request_id, std::uint64_t cursor);
 
-/// The request id of every HELLO; no request has it.
+/// The request id of every HELLO, and that of every ATTACH; no request has them.
 inline constexpr std::uint64_t hello_id = 1;
+inline constexpr std::uint64_t attach_id = 2;
 
 /// HELLO: its header and its body.
 [[nodiscard]] std::array<zmq::message_t, 2> hello_message(std::uint64_t request_id, std::string_view client_name);
+/// ATTACH: its header and its body.
+[[nodiscard]] std::array<zmq::message_t, 2> attach_message(std::uint64_t bytes);
 /// OPEN: its header and its body.
 [[nodiscard]] std::array<zmq::message_t, 2> open_message(std::uint64_t request_id, std::uint32_t pipeline,
                                                          std::string_view name);

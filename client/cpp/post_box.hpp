@@ -52,7 +52,10 @@ struct session_closing {
   std::shared_ptr<session_record> record;
 };
 
-using command = std::variant<pending_request, cancellation, probe, session_opening, session_closing>;
+/// Memory to share with the daemon would be of use.
+struct arena_wish {};
+
+using command = std::variant<pending_request, cancellation, probe, session_opening, session_closing, arena_wish>;
 
 /// What callers want from the connection's thread, in order. Requests are bounded by the credits that they took.
 class post_box {

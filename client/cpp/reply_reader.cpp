@@ -14,6 +14,10 @@ struct received_message {
   std::vector<zmq::message_t> parts;
   std::shared_ptr<const pipeline_info> pipeline;
 };
+struct shared_outputs {
+  arena_block block;
+  std::shared_ptr<const pipeline_info> pipeline;
+};
 
 /// Whether the tensor is `frames` of what the output is; a variable one may be anything up to the most.
 bool is_shape_of(const wire::tensor_header& tensor, std::uint32_t frames, const tensor_info& output) {
@@ -31,20 +35,22 @@ bool is_shape_of(const wire::tensor_header& tensor, std::uint32_t frames, const 
   return true;
 }
 
-std::optional<tensor_view> read_tensor(const wire::message_header& header, const received_message& from,
-                                       std::size_t index) {
+/// Output `index` of the message whose part 0 is `part`: its header as a view without bytes, and how many it has.
+struct described_tensor {
+  tensor_view view;
+  std::uint64_t bytes = 0;
+};
+std::optional<described_tensor> read_tensor(const wire::message_header& header, const zmq::message_t& part,
+                                            std::size_t index, const tensor_info& output) {
   wire::tensor_header tensor;
-  const std::span<const std::byte> bytes = bytes_of(from.parts[index + 1]);
-  if (wire::decode_tensor(bytes_of(from.parts.front()), header, index, tensor) != wire::decode_error::none ||
-      tensor.bytes != bytes.size()) {
+  if (wire::decode_tensor(bytes_of(part), header, index, tensor) != wire::decode_error::none) {
     return std::nullopt;
   }
-  const tensor_info& output = from.pipeline->outputs[index];
   const std::string_view dtype = name_of(tensor.type);
   if (dtype.empty() || !is_shape_of(tensor, header.frames, output)) {
     return std::nullopt;
   }
-  return tensor_view{output.name, dtype, bytes, tensor.shape, tensor.dimensions};
+  return described_tensor{{output.name, dtype, {}, tensor.shape, tensor.dimensions}, tensor.bytes};
 }
 
 }  // namespace
@@ -65,16 +71,42 @@ std::optional<result> read_result(const wire::message_header& header, std::vecto
   std::vector<tensor_view> views;
   views.reserve(outputs);
   for (std::size_t index = 0; index < outputs; ++index) {
-    auto view = read_tensor(header, *storage, index);
-    if (!view) {
+    auto tensor = read_tensor(header, storage->parts.front(), index, storage->pipeline->outputs[index]);
+    const std::span<const std::byte> bytes = bytes_of(storage->parts[index + 1]);
+    if (!tensor || tensor->bytes != bytes.size()) {
       return std::nullopt;
     }
-    views.push_back(*view);
+    tensor->view.bytes = bytes;
+    views.push_back(tensor->view);
   }
   return result{header.request_id, header.frames, std::move(views), std::move(storage)};
 }
 
-std::optional<request_error> read_error(const wire::message_header& header, std::span<const zmq::message_t> parts) {
+std::optional<result> read_shared_result(const wire::message_header& header, std::span<const zmq::message_t> parts,
+                                         std::shared_ptr<const pipeline_info> pipeline, arena_block& outputs,
+                                         std::uint64_t output_bytes) {
+  if (!outputs || header.tensors != pipeline->outputs.size() || parts.size() != 1) {
+    return std::nullopt;
+  }
+  std::vector<tensor_view> views;
+  views.reserve(header.tensors);
+  std::uint64_t at = 0;
+  for (std::size_t index = 0; index < header.tensors; ++index) {
+    auto tensor = read_tensor(header, parts.front(), index, pipeline->outputs[index]);
+    if (!tensor || at > output_bytes || tensor->bytes > output_bytes - at) {
+      return std::nullopt;
+    }
+    tensor->view.bytes = {outputs.data() + at, tensor->bytes};
+    at += wire::room_for(tensor->bytes);
+    views.push_back(tensor->view);
+  }
+  auto storage = std::make_shared<shared_outputs>();
+  storage->block = std::move(outputs);
+  storage->pipeline = std::move(pipeline);
+  return result{header.request_id, header.frames, std::move(views), std::move(storage)};
+}
+
+std::optional<daemon_error> read_error(const wire::message_header& header, std::span<const zmq::message_t> parts) {
   const auto kind = static_cast<std::size_t>(wire::kind_of(header.code));
   if (parts.size() != 2 || kind == 0 || kind >= wire::status_kinds) {
     return std::nullopt;
@@ -83,9 +115,10 @@ std::optional<request_error> read_error(const wire::message_header& header, std:
   if (!body) {
     return std::nullopt;
   }
-  return request_error{
-      static_cast<std::uint16_t>(header.code),
-      {std::move(body->reason), std::move(body->step), std::move(body->stage), std::move(body->device_error)}};
+  return daemon_error{
+      {static_cast<std::uint16_t>(header.code),
+       {std::move(body->reason), std::move(body->step), std::move(body->stage), std::move(body->device_error)}},
+      body->holds};
 }
 
 }  // namespace penstock::link

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +10,7 @@
 #include <penstock/client.hpp>
 #include <zmq.hpp>
 
+#include "client/cpp/arena.hpp"
 #include "proto/message.hpp"
 
 namespace penstock::link {
@@ -22,8 +24,20 @@ namespace penstock::link {
 [[nodiscard]] std::optional<result> read_result(const wire::message_header& header, std::vector<zmq::message_t>&& parts,
                                                 std::shared_ptr<const pipeline_info> pipeline);
 
-/// The error that an ERROR message holds; nullopt when the status is none of an error or the body can't be read.
-[[nodiscard]] std::optional<request_error> read_error(const wire::message_header& header,
-                                                      std::span<const zmq::message_t> parts);
+/// The result that a RESULT_SHARED message tells of: its views look into the block, which it keeps, with room for
+/// `output_bytes`. nullopt, and the block is as it was, for the same reasons, or when the outputs do not fit there.
+[[nodiscard]] std::optional<result> read_shared_result(const wire::message_header& header,
+                                                       std::span<const zmq::message_t> parts,
+                                                       std::shared_ptr<const pipeline_info> pipeline,
+                                                       arena_block& outputs, std::uint64_t output_bytes);
+
+/// What an ERROR message holds.
+struct daemon_error {
+  request_error error;
+  bool holds = false;  ///< the daemon still has the request's place in the arena
+};
+/// nullopt when the status is none of an error or the body can't be read.
+[[nodiscard]] std::optional<daemon_error> read_error(const wire::message_header& header,
+                                                     std::span<const zmq::message_t> parts);
 
 }  // namespace penstock::link

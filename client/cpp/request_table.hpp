@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <penstock/client.hpp>
-#include <zmq.hpp>
 
 #include "client/cpp/credit_gate.hpp"
+#include "client/cpp/payload.hpp"
 #include "client/cpp/session_record.hpp"
 
 namespace penstock::link {
@@ -24,7 +24,7 @@ namespace penstock::link {
 struct pending_request {
   std::uint64_t id = 0;
   std::shared_ptr<const pipeline_info> pipeline;
-  zmq::message_t payload;  ///< kept whole for repeats: what is sent shares its bytes
+  link::payload payload;  ///< kept whole for repeats: what is sent shares its bytes
   std::uint32_t frames = 0;
   std::int64_t leading = 0;
   std::array<std::byte, 16> trace_id{};
@@ -34,7 +34,11 @@ struct pending_request {
   std::shared_ptr<session_record> session;  ///< nullptr = none
   std::uint64_t sequence = 0;               ///< frames of the session before it
 
+  bool large = false;                   ///< it would go through an arena if there were one
   bool sent = false;                    ///< at least once, over any connection
+  bool with_daemon = false;             ///< its place in the arena is the daemon's until it says otherwise
+  bool released = false;                ///< it has said so before its reply
+  bool answered = false;                ///< its reply has come
   bool cancelled = false;               ///< the caller has given it up
   std::chrono::nanoseconds patience{};  ///< until the next repeat
   time_point alarm = never;             ///< the request_table's: when it next needs to be looked at

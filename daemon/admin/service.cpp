@@ -54,6 +54,13 @@ int severity(shard_ending ending) noexcept {
 
 service::service(settings how, std::function<settings()> read) : how_(std::move(how)), read_(std::move(read)) {}
 
+// Who keeps the arenas asks the shards as long as its thread runs, and has memory of theirs as long as they live.
+service::~service() {
+  if (keeper_) {
+    keeper_->stop();
+  }
+}
+
 void service::start_shards() {
   if (how_.security.encrypts()) {
     keys_.emplace(how_.security.secret_key_file, how_.security.authorized_keys_file);
@@ -82,9 +89,13 @@ void service::start_shards() {
     endpoints.push_back(each.wait_until_made());
   }
   directory_.emplace(std::move(endpoints));
+  if (how_.shared_memory.max_bytes != 0) {
+    tenants_.emplace(shards_, on_devices);
+    keeper_.emplace(how_.shared_memory, how_.security, *tenants_);
+  }
   configuration_.emplace(admin_, shards_, std::move(on_devices), keys_ ? &*keys_ : nullptr, how_, read_);
   for (shard_thread& each : shards_) {
-    each.join_directory(*directory_, configuration_->now());
+    each.join_directory(*directory_, keeper_ ? &*keeper_ : nullptr, configuration_->now());
   }
 }
 
@@ -184,6 +195,9 @@ void service::serve() {
                shards_.size(), shards_.size() == 1 ? "shard" : "shards", how_.wheel.slots, how_.wheel.streams,
                how_.wheel.completion == completion_mode::poll ? "polling" : "callback",
                admin.empty() ? "no address" : admin);
+  if (keeper_) {
+    keeper_->start();
+  }
   for (shard_thread& each : shards_) {
     each.serve();
   }
@@ -203,6 +217,9 @@ exit_code service::run() {
   start_shards();
   serve();
   const exit_code code = outcome();
+  if (keeper_) {
+    keeper_->stop();
+  }
   for (shard_thread& each : shards_) {
     each.join();
   }

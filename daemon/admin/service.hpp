@@ -13,6 +13,7 @@
 #include "daemon/admin/http/admin_endpoint.hpp"
 #include "daemon/admin/live_configuration.hpp"
 #include "daemon/admin/service_manager.hpp"
+#include "daemon/admin/shard_tenants.hpp"
 #include "daemon/admin/shard_thread.hpp"
 #include "daemon/device/backend.hpp"
 #include "daemon/exit_code.hpp"
@@ -28,6 +29,9 @@ class service {
  public:
   /// `read` reads the configuration again, for a reload; on another thread.
   service(settings how, std::function<settings()> read);
+  ~service();
+  service(const service&) = delete;
+  service& operator=(const service&) = delete;
 
   /// Serves until SIGTERM or SIGINT (the first drains, a second ends the drain) or until a device is lost.
   /// Throws device_error, configuration_error or std::runtime_error when it can't start.
@@ -53,6 +57,8 @@ class service {
   boost::asio::signal_set signals_{admin_};
   boost::asio::steady_timer patience_{admin_};
   std::optional<shard_directory> directory_;
+  std::optional<shard_tenants> tenants_;
+  std::optional<arena_keeper> keeper_;  // where clients may share memory, in which requests lie until the shards end
   std::deque<shard_thread> shards_;
   std::optional<admin_endpoint> endpoint_;
   std::optional<live_configuration> configuration_;

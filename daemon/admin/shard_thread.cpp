@@ -73,9 +73,10 @@ std::vector<std::string> shard_thread::wait_until_made() {
   return shard_->endpoints();
 }
 
-void shard_thread::join_directory(shard_directory& among, const configuration_report& configuration) {
+void shard_thread::join_directory(shard_directory& among, arena_keeper* keeper,
+                                  const configuration_report& configuration) {
   among_ = &among;
-  shard_->join(among, configuration);
+  shard_->join(among, keeper, configuration);
 }
 
 void shard_thread::serve() {

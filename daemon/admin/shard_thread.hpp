@@ -31,7 +31,7 @@ class shard_thread {
   /// Blocks until it is ready to serve, then gives its endpoints as bound. Rethrows what kept it from starting.
   [[nodiscard]] std::vector<std::string> wait_until_made();
   /// Once all shards are made, before any serves. Throws configuration_error, as reception::join does.
-  void join_directory(shard_directory& among, const configuration_report& configuration);
+  void join_directory(shard_directory& among, arena_keeper* keeper, const configuration_report& configuration);
   void serve();
   /// Of the shard, once it is made.
   [[nodiscard]] const slot_size& slot_bytes() const noexcept { return shard_->slot_bytes(); }

@@ -77,11 +77,14 @@ struct device_facts {
   std::string pci_bus_id{};  ///< "0000:1b:00.0"; "" for the host
   /// How many batches make progress at once, where that is known: more would only stand in line. 0 = not known.
   std::size_t at_once = 0;
+  /// Operations may read batches of up to so many bytes where they lie in pinned memory, and write results of up to so
+  /// many there, instead of having them copied. 0: everything is copied.
+  std::size_t direct_bytes = 0;
 };
 
 /// Everything Penstock asks of a device. What it hands out must not outlive it.
 ///
-/// Creation (memory, streams, events, operations) throws device_error; it happens at start-up only.
+/// Creation (memory, streams, events, operations) throws device_error; it happens at start-up and for a reload only.
 class device {
  public:
   device() = default;
@@ -97,6 +100,10 @@ class device {
   [[nodiscard]] virtual std::unique_ptr<event> open_event(bool timed) = 0;
   /// Compiles an operator for this device. `name` is in the catalogue and `request` has passed its `infer`.
   [[nodiscard]] virtual std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) = 0;
+  /// Lets copies in and out run at full speed from and to memory that it did not allocate, until `unpin`, before which
+  /// the memory must not go. Any thread, also while the device works. Throws device_error. The host needs nothing done.
+  virtual void pin(std::byte* /*memory*/, std::size_t /*bytes*/) {}
+  virtual void unpin(std::byte* /*memory*/) noexcept {}
   /// The device's sticky error, if it has one. Never blocks.
   [[nodiscard]] virtual fault health() noexcept = 0;
 

@@ -43,7 +43,8 @@ device_facts read_facts(std::size_t threads) {
           .detail = std::to_string(threads) + (threads == 1 ? " worker thread" : " worker threads"),
           .memory_bytes = host_memory_bytes(),
           .pci_bus_id = "",
-          .at_once = threads};
+          .at_once = threads,
+          .direct_bytes = SIZE_MAX};  // its memory is all the same
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "daemon/pipeline/plan.hpp"
+#include "daemon/request/result_extent.hpp"
 #include "daemon/request/session_table.hpp"
 #include "daemon/request/wire_type.hpp"
 
@@ -32,8 +33,10 @@ egress::egress(router_socket& to, const ring& slots, const client_settings& limi
     : to_(to), ring_(slots), limits_(limits), counters_(counters) {}
 
 void egress::result(const request& of, slot& from) {
+  const bool shared = of.shared.arena != nullptr;
   const std::size_t outputs = of.pipeline->outputs.size();
-  wire::message_header header = reply_header(of, wire::message_type::result, wire::status::ok);
+  wire::message_header header =
+      reply_header(of, shared ? wire::message_type::result_shared : wire::message_type::result, wire::status::ok);
   header.pipeline = of.pipeline->id;
   header.frames = of.frames;
   header.tensors = static_cast<std::uint16_t>(outputs);
@@ -42,22 +45,23 @@ void egress::result(const request& of, slot& from) {
   auto* const bytes = static_cast<std::byte*>(head.data());
   wire::encode(header, {bytes, wire::header_bytes});
   for (std::size_t output = 0; output < outputs; ++output) {
-    append_output(of, from, output, bytes + wire::part_bytes(output));
+    const plan_buffer& buffer = of.pipeline->output_buffer(output);
+    const result_extent extent = extent_of(buffer, of.steps_before, of.leading, of.frames);
+    wire::encode(wire_header(buffer.spec, of.frames, extent.leading),
+                 {bytes + wire::part_bytes(output), wire::tensor_header_bytes});
+    if (!shared) {
+      append_output(of, from, output, extent.bytes);
+    }
+    counters_.payload_bytes_out += extent.bytes;
   }
   box_of(*of.client).kept.keep(of.id, parts_, of.session != nullptr);
   deliver(of.client->identity, of.client);
 }
 
-void egress::append_output(const request& of, slot& from, std::size_t output, std::byte* headers) {
-  const plan_buffer& buffer = of.pipeline->output_buffer(output);
-  const std::int64_t steps = of.leading * of.frames;
-  // Of each frame: requests of several have frames that all give equally much (plan::period).
-  const std::int64_t leading =
-      (buffer.rate.total(of.steps_before + steps) - buffer.rate.total(of.steps_before)) / of.frames;
-  const std::size_t bytes = buffer.spec.bytes(leading) * of.frames;
-  wire::encode(wire_header(buffer.spec, of.frames, leading), {headers, wire::tensor_header_bytes});
-  std::byte* const data = from.pinned_output.get() + of.pipeline->outputs[output].pinned_offset +
-                          static_cast<std::size_t>(of.first_frame) * buffer.pitch(from.work.leading);
+void egress::append_output(const request& of, slot& from, std::size_t output, std::size_t bytes) {
+  std::byte* const data =
+      from.pinned_output.get() + of.pipeline->outputs[output].pinned_offset +
+      static_cast<std::size_t>(of.first_frame) * of.pipeline->output_buffer(output).pitch(from.work.leading);
   // A client that reads slowly keeps a lent slot; when slots are scarce its reply is copied instead. So is one that the
   // cache keeps, which would hold the slot for long.
   const bool kept = of.session != nullptr && box_of(*of.client).kept.takes(bytes);
@@ -67,12 +71,18 @@ void egress::append_output(const request& of, slot& from, std::size_t output, st
   } else {
     parts_.emplace_back(data, bytes);
   }
-  counters_.payload_bytes_out += bytes;
 }
 
 void egress::error(const request& of, wire::status code, const wire::error_body& why) {
   compose(reply_header(of, wire::message_type::error, code), wire::encode(why));
   box_of(*of.client).kept.keep(of.id, parts_, of.session != nullptr);
+  deliver(of.client->identity, of.client);
+}
+
+// From now on the kept ERROR would say what is not so any more.
+void egress::released(const request& of) {
+  box_of(*of.client).kept.remove(of.id);
+  compose(reply_header(of, wire::message_type::released, wire::status::ok), "");
   deliver(of.client->identity, of.client);
 }
 
@@ -119,7 +129,7 @@ egress::outbox& egress::box_of(const client_record& client) {
 }
 
 bool egress::repeat(const client_record& to, std::uint64_t request_id) {
-  parts_ = box_of(to).kept.find(request_id);
+  box_of(to).kept.find(request_id, parts_);
   if (parts_.empty()) {
     return false;
   }

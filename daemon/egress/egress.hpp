@@ -30,6 +30,7 @@ class egress : public reply_port {
 
   void result(const request& of, slot& from) override;
   void error(const request& of, wire::status code, const wire::error_body& why) override;
+  void released(const request& of) override;
 
   /// An ERROR for a message that was not accepted; `to` may be unknown to the client table.
   void refuse(std::string_view identity, const client_record* to, const wire::message_header& about, wire::status code,
@@ -62,7 +63,7 @@ class egress : public reply_port {
   };
   enum class attempt { sent, full, unreachable };
 
-  void append_output(const request& of, slot& from, std::size_t output, std::byte* headers);
+  void append_output(const request& of, slot& from, std::size_t output, std::size_t bytes);
   void compose(const wire::message_header& header, std::string_view body);
   bool deliver(std::string_view identity, const client_record* to);
   [[nodiscard]] attempt try_send(std::string_view identity, reply_parts& parts);

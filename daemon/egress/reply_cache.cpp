@@ -53,15 +53,20 @@ void reply_cache::keep(std::uint64_t id, reply_parts& parts, bool of_session) {
   newest_ = place;
 }
 
-reply_parts reply_cache::find(std::uint64_t id) {
-  reply_parts found;
+void reply_cache::remove(std::uint64_t id) noexcept {
+  if (const auto place = static_cast<std::uint32_t>(id % entries_.size()); entries_[place].id == id) {
+    empty(place);
+  }
+}
+
+void reply_cache::find(std::uint64_t id, reply_parts& found) {
+  found.clear();
   entry& place = entries_[id % entries_.size()];
   if (place.id == id) {
     for (zmq::message_t& part : place.parts) {
       found.emplace_back().copy(part);
     }
   }
-  return found;
 }
 
 }  // namespace penstock

@@ -26,8 +26,10 @@ class reply_cache {
   [[nodiscard]] bool takes(std::size_t bytes) const noexcept { return bytes <= budget_; }
   /// In place of what its place held, also when it is too large itself.
   void keep(std::uint64_t id, reply_parts& parts, bool of_session);
-  /// The reply's parts, which share their bytes with the cache; empty when it is not there.
-  [[nodiscard]] reply_parts find(std::uint64_t id);
+  /// That reply must not be given again.
+  void remove(std::uint64_t id) noexcept;
+  /// Lets `found` be the reply's parts, which share their bytes with the cache; empty when it is not there.
+  void find(std::uint64_t id, reply_parts& found);
 
  private:
   static constexpr std::uint32_t none = UINT32_MAX;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "daemon/request/result_extent.hpp"
 #include "daemon/request/wire_type.hpp"
+#include "daemon/shared_memory/client_arena.hpp"
 
 namespace penstock {
 namespace {
@@ -80,7 +82,7 @@ verdict read_header(const incoming& message, const client_settings& limits, wire
     return refuse(status::malformed, "the message has " + std::to_string(message.parts) +
                                          " parts; its header announces " + std::to_string(header.tensors) + " tensors");
   }
-  const bool data = header.type == wire::message_type::submit;
+  const bool data = header.type == wire::message_type::submit || header.type == wire::message_type::submit_shared;
   const std::size_t most = data ? limits.max_request_bytes : wire::max_body_bytes;
   if (message.bytes > most) {
     return refuse(status::too_large, "the message has " + std::to_string(message.bytes) +
@@ -90,7 +92,7 @@ verdict read_header(const incoming& message, const client_settings& limits, wire
 }
 
 verdict check_submit(const incoming& message, const wire::message_header& header, const plan& pipeline,
-                     std::int64_t& leading) {
+                     submitted& what) {
   if (header.tensors != 1 || message.parts != 2) {
     return refuse(status::malformed, "a SUBMIT has one tensor and so two parts; this one announces " +
                                          std::to_string(header.tensors) + " tensors in " +
@@ -109,13 +111,41 @@ verdict check_submit(const incoming& message, const wire::message_header& header
                                          pipeline.declaration.name + "' takes at most " +
                                          std::to_string(pipeline.max_frames) + " in one request");
   }
-  if (verdict wrong = check_shape(tensor, header, pipeline, leading); !wrong.admitted()) {
+  if (verdict wrong = check_shape(tensor, header, pipeline, what.leading); !wrong.admitted()) {
     return wrong;
   }
-  if (message.body.size() != tensor.bytes) {
+  what.bytes = tensor.bytes;
+  if (header.type == wire::message_type::submit && message.body.size() != tensor.bytes) {
     return refuse(status::wrong_shape, "the tensor's header says " + std::to_string(tensor.bytes) +
                                            " bytes, its part has " + std::to_string(message.body.size()));
   }
+  return {};
+}
+
+verdict find_place(const client_record& from, const wire::shared_place& place, const plan& pipeline,
+                   const session_record* session, const submitted& what, std::uint32_t frames, shared_frames& into) {
+  client_arena* const arena = from.arena(place.arena);
+  if (arena == nullptr) {
+    return refuse(status::unknown_arena, "this client shares no memory of number " + std::to_string(place.arena));
+  }
+  if (place.input % wire::place_alignment != 0 || place.output % wire::place_alignment != 0) {
+    return refuse(status::bad_place, "input and output begin at multiples of " + std::to_string(wire::place_alignment) +
+                                         " in shared memory");
+  }
+  if (!arena->contains(place.input, what.bytes) || !arena->contains(place.output, place.output_bytes)) {
+    return refuse(status::bad_place, "the place is not inside the " + std::to_string(arena->bytes()) +
+                                         " bytes that are shared under number " + std::to_string(place.arena));
+  }
+  const std::int64_t before = session != nullptr ? session->steps : 0;
+  std::uint64_t needed = 0;
+  for (std::size_t output = 0; output < pipeline.outputs.size(); ++output) {
+    needed = wire::room_for(needed) + extent_of(pipeline.output_buffer(output), before, what.leading, frames).bytes;
+  }
+  if (place.output_bytes < needed) {
+    return refuse(status::bad_place, "the outputs take " + std::to_string(needed) + " bytes; the place has " +
+                                         std::to_string(place.output_bytes));
+  }
+  into = {.arena = arena, .input = arena->at(place.input), .output = arena->at(place.output), .held = false};
   return {};
 }
 

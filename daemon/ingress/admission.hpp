@@ -23,10 +23,22 @@ struct verdict {
 /// Reads a message's header and checks what every message must have. What a peer sent is never trusted.
 [[nodiscard]] verdict read_header(const incoming& message, const client_settings& limits, wire::message_header& header);
 
-/// Checks a SUBMIT against its pipeline: one tensor, its dtype, its shape, its frames, its bytes.
-/// `leading` is the leading dimension of its frames.
+/// What a SUBMIT or SUBMIT_SHARED has.
+struct submitted {
+  std::int64_t leading = 0;  ///< the leading dimension of its frames
+  std::size_t bytes = 0;     ///< of the payload
+};
+
+/// Checks a SUBMIT or SUBMIT_SHARED against its pipeline: one tensor, its dtype, its shape, its frames, and its bytes,
+/// where they came with the message.
 [[nodiscard]] verdict check_submit(const incoming& message, const wire::message_header& header, const plan& pipeline,
-                                   std::int64_t& leading);
+                                   submitted& what);
+
+/// Finds what a SUBMIT_SHARED says of its memory: the client's arena, the payload and the outputs inside it, which have
+/// room. `session` is the one that it is of, if any. The place was read once, into memory of our own.
+[[nodiscard]] verdict find_place(const client_record& from, const wire::shared_place& place, const plan& pipeline,
+                                 const session_record* session, const submitted& what, std::uint32_t frames,
+                                 shared_frames& into);
 
 /// Checks a SUBMIT against the session that its header names; `session` is the client's of that number, nullptr when
 /// there is none. For SEQUENCE_GAP the ERROR carries session_record::frames.

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <numeric>
 #include <utility>
+
+#include "daemon/shared_memory/client_arena.hpp"
 
 namespace penstock {
 
@@ -85,6 +88,32 @@ void client_record::settle(time_point now) noexcept {
   }
 }
 
+client_arena* client_record::arena(std::uint32_t number) const noexcept {
+  const auto found =
+      std::find_if(arenas.begin(), arenas.end(), [&](const client_arena* each) { return each->number() == number; });
+  return found != arenas.end() ? *found : nullptr;
+}
+
+std::size_t client_record::arena_bytes() const noexcept {
+  return std::accumulate(arenas.begin(), arenas.end(), std::size_t{0},
+                         [](std::size_t sum, const client_arena* each) { return sum + each->bytes(); });
+}
+
+bool client_record::leave_arena(std::uint32_t number) noexcept {
+  client_arena* const left = arena(number);
+  if (left != nullptr) {
+    std::erase(arenas, left);
+    left->drop();
+  }
+  return left != nullptr;
+}
+
+void client_record::leave_arenas() noexcept {
+  for (client_arena* const each : std::exchange(arenas, {})) {
+    each->drop();
+  }
+}
+
 client_record* client_table::find(std::string_view identity) const noexcept {
   const auto found = by_identity_.find(identity);
   return found == by_identity_.end() ? nullptr : found->second.get();
@@ -120,7 +149,9 @@ void client_table::forget(client_record& client) noexcept {
 
 client_record* client_table::forgettable(time_point limit) const noexcept {
   for (const auto& [identity, client] : by_identity_) {
-    if (client->references == 0 && (client->gone || client->elsewhere || client->last_heard < limit)) {
+    // Who shares memory is alive: it is told at once when such a client ends.
+    const bool silent = client->arenas.empty() && client->last_heard < limit;
+    if (client->references == 0 && (client->gone || client->elsewhere || silent)) {
       return client.get();
     }
   }

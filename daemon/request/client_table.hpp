@@ -42,6 +42,12 @@ class client_record {
   /// It is told of so many credits now. What an earlier word allowed stays allowed for a while (`settle`): what it has
   /// sent by then is under way.
   void grant(std::uint32_t credit_requests, std::size_t credit_bytes, time_point now);
+  /// The memory that it shares under that number, nullptr when it shares none.
+  [[nodiscard]] client_arena* arena(std::uint32_t number) const noexcept;
+  [[nodiscard]] std::size_t arena_bytes() const noexcept;
+  /// It may name that one no longer. Whether it could.
+  bool leave_arena(std::uint32_t number) noexcept;
+  void leave_arenas() noexcept;
   /// Fewer credits hold from now on, if it has long been told of them and has nothing in flight.
   void settle(time_point now) noexcept;
 
@@ -58,9 +64,11 @@ class client_record {
   std::size_t abandoned_bytes = 0;
   /// Requests that still refer to it: in flight, or answered early and still with the device.
   std::uint32_t references = 0;
-  std::string name;           ///< as it said in its HELLO
-  std::uint64_t results = 0;  ///< that were made for it
+  std::string name;                   ///< as it said in its HELLO
+  std::vector<client_arena*> arenas;  ///< that it may name; each has a use for it
+  std::uint64_t results = 0;          ///< that were made for it
   time_point last_heard;
+  std::uint32_t incarnation = 0;    ///< another one after each GOODBYE
   bool gone = false;                ///< it left, or can't be reached: nothing is sent to it any more
   std::uint32_t told_requests = 0;  ///< credits that it was told of last
   std::size_t told_bytes = 0;

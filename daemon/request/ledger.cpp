@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "daemon/shared_memory/client_arena.hpp"
+
 namespace penstock {
 namespace {
 
@@ -28,43 +30,52 @@ time_point deadline_of(std::uint64_t timeout_ns, time_point now) noexcept {
              : now + std::chrono::nanoseconds{static_cast<std::int64_t>(timeout_ns)};
 }
 
+void join_session(request& next, session_record& session) {
+  next.session = &session;
+  next.sequence = session.frames;
+  next.steps_before = session.steps;
+  session.frames += next.frames;
+  session.steps += next.leading * next.frames;
+  session.last_used = next.received;
+  ++session.references;
+  session.append(next);
+}
+
 }  // namespace
 
-request& ledger::open(client_record& from, const plan& pipeline, session_record* session,
-                      const wire::message_header& header, std::int64_t leading, std::size_t bytes, time_point now) {
+request& ledger::open(client_record& from, const wire::message_header& header, const admitted& what, time_point now) {
   request& made = pool_.claim();
   made.client = &from;
-  made.pipeline = &pipeline;
+  made.pipeline = what.pipeline;
   made.id = header.request_id;
   made.trace_id = header.trace_id;
   made.frames = header.frames;
-  made.leading = leading;
-  made.bytes = bytes;
+  made.leading = what.leading;
+  made.bytes = what.bytes;
+  made.credit_bytes = what.shared.arena == nullptr ? what.bytes : 0;
+  made.shared = what.shared;
   made.received = now;
   made.deadline = deadline_of(header.timeout_ns, now);
   if (made.deadline != never) {
     deadlines_.push(made);
   }
-  if (session != nullptr) {
-    made.session = session;
-    made.sequence = session->frames;
-    made.steps_before = session->steps;
-    session->frames += made.frames;
-    session->steps += leading * made.frames;
-    session->last_used = now;
-    ++session->references;
-    session->append(made);
+  if (made.shared.arena != nullptr) {
+    made.shared.incarnation = from.incarnation;
+    made.shared.arena->use();
   }
-  ++open_[pipeline.place];
+  if (what.session != nullptr) {
+    join_session(made, *what.session);
+  }
+  ++open_[what.pipeline->place];
   from.in_flight.insert(made);
   ++from.requests;
-  from.bytes += bytes;
+  from.bytes += made.credit_bytes;
   ++from.references;
   count_start(counters_.requests);
-  pipeline_account& per_pipeline = by_pipeline_[pipeline.id];
+  pipeline_account& per_pipeline = by_pipeline_[what.pipeline->id];
   count_start(per_pipeline.requests);
   per_pipeline.frames += made.frames;
-  counters_.payload_bytes_in += bytes;
+  counters_.payload_bytes_in += what.bytes;
   return made;
 }
 
@@ -80,7 +91,7 @@ void ledger::close(request& ended, wire::status_kind how) noexcept {
   client_record& client = *ended.client;
   client.in_flight.erase(ended);
   --client.requests;
-  client.bytes -= ended.bytes;
+  client.bytes -= ended.credit_bytes;
   count_end(counters_.requests, how);
   count_end(by_pipeline_[ended.pipeline->id].requests, how);
 }
@@ -93,23 +104,37 @@ void ledger::settle_result(request& done, slot& from) {
 
 void ledger::settle_error(request& ended, wire::status code, const wire::error_body& why) {
   close(ended, wire::kind_of(code));
-  replies_.error(ended, code, why);
+  if (ended.shared.arena == nullptr) {
+    replies_.error(ended, code, why);
+    return;
+  }
+  ended.shared.held = true;
+  wire::error_body with_hold = why;
+  with_hold.holds = true;
+  replies_.error(ended, code, with_hold);
 }
 
 void ledger::abandon(request& settled) noexcept {
   settled.abandoned = true;
   ++settled.client->abandoned_requests;
-  settled.client->abandoned_bytes += settled.bytes;
+  settled.client->abandoned_bytes += settled.credit_bytes;
 }
 
 void ledger::release(request& settled) noexcept {
   assert(settled.step == request_step::answered);
   if (settled.abandoned) {
     --settled.client->abandoned_requests;
-    settled.client->abandoned_bytes -= settled.bytes;
+    settled.client->abandoned_bytes -= settled.credit_bytes;
   }
   if (settled.session != nullptr) {
     --settled.session->references;
+  }
+  if (settled.shared.arena != nullptr) {
+    // Who has come again under the same routing id has requests of its own, perhaps of the same number.
+    if (settled.shared.held && settled.shared.incarnation == settled.client->incarnation) {
+      replies_.released(settled);
+    }
+    settled.shared.arena->drop();
   }
   --settled.client->references;
   --open_[settled.pipeline->place];

@@ -21,9 +21,17 @@ class ledger {
   ledger(std::size_t pipelines, reply_port& replies, account& counters)
       : replies_(replies), counters_(counters), by_pipeline_(pipelines), open_(pipelines) {}
 
-  /// Accepts a request: takes its credits, starts its deadline, counts it. With a session it is the session's next.
-  [[nodiscard]] request& open(client_record& from, const plan& pipeline, session_record* session,
-                              const wire::message_header& header, std::int64_t leading, std::size_t bytes,
+  /// A SUBMIT or SUBMIT_SHARED that passed its admission.
+  struct admitted {
+    const plan* pipeline = nullptr;
+    session_record* session = nullptr;  ///< whose next it is, if it is of one
+    std::int64_t leading = 0;
+    std::size_t bytes = 0;  ///< of the payload
+    shared_frames shared{};
+  };
+
+  /// Accepts a request: takes its credits, starts its deadline, counts it.
+  [[nodiscard]] request& open(client_record& from, const wire::message_header& header, const admitted& what,
                               time_point now);
   /// The terminal replies; exactly one of them, once, for each request that was opened.
   void settle_result(request& done, slot& from);

@@ -19,6 +19,8 @@ class reply_port {
   /// The request's frames of every output, from the slot's pinned output. The port may hold a reference on the slot.
   virtual void result(const request& of, slot& from) = 0;
   virtual void error(const request& of, wire::status code, const wire::error_body& why) = 0;
+  /// After an error with `holds`: nothing uses the request's shared memory any more.
+  virtual void released(const request& of) = 0;
 };
 
 }  // namespace penstock

@@ -9,6 +9,7 @@
 
 namespace penstock {
 
+class client_arena;
 class client_record;
 struct plan;
 struct session_record;
@@ -26,7 +27,16 @@ enum class request_step : std::uint8_t {
   answered,
 };
 
-/// One accepted SUBMIT, from its admission until nothing refers to it any more.
+/// Where a request's frames lie in memory that its client shares, and where its outputs go.
+struct shared_frames {
+  client_arena* arena = nullptr;  ///< which the request keeps in being; nullptr: its frames came in a message
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  bool held = false;              ///< its client was told, with an ERROR, that the memory is still in use
+  std::uint32_t incarnation = 0;  ///< of its client
+};
+
+/// One accepted SUBMIT or SUBMIT_SHARED, from its admission until nothing refers to it any more.
 ///
 /// Owner: the shard's request_pool. It lives longer than its reply when it expires while the device works on it:
 /// `step` is then `answered`, and the completion of its batch frees it. The same holds for one of a session with state
@@ -41,7 +51,9 @@ struct request {
   std::array<std::byte, 16> trace_id{};
   std::uint32_t frames = 0;
   std::int64_t leading = 0;
-  std::size_t bytes = 0;  ///< of the payload: what it costs in credits
+  std::size_t bytes = 0;         ///< of the payload
+  std::size_t credit_bytes = 0;  ///< what it costs in credits: nothing, where the payload lies in shared memory
+  shared_frames shared;
   time_point received;
   time_point deadline = never;
   request_step step = request_step::queued;

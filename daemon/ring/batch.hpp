@@ -15,6 +15,7 @@ inline constexpr std::size_t close_reasons = 5;
 struct batch {
   const plan* pipeline = nullptr;
   std::vector<request*> requests;  ///< reserved for the most frames that any plan batches
+  std::size_t shared = 0;          ///< of them, those whose frames lie in shared memory
   std::int64_t frames = 0;
   std::int64_t leading = 0;  ///< of the input's leading dimension; the same for all its requests
   time_point oldest = never;
@@ -24,6 +25,7 @@ struct batch {
   void clear() noexcept {
     pipeline = nullptr;
     requests.clear();
+    shared = 0;
     frames = 0;
     oldest = never;
     launched = never;

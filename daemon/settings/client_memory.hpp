@@ -15,8 +15,11 @@ struct client_memory {
   std::size_t slots = 0;     ///< of one shard: pinned, taken at start-up whatever clients do
   std::size_t clients = 0;   ///< on one shard
   std::size_t shards = 0;
+  std::size_t shared = 0;  ///< that all clients share with the daemon
 
-  [[nodiscard]] std::size_t total() const noexcept { return shards * (clients * (requests + replies) + slots); }
+  [[nodiscard]] std::size_t total() const noexcept {
+    return shards * (clients * (requests + replies) + slots) + shared;
+  }
 };
 
 /// Replies that libzmq may hold for one client. Twice its credits, since libzmq counts a message as taken only when

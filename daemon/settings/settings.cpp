@@ -16,6 +16,7 @@
 #include "daemon/settings/quantity.hpp"
 #include "daemon/settings/security_reader.hpp"
 #include "daemon/settings/settings_table.hpp"
+#include "daemon/settings/shared_memory_reader.hpp"
 #include "proto/message.hpp"
 
 namespace penstock {
@@ -179,6 +180,7 @@ settings read_settings(const toml::table& given, const std::string& name) {
   read_clients(clients, result.clients);
   read_sessions(section(file, "sessions", place), result.sessions);
   read_timing(section(file, "timing", place), result.timing);
+  read_shared_memory(section(file, "shared_memory", place), result.shared_memory);
   read_security(section(file, "security", place), std::filesystem::path(name).parent_path(), result.security);
   if (const std::string* const exposed = exposed_endpoint(result)) {
     section(file, "daemon", place).refuse_key("listen", exposure_text(*exposed));

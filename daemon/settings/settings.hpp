@@ -79,6 +79,14 @@ struct security_settings {
   [[nodiscard]] bool encrypts() const noexcept { return !secret_key_file.empty(); }
 };
 
+/// Memory that clients on the same machine share with the daemon.
+struct shared_memory_settings {
+  std::size_t max_bytes = std::size_t{1} << 30U;           ///< of all of it together; 0: none is shared
+  std::size_t max_client_bytes = std::size_t{256} << 20U;  ///< of one client's
+  /// The Unix socket where it is fetched: a path, "@NAME" for an abstract one, "" for an abstract one of any name.
+  std::string socket{};
+};
+
 /// The whole configuration file, checked.
 struct settings {
   daemon_settings daemon;
@@ -87,6 +95,7 @@ struct settings {
   client_settings clients;
   session_settings sessions;
   timing_settings timing;
+  shared_memory_settings shared_memory;
   admin_settings admin;
   security_settings security;
   std::vector<pipeline_declaration> pipelines;

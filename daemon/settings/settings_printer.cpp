@@ -134,6 +134,13 @@ void print_timing(const timing_settings& what, std::string& out) {
   line(out, "recent_batches", std::to_string(what.recent_batches));
 }
 
+void print_shared_memory(const shared_memory_settings& what, std::string& out) {
+  out += "\n[shared_memory]\n";
+  line(out, "max_bytes", string_text(print_size(what.max_bytes)));
+  line(out, "max_client_bytes", string_text(print_size(what.max_client_bytes)));
+  line(out, "socket", string_text(what.socket));
+}
+
 void print_admin(const admin_settings& what, std::string& out) {
   out += "\n[admin]\n";
   line(out, "listen", array_of(what.listen, string_text));
@@ -204,6 +211,7 @@ std::string print_settings(const settings& what) {
   print_clients(what.clients, out);
   print_sessions(what.sessions, out);
   print_timing(what.timing, out);
+  print_shared_memory(what.shared_memory, out);
   print_security(what.security, out);
   print_admin(what.admin, out);
   for (const pipeline_declaration& pipeline : what.pipelines) {

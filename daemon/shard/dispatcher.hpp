@@ -87,6 +87,7 @@ class dispatcher {
   void launch(slot& next, time_point now);
   void empty_queues(wire::status code, const wire::error_body& why);
   void end_batch(slot& of, wire::status code, const wire::error_body& why);
+  void end_launched(slot& of, wire::status code, const wire::error_body& why);
 
   std::vector<std::unique_ptr<lane>> lanes_;  // by the place of the plan; none where it was removed
   std::vector<lane*> active_;                 // those that there are

@@ -35,6 +35,19 @@ void dispatcher::end_batch(slot& of, wire::status code, const wire::error_body& 
   of.work.requests.clear();
 }
 
+// The device may go on with it for as long as the process lives: shared memory that it writes to stays in use.
+void dispatcher::end_launched(slot& of, wire::status code, const wire::error_body& why) {
+  for (request* each : of.work.requests) {
+    if (each->step != request_step::answered) {
+      order_.end(*each, code, why);
+    }
+    if (each->shared.arena == nullptr) {
+      book_.release(*each);
+    }
+  }
+  of.work.requests.clear();
+}
+
 void dispatcher::end_all(wire::status code, const wire::error_body& why) {
   ended_ = true;
   for (lane* const each : active_) {
@@ -44,7 +57,7 @@ void dispatcher::end_all(wire::status code, const wire::error_body& why) {
     }
   }
   for (slot* each : launched_) {
-    end_batch(*each, code, why);
+    end_launched(*each, code, why);
   }
   for (slot* each : std::exchange(ready_, {})) {
     end_batch(*each, code, why);

@@ -15,6 +15,13 @@ std::size_t quantum_of(const plan& of) noexcept {
   return std::max(frame, frame * static_cast<std::size_t>(of.max_frames) / turns_a_batch);
 }
 
+// Each request in shared memory has copies of its own, in and for every output out, and may have what was sent before
+// it copied apart: so many that all batches of a stream fit its queue.
+std::size_t most_shared_of(const plan& of) noexcept {
+  constexpr std::size_t copies_a_batch = 512;
+  return std::max<std::size_t>(1, copies_a_batch / (2 * (1 + of.outputs.size())));
+}
+
 std::chrono::nanoseconds head_start(stream_priority priority) noexcept {
   constexpr std::chrono::milliseconds one_level{10};
   return one_level * (static_cast<int>(priority) - static_cast<int>(stream_priority::normal));
@@ -22,18 +29,26 @@ std::chrono::nanoseconds head_start(stream_priority priority) noexcept {
 
 }  // namespace
 
-lane::lane(const plan& of) : waiting(quantum_of(of)), what_(of), ahead_(head_start(of.declaration.priority)) {}
+lane::lane(const plan& of)
+    : waiting(quantum_of(of)),
+      what_(of),
+      most_shared_(most_shared_of(of)),
+      ahead_(head_start(of.declaration.priority)) {}
 
 bool lane::fits(const request& what) const noexcept {
   const batch& work = open_->work;
   // A frame that is shorter than the batch's leaves a gap behind it, which only what works step by step can bear.
   const bool length =
       what.leading == work.leading || (what_.mixes_lengths && what.frames == 1 && what.leading < work.leading);
-  return length && work.frames + what.frames <= what_.max_frames;
+  const bool copies = what.shared.arena == nullptr || work.shared < most_shared_;
+  return length && copies && work.frames + what.frames <= what_.max_frames;
 }
 
 close_reason lane::reason_against(const request& what) const noexcept {
-  return open_->work.frames + what.frames > what_.max_frames ? close_reason::full : close_reason::extent;
+  const batch& work = open_->work;
+  const bool full =
+      work.frames + what.frames > what_.max_frames || (what.shared.arena != nullptr && work.shared >= most_shared_);
+  return full ? close_reason::full : close_reason::extent;
 }
 
 void lane::open(slot& empty, const request& first) noexcept {
@@ -45,9 +60,13 @@ void lane::open(slot& empty, const request& first) noexcept {
 
 void lane::put(request& what, std::span<const std::byte> payload) noexcept {
   batch& work = open_->work;
-  const std::size_t pitch = what_.input().bytes(work.leading);
-  std::memcpy(open_->pinned_input.get() + static_cast<std::size_t>(work.frames) * pitch, payload.data(),
-              payload.size());
+  if (what.shared.arena != nullptr) {
+    ++work.shared;  // the device fetches them from where they are
+  } else {
+    const std::size_t pitch = what_.input().bytes(work.leading);
+    std::memcpy(open_->pinned_input.get() + static_cast<std::size_t>(work.frames) * pitch, payload.data(),
+                payload.size());
+  }
   what.home = open_;
   what.first_frame = work.frames;
   what.step = std::max(what.step, request_step::batched);

@@ -27,7 +27,7 @@ class lane {
   [[nodiscard]] close_reason reason_against(const request& what) const noexcept;
   /// Takes an empty slot to be filled, `first` being the first that comes into it.
   void open(slot& empty, const request& first) noexcept;
-  /// Copies the payload into the open slot, behind what is there. `what` fits.
+  /// Copies the payload into the open slot, behind what is there, unless it lies in shared memory. `what` fits.
   void put(request& what, std::span<const std::byte> payload) noexcept;
   /// The open slot leaves the lane.
   [[nodiscard]] slot& close() noexcept;
@@ -51,6 +51,7 @@ class lane {
   static constexpr std::uint32_t remembered = 64;
 
   const plan& what_;
+  std::size_t most_shared_;
   slot* open_ = nullptr;
   // The last of each kind; only compared, they may have gone.
   const client_record* heavy_ = nullptr;

@@ -23,13 +23,15 @@ wire::message_header answer_to(const wire::message_header& question, message_typ
 reception::reception(parts with, const client_settings& limits, introduction self)
     : with_(with), limits_(limits), self_(std::move(self)), welcomes_(welcomes_of(with_.served, limits)) {}
 
-void reception::join(shard_directory& among) {
+void reception::join(shard_directory& among, arena_keeper* keeper) {
   among_ = &among;
+  keeper_ = keeper;
   welcomes_ = welcomes_of(with_.served, limits_);
 }
 
 std::vector<std::string> reception::welcomes_of(const served_pipelines& served, const client_settings& limits) const {
-  return welcome_bodies({self_.server, self_.instance, self_.shard, among_, served, limits});
+  const std::size_t shared = keeper_ != nullptr ? keeper_->max_client_bytes() : 0;
+  return welcome_bodies({self_.server, self_.instance, self_.shard, among_, served, limits, shared});
 }
 
 void reception::adopt(const client_settings& limits, std::vector<std::string> welcomes, time_point now) {
@@ -87,6 +89,8 @@ void reception::handle(const incoming& message, time_point now) {
       }
       return;
     case message_type::submit:
+    case message_type::submit_shared:
+    case message_type::attach:
     case message_type::cancel:
     case message_type::open_session:
     case message_type::close_session:
@@ -110,8 +114,10 @@ void reception::handle(const incoming& message, time_point now) {
     return;
   }
   from->elsewhere = false;  // it stays here, whatever it was told
-  if (header.type == message_type::submit) {
+  if (header.type == message_type::submit || header.type == message_type::submit_shared) {
     submit(message, header, *from, now);
+  } else if (header.type == message_type::attach) {
+    attach(message, header, *from);
   } else if (header.type == message_type::cancel) {
     cancel(message, header, *from);
   } else if (header.type == message_type::open_session) {
@@ -160,10 +166,12 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
 // What it had in flight is given up, and nothing of it is left for whoever comes next under the same routing id.
 void reception::let_go(client_record& leaving) {
   leaving.gone = true;
+  ++leaving.incarnation;
   while (request* const left = leaving.in_flight.any()) {
     with_.path.end(*left, status::cancelled, "the client left");
   }
   with_.sessions.close_all(leaving);
+  leaving.leave_arenas();
   with_.out.forget(leaving);
 }
 
@@ -199,29 +207,41 @@ void reception::submit(const incoming& message, const wire::message_header& head
     refuse(message, &from, header, no_such_pipeline(header.pipeline));
     return;
   }
-  const plan& pipeline = *found;
-  session_record* const session = header.session != 0 ? with_.sessions.find(header.session, from) : nullptr;
-  std::int64_t leading = 0;
-  verdict judged = check_submit(message, header, pipeline, leading);
+  ledger::admitted what{.pipeline = found, .session = nullptr, .leading = 0, .bytes = 0, .shared = {}};
+  what.session = header.session != 0 ? with_.sessions.find(header.session, from) : nullptr;
+  const verdict judged = admit(message, header, from, what);
+  if (!judged.admitted()) {
+    wire::message_header about = header;
+    about.sequence = judged.code == status::sequence_gap ? what.session->frames : header.sequence;
+    refuse(message, &from, about, judged);
+    return;
+  }
+  request& accepted = with_.book.open(from, header, what, now);
+  if (!with_.path.submit(accepted, message.body)) {
+    with_.in.park(accepted.index);
+  }
+}
+
+verdict reception::admit(const incoming& message, const wire::message_header& header, client_record& from,
+                         ledger::admitted& what) {
+  const plan& pipeline = *what.pipeline;
+  submitted given;
+  verdict judged = check_submit(message, header, pipeline, given);
   if (judged.admitted()) {
-    judged = check_session(header, session, pipeline, leading);
+    judged = check_session(header, what.session, pipeline, given.leading);
+  }
+  if (judged.admitted() && header.type == message_type::submit_shared) {
+    judged = find_shared(message, header, from, given, what);
   }
   if (judged.admitted() && pipeline.keeps_state()) {
     judged = check_abandoned(from);
   }
   if (judged.admitted()) {
-    judged = make_room(from, pipeline, message.bytes);
+    judged = make_room(from, pipeline, header.type == message_type::submit ? given.bytes : 0);
   }
-  if (!judged.admitted()) {
-    wire::message_header about = header;
-    about.sequence = judged.code == status::sequence_gap ? session->frames : header.sequence;
-    refuse(message, &from, about, judged);
-    return;
-  }
-  request& accepted = with_.book.open(from, pipeline, session, header, leading, message.bytes, now);
-  if (!with_.path.submit(accepted, message.body)) {
-    with_.in.park(accepted.index);
-  }
+  what.leading = given.leading;
+  what.bytes = given.bytes;
+  return judged;
 }
 
 // With drop-oldest, a request beyond the credits takes the place of the client's oldest ones that still wait.
@@ -279,6 +299,7 @@ bool reception::alone() const noexcept {
 void reception::sweep(time_point now) {
   while (client_record* const client = with_.clients.forgettable(now - limits_.idle_timeout)) {
     with_.sessions.close_all(*client);
+    client->leave_arenas();
     with_.out.forget(*client);
     with_.clients.forget(*client);
   }

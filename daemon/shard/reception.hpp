@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/egress/egress.hpp"
@@ -16,6 +17,7 @@
 #include "daemon/shard/dispatcher.hpp"
 #include "daemon/shard/served_pipelines.hpp"
 #include "daemon/shard/shard_directory.hpp"
+#include "daemon/shared_memory/arena_keeper.hpp"
 #include "daemon/timeline/timeline_page.hpp"
 
 namespace penstock {
@@ -45,8 +47,13 @@ class reception {
   /// Throws configuration_error when there are more pipelines than a WELCOME can describe.
   reception(parts with, const client_settings& limits, introduction self);
 
-  /// From here on WELCOME tells of all shards, and which one a new client should use. Throws as the constructor does.
-  void join(shard_directory& among);
+  /// From here on WELCOME tells of all shards, and which one a new client should use; and clients may share memory,
+  /// where there is somebody who keeps it. Throws as the constructor does.
+  void join(shard_directory& among, arena_keeper* keeper);
+  /// Gives an arena's use to the client of that routing id; false when there is none.
+  [[nodiscard]] bool admit_arena(std::string_view identity, client_arena& what);
+  /// No client may name that arena any more.
+  void evict_arena(std::uint32_t number);
   /// Handles at most `most` messages. Returns how many there were.
   std::size_t receive(time_point now, std::size_t most);
   /// What WELCOME says, by the shard that it recommends, with these pipelines and limits. Throws as the constructor
@@ -74,6 +81,11 @@ class reception {
                     time_point now);
   void close_session(const wire::message_header& header, const client_record& from);
   [[nodiscard]] const std::string& welcome_for(const client_record& client) const noexcept;
+  void attach(const incoming& message, const wire::message_header& header, const client_record& from);
+  [[nodiscard]] verdict admit(const incoming& message, const wire::message_header& header, client_record& from,
+                              ledger::admitted& what);
+  [[nodiscard]] static verdict find_shared(const incoming& message, const wire::message_header& header,
+                                           const client_record& from, const submitted& given, ledger::admitted& what);
   [[nodiscard]] verdict no_such_pipeline(std::uint32_t id) const;
   [[nodiscard]] verdict make_room(client_record& from, const plan& pipeline, std::size_t bytes);
   void cancel(const incoming& message, const wire::message_header& header, client_record& from);
@@ -84,6 +96,7 @@ class reception {
   client_settings limits_;
   introduction self_;
   shard_directory* among_ = nullptr;
+  arena_keeper* keeper_ = nullptr;
   std::vector<std::string> welcomes_;  // by the shard that they recommend
   verdict closed_;
 };

@@ -207,8 +207,9 @@ void shard::sweep(time_point now) {
 void shard::watch(descriptor_watch& which) {
   if (!which.set) {
     which.set = true;
-    which.descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                                [&which](const error_code& /*ended*/) { which.set = false; });
+    which.descriptor.async_wait(
+        boost::asio::posix::stream_descriptor::wait_read,
+        remembered_handler(waits_, [&which](const error_code& /*ended*/) { which.set = false; }));
   }
 }
 
@@ -230,11 +231,11 @@ void shard::sleep(time_point now) {
     if (timer_at_ != until) {
       timer_at_ = until;
       timer_.expires_at(until);
-      timer_.async_wait([this](const error_code& error) {
+      timer_.async_wait(remembered_handler(waits_, [this](const error_code& error) {
         if (!error) {
           timer_at_ = never;
         }
-      });
+      }));
     }
     watch(socket_watch_);
     watch(signal_watch_);
@@ -247,8 +248,9 @@ void shard::ask(std::function<void(shard&)> question) {
   boost::asio::post(io_, [this, question = std::move(question)] { question(*this); });
 }
 
-void shard::join(shard_directory& among, const configuration_report& configuration) {
-  reception_.join(among);
+void shard::join(shard_directory& among, arena_keeper* keeper, const configuration_report& configuration) {
+  reception_.join(among, keeper);
+  keeper_ = keeper;
   configuration_ = configuration;
 }
 

@@ -20,6 +20,7 @@
 #include "daemon/ring/state_pool.hpp"
 #include "daemon/settings/settings.hpp"
 #include "daemon/shard/dispatcher.hpp"
+#include "daemon/shard/handler_memory.hpp"
 #include "daemon/shard/reception.hpp"
 #include "daemon/shard/served_pipelines.hpp"
 #include "daemon/shard/shard_change.hpp"
@@ -53,8 +54,14 @@ class shard {
   shard(const shard&) = delete;
   shard& operator=(const shard&) = delete;
 
-  /// Before `run`: the other shards, whom clients are told of, and which configuration this is.
-  void join(shard_directory& among, const configuration_report& configuration);
+  /// Before `run`: the other shards, whom clients are told of; who keeps the memory that clients share, if they may;
+  /// and which configuration this is.
+  void join(shard_directory& among, arena_keeper* keeper, const configuration_report& configuration);
+  /// As reception::admit_arena and evict_arena, on the shard's thread.
+  [[nodiscard]] bool admit_arena(std::string_view client, client_arena& what) {
+    return reception_.admit_arena(client, what);
+  }
+  void evict_arena(std::uint32_t number) { reception_.evict_arena(number); }
   /// Serves until `stop` has been called and what is in flight is answered, or until the device is lost.
   shard_ending run();
   /// Any thread. The first call drains, a second one ends the drain.
@@ -126,6 +133,7 @@ class shard {
   std::vector<const plan*> retiring_;  // replaced, and not yet out of use
   std::optional<pending_change> pending_;
   configuration_report configuration_;
+  const arena_keeper* keeper_ = nullptr;
   std::uint32_t number_;
   std::string instance_;
   time_point started_;
@@ -147,6 +155,7 @@ class shard {
   dispatcher dispatcher_;
   reception reception_;
 
+  handler_memory waits_;
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{io_.get_executor()};
   descriptor_watch socket_watch_{boost::asio::posix::stream_descriptor(io_)};
@@ -156,6 +165,7 @@ class shard {
   time_point sweep_at_;
   time_point drain_until_ = never;
   time_point quiet_at_ = never;
+  time_point idle_since_ = never;  // in a drain
   time_point part_until_ = never;
   std::uint32_t busy_turns_ = 0;
   state state_ = state::serving;

@@ -1,4 +1,5 @@
 // How a shard ends: by a drain, cut short or not, or because the device is lost.
+#include <algorithm>
 #include <chrono>
 
 #include <spdlog/spdlog.h>
@@ -12,6 +13,7 @@ using clock = std::chrono::steady_clock;
 
 // A drain ends when nothing has come in for so long: what clients had sent before they could know gets its answer.
 constexpr auto quiet_interval = std::chrono::milliseconds{100};
+constexpr auto longest_wait_for_quiet = std::chrono::seconds{1};
 // So long clients may take to answer the farewell.
 constexpr auto parting_time = std::chrono::seconds{2};
 
@@ -35,10 +37,12 @@ void shard::check_end(time_point now) {
   if (dispatcher_.lost()) {
     end_with_loss(now);
   } else if (state_ == state::draining) {
-    if (dispatcher_.idle() && egress_.idle() && now >= quiet_at_) {
+    const bool idle = dispatcher_.idle() && egress_.idle();
+    idle_since_ = idle ? std::min(idle_since_, now) : never;
+    if (idle && now >= next_end()) {
       begin_parting(now);
     } else if (now >= drain_until_ && dispatcher_.idle()) {
-      state_ = state::ended;  // all is answered; only clients that do not read still have replies to take
+      begin_parting(now);  // all is answered; only clients that do not read still have replies to take
     } else if (now >= drain_until_) {
       spdlog::warn("drain cut short: {} requests are answered SHUTDOWN", counters_.requests.in_flight);
       dispatcher_.end_all(wire::status::shutdown, {.reason = "the daemon stopped before the request was done",
@@ -52,9 +56,11 @@ void shard::check_end(time_point now) {
   }
 }
 
-// When a drain that has nothing left to finish may end; `never` while there is something, which wakes the shard itself.
+// When a drain that has nothing left to finish may end, whoever still sends; `never` while there is something, which
+// wakes the shard itself.
 time_point shard::next_end() const noexcept {
-  return state_ == state::draining && dispatcher_.idle() && egress_.idle() ? quiet_at_ : never;
+  return state_ == state::draining && idle_since_ != never ? std::min(quiet_at_, idle_since_ + longest_wait_for_quiet)
+                                                           : never;
 }
 
 void shard::end_with_loss(time_point now) {

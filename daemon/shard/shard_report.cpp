@@ -52,7 +52,8 @@ shard_report shard::report() const {
                     .since_completion = now - std::max(started_, dispatcher_.last_done()),
                     .standing_still = dispatcher_.standing_still(now),
                     .streams = timeline_.streams(),
-                    .handshakes = socket_.handshakes()};
+                    .handshakes = socket_.handshakes(),
+                    .shared_memory = keeper_ != nullptr ? keeper_->in_use() : shared_memory_use{}};
   for (const plan* const each : served_.in_order) {
     made.pipelines.push_back({each->declaration.name, book_.by_pipeline()[each->id], timeline_.timing()[each->id]});
   }

@@ -9,6 +9,7 @@
 #include "daemon/device/device.hpp"
 #include "daemon/request/account.hpp"
 #include "daemon/security/handshake_account.hpp"
+#include "daemon/shared_memory/shared_memory_use.hpp"
 #include "daemon/timeline/pipeline_timing.hpp"
 #include "daemon/timeline/stream_timing.hpp"
 
@@ -63,6 +64,7 @@ struct shard_report {
   std::chrono::nanoseconds standing_still{};    ///< how long the device has had a batch without finishing any; or 0
   std::vector<stream_timing> streams{};
   handshake_report handshakes{};
+  shared_memory_use shared_memory{};  ///< of the whole daemon
 };
 
 }  // namespace penstock

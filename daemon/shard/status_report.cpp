@@ -110,6 +110,7 @@ std::string report_status(const shard_report& of) {
       {"shard", of.shard},
       {"clients", of.clients.size()},
       {"sessions", of.sessions},
+      {"shared_memory", {{"arenas", of.shared_memory.arenas}, {"bytes", of.shared_memory.bytes}}},
       {"handshakes", handshakes_json(of.handshakes)},
       {"slots", {{"total", of.slots}, {"free", of.free_slots}}},
       {"batches_in_flight", of.batches_in_flight},

@@ -18,6 +18,7 @@ struct welcome_facts {
   const shard_directory* among{};  ///< nullptr where it is the only one
   const served_pipelines& served;
   const client_settings& limits;
+  std::size_t shared_bytes = 0;  ///< of memory that a client may share
 };
 
 /// The JSON bodies of WELCOME, by the shard that they recommend. Throws configuration_error when there are more

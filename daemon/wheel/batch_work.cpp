@@ -2,7 +2,45 @@
 
 #include <algorithm>
 
+#include "daemon/request/result_extent.hpp"
+#include "proto/message.hpp"
+
 namespace penstock {
+namespace {
+
+// From where the outputs of a request begin in shared memory.
+std::size_t offset_of_output(const request& of, std::size_t output) noexcept {
+  std::size_t offset = 0;
+  for (std::size_t before = 0; before < output; ++before) {
+    const result_extent extent = extent_of(of.pipeline->output_buffer(before), of.steps_before, of.leading, of.frames);
+    offset += wire::room_for(extent.bytes);
+  }
+  return offset;
+}
+
+std::size_t input_bytes(const batch& of) noexcept {
+  return static_cast<std::size_t>(of.frames) * of.pipeline->input().bytes(of.leading);
+}
+
+std::size_t output_bytes(const batch& of) noexcept {
+  std::size_t sum = 0;
+  for (const plan_output& each : of.pipeline->outputs) {
+    sum += static_cast<std::size_t>(of.frames) * of.pipeline->buffers[each.buffer].pitch(of.leading);
+  }
+  return sum;
+}
+
+}  // namespace
+
+// Frames in shared memory are always copied: what their client writes meanwhile must not change under an operation.
+batch_work::batch_work(slot& of, std::span<stream* const> lanes, std::byte* states, std::size_t direct_bytes) noexcept
+    : slot_(of),
+      plan_(*of.work.pipeline),
+      lanes_(lanes),
+      states_(states),
+      operand_(of.operands.data()),
+      reads_pinned_(of.work.shared == 0 && input_bytes(of.work) <= direct_bytes),
+      writes_pinned_(of.work.shared == 0 && output_bytes(of.work) <= direct_bytes) {}
 
 launch_fault batch_work::enqueue() noexcept {
   for (std::size_t node = 0; node < plan_.order.steps.size(); ++node) {
@@ -43,7 +81,7 @@ launch_fault batch_work::enqueue_node(stream& on, std::size_t node) noexcept {
   } else if (node <= stages) {
     failed = {run_stage(on, node - 1), plan_.stages[node - 1].name.c_str()};
   } else {
-    failed.what = copy_out(on, plan_.outputs[node - 1 - stages]);
+    failed.what = copy_out(on, node - 1 - stages);
   }
   if (!failed.what && slot_.clock != nullptr) {
     failed = {on.record(*slot_.clock->ends[node])};
@@ -52,37 +90,111 @@ launch_fault batch_work::enqueue_node(stream& on, std::size_t node) noexcept {
 }
 
 fault batch_work::copy_in(stream& on) noexcept {
-  const auto frames = static_cast<std::size_t>(slot_.work.frames);
-  std::byte* const arena = slot_.arena.get();
-  const std::byte* const pinned = slot_.pinned_input.get();
-  if (fault failed = on.copy_in(arena, pinned, frames * plan_.input().bytes(slot_.work.leading))) {
+  if (reads_pinned_) {
+    return {};
+  }
+  if (fault failed = slot_.work.shared == 0 ? copy_frames_in(on, 0, slot_.work.frames) : copy_shared_in(on)) {
     return failed;
   }
   if (!plan_.keeps_state()) {
     return {};
   }
-  return on.copy_in(arena + plan_.frame_table_offset, pinned + plan_.frame_table_pinned,
-                    plan_.keepers.size() * frames * sizeof(session_frame));
+  return on.copy_in(slot_.arena.get() + plan_.frame_table_offset, slot_.pinned_input.get() + plan_.frame_table_pinned,
+                    plan_.keepers.size() * static_cast<std::size_t>(slot_.work.frames) * sizeof(session_frame));
 }
 
-fault batch_work::copy_out(stream& on, const plan_output& output) noexcept {
-  const plan_buffer& from = plan_.buffers[output.buffer];
-  return on.copy_out(slot_.pinned_output.get() + output.pinned_offset, slot_.arena.get() + from.offset,
-                     static_cast<std::size_t>(slot_.work.frames) * from.pitch(slot_.work.leading));
+// Those frames from the slot's pinned input, where there are any.
+fault batch_work::copy_frames_in(stream& on, std::int64_t first, std::int64_t end) noexcept {
+  const std::size_t pitch = plan_.input().bytes(slot_.work.leading);
+  const std::size_t from = static_cast<std::size_t>(first) * pitch;
+  return first == end ? fault{}
+                      : on.copy_in(slot_.arena.get() + from, slot_.pinned_input.get() + from,
+                                   static_cast<std::size_t>(end - first) * pitch);
+}
+
+// Each request in shared memory by itself, and what stands between two of them together.
+fault batch_work::copy_shared_in(stream& on) noexcept {
+  const std::size_t pitch = plan_.input().bytes(slot_.work.leading);
+  std::int64_t first = 0;
+  for (const request* const each : slot_.work.requests) {
+    if (each->shared.arena == nullptr) {
+      continue;
+    }
+    if (fault failed = copy_frames_in(on, first, each->first_frame)) {
+      return failed;
+    }
+    if (fault failed = on.copy_in(slot_.arena.get() + static_cast<std::size_t>(each->first_frame) * pitch,
+                                  each->shared.input, each->bytes)) {
+      return failed;
+    }
+    first = each->first_frame + each->frames;
+  }
+  return copy_frames_in(on, first, slot_.work.frames);
+}
+
+fault batch_work::copy_out(stream& on, std::size_t output) noexcept {
+  if (writes_pinned_) {
+    return {};
+  }
+  return slot_.work.shared == 0 ? copy_frames_out(on, plan_.outputs[output], 0, slot_.work.frames)
+                                : copy_shared_out(on, output);
+}
+
+fault batch_work::copy_frames_out(stream& on, const plan_output& output, std::int64_t first,
+                                  std::int64_t end) noexcept {
+  const plan_buffer& buffer = plan_.buffers[output.buffer];
+  const std::size_t pitch = buffer.pitch(slot_.work.leading);
+  const std::size_t from = static_cast<std::size_t>(first) * pitch;
+  return first == end
+             ? fault{}
+             : on.copy_out(slot_.pinned_output.get() + output.pinned_offset + from,
+                           slot_.arena.get() + buffer.offset + from, static_cast<std::size_t>(end - first) * pitch);
+}
+
+fault batch_work::copy_shared_out(stream& on, std::size_t output) noexcept {
+  const plan_buffer& buffer = plan_.output_buffer(output);
+  const std::size_t pitch = buffer.pitch(slot_.work.leading);
+  std::int64_t first = 0;
+  for (const request* const each : slot_.work.requests) {
+    if (each->shared.arena == nullptr) {
+      continue;
+    }
+    if (fault failed = copy_frames_out(on, plan_.outputs[output], first, each->first_frame)) {
+      return failed;
+    }
+    const std::size_t bytes = extent_of(buffer, each->steps_before, each->leading, each->frames).bytes;
+    const std::byte* const from =
+        slot_.arena.get() + buffer.offset + static_cast<std::size_t>(each->first_frame) * pitch;
+    if (fault failed =
+            bytes == 0 ? fault{} : on.copy_out(each->shared.output + offset_of_output(*each, output), from, bytes)) {
+      return failed;
+    }
+    first = each->first_frame + each->frames;
+  }
+  return copy_frames_out(on, plan_.outputs[output], first, slot_.work.frames);
+}
+
+std::byte* batch_work::place_of(std::size_t buffer) const noexcept {
+  if (buffer == 0 && reads_pinned_) {
+    return slot_.pinned_input.get();
+  }
+  const auto output = std::find_if(plan_.outputs.begin(), plan_.outputs.end(),
+                                   [buffer](const plan_output& each) { return each.buffer == buffer; });
+  return output != plan_.outputs.end() && writes_pinned_ ? slot_.pinned_output.get() + output->pinned_offset
+                                                         : slot_.arena.get() + plan_.buffers[buffer].offset;
 }
 
 fault batch_work::run_stage(stream& on, std::size_t index) noexcept {
   const plan_stage& stage = plan_.stages[index];
-  std::byte* const arena = slot_.arena.get();
   operation_arguments& arguments = slot_.launches[index];
   arguments = {.inputs = {operand_, stage.inputs.size()},
-               .output = arena + plan_.buffers[stage.output].offset,
-               .scratch = arena + stage.scratch_offset,
+               .output = place_of(stage.output),
+               .scratch = slot_.arena.get() + stage.scratch_offset,
                .extent = {slot_.work.frames, slot_.work.leading},
                .session = {}};
   for (const std::size_t input : stage.inputs) {
     const plan_buffer& from = plan_.buffers[input];
-    *operand_++ = arena + from.offset;
+    *operand_++ = place_of(input);
     if (from.spec.variable) {
       arguments.extent.leading = from.rate.most(slot_.work.leading);
     }
@@ -97,8 +209,9 @@ fault batch_work::run_keeper(stream& on, std::size_t index, operation_arguments&
   const auto keeper =
       static_cast<std::size_t>(std::find(plan_.keepers.begin(), plan_.keepers.end(), index) - plan_.keepers.begin());
   const auto frames = static_cast<std::size_t>(slot_.work.frames);
-  arguments.session.frames =
-      reinterpret_cast<const session_frame*>(slot_.arena.get() + plan_.frame_table_offset) + keeper * frames;
+  const std::byte* const table = reads_pinned_ ? slot_.pinned_input.get() + plan_.frame_table_pinned
+                                               : slot_.arena.get() + plan_.frame_table_offset;
+  arguments.session.frames = reinterpret_cast<const session_frame*>(table) + keeper * frames;
   arguments.session.pool = states_ + stage.state->offset;
   arguments.session.stride = plan_.state_bytes;
   if (index == plan_.keepers.front()) {

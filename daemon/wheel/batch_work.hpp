@@ -19,10 +19,10 @@ struct launch_fault {
 /// copies out, each on its lane, with the events and waits between them. It never waits itself. Thread: the shard.
 class batch_work {
  public:
-  /// `lanes`: the streams, by lane; `states`: where the plan's pool begins, nullptr when it keeps no state. What the
-  /// slot holds (payloads, session frames, its streams' numbers) is complete.
-  batch_work(slot& of, std::span<stream* const> lanes, std::byte* states) noexcept
-      : slot_(of), plan_(*of.work.pipeline), lanes_(lanes), states_(states), operand_(of.operands.data()) {}
+  /// `lanes`: the streams, by lane; `states`: where the plan's pool begins, nullptr when it keeps no state;
+  /// `direct_bytes`: the device's (device_facts). What the slot holds (payloads, session frames, its streams' numbers)
+  /// is complete.
+  batch_work(slot& of, std::span<stream* const> lanes, std::byte* states, std::size_t direct_bytes) noexcept;
 
   /// After a fault some of it may be enqueued. Once it returns no fault, lane 0 is behind all of it.
   [[nodiscard]] launch_fault enqueue() noexcept;
@@ -30,7 +30,13 @@ class batch_work {
  private:
   [[nodiscard]] launch_fault enqueue_node(stream& on, std::size_t node) noexcept;
   [[nodiscard]] fault copy_in(stream& on) noexcept;
-  [[nodiscard]] fault copy_out(stream& on, const plan_output& output) noexcept;
+  [[nodiscard]] fault copy_frames_in(stream& on, std::int64_t first, std::int64_t end) noexcept;
+  [[nodiscard]] fault copy_shared_in(stream& on) noexcept;
+  [[nodiscard]] fault copy_out(stream& on, std::size_t output) noexcept;
+  [[nodiscard]] fault copy_frames_out(stream& on, const plan_output& output, std::int64_t first,
+                                      std::int64_t end) noexcept;
+  [[nodiscard]] fault copy_shared_out(stream& on, std::size_t output) noexcept;
+  [[nodiscard]] std::byte* place_of(std::size_t buffer) const noexcept;
   [[nodiscard]] fault run_stage(stream& on, std::size_t index) noexcept;
   [[nodiscard]] fault run_keeper(stream& on, std::size_t index, operation_arguments& arguments) noexcept;
 
@@ -39,6 +45,8 @@ class batch_work {
   std::span<stream* const> lanes_;
   std::byte* states_;
   const void** operand_;
+  bool reads_pinned_;   // the stages read the input where it came in
+  bool writes_pinned_;  // and leave the outputs where they go out
 };
 
 }  // namespace penstock

@@ -22,6 +22,7 @@ void batch_done(void* context, fault status) noexcept {
 wheel::wheel(device& on, int streams, std::span<const stream_priority> priorities, completion_mode mode,
              const state_pool& states)
     : mode_(mode),
+      direct_bytes_(on.facts().direct_bytes),
       at_once_(on.facts().at_once != 0 ? on.facts().at_once : static_cast<std::size_t>(streams)),
       states_(states) {
   for (const stream_priority each : priorities) {
@@ -127,7 +128,7 @@ launch_fault wheel::enqueue_work(slot& with) noexcept {
   for (const std::uint32_t each : with.streams) {
     lanes_.push_back(spokes_[each].queue.get());
   }
-  return batch_work(with, lanes_, states_.of(with.work.pipeline->place)).enqueue();
+  return batch_work(with, lanes_, states_.of(with.work.pipeline->place), direct_bytes_).enqueue();
 }
 
 bool wheel::poll() noexcept {

@@ -84,6 +84,7 @@ class wheel {
   [[nodiscard]] launch_fault enqueue_work(slot& with) noexcept;
 
   completion_mode mode_;
+  std::size_t direct_bytes_;
   std::size_t at_once_;  // batches of one priority that the device works on
   const state_pool& states_;
   std::vector<spoke> spokes_;

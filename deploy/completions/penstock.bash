@@ -20,7 +20,7 @@ _penstock_command() {
   local i
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      --url | --server-key | --key-file | --timeout) i=$((i + 1)) ;;
+      --url | --server-key | --key-file | --transport | --timeout) i=$((i + 1)) ;;
       -*) ;;
       bench | doctor | info | keygen | ping | reload | send | top | trace)
         printf '%s\n' "${COMP_WORDS[i]}"
@@ -43,6 +43,10 @@ _penstock() {
       mapfile -t COMPREPLY < <(compgen -W 'auto raw wav' -- "$word")
       return
       ;;
+    --transport)
+      mapfile -t COMPREPLY < <(compgen -W 'auto zmq shm' -- "$word")
+      return
+      ;;
     --color)
       mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word")
       return
@@ -55,7 +59,7 @@ _penstock() {
       fi
       ;;
   esac
-  options='--url --server-key --key-file --timeout --help'
+  options='--url --server-key --key-file --transport --timeout --help'
   case $command in
     '') options+=' --version bench doctor info keygen ping reload send top trace' ;;
     ping) options+=' --count --quiet' ;;

@@ -16,6 +16,7 @@ complete -c penstock -f
 complete -c penstock -l url -x -d 'The daemon\'s address'
 complete -c penstock -l server-key -x -d 'The daemon\'s public key'
 complete -c penstock -l key-file -r -F -d 'Your own key'
+complete -c penstock -l transport -x -a 'auto zmq shm' -d 'How large frames travel'
 complete -c penstock -l timeout -x -d 'How long to wait'
 complete -c penstock -s h -l help -d 'Print a summary'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -l version -d 'Print the version'

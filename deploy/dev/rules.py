@@ -28,7 +28,8 @@ STAGES = ('daemon/ingress/', 'daemon/batcher/', 'daemon/wheel/', 'daemon/egress/
 KEPT_IN = {
     re.compile(r'^zmq(_addon)?\.h(pp)?$'): ('daemon/security/', 'daemon/socket/', 'daemon/ingress/', 'daemon/egress/',
                                          'client/', 'tests/'),
-    re.compile(r'^boost/asio'): ('daemon/shard/', 'daemon/admin/', 'client/cli/admin_http', 'tests/'),
+    re.compile(r'^boost/asio'): ('daemon/shard/', 'daemon/admin/', 'daemon/shared_memory/', 'client/cli/admin_http',
+                                 'tests/'),
     re.compile(r'^(cuda|cufft|cooperative_groups|cub/|thrust/)'): ('kernels/', 'daemon/device/', 'tests/'),
 }
 

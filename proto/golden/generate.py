@@ -12,7 +12,7 @@ import struct
 import sys
 from pathlib import Path
 
-from parts import Collection, DTYPES, TRACE, U64_MAX, header_fields, pack_header, pack_tensor
+from parts import Collection, DTYPES, TRACE, U64_MAX, header_fields, pack_header, pack_place, pack_tensor
 
 
 def tensor(name, dtype, element, shape, op="", variable=False):
@@ -109,6 +109,56 @@ def add_data(to):
     to.data("submit_no_tensors", "submit", [], request_id=15)
     to.data("result", "result", [("f32", [1, 4], [4.0, 1.0, 0.0, 1.0]), ("f32", [1, 5], [0.5, 0.25, -1.0, 1.0, 0.75])],
             request_id=7, frames=1, trace_id=TRACE.hex())
+
+
+def place(arena, source, output, output_bytes, repeat=False):
+    return {"arena": arena, "repeat": repeat, "input": source, "output": output, "output_bytes": output_bytes}
+
+
+def add_shared(to):
+    """Frames of "spectrum" in the memory of arena 3: psd at 4096, stats at 4096 + 64."""
+    to.control("welcome_shared", "welcome", {**WELCOME, "shared_bytes": 2**30}, request_id=1)
+    to.control("attach", "attach", {"bytes": 67108864}, request_id=40)
+    to.control("attached", "attached", {"socket": "/run/penstock/memory.sock", "ticket": TRACE.hex()}, request_id=40)
+    to.control("attached_abstract", "attached", {"socket": "@penstock – 1", "ticket": "f" * 32}, request_id=41)
+    to.shared("submit_shared", "submit_shared", [("u8", [1, 4, 2])], place(3, 64, 4096, 128), request_id=42,
+              timeout_ns=250_000_000, frames=1, trace_id=TRACE.hex())
+    to.shared("submit_shared_again", "submit_shared", [("u8", [1, 4, 2])], place(3, 64, 4096, 128, repeat=True),
+              request_id=42, timeout_ns=1, frames=1, trace_id=TRACE.hex())
+    to.shared("submit_shared_session", "submit_shared", [("c64", [1, 20])],
+              place(2**32 - 1, 2**63, U64_MAX - 63, U64_MAX), request_id=43, session=5, sequence=7, frames=1)
+    to.shared("submit_shared_unknown_flags", "submit_shared", [("u8", [1, 4, 2])],
+              {**place(3, 0, 64, 128), "unknown_flags": 2**32 - 2}, request_id=44, frames=1)
+    to.shared("result_shared", "result_shared", [("f32", [1, 4]), ("f32", [1, 5])], request_id=42, frames=1,
+              trace_id=TRACE.hex())
+    to.shared("result_shared_no_rows", "result_shared", [("c64", [1, 0])], request_id=43, session=5, sequence=7,
+              frames=1)
+    to.control("released", "released", request_id=45)
+
+
+def add_shared_errors(to):
+    def error(name, status, body, **given):
+        to.control(name, "error", body, status=status, request_id=42, **given)
+
+    error("error_expired_holds", "EXPIRED", {**error_body("the timeout of 250 ms ran out", step="executing"),
+                                             "holds": True})
+    error("error_unknown_arena", "UNKNOWN_ARENA", error_body("this client shares no arena 3"))
+    error("error_bad_place", "BAD_PLACE", error_body("the outputs take 128 bytes, the place has 64"))
+    error("error_unknown_repeat", "UNKNOWN_REPEAT", error_body("this request is neither in flight nor kept"))
+
+
+def add_malformed_shared(to):
+    good = pack_place(place(3, 64, 4096, 128))
+    to.bad_place("bad_place_empty", b"")
+    to.bad_place("bad_place_short", good[:31])
+    to.bad_place("bad_place_long", good + bytes(1))
+    to.bad_body("bad_body_shared_bytes_text", "welcome", json.dumps({**WELCOME, "shared_bytes": "1 GiB"}).encode())
+    to.bad_body("bad_body_shared_bytes_negative", "welcome", json.dumps({**WELCOME, "shared_bytes": -1}).encode())
+    to.bad_body("bad_body_attach_no_bytes", "attach", b"{}")
+    to.bad_body("bad_body_attach_fraction", "attach", b'{"bytes":1.5}')
+    to.bad_body("bad_body_attached_no_ticket", "attached", b'{"socket":"@penstock"}')
+    to.bad_body("bad_body_attached_number", "attached", b'{"socket":7,"ticket":"' + b"0" * 32 + b'"}')
+    to.bad_body("bad_body_holds_number", "error", json.dumps({**error_body("r"), "holds": 1}).encode())
 
 
 def add_errors(to):
@@ -213,9 +263,10 @@ def add_malformed_later_keys(to):
 def collect():
     to = Collection()
     for add in (add_control, add_data, add_sessions, add_traces, add_errors, add_malformed_headers,
-                add_malformed_tensors, add_malformed_bodies, add_malformed_later_keys):
+                add_malformed_tensors, add_malformed_bodies, add_malformed_later_keys, add_shared, add_shared_errors,
+                add_malformed_shared):
         add(to)
-    index = {"messages": to.messages, "malformed": to.malformed, "bad_bodies": to.bodies}
+    index = {"messages": to.messages, "malformed": to.malformed, "bad_bodies": to.bodies, "bad_places": to.places}
     lines = [f' "{key}": [\n' + ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in entries) + "\n ]"
              for key, entries in index.items()]
     to.files["index.json"] = ("{\n" + ",\n".join(lines) + "\n}\n").encode()

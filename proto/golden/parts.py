@@ -1,17 +1,20 @@
 """The parts of golden messages, as PROTOCOL.md gives them, and the collection that writes them."""
 import json
+import math
 import struct
 
 HEADER = struct.Struct("<4sBBHQQIIQHHI16s")
 TENSOR = struct.Struct("<BBHB3sQ8q")
-assert (HEADER.size, TENSOR.size) == (64, 80)
+PLACE = struct.Struct("<IIQQQ")
+assert (HEADER.size, TENSOR.size, PLACE.size) == (64, 80, 32)
 
 TYPES = {"hello": 1, "welcome": 2, "goodbye": 3, "ping": 4, "pong": 5, "get_status": 6, "status_report": 7,
          "open_session": 8, "session_opened": 9, "close_session": 10, "get_trace": 12, "trace_report": 13,
-         "submit": 16, "cancel": 17, "result": 32, "error": 33}
+         "attach": 14, "attached": 15, "submit": 16, "cancel": 17, "submit_shared": 18, "result": 32, "error": 33,
+         "result_shared": 34, "released": 35}
 STATUS = {"OK": 0, "WRONG_SHAPE": 0x0107, "UNSUPPORTED_VERSION": 0x0102, "HELLO_REQUIRED": 0x0104,
           "SESSION_REQUIRED": 0x010C, "SEQUENCE_GAP": 0x010D, "REPLY_GONE": 0x010E, "TOO_MANY_SESSIONS": 0x010F,
-          "EXPIRED": 0x0200,
+          "UNKNOWN_ARENA": 0x0110, "BAD_PLACE": 0x0111, "UNKNOWN_REPEAT": 0x0112, "EXPIRED": 0x0200,
           "CANCELLED": 0x0300, "FAILED": 0x0400, "SHUTDOWN": 0x0500, "SESSION_LOST": 0x0600}
 # DLPack: code, bits; and how struct writes one element.
 DTYPES = {"i8": (0, 8, "b"), "i16": (0, 16, "h"), "i32": (0, 32, "i"), "i64": (0, 64, "q"),
@@ -40,6 +43,12 @@ def pack_tensor(code, bits, lanes, nbytes, shape, ndim=None):
     return TENSOR.pack(code, bits, lanes, len(shape) if ndim is None else ndim, bytes(3), nbytes, *padded)
 
 
+def pack_place(place):
+    """A place's flags are its first bit, which "repeat" says, and bits that this version does not know."""
+    flags = int(place["repeat"]) | place.get("unknown_flags", 0)
+    return PLACE.pack(place["arena"], flags, place["input"], place["output"], place["output_bytes"])
+
+
 class Collection:
     """The files and the index, in the order in which they are made."""
 
@@ -48,6 +57,7 @@ class Collection:
         self.messages = []
         self.malformed = []
         self.bodies = []
+        self.places = []
 
     def _add_parts(self, name, parts):
         names = [f"{name}.{i}.bin" for i in range(len(parts))]
@@ -80,6 +90,22 @@ class Collection:
         entry["parts"] = self._add_parts(name, [head] + payloads)
         self.messages.append(entry)
 
+    def shared(self, name, kind, tensors, place=None, **given):
+        """tensors: (dtype, shape), which lie in an arena; a place is part 1."""
+        fields = header_fields(kind, tensors=len(tensors), **given)
+        head, described = pack_header(fields), []
+        for dtype, shape in tensors:
+            code, bits, _ = DTYPES[dtype]
+            nbytes = math.prod(shape) * bits // 8
+            head += pack_tensor(code, bits, 1, nbytes, shape)
+            described.append({"dtype": dtype, "code": code, "bits": bits, "lanes": 1, "bytes": nbytes,
+                              "shape": list(shape)})
+        entry = {"name": name, "header": fields, "tensors": described}
+        if place is not None:
+            entry["place"] = place
+        entry["parts"] = self._add_parts(name, [head] + ([] if place is None else [pack_place(place)]))
+        self.messages.append(entry)
+
     def bad(self, name, error, part, request_id=None):
         """A part 0 that a reader must refuse with `error`; request_id where it can be read all the same."""
         entry = {"name": name, "error": error, "parts": self._add_parts(name, [part])}
@@ -90,3 +116,7 @@ class Collection:
     def bad_body(self, name, kind, body):
         """A JSON body of a control message that a reader must refuse."""
         self.bodies.append({"name": name, "type": kind, "parts": self._add_parts(name, [body])})
+
+    def bad_place(self, name, part):
+        """A part 1 of SUBMIT_SHARED that a reader must refuse."""
+        self.places.append({"name": name, "parts": self._add_parts(name, [part])})

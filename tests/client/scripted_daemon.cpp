@@ -46,6 +46,25 @@ wire::tensor_header tensor(wire::data_type type, std::int64_t frames, std::int64
   return made;
 }
 
+/// What "double" makes of the input, as the parts of a RESULT.
+std::vector<std::string> result_parts(const received& to, message_type type, const std::string& input) {
+  std::vector<std::int16_t> twice;
+  std::vector<float> sums;
+  for (const char each : input) {
+    const int value = static_cast<unsigned char>(each);
+    if (twice.size() % 4 == 0) {
+      sums.push_back(0);
+    }
+    twice.push_back(static_cast<std::int16_t>(2 * value));
+    sums.back() += static_cast<float>(value);
+  }
+  wire::message_header header = reply_to(to, type);
+  header.frames = to.header.frames;
+  const auto frames = static_cast<std::int64_t>(header.frames);
+  return {header_part(header, {tensor(wire::int16_type, frames, 4), tensor(wire::float32_type, frames, 1)}),
+          bytes_of(twice), bytes_of(sums)};
+}
+
 }  // namespace
 
 scripted_daemon::scripted_daemon() {
@@ -134,11 +153,15 @@ received scripted_daemon::await(wire::message_type type) {
 
 received scripted_daemon::greet() {
   received hello = await(wire::message_type::hello);
+  welcome(hello);
+  return hello;
+}
+
+void scripted_daemon::welcome(const received& hello) {
   wire::message_header header;
   header.type = wire::message_type::welcome;
   header.request_id = hello.header.request_id;
   send(hello.from, {header_part(header), wire::encode(offer_)});
-  return hello;
 }
 
 void scripted_daemon::answer_pings(int count) {
@@ -152,21 +175,46 @@ void scripted_daemon::answer_pings(int count) {
 }
 
 std::vector<std::string> result_parts(const received& to) {
-  std::vector<std::int16_t> twice;
-  std::vector<float> sums;
-  for (const char each : to.parts.at(1)) {
-    const int value = static_cast<unsigned char>(each);
-    if (twice.size() % 4 == 0) {
-      sums.push_back(0);
-    }
-    twice.push_back(static_cast<std::int16_t>(2 * value));
-    sums.back() += static_cast<float>(value);
+  return result_parts(to, message_type::result, to.parts.at(1));
+}
+
+wire::shared_place place_of(const received& submit) {
+  wire::shared_place place;
+  if (submit.parts.size() != 2 || !wire::decode(readable(submit.parts[1]), place)) {
+    throw std::runtime_error("the client names no place");
   }
-  wire::message_header header = reply_to(to, message_type::result);
-  header.frames = to.header.frames;
-  const auto frames = static_cast<std::int64_t>(header.frames);
-  return {header_part(header, {tensor(wire::int16_type, frames, 4), tensor(wire::float32_type, frames, 1)}),
-          bytes_of(twice), bytes_of(sums)};
+  return place;
+}
+
+void scripted_daemon::share(scripted_arena& what) {
+  attached(await(message_type::attach), what.where());
+  what.hand_over();
+}
+
+void scripted_daemon::attached(const received& to, const wire::attached& where) {
+  send(to.from, {header_part(reply_to(to, message_type::attached)), wire::encode(where)});
+}
+
+std::vector<std::string> scripted_daemon::shared_result_parts(const received& to, const scripted_arena& in) {
+  const wire::shared_place place = place_of(to);
+  const std::size_t bytes = std::size_t{4} * to.header.frames;
+  const std::string input(reinterpret_cast<const char*>(in.memory().subspan(place.input, bytes).data()), bytes);
+  std::vector<std::string> parts = result_parts(to, message_type::result_shared, input);
+  std::size_t at = place.output;
+  for (std::size_t part = 1; part < parts.size(); ++part) {
+    std::memcpy(in.memory().subspan(at, parts[part].size()).data(), parts[part].data(), parts[part].size());
+    at += wire::room_for(parts[part].size());
+  }
+  parts.resize(1);
+  return parts;
+}
+
+void scripted_daemon::shared_result(const received& to, const scripted_arena& in) {
+  send(to.from, shared_result_parts(to, in));
+}
+
+void scripted_daemon::answer(const received& to, message_type type) {
+  send(to.from, {header_part(reply_to(to, type))});
 }
 
 void scripted_daemon::result(const received& to) {

@@ -11,6 +11,7 @@
 
 #include "proto/control.hpp"
 #include "proto/message.hpp"
+#include "tests/client/scripted_arena.hpp"
 
 namespace penstock::test {
 
@@ -39,13 +40,28 @@ class scripted_daemon {
   [[nodiscard]] received await(wire::message_type type);
   /// Expects HELLO and answers it. The HELLO.
   received greet();
+  /// The answer to HELLO.
+  void welcome(const received& hello);
 
   void answer_pings(int count);
+  /// A message without a body.
+  void answer(const received& to, wire::message_type type);
   /// The right RESULT to a SUBMIT of "double".
   void result(const received& to);
   void error(const received& to, wire::status code, const wire::error_body& why = {"because", "", "", ""});
   /// SEQUENCE_GAP.
   void gap(const received& to, std::uint64_t expected);
+  /// Hands the arena over with the next ATTACH, after others.
+  void share(scripted_arena& what);
+  /// The answer to ATTACH.
+  void attached(const received& to, const wire::attached& where);
+  /// The right RESULT_SHARED to a SUBMIT_SHARED of "double", whose outputs are written into the arena.
+  void shared_result(const received& to, const scripted_arena& in);
+  /// Its one part; the outputs are written.
+  [[nodiscard]] static std::vector<std::string> shared_result_parts(const received& to, const scripted_arena& in);
+  /// An ERROR after which the place in the arena stays the daemon's.
+  void error_that_holds(const received& to, wire::status code) { error(to, code, {"because", "", "", "", true}); }
+  void release(const received& to) { answer(to, wire::message_type::released); }
   /// The answer to OPEN.
   void opened(const received& to, std::uint32_t session, std::uint64_t next_sequence = 0);
   void send(const std::string& to, const std::vector<std::string>& parts);
@@ -69,6 +85,8 @@ class scripted_daemon {
 [[nodiscard]] std::string header_part(const wire::message_header& header);
 /// Part 0 of a data message.
 [[nodiscard]] std::string header_part(wire::message_header header, const std::vector<wire::tensor_header>& tensors);
+/// Part 1 of a SUBMIT_SHARED. Throws std::runtime_error when it is none.
+[[nodiscard]] wire::shared_place place_of(const received& submit);
 /// The parts of the right RESULT to a SUBMIT of "double".
 [[nodiscard]] std::vector<std::string> result_parts(const received& to);
 

@@ -204,8 +204,9 @@ TEST_F(SessionLoss, SessionThatTheDaemonDroppedEndsEverything) {
   session line = open();
   auto one = submit(line);
   auto two = submit(line);
-  daemon_.error(expect_submit(0), wire::status::session_lost, {"idle for too long", "", "", ""});
+  const received first = expect_submit(0);
   (void)expect_submit(1);
+  daemon_.error(first, wire::status::session_lost, {"idle for too long", "", "", ""});
   EXPECT_THAT(error_of(one).what(), HasSubstr("idle for too long"));
   EXPECT_EQ(error_of(two).kind(), error_kind::session_lost);
   EXPECT_EQ(refusal_of(line).kind(), error_kind::session_lost);

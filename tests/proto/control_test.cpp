@@ -26,6 +26,7 @@ welcome example() {
   body.answering = 1;
   body.shard = UINT32_MAX;
   body.shards = {{"tcp://*:1", "ipc://a"}, {}};
+  body.shared_bytes = UINT64_MAX;
   return body;
 }
 
@@ -51,9 +52,10 @@ TEST(Control, WelcomeComesBackWithEveryField) {
   EXPECT_EQ(out->answering, 1U);
   EXPECT_EQ(out->shard, UINT32_MAX);
   EXPECT_EQ(out->shards, example().shards);
+  EXPECT_EQ(out->shared_bytes, UINT64_MAX);
 }
 
-TEST(Control, WelcomeOfADaemonBeforeSessionsAndShardsStandsForNone) {
+TEST(Control, WelcomeOfADaemonBeforeSessionsShardsAndSharedMemoryStandsForNone) {
   const auto out = decode_welcome(bytes_of(
       R"({"server":"s","instance":"i","credit_requests":1,"credit_bytes":1,"max_request_bytes":1,"pipelines":[{"id":0,)"
       R"("name":"p","max_frames":1,"input":{"name":"input","dtype":"u8","element":"u8","shape":[4],"variable":false,)"
@@ -65,6 +67,30 @@ TEST(Control, WelcomeOfADaemonBeforeSessionsAndShardsStandsForNone) {
   EXPECT_EQ(out->answering, 0U);
   EXPECT_EQ(out->shard, 0U);
   EXPECT_TRUE(out->shards.empty());
+  EXPECT_EQ(out->shared_bytes, 0U);
+}
+
+TEST(Control, SharedMemoryBodiesComeBackWithEveryField) {
+  const auto wanted = decode_attach(bytes_of(encode(attach{UINT64_MAX})));
+  ASSERT_TRUE(wanted);
+  EXPECT_EQ(wanted->bytes, UINT64_MAX);
+  const auto found = decode_attached(bytes_of(encode(attached{"@memory", std::string(32, 'f')})));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->socket, "@memory");
+  EXPECT_EQ(found->ticket, std::string(32, 'f'));
+}
+
+TEST(Control, AnErrorHoldsMemoryOnlyWhereItSaysSo) {
+  error_body body{"late", "executing", "", "", true};
+  const auto holding = decode_error_body(bytes_of(encode(body)));
+  ASSERT_TRUE(holding);
+  EXPECT_TRUE(holding->holds);
+  body.holds = false;
+  const std::string text = encode(body);
+  EXPECT_EQ(text.find("holds"), std::string::npos) << "older readers get what they always got";
+  const auto free = decode_error_body(bytes_of(text));
+  ASSERT_TRUE(free);
+  EXPECT_FALSE(free->holds);
 }
 
 TEST(Control, SessionBodiesComeBackWithEveryField) {
@@ -96,6 +122,8 @@ TEST(Control, RefusesNothingAtAll) {
   EXPECT_FALSE(decode_error_body({}));
   EXPECT_FALSE(decode_open_session({}));
   EXPECT_FALSE(decode_session_opened({}));
+  EXPECT_FALSE(decode_attach({}));
+  EXPECT_FALSE(decode_attached({}));
 }
 
 TEST(Control, SurvivesTheDeepestNesting) {

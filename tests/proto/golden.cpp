@@ -23,10 +23,15 @@ message_type type_of(const std::string& name) {
                                                          {"close_session", message_type::close_session},
                                                          {"get_trace", message_type::get_trace},
                                                          {"trace_report", message_type::trace_report},
+                                                         {"attach", message_type::attach},
+                                                         {"attached", message_type::attached},
                                                          {"submit", message_type::submit},
                                                          {"cancel", message_type::cancel},
+                                                         {"submit_shared", message_type::submit_shared},
                                                          {"result", message_type::result},
-                                                         {"error", message_type::error}};
+                                                         {"error", message_type::error},
+                                                         {"result_shared", message_type::result_shared},
+                                                         {"released", message_type::released}};
   return types.at(name);
 }
 
@@ -119,6 +124,13 @@ std::vector<tensor_header> tensors_of(const nlohmann::json& entry) {
     tensors.push_back(tensor);
   }
   return tensors;
+}
+
+shared_place place_of(const nlohmann::json& entry) {
+  const auto& fields = entry.at("place");
+  return {fields.at("arena").get<std::uint32_t>(), fields.at("repeat").get<bool>(),
+          fields.at("input").get<std::uint64_t>(), fields.at("output").get<std::uint64_t>(),
+          fields.at("output_bytes").get<std::uint64_t>()};
 }
 
 decode_error error_of(const std::string& name) {

@@ -17,7 +17,7 @@ using bytes = std::vector<std::byte>;
 /// A whole file. Throws when it can't be read.
 [[nodiscard]] bytes read_file(const std::filesystem::path& file);
 
-/// index.json, read once: "messages", "malformed" and "bad_bodies". Throws when it can't be read.
+/// index.json, read once: "messages", "malformed", "bad_bodies" and "bad_places". Throws when it can't be read.
 [[nodiscard]] const nlohmann::json& golden_index();
 /// The parts of one entry of the index.
 [[nodiscard]] std::vector<bytes> parts_of(const nlohmann::json& entry);
@@ -28,6 +28,8 @@ using bytes = std::vector<std::byte>;
 [[nodiscard]] message_header header_of(const nlohmann::json& entry);
 /// What an entry says that its tensor headers are.
 [[nodiscard]] std::vector<tensor_header> tensors_of(const nlohmann::json& entry);
+/// What an entry of a SUBMIT_SHARED says that its place is.
+[[nodiscard]] shared_place place_of(const nlohmann::json& entry);
 /// The decode_error of that name.
 [[nodiscard]] decode_error error_of(const std::string& name);
 

@@ -224,5 +224,69 @@ TEST(TensorHeaderAt, IgnoresReservedBytesAndUnusedExtents) {
   EXPECT_EQ(out, (tensor_header{uint8_type, 1, 1, {1}}));
 }
 
+constexpr shared_place full_place{0x01020304, true, 0x1122334455667780, 0x99AABBCCDDEEFF00, 0x0910111213141516};
+
+TEST(SharedPlace, ComesBackAsItWasEncoded) {
+  for (const bool repeat : {false, true}) {
+    shared_place place = full_place;
+    place.repeat = repeat;
+    bytes part(shared_place_bytes, std::byte{0xEE});
+    encode(place, part);
+    shared_place out;
+    ASSERT_TRUE(decode(part, out));
+    EXPECT_EQ(out, place);
+  }
+}
+
+TEST(SharedPlace, IsLittleEndianAtTheDocumentedOffsets) {
+  bytes part(shared_place_bytes, std::byte{0xEE});
+  encode(full_place, part);
+  const auto at = [&](std::size_t offset) { return std::to_integer<unsigned>(part[offset]); };
+  EXPECT_EQ(at(0), 0x04U);
+  EXPECT_EQ(at(3), 0x01U);
+  EXPECT_EQ(at(4), 0x01U);
+  EXPECT_EQ(at(5) | at(6) | at(7), 0x00U);
+  EXPECT_EQ(at(8), 0x80U);
+  EXPECT_EQ(at(15), 0x11U);
+  EXPECT_EQ(at(17), 0xFFU);
+  EXPECT_EQ(at(24), 0x16U);
+  EXPECT_EQ(at(31), 0x09U);
+}
+
+TEST(SharedPlace, ReadsOnlyTheFlagThatItKnows) {
+  bytes part(shared_place_bytes);
+  encode(shared_place{}, part);
+  std::fill_n(part.begin() + 4, 4, std::byte{0xFE});
+  shared_place out = full_place;
+  ASSERT_TRUE(decode(part, out));
+  EXPECT_EQ(out, shared_place{});
+}
+
+TEST(SharedPlace, IsReadAtAnyAddress) {
+  for (std::size_t offset = 0; offset < 8; ++offset) {
+    bytes memory(shared_place_bytes + offset);
+    const std::span<std::byte> part = std::span{memory}.subspan(offset);
+    encode(full_place, part);
+    shared_place out;
+    ASSERT_TRUE(decode(part, out));
+    EXPECT_EQ(out, full_place) << "offset " << offset;
+  }
+}
+
+TEST(SharedPlace, RefusesEveryOtherSize) {
+  shared_place out;
+  for (std::size_t size = 0; size <= 2 * shared_place_bytes; ++size) {
+    const bytes part(size);
+    EXPECT_EQ(decode(part, out), size == shared_place_bytes) << size << " bytes";
+  }
+}
+
+TEST(SharedPlace, TensorsTakeUpWholeSteps) {
+  EXPECT_EQ(room_for(0), 0U);
+  EXPECT_EQ(room_for(1), 64U);
+  EXPECT_EQ(room_for(64), 64U);
+  EXPECT_EQ(room_for(65), 128U);
+}
+
 }  // namespace
 }  // namespace penstock::wire

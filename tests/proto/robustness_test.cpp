@@ -76,7 +76,8 @@ TEST(Robustness, EveryTruncationOfAGoldenBodyIsRefused) {
     for (std::size_t length = 0; entry.contains("body") && length < parts.at(1).size(); ++length) {
       const guarded_bytes cut(std::span{parts[1]}.first(length));
       EXPECT_FALSE(decode_hello(cut.view()) || decode_welcome(cut.view()) || decode_error_body(cut.view()) ||
-                   decode_open_session(cut.view()) || decode_session_opened(cut.view()))
+                   decode_open_session(cut.view()) || decode_session_opened(cut.view()) || decode_attach(cut.view()) ||
+                   decode_attached(cut.view()))
           << entry.at("name") << ", " << length << " bytes";
     }
   }
@@ -150,6 +151,12 @@ TEST(Robustness, WhatAMutatedBodyIsTakenForCanBeEncodedAgain) {
     }
     if (const auto opened = decode_session_opened(guarded.view())) {
       ASSERT_TRUE(decode_session_opened(bytes_of(encode(*opened))));
+    }
+    if (const auto wanted = decode_attach(guarded.view())) {
+      ASSERT_TRUE(decode_attach(bytes_of(encode(*wanted))));
+    }
+    if (const auto found = decode_attached(guarded.view())) {
+      ASSERT_TRUE(decode_attached(bytes_of(encode(*found))));
     }
   }
 }

@@ -17,7 +17,7 @@ TEST(Status, EveryCodeAndNameOfTheTableIsThereOnce) {
     EXPECT_TRUE(row.meaning.ends_with('.')) << row.name;
     EXPECT_LT(static_cast<std::size_t>(kind_of(row.code)), status_kinds) << row.name;
   }
-  EXPECT_EQ(codes.size(), 23U);
+  EXPECT_EQ(codes.size(), 26U);
 }
 
 TEST(Status, TheFirstCodeOfEachKindHasTheKindsName) {
@@ -42,6 +42,7 @@ TEST(Status, KindIsTheHighByte) {
   EXPECT_EQ(kind_of(status::ok), status_kind::ok);
   EXPECT_EQ(kind_of(status::too_many_clients), status_kind::rejected);
   EXPECT_EQ(kind_of(status::too_many_sessions), status_kind::rejected);
+  EXPECT_EQ(kind_of(status::unknown_repeat), status_kind::rejected);
   EXPECT_EQ(kind_of(status::expired), status_kind::expired);
   EXPECT_EQ(kind_of(status::cancelled), status_kind::cancelled);
   EXPECT_EQ(kind_of(status::device_failed), status_kind::failed);

@@ -97,7 +97,9 @@ request& dispatch_rig::submit(std::uint64_t id, const rig_request& asked, const 
   header.request_id = id;
   header.frames = asked.frames;
   header.timeout_ns = static_cast<std::uint64_t>(asked.timeout.count());
-  request& made = book.open(client(from), pipeline, asked.session, header, leading, bytes, now);
+  request& made = book.open(
+      client(from), header,
+      {.pipeline = &pipeline, .session = asked.session, .leading = leading, .bytes = bytes, .shared = {}}, now);
   if (!path.submit(made, std::as_bytes(std::span(kept.payload)))) {
     payloads.park(made.index, kept.payload);
   }

@@ -32,6 +32,7 @@ class recorded_replies : public reply_port {
   };
 
   void result(const request& of, slot& from) override;
+  void released(const request& /*of*/) override {}
   void error(const request& of, wire::status code, const wire::error_body& why) override;
 
   std::map<key, std::vector<recorded_reply>> all;

@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 import unittest
+from concurrent import futures
 
 import numpy
 
@@ -44,7 +45,7 @@ class ReloadEdgesTest(unittest.TestCase):
     def test_a_stop_right_after_one_ends_well_however_long_a_shard_drains(self):
         length = 1 << 16
         slow = pipeline("slow", "f32", [length], [
-            ("y", "correlate", f'mode = "same"\nmethod = "direct"\ntemplate = {[1.0] * 2048}\n')], ["y"],
+            ("y", "correlate", f'mode = "same"\nmethod = "direct"\ntemplate = {[1.0] * 8192}\n')], ["y"],
             "batch = { max_frames = 1 }\n")
         two = '[device]\nshards = 2\n[daemon]\ndrain_timeout = "60s"\n'
         daemon = self.daemon(configuration(steady(), sums(), slow, before=two))
@@ -60,7 +61,7 @@ class ReloadEdgesTest(unittest.TestCase):
             while time.monotonic() < until and daemon.process.poll() is None:
                 try:
                     client.submit("steady", numpy.ones((1, FRAME), numpy.float32)).result(5)
-                except PenstockError:
+                except (PenstockError, futures.TimeoutError):
                     pass
             self.assertEqual(daemon.process.wait(60), 0, daemon.log.read_text())
 

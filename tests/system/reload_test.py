@@ -239,7 +239,7 @@ class ReloadTest(unittest.TestCase):
             self.assertEqual({float(each.result(60)["y"][0, 0]) for each in waiting}, {2.0})
 
     def test_what_is_in_flight_is_finished_on_the_plan_that_it_began_with(self):
-        taps = [1.0] * 4096
+        taps = [1.0] * 16384
 
         def slow(factor):
             return configuration(steady(), pipeline("slow", "f32", [1 << 16], [

@@ -1,4 +1,4 @@
-"""Stops under load: every reply arrives, however much of it is still on its way when the daemon has nothing left to do."""
+"""Stops under load: every reply arrives, however much of it is on its way when the daemon has nothing left to do."""
 
 import signal
 import threading

@@ -131,9 +131,9 @@ class Router:
         head += b"".join(wire.encode_tensor(wire.tensor_header(array)) for array in arrays)
         self.send(to, head, *(array.tobytes() for array in arrays))
 
-    def error(self, to, status, reason="no", step="", stage="", device_error="", sequence=None):
+    def error(self, to, status, reason="no", step="", stage="", device_error="", sequence=None, holds=False):
         """Answers with ERROR."""
-        self.send_header(to, MessageType.ERROR, control.encode(ErrorBody(reason, step, stage, device_error)),
+        self.send_header(to, MessageType.ERROR, control.encode(ErrorBody(reason, step, stage, device_error, holds)),
                          status=status, session=to.header.session,
                          sequence=to.header.sequence if sequence is None else sequence)
 

@@ -23,7 +23,10 @@ if not (GOLDEN / "index.json").is_file():
     raise unittest.SkipTest(f"no golden messages in {GOLDEN} (PENSTOCK_GOLDEN names their folder)")
 INDEX = json.loads((GOLDEN / "index.json").read_text(encoding="utf-8"))
 BODIES = {"hello": control.Hello, "welcome": control.Welcome, "open_session": control.OpenSession,
-          "session_opened": control.SessionOpened, "error": control.ErrorBody}
+          "session_opened": control.SessionOpened, "attach": control.Attach, "attached": control.Attached,
+          "error": control.ErrorBody}
+
+SHARED = ("submit_shared", "result_shared")  # whose tensors lie in an arena
 
 
 def parts_of(entry):
@@ -65,6 +68,8 @@ class Golden(unittest.TestCase):
 
     def test_payloads_are_the_numbers_of_the_index(self):
         for entry in INDEX["messages"]:
+            if entry["header"]["type"] in SHARED:
+                continue
             for tensor, described, payload in zip(tensors_of(entry), entry["tensors"], parts_of(entry)[1:]):
                 with self.subTest(entry["name"], dtype=described["dtype"]):
                     array = np.frombuffer(payload, wire.dtype_of(tensor)).reshape(tensor.shape)
@@ -72,6 +77,24 @@ class Golden(unittest.TestCase):
                     self.assertEqual(flat.tolist(), described["numbers"])
                     self.assertEqual(wire.tensor_header(array), tensor)
                     self.assertEqual(array.tobytes(), payload)
+
+    def test_places_decode_to_what_the_index_says_and_encode_byte_for_byte(self):
+        placed = [entry for entry in INDEX["messages"] if "place" in entry]
+        self.assertGreaterEqual(len(placed), 4)
+        for entry in placed:
+            with self.subTest(entry["name"]):
+                described = dict(entry["place"])
+                unknown = described.pop("unknown_flags", 0)
+                part, place = parts_of(entry)[1], wire.SharedPlace(**described)
+                self.assertEqual(wire.decode_place(part), place)
+                self.assertEqual(wire.encode_place(place), part[:4] + bytes(
+                    each & ~mask for each, mask in zip(part[4:8], unknown.to_bytes(4, "little"))) + part[8:])
+
+    def test_bad_places_are_refused(self):
+        self.assertGreaterEqual(len(INDEX["bad_places"]), 3)
+        for entry in INDEX["bad_places"]:
+            with self.subTest(entry["name"]), self.assertRaises(wire.DecodeError):
+                wire.decode_place(parts_of(entry)[0])
 
     def test_bodies_come_back_byte_for_byte(self):
         bodies = [entry for entry in INDEX["messages"] if entry["header"]["type"] in BODIES]

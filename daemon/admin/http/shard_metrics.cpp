@@ -46,6 +46,8 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
       slots_(gauge(into, "penstock_slots", "Slots for batches, by whether they are free or used.")),
       batches_in_flight_(gauge(into, "penstock_batches_in_flight", "Batches on the device.")),
       sessions_(gauge(into, "penstock_sessions", "Open sessions.")),
+      arenas_(gauge(into, "penstock_shared_memory_arenas", "Pieces of memory that clients share with the daemon.")),
+      shared_bytes_(gauge(into, "penstock_shared_memory_bytes", "Memory that clients share with the daemon.")),
       clients_(gauge(into, "penstock_clients", "Clients that are known.")),
       credits_in_use_(gauge(into, "penstock_credits_in_use", "What all clients have in flight: requests, bytes.")),
       credits_granted_(
@@ -164,6 +166,10 @@ void shard_metrics::set_sums() {
     }
   }
   sessions_.Add({}).Set(sessions);
+  if (!last_.empty()) {  // each shard tells of the whole daemon
+    arenas_.Add({}).Set(static_cast<double>(last_.front().shared_memory.arenas));
+    shared_bytes_.Add({}).Set(static_cast<double>(last_.front().shared_memory.bytes));
+  }
   clients_.Add({}).Set(clients);
   credits_in_use_.Add({{"kind", "requests"}}).Set(requests);
   credits_in_use_.Add({{"kind", "bytes"}}).Set(bytes);

@@ -45,6 +45,8 @@ class shard_metrics {
   gauges& slots_;
   gauges& batches_in_flight_;
   gauges& sessions_;
+  gauges& arenas_;
+  gauges& shared_bytes_;
   gauges& clients_;
   gauges& credits_in_use_;
   gauges& credits_granted_;

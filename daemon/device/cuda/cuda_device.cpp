@@ -64,7 +64,8 @@ cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) 
                       std::to_string(properties.minor),
             .memory_bytes = properties.totalGlobalMem,
             .pci_bus_id = bus_id_of(id),
-            .at_once = 0};
+            .at_once = 0,
+            .direct_bytes = 0};
   probe_ = std::make_unique<event_handle>(*context_, false);
   context_->require(cudaEventRecord(probe_->get(), cudaStreamPerThread), "the CUDA device does not take work");
   context_->require(cudaStreamSynchronize(cudaStreamPerThread), "the CUDA device does not do its work");
@@ -84,6 +85,14 @@ void cuda_device::free_pinned(std::byte* memory) noexcept {
 
 void cuda_device::free_device(std::byte* memory) noexcept {
   free_cuda_memory(*context_, memory);
+}
+
+void cuda_device::pin(std::byte* memory, std::size_t bytes) {
+  pin_for_cuda(*context_, memory, bytes);
+}
+
+void cuda_device::unpin(std::byte* memory) noexcept {
+  unpin_for_cuda(*context_, memory);
 }
 
 std::unique_ptr<stream> cuda_device::open_stream(stream_priority priority) {

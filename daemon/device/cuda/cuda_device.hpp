@@ -23,6 +23,8 @@ class cuda_device final : public device {
   [[nodiscard]] std::unique_ptr<event> open_event(bool timed) override;
   [[nodiscard]] std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) override;
   /// Asks about an event that was reached long ago: a context that has failed answers even that with its error.
+  void pin(std::byte* memory, std::size_t bytes) override;
+  void unpin(std::byte* memory) noexcept override;
   [[nodiscard]] fault health() noexcept override;
 
  private:

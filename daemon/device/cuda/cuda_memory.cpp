@@ -48,4 +48,15 @@ void free_cuda_pinned(cuda_context& context, std::byte* memory) noexcept {
   static_cast<void>(context.leave(cudaFreeHost(memory)));
 }
 
+void pin_for_cuda(cuda_context& context, std::byte* memory, std::size_t bytes) {
+  context.enter_or_throw();
+  context.require(cudaHostRegister(memory, bytes, cudaHostRegisterPortable),
+                  "memory of " + std::to_string(bytes) + " bytes can't be pinned");
+}
+
+void unpin_for_cuda(cuda_context& context, std::byte* memory) noexcept {
+  context.enter_regardless();
+  static_cast<void>(context.leave(cudaHostUnregister(memory)));
+}
+
 }  // namespace penstock

@@ -15,4 +15,8 @@ void free_cuda_memory(cuda_context& context, std::byte* memory) noexcept;
 [[nodiscard]] std::byte* allocate_cuda_pinned(cuda_context& context, std::size_t bytes);
 void free_cuda_pinned(cuda_context& context, std::byte* memory) noexcept;
 
+/// Page-locks memory of somebody else's, for every device. Throws device_error. Blocks.
+void pin_for_cuda(cuda_context& context, std::byte* memory, std::size_t bytes);
+void unpin_for_cuda(cuda_context& context, std::byte* memory) noexcept;
+
 }  // namespace penstock

@@ -91,7 +91,8 @@ void core_way::submit_chunk() {
   header.frames = static_cast<std::uint32_t>(pipeline.max_frames);
   client_record& client = *clients_.admit("overlap", now);
   const std::size_t bytes = header.frames * pipeline.input().bytes();
-  request& made = book_.open(client, pipeline, nullptr, header, pipeline.input().shape.front(), bytes, now);
+  const ledger::admitted what{.pipeline = &pipeline, .leading = pipeline.input().shape.front(), .bytes = bytes};
+  request& made = book_.open(client, header, what, now);
   (void)path_.submit(made, {});
   path_.turn(now);
 }

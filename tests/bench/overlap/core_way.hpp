@@ -35,6 +35,7 @@ class core_way final : public overlap_way {
   class reply_count final : public reply_port {
    public:
     void result(const request& of, slot& from) override;
+    void released(const request& /*of*/) override {}
     void error(const request& of, wire::status code, const wire::error_body& why) override;
     std::size_t results = 0;
     std::size_t errors = 0;

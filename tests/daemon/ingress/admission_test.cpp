@@ -49,7 +49,7 @@ struct refusal_row {
 struct judgement {
   verdict said;
   wire::message_header header;
-  std::int64_t leading = 0;
+  submitted what;
 };
 judgement judge(const message_draft& draft, const plan& pipeline, const client_settings& limits = {}) {
   std::string head(wire::part_bytes(1) + 1, '\0');
@@ -68,7 +68,7 @@ judgement judge(const message_draft& draft, const plan& pipeline, const client_s
   judgement made;
   made.said = read_header(message, limits, made.header);
   if (made.said.admitted()) {
-    made.said = check_submit(message, made.header, pipeline, made.leading);
+    made.said = check_submit(message, made.header, pipeline, made.what);
   }
   return made;
 }
@@ -251,7 +251,7 @@ TEST(Admission, AdmitsARightSubmit) {
   const plan pipeline = testing::hand_made_plan(0, {.shape = {16}, .variable = true, .max_frames = 4});
   const judgement made = judge({}, pipeline);
   EXPECT_TRUE(made.said.admitted()) << made.said.reason;
-  EXPECT_EQ(made.leading, 16);
+  EXPECT_EQ(made.what.leading, 16);
   EXPECT_EQ(made.header.request_id, 5U);
 }
 
@@ -262,7 +262,7 @@ TEST(Admission, AdmitsAShorterLeadingDimensionWhereItVaries) {
   draft.payload.resize(2);
   const judgement made = judge(draft, testing::hand_made_plan(0, {.shape = {16}, .variable = true}));
   EXPECT_TRUE(made.said.admitted()) << made.said.reason;
-  EXPECT_EQ(made.leading, 1);
+  EXPECT_EQ(made.what.leading, 1);
   const judgement fixed = judge(draft, testing::hand_made_plan(0, {.shape = {16}}));
   EXPECT_EQ(fixed.said.code, status::wrong_shape);
   EXPECT_THAT(fixed.said.reason, ::testing::Not(HasSubstr("shorter")));

@@ -35,6 +35,9 @@ INSTANTIATE_TEST_SUITE_P(
         wrong_line{"security", "ipc_mode = 660", "field 'security.ipc_mode': 660 is given"},
         wrong_line{"security", "ipc_mode = '0680'", "field 'security.ipc_mode': \"0680\" is given"},
         wrong_line{"security", "ipc_mode = '4660'", "field 'security.ipc_mode': \"4660\" is given"},
+        wrong_line{"shared_memory", "socket = 'run/arenas'", "field 'shared_memory.socket': \"run/arenas\" is given"},
+        wrong_line{"shared_memory", "socket = '@'", "field 'shared_memory.socket': \"@\" is given"},
+        wrong_line{"shared_memory", "max_client_bytes = '1 KiB'", "field 'shared_memory.max_client_bytes'"},
         wrong_line{"security", "handshake_timeout = '1h'", "field 'security.handshake_timeout': \"1h\" is given"}));
 
 INSTANTIATE_TEST_SUITE_P(

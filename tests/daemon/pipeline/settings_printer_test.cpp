@@ -23,6 +23,9 @@ settings random_settings(std::mt19937_64& random) {
     made.security.authorized_keys_file = "/etc/penstock/authorized_keys";
     made.security.insecure_plaintext_beyond_loopback = pick(0, 1) == 1;
   }
+  made.shared_memory.max_bytes = static_cast<std::size_t>(pick(0, 1'000'000));
+  made.shared_memory.max_client_bytes = static_cast<std::size_t>(pick(4096, 1'000'000));
+  made.shared_memory.socket = pick(0, 1) == 0 ? "" : "@arenas";
   made.security.ipc_mode = static_cast<std::uint32_t>(pick(0, 0777));
   made.security.ipc_group = pick(0, 1) == 1 ? "penstock" : "";
   made.security.handshake_timeout = std::chrono::milliseconds(pick(100, 60'000));
@@ -89,6 +92,9 @@ void expect_same(const settings& left, const settings& right) {
   EXPECT_EQ(left.security.secret_key_file, right.security.secret_key_file);
   EXPECT_EQ(left.security.authorized_keys_file, right.security.authorized_keys_file);
   EXPECT_EQ(left.security.insecure_plaintext_beyond_loopback, right.security.insecure_plaintext_beyond_loopback);
+  EXPECT_EQ(left.shared_memory.max_bytes, right.shared_memory.max_bytes);
+  EXPECT_EQ(left.shared_memory.max_client_bytes, right.shared_memory.max_client_bytes);
+  EXPECT_EQ(left.shared_memory.socket, right.shared_memory.socket);
   EXPECT_EQ(left.security.ipc_mode, right.security.ipc_mode);
   EXPECT_EQ(left.security.ipc_group, right.security.ipc_group);
   EXPECT_EQ(left.security.handshake_timeout, right.security.handshake_timeout);

@@ -34,6 +34,9 @@ TEST(settings, TakesDefaultsForWhatIsNotGiven) {
   EXPECT_FALSE(given.security.insecure_plaintext_beyond_loopback);
   EXPECT_EQ(given.security.ipc_mode, 0660U);
   EXPECT_EQ(given.security.handshake_timeout, 5s);
+  EXPECT_EQ(given.shared_memory.max_bytes, std::size_t{1} << 30U);
+  EXPECT_EQ(given.shared_memory.max_client_bytes, std::size_t{256} << 20U);
+  EXPECT_EQ(given.shared_memory.socket, "");
   EXPECT_EQ(given.timing.batches_per_second, 200U);
   EXPECT_EQ(given.timing.recent_batches, 4096U);
   ASSERT_EQ(given.pipelines.size(), 1U);

@@ -21,7 +21,8 @@ class Ledger : public ::testing::Test {
     header.request_id = id;
     header.timeout_ns = timeout_ns;
     header.frames = 1;
-    return book_.open(*client_, plan_, nullptr, header, 16, bytes, start);
+    return book_.open(*client_, header,
+                      {.pipeline = &plan_, .session = nullptr, .leading = 16, .bytes = bytes, .shared = {}}, start);
   }
   void end(request& what, wire::status code) {
     book_.settle_error(what, code, {"why", "queued", "", ""});

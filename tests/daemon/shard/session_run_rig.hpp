@@ -50,6 +50,7 @@ class checked_results : public reply_port {
     }
     ++results;
   }
+  void released(const request& /*of*/) override {}
   void error(const request& of, wire::status code, const wire::error_body& /*why*/) override {
     (void)take(of);
     EXPECT_TRUE(code == wire::status::cancelled || code == wire::status::expired) << wire::name_of(code);
@@ -108,7 +109,8 @@ class session_run_rig {
       sent.totals.push_back(static_cast<std::int32_t>(total));
     }
     client_record& from = *clients.find(session.client->identity);
-    request& made = book_.open(from, what, &session, header, leading, bytes, now);
+    request& made = book_.open(
+        from, header, {.pipeline = &what, .session = &session, .leading = leading, .bytes = bytes, .shared = {}}, now);
     if (!path_->submit(made, std::as_bytes(std::span(sent.payload)))) {
       payloads_.park(made.index, sent.payload);
     }

@@ -16,6 +16,7 @@
 
 #include <penstock/client_options.hpp>
 #include <penstock/export.hpp>
+#include <penstock/lent_memory.hpp>
 #include <penstock/pipeline_info.hpp>
 #include <penstock/request_error.hpp>
 #include <penstock/result.hpp>
@@ -39,6 +40,14 @@ struct client_counters {
   std::uint64_t hellos = 0;             ///< greetings sent
   std::uint64_t unmatched_replies = 0;  ///< replies to nothing that was in flight: repeats, or too late
   std::uint64_t malformed_replies = 0;  ///< messages that could not be read, or made no sense
+  std::uint64_t shared = 0;             ///< of `submitted`: those that went through shared memory at first
+};
+
+/// The memory that a client shares with its daemon now.
+struct shared_memory_info {
+  std::uint64_t bytes = 0;       ///< 0: there is none, and all goes over ZeroMQ
+  std::uint64_t used_bytes = 0;  ///< by requests, results and lent memory
+  std::string absence;           ///< why there is none; "" while there is one, or none was asked for
 };
 
 /// The daemon's recent batches, and where to ask on.
@@ -55,11 +64,16 @@ struct trace_page {
 /// same request id while the daemon is silent, and after a restart of the daemon, until its timeout.
 /// Flow: the daemon grants credits, in requests and in bytes; submit waits while they are used up.
 /// Shards: where the daemon runs several, the first welcome names this client's, and the client moves there by itself.
+/// Shared memory: with a daemon on the same machine large requests and their results go through memory that both see.
+/// It is asked for with the first of them; that one, and what finds no room there, goes over ZeroMQ. What was on its
+/// way there when the daemon was restarted, or shared no more, is sent again over ZeroMQ. Because of that a request's
+/// bytes count for the credits whichever way they go.
 class PENSTOCK_EXPORT client {
  public:
   /// One or more frames for one pipeline.
   struct request {
-    /// frames × the pipeline's frame, row-major, little-endian.
+    /// frames × the pipeline's frame, row-major, little-endian. Where they lie in lent memory, 64 bytes × any number
+    /// from its beginning, they are not copied, and must stay as they are until the request ends.
     std::span<const std::byte> bytes;
     std::uint32_t frames = 1;
     /// The leading extent of each frame, for a pipeline whose input is variable; 0 = the most.
@@ -68,14 +82,16 @@ class PENSTOCK_EXPORT client {
     std::optional<std::chrono::nanoseconds> timeout;
     /// 0 = the client chooses; else one from reserve_id, so that it can be cancelled.
     std::uint64_t id = 0;
-    /// Empty: the bytes are copied before submit returns. Else they are sent from where they lie, and must stay as they
-    /// are until this is called, once, from any thread. When submit throws or takes nothing it is not called.
+    /// Empty: the bytes are copied before submit returns. Else they must stay as they are until this is called, once,
+    /// from any thread: over ZeroMQ they are sent from where they lie. When submit throws or takes nothing it is not
+    /// called.
     std::function<void()> release;
     /// Goes with the request through the daemon's logs and timelines.
     std::array<std::byte, 16> trace_id{};
   };
 
-  /// Connects, and waits for the daemon's welcome. Throws connect_error.
+  /// Connects, and waits for the daemon's welcome and, with the transport shared_memory, for memory to share with it.
+  /// Throws connect_error.
   explicit client(client_options options = {});
   client(const client&) = delete;
   client& operator=(const client&) = delete;
@@ -95,6 +111,12 @@ class PENSTOCK_EXPORT client {
   /// The same, but never waits: nullopt when the credits are used up.
   [[nodiscard]] std::optional<std::future<result>> try_submit(std::string_view pipeline, request what);
   [[nodiscard]] std::optional<std::uint64_t> try_submit(std::string_view pipeline, request what, completion done);
+
+  /// Memory of at least so many bytes that is shared with the daemon, to write frames into. Nothing where there is none
+  /// or none is left; then any other memory does. The first call waits until it is known whether there is any, at most
+  /// 5 s and not in a completion.
+  [[nodiscard]] std::optional<lent_memory> lend(std::size_t bytes);
+  [[nodiscard]] shared_memory_info shared_memory() const;
 
   /// Opens a session on a pipeline; include <penstock/session.hpp>. The name is for people and unlike those of the
   /// other sessions that this client has open there; "" makes a random one. Throws request_error when the pipeline is

@@ -1,9 +1,18 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace penstock {
+
+/// How frames and results travel. Shared memory is for a daemon on the same machine that offers it; everything that
+/// does not go through it goes over ZeroMQ, and neither requests nor results look any different.
+enum class transport : std::uint8_t {
+  automatic,     ///< large ones through shared memory where that can be had, all others over ZeroMQ
+  zmq,           ///< all over ZeroMQ
+  shared_memory  ///< as automatic, but the constructor throws where there is none; what finds no room goes over ZeroMQ
+};
 
 /// How a client finds its daemon and how patient it is.
 struct client_options {
@@ -15,6 +24,12 @@ struct client_options {
   std::string server_key{};
   std::string key_file{};    ///< a file that `penstock keygen` has written, which nobody else can read
   std::string secret_key{};  ///< the secret key itself, 40 letters of Z85
+  penstock::transport transport = penstock::transport::automatic;
+  /// How much memory to share with the daemon, in bytes, at most what it offers. It holds the frames and the results of
+  /// requests in flight, the results that the program keeps, and what it was lent.
+  std::uint64_t shared_bytes = std::uint64_t{64} << 20U;
+  /// A request goes through shared memory when its frames or its outputs have at least so many bytes.
+  std::uint64_t shared_from_bytes = std::uint64_t{64} << 10U;
   /// How long the constructor waits for the daemon's welcome.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
   /// The budget of a request that names none, from submit to reply; 0 = none.

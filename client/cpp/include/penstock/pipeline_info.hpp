@@ -48,6 +48,7 @@ struct server_info {
   std::uint32_t credit_requests = 0;
   std::uint64_t credit_bytes = 0;
   std::uint64_t max_request_bytes = 0;
+  std::uint64_t shared_bytes = 0;  ///< of memory that a client on its machine may share with it; 0 = none
 };
 
 }  // namespace penstock

@@ -17,7 +17,8 @@
 
 namespace penstock {
 
-/// One output of a result: a view of the message that was received, valid while a copy of its result lives.
+/// One output of a result: a view of the message that was received, or of the memory that is shared with the daemon,
+/// valid while a copy of its result lives.
 struct tensor_view {
   std::string_view name;   ///< the stage that made it
   std::string_view dtype;  ///< "u8", "i8", "i16", "i32", "f32", "c64"
@@ -44,7 +45,8 @@ struct tensor_view {
   }
 };
 
-/// What came back for one request. Copies are cheap and share the received message.
+/// What came back for one request. Copies are cheap and share what was received. One that came through shared memory
+/// keeps its room there until the last copy has gone, on whatever thread, also when the client has gone before.
 class PENSTOCK_EXPORT result {
  public:
   /// For the client: `storage` keeps what the views look at.

@@ -8,11 +8,15 @@ from concurrent.futures import Future, TimeoutError as WaitTimeout
 from types import TracebackType
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Type, Union
 
-from . import frames, wire
+import numpy as np
+
+from . import wire
+from .arena import Shape
 from .connection import Connection
 from .control import Hello, PipelineDescription, Welcome, is_name
-from .errors import Expired
+from .errors import Expired, Rejected
 from .exchange import Exchange, Opening, Patience, Ping, Request, StatusQuestion, TraceQuestion
+from .frames import Frames, dtype_of, pack
 from .keys import read_keys
 from .result import Result
 from .session import DEFAULT, Session
@@ -40,7 +44,7 @@ class Client:
     def __init__(self, url: str = "tcp://127.0.0.1:7600", *, timeout: Optional[float] = 30.0,
                  connect_timeout: float = 5.0, name: str = "penstock-python", retry_after: float = 2.0,
                  retry_limit: float = 16.0, grace: float = 0.25, server_key: Optional[str] = None,
-                 key_file: Optional[str] = None) -> None:
+                 key_file: Optional[str] = None, transport: str = "auto", shared_bytes: int = 64 << 20) -> None:
         """Connects and waits for the daemon's welcome.
 
         url: any ZeroMQ endpoint, "tcp://HOST:PORT" or "ipc://PATH". Where the daemon there runs several shards and
@@ -55,17 +59,32 @@ class Client:
         server_key, key_file: the daemon's public key (40 letters of Z85) and a file with a key of the client's own, as
             `penstock keygen` makes both, where the daemon asks for keys. The connection is then encrypted.
 
-        Raises Expired when no welcome came, Rejected or Shutdown when the daemon refused, also the client's key,
-        ValueError for a bad url, a bad key, or a key file that others can read, OSError when it can't be read.
+        transport: how frames travel to a daemon on this machine. "auto": through memory that it shares with the client,
+            where it offers some and a request has 64 KiB or more; the first such request asks for it, and goes through
+            the socket like all others. "zmq": through the socket only. "shm": as "auto", but the memory is there when
+            this returns. A request for which it has no room just now goes through the socket in each of them.
+        shared_bytes: of that memory, for inputs and outputs in flight and for the results that are kept.
+
+        Raises Expired when no welcome, or with "shm" no memory, came in time, Rejected or Shutdown when the daemon
+        refused, also the client's key, ValueError for a bad url, transport or key, or a key file that others can read,
+        OSError when it can't be read.
         """
         if len(name.encode()) > 64:
             raise ValueError("a client's name has at most 64 bytes")
+        if transport not in ("auto", "zmq", "shm"):
+            raise ValueError(f"transport is \"auto\", \"zmq\" or \"shm\", not {transport!r}")
+        if shared_bytes < 1:
+            raise ValueError("shared_bytes is at least 1")
         self._timeout = timeout
         self._patience = Patience(retry_after, retry_limit, grace)
-        self._connection = Connection(url, Hello(name, __version__), self._patience, read_keys(server_key, key_file))
+        self._connection = Connection(url, Hello(name, __version__), self._patience, read_keys(server_key, key_file),
+                                      shared_bytes=0 if transport == "zmq" else shared_bytes,
+                                      shared_timeout=connect_timeout)
         self._finalizer = weakref.finalize(self, self._connection.close)
         try:
             self._connection.welcomed.future.result(connect_timeout)
+            if transport == "shm":
+                self._share()
         except WaitTimeout:
             trouble = self._connection.trouble
             self.close()
@@ -81,8 +100,8 @@ class Client:
 
         x: an array with the pipeline's dtype (`pipelines[name].input`), of one frame (its frame shape) or several (with
             a leading frames dimension); a frame of a variable pipeline may be shorter in its first dimension. Integer
-            IQ is integers with a last dimension of 2: a frame of `cu8` is uint8 [n, 2]. Arrays of 64 KiB and more are
-            sent from where they lie: do not write to them until the future is done.
+            IQ is integers with a last dimension of 2: a frame of `cu8` is uint8 [n, 2]. Arrays of 64 KiB and more may
+            be sent from where they lie: do not write to them until the future is done.
         timeout: seconds from now to the reply, in place of the client's; None = no limit. It is one budget: waiting for
             credit counts.
         block: whether to wait when all credits are in use; if not, NoCredit is raised. A callback of a future never
@@ -99,7 +118,8 @@ class Client:
         if described.keeps_state:
             raise ValueError(f"pipeline {pipeline!r} keeps state, so its frames must belong to a session: use "
                              f"c.session({pipeline!r}) and its submit")
-        return self._submit(described, frames.pack(described, x), timeout, block, trace_id, self._connection.start)
+        return self._submit(described, pack(described, x, self._connection.shared.place), timeout, block,
+                            trace_id, self._connection.start)
 
     def session(self, pipeline: str, *, name: Optional[str] = None, timeout: float = 5.0) -> Session:
         """Opens a session of a pipeline, with or without state, and waits until the daemon has it.
@@ -119,6 +139,36 @@ class Client:
         requests = self._ask(Opening(described, name, timeout, self._patience))
         return Session(self._connection, requests, described, name, self._submit)
 
+    def empty(self, shape: Shape, dtype: Any) -> np.ndarray:
+        """A new array in the memory that the daemon shares, whatever it then holds: `submit` takes it, or a contiguous
+        part of it that begins at a multiple of 64 bytes, without copying it. Its room is free again when it has gone,
+        as with any array, and no request that it was submitted with is in flight.
+
+        An ordinary array where there is no such memory, or no room in it. The first call waits for it, for the
+        client's `connect_timeout` at most. An array whose request ended with Expired or Cancelled may still be read by
+        the device: do not write to it, but let it go and take another.
+
+        Raises ValueError and TypeError as numpy.empty does.
+        """
+        connection = self._connection
+        return connection.shared.empty(shape, dtype, wait=not connection.is_own_thread())
+
+    def frames(self, pipeline: str, count: Optional[int] = None, *, length: Optional[int] = None) -> np.ndarray:
+        """`empty` for a pipeline's input: of the shape and dtype of one frame, or of `count` frames with a leading
+        frames dimension. length: the first dimension of a frame, where the pipeline takes "max N"; None = N.
+
+        Raises LookupError for an unknown pipeline, ValueError for a count or a length that it does not take.
+        """
+        described = self._described(pipeline)
+        shape = described.input.shape
+        if count is not None and not 1 <= count <= described.max_frames:
+            raise ValueError(f"a request of pipeline {pipeline!r} has 1 to {described.max_frames} frames, not {count}")
+        if length is not None:
+            if length != shape[0] and not (described.input.variable and 1 <= length <= shape[0]):
+                raise ValueError(f"pipeline {pipeline!r} takes {described.input}, not a length of {length}")
+            shape = (length, *shape[1:])
+        return self.empty(shape if count is None else (count, *shape), dtype_of(described.input))
+
     def cancel(self, request: Union[Future[Result], int]) -> None:
         """Asks the daemon to give a request up: a future that submit returned, or its `request_id`. It still ends
         exactly once, with Cancelled, or as it would have when it is too late."""
@@ -128,6 +178,11 @@ class Client:
     def pipelines(self) -> Mapping[str, PipelineDescription]:
         """What the daemon offers, by name."""
         return self._welcome.by_name
+
+    @property
+    def transport(self) -> str:
+        """What large requests travel through just now: "shm" or "zmq"."""
+        return "zmq" if self._connection.shared.arena is None else "shm"
 
     @property
     def server(self) -> str:
@@ -174,7 +229,7 @@ class Client:
             raise LookupError(f"no pipeline {pipeline!r}; the daemon has {', '.join(self.pipelines) or 'none'}")
         return described
 
-    def _submit(self, pipeline: PipelineDescription, packed: frames.Frames, timeout: Optional[float], block: bool,
+    def _submit(self, pipeline: PipelineDescription, packed: Frames, timeout: Optional[float], block: bool,
                 trace_id: bytes, start: Callable[[Request], None]) -> Future[Result]:
         """Takes credits and hands the request over with `start`."""
         if len(trace_id) != 16:
@@ -196,6 +251,13 @@ class Client:
         future.add_done_callback(lambda done: connection.cancel(request_id) if done.cancelled() else None)
         future.request_id = request_id  # type: ignore[attr-defined]
         return future
+
+    def _share(self) -> None:
+        """Waits for memory of the daemon's."""
+        coming = self._connection.shared.fetch()
+        if coming is None:
+            raise Rejected("the daemon shares no memory with its clients", step="client")
+        coming.result()
 
     def _ask(self, exchange: Exchange) -> Any:
         if self._connection.is_own_thread():

@@ -12,6 +12,7 @@ from .errors import Cancelled
 from .exchange import Exchange, Patience
 from .keys import Keys
 from .session_requests import SessionRequests
+from .shared_memory import SharedMemory
 from .wakeup import Wakeup
 
 _RECEIVED_AT_ONCE = 256
@@ -21,11 +22,15 @@ class Connection:
     """Runs one client's conversation on a thread of its own. Every method may be called from any thread, but for those
     that say otherwise."""
 
-    def __init__(self, url: str, hello: Hello, patience: Patience, keys: Optional[Keys] = None) -> None:
+    def __init__(self, url: str, hello: Hello, patience: Patience, keys: Optional[Keys] = None, *,
+                 shared_bytes: int = 0, shared_timeout: float = 0.0) -> None:
+        """shared_bytes: of memory to share with the daemon, 0 = none; shared_timeout: seconds to wait for it."""
         self._conversation = Conversation(url, hello, patience, keys)
         self.credits = self._conversation.credits
         self.welcomed = self._conversation.welcomed
         self._wakeup = Wakeup()
+        self.shared = SharedMemory(shared_bytes, shared_timeout, patience, self._conversation.tenancy, self.start,
+                                   lambda: self._conversation.welcome)
         self._ids = itertools.count(1)
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="penstock", daemon=True)
@@ -76,6 +81,7 @@ class Connection:
             while not self._closing:
                 readable = conversation.dealer.wait(self._wakeup.fileno(), conversation.seconds_left(time.monotonic()))
                 conversation.look_at_door()
+                conversation.tenancy.look()
                 self._wakeup.run()
                 for _ in range(_RECEIVED_AT_ONCE if readable else 0):
                     parts = conversation.dealer.receive()

@@ -65,6 +65,7 @@ class Welcome:
     answering: int = 0  #: the shard that sent this
     shard: int = 0  #: the shard that this client should use
     shards: Tuple[Tuple[str, ...], ...] = ()  #: for each shard its endpoints; empty when there is only one
+    shared_bytes: int = 0  #: the most memory that this client may share with the daemon; 0: none
 
     @functools.cached_property
     def by_name(self) -> Mapping[str, PipelineDescription]:
@@ -87,28 +88,45 @@ class SessionOpened:
 
 
 @dataclasses.dataclass(frozen=True)
+class Attach:
+    """ATTACH: how much memory to share."""
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Attached:
+    """ATTACHED: where to fetch it, and with what."""
+    socket: str  #: a path, or "@" and the name of an abstract socket
+    ticket: str  #: 32 hexadecimal digits
+
+
+@dataclasses.dataclass(frozen=True)
 class ErrorBody:
     """ERROR: why. Texts that do not apply are empty."""
     reason: str
     step: str
     stage: str
     device_error: str
+    holds: bool = False  #: shared memory: the request still has its own, RELEASED follows
 
 
-Body = TypeVar("Body", Hello, Welcome, OpenSession, SessionOpened, ErrorBody)
+Body = TypeVar("Body", Hello, Welcome, OpenSession, SessionOpened, Attach, Attached, ErrorBody)
 
 # By field: its type, and its limit where it is a number.
 _U32, _U64, _I64 = (1 << 32) - 1, (1 << 64) - 1, (1 << 63) - 1
 _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_bytes": _U64, "max_request_bytes": _U64,
-           "period": _U64, "answering": _U32, "shard": _U32, "pipeline": _U32, "session": _U32, "next_sequence": _U64}
+           "period": _U64, "answering": _U32, "shard": _U32, "pipeline": _U32, "session": _U32, "next_sequence": _U64,
+           "shared_bytes": _U64, "bytes": _U64}
 _NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription}
 _LISTS = ("outputs", "pipelines")
-_FLAGS = ("variable", "keeps_state", "ordered")
+_FLAGS = ("variable", "keeps_state", "ordered", "holds")
+_LEFT_OUT = ("shared_bytes", "holds")  # where they are 0
 
 
-def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, ErrorBody]) -> bytes:
+def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, Attach, Attached, ErrorBody]) -> bytes:
     """The body as one line of JSON."""
-    return json.dumps(dataclasses.asdict(body), separators=(",", ":"), ensure_ascii=False).encode()
+    fields = {name: value for name, value in dataclasses.asdict(body).items() if value or name not in _LEFT_OUT}
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def body_of(parts: Sequence[Buffer]) -> Buffer:

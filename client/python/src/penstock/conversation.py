@@ -11,10 +11,12 @@ from .control import ErrorBody, Welcome, body_of
 from .credit_window import CreditWindow
 from .dealer import Dealer
 from .errors import Cancelled, Expired, PenstockError, Rejected, error_of
-from .exchange import Exchange, Opening, Patience, Request
+from .exchange import Attachment, Exchange, Opening, Patience, Request
 from .keys import Keys
+from .placement import PLACE_REFUSALS
 from .session_requests import SessionRequests
 from .shard_choice import better_endpoint
+from .tenancy import Tenancy
 from .timers import Timers
 from .wire import MessageType, Status
 
@@ -30,6 +32,7 @@ class Conversation:
         self.welcome: Optional[Welcome] = None  #: the latest; written by the connection's thread
         self.welcomed = Exchange(MessageType.HELLO, MessageType.WELCOME, None, patience)
         self.dealer = Dealer(url, keys)
+        self.tenancy = Tenancy(self, self.dealer)
         self._hello = [wire.encode_header(wire.Header(MessageType.HELLO)), control.encode(hello)]
         self._patience = patience
         self._url: Optional[str] = url  #: until the first WELCOME has said which shard is ours
@@ -60,6 +63,7 @@ class Conversation:
 
     def leave(self) -> List[Exchange]:
         """Says goodbye. Gives what has not ended."""
+        self.tenancy.leave()
         unanswered = [self.welcomed, *self._exchanges.values()]
         self._exchanges.clear()
         self.dealer.close(_goodbye())
@@ -76,6 +80,7 @@ class Conversation:
             messages = exchange.messages(now)
             exchange.sent_at = now
             exchange.seen = True
+            self.tenancy.lend(exchange)
             for parts in messages:
                 self.dealer.send(parts)
         else:
@@ -182,21 +187,25 @@ class Conversation:
         if header.type == MessageType.GOODBYE:  # it stops, and waits for our word that its replies have arrived
             self.dealer.send(_goodbye())
             return
-        if header.type == MessageType.ERROR and header.request_id == 0:
-            self.welcomed.answer(error=error_of(header.status, control.decode(ErrorBody, body_of(parts)), 0))
+        body = control.decode(ErrorBody, body_of(parts)) if header.type == MessageType.ERROR else None
+        self.tenancy.hear(header, body)
+        if body is not None and header.request_id == 0:
+            self.welcomed.answer(error=error_of(header.status, body, 0))
             return
         exchange = self._exchanges.get(header.request_id)
         if exchange is None:  # answered before, or given up
             if header.type == MessageType.SESSION_OPENED and header.session not in self._sessions:
                 self._close_session(header.session)
-        elif header.type == MessageType.ERROR:
-            self._error(exchange, header, control.decode(ErrorBody, body_of(parts)))
-        elif header.type == exchange.answer_kind and exchange.answered:
+        elif body is not None:
+            self._error(exchange, header, body)
+        elif exchange.answered_by(header.type) and exchange.answered:
             self.end(exchange, taken=True)
-        elif header.type == exchange.answer_kind:
+        elif exchange.answered_by(header.type):
             value = exchange.read(header, parts, self._last_heard)
             if isinstance(exchange, Opening):
                 self._opened(exchange, value)
+            elif isinstance(exchange, Attachment):
+                self.tenancy.fetch(exchange, value)
             else:
                 self.end(exchange, value, taken=True)
 
@@ -214,7 +223,7 @@ class Conversation:
                                               request_id=exchange.request_id))
 
     def _error(self, exchange: Exchange, header: wire.Header, body: ErrorBody) -> None:
-        unknown = header.status in (Status.HELLO_REQUIRED, Status.REJECTED)
+        unknown = header.status in (Status.HELLO_REQUIRED, Status.REJECTED, *PLACE_REFUSALS)
         if exchange.cancelling and unknown and exchange.session is None:  # the daemon has no such request
             self.end(exchange, error=Cancelled("cancelled by the client", step="client",
                                                request_id=exchange.request_id))
@@ -225,6 +234,10 @@ class Conversation:
             if exchange.sent_at is not None:
                 exchange.seen = False
                 self.send(exchange)
+        elif header.status in PLACE_REFUSALS and isinstance(exchange, Request) and exchange.placed:
+            if exchange.refuse_place(header.status):
+                again = self.send if exchange.session is None else exchange.session.send_again
+                again(exchange)
         elif exchange.session is not None:
             exchange.session.refused(exchange, header, body)
         else:
@@ -260,23 +273,15 @@ class Conversation:
         return False
 
     def _follow_restart(self, welcome: Welcome) -> None:
-        """The daemon is a new one: it knows none of the requests, and may number its pipelines otherwise."""
+        """The daemon is a new one, and knows none of the requests."""
+        self.tenancy.leave()
         for session in list(self._sessions.values()):
             session.lose("the daemon restarted", gone=True)
         for exchange in list(self._exchanges.values()):
-            if exchange.cancelling:
-                self.end(exchange, error=Cancelled("the daemon restarted", step="client",
-                                                   request_id=exchange.request_id))
-                continue
-            if exchange.pipeline is not None:
-                found = welcome.by_name.get(exchange.pipeline.name)
-                if found is None or not found.serves(exchange.pipeline):
-                    self.end(exchange, error=Rejected(
-                        f"the daemon restarted without the pipeline {exchange.pipeline.name!r} as it was",
-                        status=Status.UNKNOWN_PIPELINE, step="client", request_id=exchange.request_id))
-                    continue
-                exchange.pipeline = found
-            if exchange.sent_at is not None:
+            error = exchange.follow(welcome)
+            if error is not None:
+                self.end(exchange, error=error)
+            elif exchange.sent_at is not None:
                 self.send(exchange)
 
     def resume_in(self, session: SessionRequests, seconds: float) -> None:
@@ -305,6 +310,7 @@ class Conversation:
             session, exchange.session = exchange.session, None
             session.ended(exchange, taken)
         exchange.release()
+        self.tenancy.ended(exchange)
         if exchange.credit_bytes is not None:
             self.credits.give_back(exchange.credit_bytes)
         exchange.answer(value, error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import collections
 import math
 import os
-from typing import Any, Deque, List, Optional, Tuple
+from typing import Any, Deque, Dict, List, Optional, Tuple
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
@@ -31,6 +31,7 @@ class Dealer:
         self._identity = bytes([1 + os.urandom(1)[0] % 255]) + os.urandom(15)
         self._unsent: Deque[List[Any]] = collections.deque()
         self._poller = zmq.Poller()
+        self._ready: Dict[Any, int] = {}
         try:
             self._socket, self._events = self._open(url)
         except ValueError:
@@ -71,11 +72,23 @@ class Dealer:
         self._socket, self._events = fresh, events
         self._poller.register(events, zmq.POLLIN)
 
+    def watch(self, descriptor: int) -> None:
+        """`wait` returns also when that is readable, or has ended."""
+        self._poller.register(descriptor, zmq.POLLIN)
+
+    def unwatch(self, descriptor: int) -> None:
+        """Not any more. It must still be open."""
+        self._poller.unregister(descriptor)
+
+    def is_ready(self, descriptor: Optional[int]) -> bool:
+        """Whether that was readable, or had ended, when `wait` returned last."""
+        return descriptor in self._ready
+
     def wait(self, descriptor: int, seconds: Optional[float]) -> bool:
         """Waits until there is something to do. Whether there is something to receive."""
         self._poller.register(self._socket, zmq.POLLIN | (zmq.POLLOUT if self._unsent else 0))
         self._poller.register(descriptor, zmq.POLLIN)
-        ready = dict(self._poller.poll(None if seconds is None else math.ceil(1000 * seconds)))
+        self._ready = ready = dict(self._poller.poll(None if seconds is None else math.ceil(1000 * seconds)))
         while ready.get(self._events) and self._events.poll(0):
             self._note(recv_monitor_message(self._events))
         return bool(ready.get(self._socket, 0) & zmq.POLLIN)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional
 
 from . import control, frames, wire
 from .control import PipelineDescription
-from .wire import MessageType
+from .errors import Cancelled, PenstockError, Rejected
+from .placement import Placement
+from .wire import MessageType, Status
 
 if TYPE_CHECKING:
     from .session_requests import SessionRequests
@@ -40,23 +42,41 @@ class Exchange:
         self.credit_bytes: Optional[int] = None  #: taken from the credits
         self.pipeline: Optional[PipelineDescription] = None
         self.session: Optional[SessionRequests] = None  #: the one whose order it keeps
+        self.placement: Optional[Placement] = None  #: its place in shared memory
 
     @property
     def lingers(self) -> bool:
         """Whether it has to be seen to its end when nobody waits for it any more."""
         return False
 
+    def answered_by(self, kind: int) -> bool:
+        """Whether a message of that type is its answer."""
+        return kind == self.answer_kind
+
     def messages(self, now: float) -> List[List[Any]]:
         """What to send now."""
         return [[wire.encode_header(wire.Header(self.kind, self.request_id))]]
 
     def read(self, header: wire.Header, parts: List[Any], now: float) -> Any:
-        """What its answer, a message of `answer_kind`, says. Raises DecodeError."""
+        """What its answer says. Raises DecodeError."""
         raise NotImplementedError
 
     def cancel(self) -> None:
         """From now on the daemon is asked to give it up."""
         self.cancelling = True
+
+    def follow(self, welcome: control.Welcome) -> Optional[PenstockError]:
+        """The daemon is a new one: it knows nothing of this, and may number its pipelines otherwise. Why it can't be
+        sent to that one; None when it can."""
+        if self.cancelling:
+            return Cancelled("the daemon restarted", step="client", request_id=self.request_id)
+        if self.pipeline is not None:
+            found = welcome.by_name.get(self.pipeline.name)
+            if found is None or not found.serves(self.pipeline):
+                return Rejected(f"the daemon restarted without the pipeline {self.pipeline.name!r} as it was",
+                                status=Status.UNKNOWN_PIPELINE, step="client", request_id=self.request_id)
+            self.pipeline = found
+        return None
 
     def release(self) -> None:
         """Lets go of what it holds of its caller's."""
@@ -127,8 +147,23 @@ class Opening(Exchange):
         return opened
 
 
+class Attachment(Exchange):
+    """ATTACH. Gives the arena, which the connection fetches where its answer says."""
+
+    def __init__(self, nbytes: int, timeout: float, patience: Patience) -> None:
+        super().__init__(MessageType.ATTACH, MessageType.ATTACHED, timeout, patience)
+        self._nbytes = nbytes
+
+    def messages(self, now: float) -> List[List[Any]]:
+        body = control.encode(control.Attach(self._nbytes))
+        return [[wire.encode_header(wire.Header(self.kind, self.request_id)), body]]
+
+    def read(self, header: wire.Header, parts: List[Any], now: float) -> control.Attached:
+        return control.decode(control.Attached, control.body_of(parts))
+
+
 class Request(Exchange):
-    """SUBMIT. Gives its `Result`.
+    """SUBMIT, or SUBMIT_SHARED as long as its frames lie in an arena that the daemon knows. Gives its `Result`.
 
     One of a session is needed until the daemon has taken it, even when nobody waits for it any more: its frames are
     part of what the session's later results are made of.
@@ -139,10 +174,13 @@ class Request(Exchange):
         super().__init__(MessageType.SUBMIT, MessageType.RESULT, timeout, patience)
         self.pipeline: PipelineDescription = pipeline
         self.frames: Optional[frames.Frames] = packed
+        self.placement = packed.placement
         self.sequence = 0  #: frames that its session had before its first
         self._trace_id = trace_id
         self._count, self._single = packed.count, packed.single
         self._cancel_alone = False
+        self.placed = packed.placement is not None  #: it began in shared memory
+        self._in_place = True  # until the daemon has refused the place
 
     @property
     def end_sequence(self) -> int:
@@ -152,6 +190,9 @@ class Request(Exchange):
     @property
     def lingers(self) -> bool:
         return self.seen or self.session is not None
+
+    def answered_by(self, kind: int) -> bool:
+        return kind in (MessageType.RESULT, MessageType.RESULT_SHARED)
 
     def messages(self, now: float) -> List[List[Any]]:
         """SUBMIT, with what is left of the timeout; once it is cancelled, CANCEL. In a session a CANCEL that is
@@ -165,7 +206,21 @@ class Request(Exchange):
         return messages
 
     def read(self, header: wire.Header, parts: List[Any], now: float) -> Any:
-        return frames.unpack(self.pipeline.outputs, header, parts, self._single)
+        shared = header.type == MessageType.RESULT_SHARED
+        if len(parts) != (1 if shared else 1 + header.tensors) or (shared and self.placement is None):
+            raise wire.DecodeError("bad_result", header.request_id)
+        take = frames.taken_from(parts[1:]) if self.placement is None or not shared else self.placement.taker()
+        return frames.unpack(self.pipeline.outputs, header, parts[0], take, self._single)
+
+    def refuse_place(self, status: int) -> bool:
+        """The daemon did not take it where it lies. Whether it is to be sent again: not for an ERROR that is about what
+        was sent before it was last sent otherwise."""
+        if self.kind != MessageType.SUBMIT_SHARED:
+            return False
+        if status == Status.UNKNOWN_REPEAT and self.placement is not None:
+            return self.placement.begin_again()
+        self._in_place = False
+        return True
 
     def cancel(self) -> None:
         self.cancelling = True
@@ -174,6 +229,7 @@ class Request(Exchange):
         self._cancel_alone = self.sent_at is not None
 
     def release(self) -> None:
+        self.placement = None
         if self.session is None:
             self.frames = None
         elif self.frames is not None:
@@ -181,7 +237,12 @@ class Request(Exchange):
 
     def _submit(self, packed: frames.Frames, now: float) -> List[Any]:
         left = 0 if self.deadline is None else max(1, int((self.deadline - now) * 1e9))
+        place = self.placement if self._in_place else None
+        if place is not None and place.arena.ended:
+            place = None
+        self.kind = MessageType.SUBMIT if place is None else MessageType.SUBMIT_SHARED
         header = wire.Header(self.kind, self.request_id, left, self.pipeline.id,
                              0 if self.session is None else self.session.number, self.sequence, tensors=1,
                              frames=packed.count, trace_id=self._trace_id)
-        return [wire.encode_header(header) + wire.encode_tensor(packed.tensor), packed.payload]
+        return [wire.encode_header(header) + wire.encode_tensor(packed.tensor),
+                packed.payload if place is None else place.lend()]

@@ -1,19 +1,22 @@
 """Between numpy arrays and the payloads of messages."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+import math
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from . import wire
 from .control import PipelineDescription, TensorDescription
+from .placement import Placement
 from .result import Result
 
 #: Arrays below this are copied when they are submitted; larger ones are sent from where they lie.
 COPY_BELOW_BYTES = 65536
 
-_DTYPES = {"u8": np.dtype("<u1"), "i8": np.dtype("<i1"), "i16": np.dtype("<i2"), "i32": np.dtype("<i4"),
-           "f32": np.dtype("<f4"), "c64": np.dtype("<c8")}
+_DTYPES: Dict[str, np.dtype[Any]] = {
+    "u8": np.dtype("<u1"), "i8": np.dtype("<i1"), "i16": np.dtype("<i2"), "i32": np.dtype("<i4"),
+    "f32": np.dtype("<f4"), "c64": np.dtype("<c8")}
 
 
 class Frames(NamedTuple):
@@ -22,13 +25,28 @@ class Frames(NamedTuple):
     single: bool  #: given without a frames dimension
     tensor: wire.TensorHeader
     payload: Any  #: contiguous bytes
+    placement: Optional[Placement] = None  #: where they lie in shared memory
 
     def copied(self) -> Frames:
         """The same in memory of its own: the array that they came from may be written to again."""
-        return self._replace(payload=bytes(self.payload))
+        return self._replace(payload=bytes(self.payload), placement=None)
 
 
-def pack(pipeline: PipelineDescription, x: Any) -> Frames:
+#: Finds a place in shared memory for a batch of a pipeline's frames, to be of that dtype, and puts them there.
+Placer = Callable[[PipelineDescription, np.ndarray, "np.dtype[Any]"], Optional[Placement]]
+
+
+def dtype_of(described: TensorDescription) -> np.dtype[Any]:
+    """The numpy dtype of a tensor."""
+    return _DTYPES[described.dtype]
+
+
+def most_bytes(described: TensorDescription, count: int) -> int:
+    """The most that so many frames of a tensor can have."""
+    return count * math.prod(described.shape) * _DTYPES[described.dtype].itemsize
+
+
+def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None) -> Frames:
     """Takes one frame (the pipeline's frame shape) or several (with a leading frames dimension).
 
     Raises TypeError when x does not have the pipeline's dtype (nothing is converted silently but the byte order), and
@@ -47,11 +65,12 @@ def pack(pipeline: PipelineDescription, x: Any) -> Frames:
     if not 1 <= batch.shape[0] <= pipeline.max_frames:
         raise ValueError(f"a request of pipeline {pipeline.name!r} has 1 to {pipeline.max_frames} frames; x has "
                          f"{batch.shape[0]}")
-    packed = np.ascontiguousarray(batch, dtype=dtype)
+    placement = None if place is None else place(pipeline, batch, dtype)
+    packed = np.ascontiguousarray(batch, dtype=dtype) if placement is None else placement.frames
     payload: Any = memoryview(packed.reshape(-1).view(np.uint8))
-    if packed.nbytes < COPY_BELOW_BYTES:
+    if placement is None and packed.nbytes < COPY_BELOW_BYTES:
         payload = bytes(payload)
-    return Frames(batch.shape[0], single, wire.tensor_header(packed), payload)
+    return Frames(batch.shape[0], single, wire.tensor_header(packed), payload, placement)
 
 
 def _is_frame(described: TensorDescription, shape: Tuple[int, ...], least: int) -> bool:
@@ -61,21 +80,36 @@ def _is_frame(described: TensorDescription, shape: Tuple[int, ...], least: int) 
     return shape == described.shape
 
 
-def unpack(outputs: Sequence[TensorDescription], header: wire.Header, parts: List[wire.Buffer],
+#: Gives the next payload of a result, which must have that size, as a buffer. Raises DecodeError.
+TakePayload = Callable[[int], Any]
+
+
+def taken_from(parts: Sequence[wire.Buffer]) -> TakePayload:
+    """Takes one part after the other."""
+    left = iter(parts)
+
+    def take(nbytes: int) -> wire.Buffer:
+        part = next(left)
+        if len(part) != nbytes:
+            raise wire.DecodeError("bad_result")
+        return part
+    return take
+
+
+def unpack(outputs: Sequence[TensorDescription], header: wire.Header, head: wire.Buffer, take: TakePayload,
            single: bool) -> Result:
-    """The result that a RESULT holds, as views of its parts. A variable output may have any length up to its most,
-    also 0. Raises DecodeError when it is not what `outputs` say."""
-    if header.tensors != len(outputs) or len(parts) != 1 + len(outputs):
+    """The result whose header and part 0 these are, as views of its payloads. A variable output may have any length up
+    to its most, also 0. Raises DecodeError when it is not what `outputs` say."""
+    if header.tensors != len(outputs):
         raise wire.DecodeError("bad_result", header.request_id)
     arrays: Dict[str, np.ndarray] = {}
     for index, described in enumerate(outputs):
-        tensor = wire.decode_tensor(parts[0], header, index)
-        payload = parts[1 + index]
+        tensor = wire.decode_tensor(head, header, index)
         dtype = wire.dtype_of(tensor)
-        if (len(payload) != tensor.nbytes or dtype != _DTYPES.get(described.dtype) or len(tensor.shape) == 0
+        if (dtype != _DTYPES.get(described.dtype) or len(tensor.shape) == 0
                 or tensor.shape[0] != header.frames or (single and header.frames != 1)
                 or not _is_frame(described, tensor.shape[1:], 0)):
             raise wire.DecodeError("bad_result", header.request_id)
-        array: np.ndarray = np.ndarray(tensor.shape, dtype, payload)
+        array: np.ndarray = np.ndarray(tensor.shape, dtype, take(tensor.nbytes))
         arrays[described.name] = array[0] if single else array
     return Result(arrays, header.request_id, header.trace_id)

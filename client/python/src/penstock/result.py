@@ -11,7 +11,8 @@ class Result(Mapping[str, np.ndarray]):
 
     An array has the output's frame shape when one frame was submitted, and a leading frames dimension when the input
     had one. A pipeline with a single output needs no name: `result.array`, or `numpy.asarray(result)`.
-    The arrays are views of the message as it was received: they share its memory and keep it alive.
+    The arrays are views of the message as it was received, or of the memory that is shared with the daemon, and keep it
+    from being used again: copy what is to be kept for long.
     """
 
     __slots__ = ("_outputs", "request_id", "trace_id")

@@ -30,8 +30,8 @@ class Session:
 
     Order: requests are numbered as `submit` takes them, go through the pipeline in that order, and are sent again in
     it. No frame runs twice. A request that expires or is cancelled still goes through the state when its turn comes, so
-    that what follows it is right. Its array is the caller's again; its frames are kept for 10 s, should the daemon
-    still need them.
+    that what follows it is right. Its array is the caller's again (but for one of `Client.empty`, see there); its
+    frames are kept for 10 s, should the daemon still need them.
 
     Loss: when the daemon restarts, has dropped the session (it was idle for too long), refuses one of its requests, or
     needs frames that are no longer kept, nothing can follow. The refused request ends with its own error, the others in
@@ -69,7 +69,7 @@ class Session:
         Raises SessionLost when the session is lost or closed, ValueError also for several frames of another length,
         and what `Client.submit` raises. What raises has no place in the session: its frames do not count.
         """
-        packed = frames.pack(self.pipeline, x)
+        packed = frames.pack(self.pipeline, x, self._connection.shared.place)
         length, period = packed.tensor.shape[1:2], self.pipeline.period
         if packed.count > 1 and self.pipeline.input.variable and period > 1 and length[0] % period != 0:
             raise ValueError(f"several frames of pipeline {self.pipeline.name!r} in a session have a length that is a "

@@ -90,6 +90,11 @@ class SessionRequests:
             self._filled_from = first  # gaps that were told before may come late
         self._send_from(first)
 
+    def send_again(self, request: Request) -> None:
+        """The daemon did not take it, and now will: it is sent again, with what follows it."""
+        self._filled_from = request.sequence
+        self._send_from(request.sequence)
+
     def refused(self, request: Request, header: wire.Header, body: ErrorBody) -> None:
         """An ERROR came for one of its requests, other than HELLO_REQUIRED."""
         error = error_of(header.status, body, request.request_id)

@@ -15,10 +15,14 @@ MAX_DIMENSIONS = 8
 MAX_HEADER_LEN = 4096
 MAX_TENSORS = 64
 MAX_BODY_BYTES = 65536
+PLACE_BYTES = 32
+PLACE_ALIGNMENT = 64
 NO_TRACE = bytes(16)
 
 _HEADER = struct.Struct("<4sBBHQQIIQHHI16s")
 _TENSOR = struct.Struct("<BBHB3xQ8q")
+_PLACE = struct.Struct("<IIQQQ")
+_REPEAT = 1
 _REQUEST_ID = struct.Struct("<Q")
 _U64_LIMIT = 1 << 64
 
@@ -39,10 +43,15 @@ class MessageType(enum.IntEnum):
     CLOSE_SESSION = 10
     GET_TRACE = 12
     TRACE_REPORT = 13
+    ATTACH = 14
+    ATTACHED = 15
     SUBMIT = 16
     CANCEL = 17
+    SUBMIT_SHARED = 18
     RESULT = 32
     ERROR = 33
+    RESULT_SHARED = 34
+    RELEASED = 35
 
 
 class Status(enum.IntEnum):
@@ -64,6 +73,9 @@ class Status(enum.IntEnum):
     SEQUENCE_GAP = 0x010D
     REPLY_GONE = 0x010E
     TOO_MANY_SESSIONS = 0x010F
+    UNKNOWN_ARENA = 0x0110
+    BAD_PLACE = 0x0111
+    UNKNOWN_REPEAT = 0x0112
     EXPIRED = 0x0200
     CANCELLED = 0x0300
     FAILED = 0x0400
@@ -125,6 +137,21 @@ class TensorHeader(NamedTuple):
     nbytes: int
     shape: Tuple[int, ...]
     lanes: int = 1
+
+
+class SharedPlace(NamedTuple):
+    """Part 1 of SUBMIT_SHARED: where in an arena a request's frames lie, and where its outputs go. Bytes; offsets are
+    multiples of PLACE_ALIGNMENT."""
+    arena: int
+    input: int
+    output: int  #: of the first; each further one at the next multiple of PLACE_ALIGNMENT
+    output_bytes: int
+    repeat: bool = False  #: sent again
+
+
+def room_for(nbytes: int) -> int:
+    """Room that a tensor takes up in an arena, with the gap behind it."""
+    return (nbytes + PLACE_ALIGNMENT - 1) // PLACE_ALIGNMENT * PLACE_ALIGNMENT
 
 
 # DLPack's code and bits, in numpy's words.
@@ -197,3 +224,16 @@ def decode_tensor(part: Buffer, header: Header, index: int) -> TensorHeader:
     if product >= _U64_LIMIT or nbytes != (0 if 0 in shape else product):
         raise DecodeError("bad_tensor", header.request_id)
     return TensorHeader(code, bits, nbytes, shape, lanes)
+
+
+def encode_place(place: SharedPlace) -> bytes:
+    """The 32 bytes of a place."""
+    return _PLACE.pack(place.arena, _REPEAT if place.repeat else 0, place.input, place.output, place.output_bytes)
+
+
+def decode_place(part: Buffer) -> SharedPlace:
+    """Reads part 1 of a SUBMIT_SHARED. Raises DecodeError."""
+    if len(part) != PLACE_BYTES:
+        raise DecodeError("bad_place")
+    arena, flags, source, output, output_bytes = _PLACE.unpack(part)
+    return SharedPlace(arena, source, output, output_bytes, bool(flags & _REPEAT))

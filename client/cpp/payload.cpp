@@ -1,0 +1,112 @@
+#include "client/cpp/payload.hpp"
+
+#include <atomic>
+#include <cstring>
+
+namespace penstock::link {
+namespace {
+
+/// What a message keeps alive.
+template <class Owner>
+struct kept {
+  explicit kept(Owner&& owner) : what(std::move(owner)) {}
+  Owner what;
+  /// Writer: the thread that makes the message, once. Reader: the one that ends it, which may be libzmq's own.
+  std::atomic<bool> handed_over{false};
+};
+
+template <class Owner>
+void drop(void* /*data*/, void* hint) {
+  auto* const owner = static_cast<kept<Owner>*>(hint);
+  if (owner->handed_over.load(std::memory_order_acquire)) {
+    delete owner;
+  }
+}
+
+/// The bytes themselves as a message; the owner goes with the last copy of it.
+template <class Owner>
+zmq::message_t message_of(std::span<const std::byte> bytes, std::unique_ptr<kept<Owner>> owner) {
+  // libzmq asks for writable memory, and never writes what it sends.
+  zmq::message_t message{const_cast<std::byte*>(bytes.data()), bytes.size(), &drop<Owner>, owner.get()};
+  owner.release()->handed_over.store(true, std::memory_order_release);
+  return message;
+}
+
+bool is_aligned(const arena_block& block, std::span<const std::byte> bytes) {
+  return (bytes.data() - block.data()) % static_cast<std::ptrdiff_t>(wire::place_alignment) == 0;
+}
+
+}  // namespace
+
+payload payload::over_socket(client::request& what) {
+  payload made;
+  made.bytes_ = what.bytes.size();
+  if (what.release) {
+    auto owner = std::make_unique<kept<last_call>>(last_call{std::move(what.release)});
+    made.sent_release_ = &owner->what;
+    made.message_ = message_of(what.bytes, std::move(owner));
+  } else {
+    made.message_ = zmq::message_t{what.bytes.data(), what.bytes.size()};
+  }
+  return made;
+}
+
+std::optional<payload> payload::through(arena& shared, client::request& what, std::uint64_t output_bytes) {
+  payload made;
+  made.bytes_ = what.bytes.size();
+  made.output_bytes_ = output_bytes;
+  made.output_ = shared.take(output_bytes);
+  made.shared_ = static_cast<bool>(made.output_);
+  made.input_ = shared.block_of(what.bytes);
+  if (made.input_ && is_aligned(made.input_, what.bytes)) {
+    made.input_at_ = made.input_.offset() + static_cast<std::uint64_t>(what.bytes.data() - made.input_.data());
+  } else {
+    made.input_ = made.shared_ ? shared.take(what.bytes.size()) : arena_block{};
+    if (!made.input_) {
+      return std::nullopt;
+    }
+    made.input_at_ = made.input_.offset();
+    std::memcpy(made.input_.data(), what.bytes.data(), what.bytes.size());
+  }
+  made.release_ = last_call{std::move(what.release)};
+  return made;
+}
+
+void payload::keep_unreleased() noexcept {
+  release_.disarm();
+  if (sent_release_ != nullptr) {
+    sent_release_->disarm();
+  }
+}
+
+zmq::message_t payload::message() {
+  if (message_.size() == 0 && input_) {
+    auto owner = std::make_unique<kept<arena_block>>(input_.again());
+    const std::byte* const start = input_.data() + (input_at_ - input_.offset());
+    message_ = message_of(std::span{start, bytes_}, std::move(owner));
+  }
+  zmq::message_t shared;
+  shared.copy(message_);
+  return shared;
+}
+
+wire::shared_place payload::place(bool repeat) const noexcept {
+  return {input_.home()->number(), repeat, input_at_, output_.offset(), output_bytes_};
+}
+
+std::optional<std::uint64_t> output_room(const pipeline_info& pipeline, std::uint32_t frames) {
+  std::uint64_t room = 0;
+  for (const tensor_info& output : pipeline.outputs) {
+    std::uint64_t bytes = 0;
+    const bool known = output.item_bytes() > 0 &&
+                       !__builtin_mul_overflow(std::uint64_t{output.frame_bytes()}, std::uint64_t{frames}, &bytes) &&
+                       bytes <= UINT64_MAX - wire::place_alignment &&
+                       !__builtin_add_overflow(room, wire::room_for(bytes), &room);
+    if (!known) {
+      return std::nullopt;
+    }
+  }
+  return room;
+}
+
+}  // namespace penstock::link

@@ -1,0 +1,173 @@
+"""Who has which part of shared memory, and until when."""
+import gc
+import unittest
+
+from scripted_keeper import FLOATS, ROOM, SharedMemoryTest, frame
+
+import numpy as np
+
+import penstock
+from penstock.wire import MessageType
+
+
+class Room(SharedMemoryTest):
+    """The arena has room for one request of one frame."""
+
+    def setUp(self):
+        super().setUp()
+        self.client, self.lent = self.connect_shared(nbytes=ROOM)
+
+    def submit(self, x=None):
+        """The future, and the message that came."""
+        return self.client.submit("wide", frame() if x is None else x), self.router.receive()
+
+    def assert_full(self):
+        """A large request goes through the socket."""
+        future, message = self.submit()
+        self.assertEqual(message.type, MessageType.SUBMIT)
+        self.router.result(message, np.zeros((1, 3), np.float32), np.zeros((1, FLOATS), np.float32))
+        self.wait(future)
+
+    def assert_free(self):
+        """A request is shared, and leaves nothing behind."""
+        future, message = self.submit()
+        self.assertEqual(message.type, MessageType.SUBMIT_SHARED)
+        self.run_shared(self.lent, message)
+        self.wait(future)
+
+    def settled(self):
+        """The connection's thread has let go of what it had."""
+        self.expect_nothing_before_a_ping(self.client)
+        gc.collect()
+
+    def test_a_request_without_room_goes_through_the_socket(self):
+        self.submit()
+        self.assert_full()
+
+    def test_room_comes_back_with_the_last_view_of_a_result(self):
+        future, message = self.submit()
+        self.run_shared(self.lent, message, 4)
+        view = self.wait(future)["out"][::3][5:]
+        del future
+        self.settled()
+        self.assert_full()
+        self.assertEqual(view[0], 5)
+        del view
+        self.settled()
+        self.assert_free()
+
+    def test_many_requests_after_one_another_use_the_same_room(self):
+        for _ in range(50):
+            self.assert_free()
+            self.settled()
+
+    def test_an_input_stays_until_the_reply_although_the_caller_drops_it(self):
+        x = self.client.frames("wide")
+        x[:] = 8
+        future, message = self.submit(x)
+        del x
+        gc.collect()
+        self.assert_full()
+        np.testing.assert_array_equal(self.lent.input(message), [frame(8)])
+        self.router.error(message, penstock.Status.FAILED)
+        self.error_of(future)
+        self.settled()
+        self.assert_free()
+
+    def test_a_future_that_is_dropped_keeps_its_room_until_the_reply(self):
+        future, message = self.submit()
+        del future
+        gc.collect()
+        self.assert_full()
+        self.run_shared(self.lent, message)
+        self.settled()
+        self.assert_free()
+
+    def test_an_error_that_holds_keeps_it_until_released(self):
+        future, message = self.submit()
+        self.router.error(message, penstock.Status.EXPIRED, step="executing", holds=True)
+        self.assertIsInstance(self.error_of(future), penstock.Expired)
+        self.settled()
+        self.assert_full()
+        self.router.send_header(message, MessageType.RELEASED)
+        self.settled()
+        self.assert_free()
+
+    def test_a_refusal_gives_it_back(self):
+        future, message = self.submit()
+        self.router.error(message, penstock.Status.WRONG_SHAPE)
+        self.error_of(future)
+        self.settled()
+        self.assert_free()
+
+    def test_a_request_that_the_client_gave_up_keeps_it_until_the_daemons_word(self):
+        for give_up in ("cancel", "timeout"):
+            future = self.client.submit("wide", frame(), timeout=0.05 if give_up == "timeout" else None)
+            message = self.router.expect(MessageType.SUBMIT_SHARED)
+            if give_up == "cancel":
+                future.cancel()
+            else:
+                self.assertIsInstance(self.error_of(future), penstock.Expired)
+            cancel = self.router.expect(MessageType.CANCEL)
+            self.assertEqual(cancel.id, message.id)
+            self.settled()
+            self.assert_full()
+            self.router.error(cancel, penstock.Status.CANCELLED)
+            self.settled()
+            self.assert_free()
+
+    def test_credits_that_do_not_come_leave_no_room_taken(self):
+        self.client.close()
+        with self.assertRaises(penstock.Cancelled):
+            self.client.submit("wide", frame())
+
+
+class End(SharedMemoryTest):
+    def test_results_and_arrays_outlive_the_client(self):
+        client, lent = self.connect_shared()
+        x = client.frames("wide")
+        x[:] = 6
+        future = client.submit("wide", x)
+        self.run_shared(lent, self.router.expect(MessageType.SUBMIT_SHARED), 1)
+        result = self.wait(future)
+        client.close()
+        lent.wait_for_the_end()
+        del client, future
+        gc.collect()
+        np.testing.assert_array_equal(result["out"], frame(7))
+        np.testing.assert_array_equal(x, frame(6))
+
+    def test_close_cancels_what_is_in_flight_and_ends_the_lease(self):
+        client, lent = self.connect_shared()
+        future = client.submit("wide", frame())
+        self.router.expect(MessageType.SUBMIT_SHARED)
+        client.close()
+        self.assertIsInstance(self.error_of(future), penstock.Cancelled)
+        self.router.expect(MessageType.GOODBYE)
+        lent.wait_for_the_end()
+        self.assertEqual(client.empty(3, np.uint8).shape, (3,))
+        self.assertEqual(client.transport, "zmq")
+
+    def test_close_while_an_arena_is_fetched_ends_that(self):
+        client = self.connect(self.greeting)
+        arriving = self.aside(client.empty, 4, np.float32)
+        self.tell_where(self.router.expect(MessageType.ATTACH))
+        connection = self.keeper.accept()
+        self.expect_nothing_before_a_ping(client)
+        client.close()
+        self.assertEqual(self.wait(arriving).shape, (4,))
+        self.assertEqual(connection.recv(1), b"")
+
+    def test_a_callback_waits_for_no_arena(self):
+        client = self.connect(self.greeting)
+        future = client.submit("wide", frame(length=8))
+        shapes = []
+        future.add_done_callback(lambda _: shapes.append(client.empty(5, np.uint8).shape))
+        self.router.result(self.router.expect(MessageType.SUBMIT), np.zeros((1, 3), np.float32), frame(length=8)[None])
+        self.wait(future)
+        self.router.expect(MessageType.ATTACH)
+        self.assertEqual(shapes, [(5,)])
+
+
+if __name__ == "__main__":
+    unittest.main()

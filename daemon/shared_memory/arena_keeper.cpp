@@ -1,0 +1,226 @@
+#include "daemon/shared_memory/arena_keeper.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+namespace penstock {
+namespace {
+
+using boost::asio::local::stream_protocol;
+using boost::system::error_code;
+
+constexpr std::size_t most_visitors = 64;
+constexpr std::chrono::milliseconds pause_after_trouble{100};
+constexpr std::chrono::seconds between_complaints{1};
+
+std::string any_name() {
+  std::random_device entropy;
+  return "@penstock-" + fmt::format("{:08x}{:08x}", entropy(), entropy());
+}
+
+void block_signals() noexcept {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+}  // namespace
+
+arena_keeper::arena_keeper(const shared_memory_settings& how, const security_settings& access, arena_tenants& tenants)
+    : how_(how),
+      tenants_(tenants),
+      socket_(how.socket.empty() ? any_name() : how.socket),
+      next_number_(std::random_device{}() | 1U) {
+  try {
+    listen(access);
+  } catch (const std::exception& error) {
+    throw std::runtime_error("cannot listen on shared_memory.socket " + socket_ + ": " + error.what());
+  }
+}
+
+arena_keeper::~arena_keeper() {
+  stop();
+}
+
+void arena_keeper::listen(const security_settings& access) {
+  if (socket_.front() != '@') {
+    file_.emplace(socket_, ipc_access{.mode = access.ipc_mode, .group = group_of(access.ipc_group)});
+    acceptor_.assign(stream_protocol(), file_->release());
+    return;
+  }
+  std::string name = socket_;
+  name.front() = '\0';
+  acceptor_.open(stream_protocol());
+  acceptor_.bind(stream_protocol::endpoint(name));
+  acceptor_.listen();
+}
+
+void arena_keeper::start() {
+  accept();
+  thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "arenas");
+    block_signals();
+    io_.run();
+  });
+}
+
+void arena_keeper::stop() noexcept {
+  if (thread_.joinable()) {
+    io_.stop();
+    thread_.join();
+  }
+}
+
+void arena_keeper::accept() {
+  acceptor_.async_accept([this](const error_code& error, stream_protocol::socket peer) {
+    if (error == boost::asio::error::operation_aborted) {
+      return;
+    }
+    if (!error) {
+      receive(std::move(peer));
+      accept();
+      return;
+    }
+    complain("no connection can be taken: " + error.message());
+    pause_.expires_after(pause_after_trouble);
+    pause_.async_wait([this](const error_code& /*ended*/) { accept(); });
+  });
+}
+
+// Who has no arena yet may be anybody: only so many of those, so that there are descriptors left for clients.
+void arena_keeper::receive(stream_protocol::socket peer) {
+  if (visitors_ >= most_visitors) {
+    complain("too many connections without a ticket");
+    return;
+  }
+  ++visitors_;
+  std::make_shared<arena_lease>(
+      std::move(peer), arena_lease::events{[this](arena_lease& by, std::string_view ticket) { lend(by, ticket); },
+                                           [this](const arena_lease& ended) { forget(ended); }})
+      ->wait_for_ticket();
+}
+
+// One line at a time: nobody can fill the log from outside.
+void arena_keeper::complain(const std::string& what) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - complained_ >= between_complaints) {
+    complained_ = now;
+    spdlog::warn("shared memory: {}", what);
+  }
+}
+
+std::string arena_keeper::issue(arena_order what) {
+  const std::size_t out = bytes_.load(std::memory_order_relaxed);
+  if (what.bytes > how_.max_bytes - std::min(out, how_.max_bytes)) {
+    return "";
+  }
+  return tickets_.issue(std::move(what), ticket_office::clock::now());
+}
+
+shared_memory_use arena_keeper::in_use() const noexcept {
+  return {arenas_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
+}
+
+void arena_keeper::lend(arena_lease& to, std::string_view ticket) {
+  const std::optional<arena_order> ordered = tickets_.redeem(ticket, ticket_office::clock::now());
+  if (!ordered) {
+    complain(to.peer() + " shows no valid ticket");
+    to.end();
+    return;
+  }
+  client_arena* const made = make(*ordered, to);
+  if (made == nullptr) {
+    to.end();
+    return;
+  }
+  const std::uint32_t number = made->number();
+  tenants_.admit(ordered->shard, ordered->client, *made, [this, number](bool admitted) {
+    boost::asio::post(io_, [this, number, admitted] { hand_over(number, admitted); });
+  });
+}
+
+client_arena* arena_keeper::make(const arena_order& what, arena_lease& to) {
+  if (!may_have(what)) {
+    complain(fmt::format("no {} bytes for {}: max_bytes or max_client_bytes is reached", what.bytes, to.peer()));
+    return nullptr;
+  }
+  try {
+    auto made = std::make_unique<client_arena>(next_number_, what.bytes, tenants_.device_of(what.shard), *this);
+    ++next_number_;
+    arenas_.fetch_add(1);
+    bytes_.fetch_add(made->bytes());
+    client_arena* const arena = made.get();
+    tenancies_.emplace(arena->number(), tenancy{std::move(made), what.shard, what.client, to.weak_from_this()});
+    return arena;
+  } catch (const std::exception& error) {
+    complain(fmt::format("no {} bytes for {}: {}", what.bytes, to.peer(), error.what()));
+    return nullptr;
+  }
+}
+
+// Of all memory, and of the client's own, with what its last requests still use.
+bool arena_keeper::may_have(const arena_order& what) const {
+  std::size_t arenas = 0;
+  std::size_t bytes = what.bytes;
+  for (const auto& [number, each] : tenancies_) {
+    const bool its = each.shard == what.shard && each.client == what.client;
+    arenas += its ? 1 : 0;
+    bytes += its ? std::min(each.arena->bytes(), how_.max_client_bytes) : 0;
+  }
+  return what.bytes <= how_.max_bytes - std::min(bytes_.load(), how_.max_bytes) && arenas < most_of_a_client &&
+         bytes <= how_.max_client_bytes;
+}
+
+// The shard knows the arena: its client may have it. One that was not admitted is on its way back already.
+void arena_keeper::hand_over(std::uint32_t number, bool admitted) {
+  const auto found = tenancies_.find(number);
+  const std::shared_ptr<arena_lease> lease =
+      found != tenancies_.end() ? found->second.lease.lock() : std::shared_ptr<arena_lease>{};
+  if (lease == nullptr) {
+    if (admitted && found != tenancies_.end()) {
+      tenants_.evict(found->second.shard, number);
+    }
+    return;
+  }
+  if (!admitted) {
+    lease->end();
+  } else if (lease->give(*found->second.arena)) {
+    --visitors_;
+    found->second.arena->close_descriptor();
+    spdlog::debug("shared memory: arena {} of {} bytes for {}", number, found->second.arena->bytes(), lease->peer());
+  }
+}
+
+void arena_keeper::forget(const arena_lease& ended) {
+  visitors_ -= ended.given() ? 0 : 1;
+  for (const auto& [number, each] : tenancies_) {
+    if (each.lease.lock().get() == &ended) {
+      tenants_.evict(each.shard, number);
+    }
+  }
+}
+
+void arena_keeper::take_back(client_arena& unused) noexcept {
+  boost::asio::post(io_, [this, number = unused.number()] { remove(number); });
+}
+
+void arena_keeper::remove(std::uint32_t number) {
+  const auto found = tenancies_.find(number);
+  const std::shared_ptr<arena_lease> lease = found->second.lease.lock();
+  bytes_.fetch_sub(found->second.arena->bytes());
+  arenas_.fetch_sub(1);
+  tenancies_.erase(found);
+  if (lease != nullptr) {
+    lease->end();
+  }
+}
+
+}  // namespace penstock

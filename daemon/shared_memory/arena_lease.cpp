@@ -1,0 +1,114 @@
+#include "daemon/shared_memory/arena_lease.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/read.hpp>
+#include <sys/socket.h>
+
+#include "daemon/shared_memory/client_arena.hpp"
+
+namespace penstock {
+namespace {
+
+using boost::system::error_code;
+
+constexpr auto patience = std::chrono::seconds{5};
+
+// "PNSM", as little-endian bytes, the number and the size.
+std::array<std::byte, 16> record_of(const client_arena& what) noexcept {
+  std::array<std::byte, 16> record{std::byte{'P'}, std::byte{'N'}, std::byte{'S'}, std::byte{'M'}};
+  const auto put = [&record](std::size_t at, std::size_t bytes, std::uint64_t value) {
+    for (std::size_t each = 0; each < bytes; ++each) {
+      record[at + each] = static_cast<std::byte>(value >> (8 * each));
+    }
+  };
+  put(4, 4, what.number());
+  put(8, 8, what.bytes());
+  return record;
+}
+
+bool send_with_descriptor(int through, std::array<std::byte, 16> record, int descriptor) noexcept {
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  iovec content{record.data(), record.size()};
+  msghdr message{};
+  message.msg_iov = &content;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
+  // The first bytes on a fresh connection always fit.
+  return ::sendmsg(through, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(record.size());
+}
+
+}  // namespace
+
+arena_lease::arena_lease(socket peer, events tell)
+    : peer_(std::move(peer)), tell_(std::move(tell)), patience_(peer_.get_executor()) {}
+
+void arena_lease::wait_for_ticket() {
+  patience_.expires_after(patience);
+  patience_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (!error && !self->shown_) {
+      self->end();
+    }
+  });
+  boost::asio::async_read(peer_, boost::asio::buffer(ticket_),
+                          [self = shared_from_this()](const error_code& error, std::size_t /*bytes*/) {
+                            if (error) {
+                              self->end();
+                            } else {
+                              self->shown_ = true;  // from here on it is the keeper who takes the time
+                              self->patience_.cancel();
+                              self->wait_for_end();
+                              self->tell_.shown(*self, {self->ticket_.data(), self->ticket_.size()});
+                            }
+                          });
+}
+
+bool arena_lease::give(const client_arena& what) {
+  if (ended_ || !send_with_descriptor(peer_.native_handle(), record_of(what), what.descriptor())) {
+    end();
+    return false;
+  }
+  given_ = true;
+  return true;
+}
+
+// Nothing more is to come over it.
+void arena_lease::wait_for_end() {
+  boost::asio::async_read(
+      peer_, boost::asio::buffer(nothing_),
+      [self = shared_from_this()](const error_code& /*error*/, std::size_t /*bytes*/) { self->end(); });
+}
+
+void arena_lease::end() {
+  if (std::exchange(ended_, true)) {
+    return;
+  }
+  patience_.cancel();
+  error_code ignored;
+  peer_.close(ignored);
+  tell_.ended(*this);
+}
+
+std::string arena_lease::peer() const {
+  ucred who{};
+  socklen_t size = sizeof who;
+  // Asio's own accessor is not const.
+  const int descriptor = const_cast<socket&>(peer_).native_handle();
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
+    return "an unknown process";
+  }
+  return "process " + std::to_string(who.pid) + " of user " + std::to_string(who.uid);
+}
+
+}  // namespace penstock

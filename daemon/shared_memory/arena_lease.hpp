@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace penstock {
+
+class client_arena;
+
+/// One connection to the keeper's Unix socket: a ticket comes, an arena goes, and when the connection ends so does the
+/// lease. It lives as long as it has something to wait for. Thread: the keeper's.
+class arena_lease : public std::enable_shared_from_this<arena_lease> {
+ public:
+  using socket = boost::asio::local::stream_protocol::socket;
+  /// Called at most once each: with the 32 bytes that came, and when the connection has ended.
+  struct events {
+    std::function<void(arena_lease&, std::string_view ticket)> shown;
+    std::function<void(arena_lease&)> ended;
+  };
+
+  arena_lease(socket peer, events tell);
+
+  void wait_for_ticket();
+  /// Sends the arena. False when it can't; the lease then ends.
+  [[nodiscard]] bool give(const client_arena& what);
+  void end();
+
+  /// The process at the other end, for the log: "process 4711 of user 1000".
+  [[nodiscard]] std::string peer() const;
+  /// Whether its client has an arena.
+  [[nodiscard]] bool given() const noexcept { return given_; }
+
+ private:
+  void wait_for_end();
+
+  socket peer_;
+  events tell_;
+  boost::asio::steady_timer patience_;
+  std::array<char, 32> ticket_{};
+  std::array<char, 1> nothing_{};
+  bool shown_ = false;  // the ticket has come
+  bool given_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace penstock

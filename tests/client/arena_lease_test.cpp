@@ -1,0 +1,243 @@
+#include "client/cpp/arena_lease.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "tests/client/scripted_arena.hpp"
+
+namespace penstock::test {
+namespace {
+
+using namespace std::chrono_literals;
+using link::arena_lease;
+using link::never;
+using link::time_point;
+
+/// A lease whose time the test sets.
+class ArenaLease : public ::testing::Test {
+ protected:
+  void ask() {
+    lease_.want(now_);
+    ASSERT_TRUE(lease_.wanted());
+    lease_.asked(now_);
+  }
+  /// Fetches what the daemon hands over.
+  void fetch(scripted_arena& from) {
+    ask();
+    ASSERT_TRUE(lease_.answered(from.where(), now_));
+    from.hand_over();
+    settle();
+  }
+  /// Goes on once the descriptor is readable.
+  void settle() {
+    pollfd item{lease_.descriptor(), POLLIN, 0};
+    ASSERT_EQ(::poll(&item, 1, 20'000), 1);
+    lease_.tend(now_);
+  }
+
+  time_point now_ = time_point{} + 1h;
+  link::arena_slot slot_;
+  arena_lease lease_{slot_, 2s, 5s};
+};
+
+TEST_F(ArenaLease, AsksForNothingUnlessItIsWanted) {
+  lease_.tend(now_);
+  EXPECT_FALSE(lease_.wanted());
+  EXPECT_EQ(lease_.next_due(), never);
+  EXPECT_EQ(lease_.descriptor(), -1);
+}
+
+TEST_F(ArenaLease, HoldsWhatItHasFetched) {
+  scripted_arena arena{9};
+  fetch(arena);
+  ASSERT_NE(slot_.current(), nullptr);
+  EXPECT_EQ(slot_.current()->number(), 9U);
+  EXPECT_EQ(slot_.current()->bytes(), scripted_arena::usual_bytes);
+  EXPECT_EQ(lease_.held(), slot_.current().get());
+  EXPECT_FALSE(lease_.ended());
+  lease_.want(now_);
+  EXPECT_FALSE(lease_.wanted()) << "it has one";
+}
+
+TEST_F(ArenaLease, NoticesItsEnd) {
+  scripted_arena arena;
+  fetch(arena);
+  arena.end_lease();
+  pollfd item{lease_.descriptor(), POLLIN, 0};
+  ASSERT_EQ(::poll(&item, 1, 20'000), 1);
+  EXPECT_TRUE(lease_.ended());
+}
+
+TEST_F(ArenaLease, AFailureSettlesTheSlotWithItsReason) {
+  ask();
+  lease_.failed("because", now_);
+  EXPECT_EQ(slot_.wait(never), nullptr);
+  EXPECT_EQ(slot_.absence(), "because");
+}
+
+TEST_F(ArenaLease, PausesDoubleAfterEachFailureUpToTheLimit) {
+  for (const auto pause : {2s, 4s, 5s, 5s}) {
+    ask();
+    lease_.failed("because", now_);
+    lease_.want(now_ + pause - 1ns);
+    EXPECT_FALSE(lease_.wanted());
+    now_ += pause;
+  }
+}
+
+TEST_F(ArenaLease, SuccessEndsTheDoubling) {
+  ask();
+  lease_.failed("because", now_);
+  now_ += 2s;
+  scripted_arena arena;
+  fetch(arena);
+  lease_.failed("it ended", now_);
+  EXPECT_EQ(slot_.current(), nullptr);
+  now_ += 2s;
+  lease_.want(now_);
+  EXPECT_TRUE(lease_.wanted());
+}
+
+TEST_F(ArenaLease, AnotherDaemonIsAskedAtOnce) {
+  ask();
+  lease_.failed("because", now_);
+  lease_.forget();
+  EXPECT_EQ(slot_.absence(), "");
+  lease_.want(now_);
+  EXPECT_TRUE(lease_.wanted());
+}
+
+TEST_F(ArenaLease, GivesUpWhenNoAnswerComes) {
+  ask();
+  EXPECT_EQ(lease_.next_due(), now_ + link::longest_attachment);
+  lease_.tend(now_ + link::longest_attachment - 1ns);
+  EXPECT_EQ(slot_.absence(), "");
+  lease_.tend(now_ + link::longest_attachment);
+  EXPECT_NE(slot_.absence(), "");
+  EXPECT_EQ(lease_.next_due(), never);
+}
+
+TEST_F(ArenaLease, GivesUpWhenTheSocketStaysSilent) {
+  const scripted_arena arena;
+  ask();
+  ASSERT_TRUE(lease_.answered(arena.where(), now_));
+  lease_.tend(now_ + link::longest_attachment);
+  EXPECT_NE(slot_.absence(), "");
+  EXPECT_EQ(lease_.descriptor(), -1);
+}
+
+TEST_F(ArenaLease, TriesAgainWhereTooManyWait) {
+  scripted_arena arena;
+  // The daemon lets nobody in: connections queue up until there is no more room.
+  std::vector<std::unique_ptr<link::arena_socket>> others;
+  for (bool full = false; !full; full = others.back()->descriptor() < 0) {
+    others.push_back(std::make_unique<link::arena_socket>(arena.where()));
+    EXPECT_EQ(others.back()->fetch(), nullptr);
+    ASSERT_LT(others.size(), 10'000U);
+  }
+  ask();
+  ASSERT_TRUE(lease_.answered(arena.where(), now_));
+  EXPECT_EQ(lease_.descriptor(), -1);
+  EXPECT_LT(lease_.next_due(), now_ + 1s);
+  EXPECT_EQ(slot_.absence(), "") << "not given up";
+  for (std::size_t waiting = 0; waiting + 1 < others.size(); ++waiting) {
+    arena.turn_away();
+  }
+  others.clear();
+  now_ = lease_.next_due();
+  lease_.tend(now_);
+  arena.hand_over();
+  settle();
+  EXPECT_NE(slot_.current(), nullptr);
+}
+
+TEST_F(ArenaLease, TakesNoAnswerThatItDidNotAskFor) {
+  EXPECT_FALSE(lease_.answered({"@nowhere", std::string(32, '0')}, now_));
+  EXPECT_EQ(slot_.absence(), "");
+}
+
+TEST_F(ArenaLease, ARefusalOfAnEarlierQuestionTakesNothingAway) {
+  scripted_arena arena;
+  fetch(arena);
+  lease_.refused("because", now_);
+  EXPECT_NE(slot_.current(), nullptr);
+  EXPECT_GE(lease_.descriptor(), 0);
+}
+
+TEST_F(ArenaLease, AsksAgainOverANewConnection) {
+  ask();
+  lease_.ask_again();
+  EXPECT_TRUE(lease_.wanted());
+}
+
+TEST_F(ArenaLease, FailsWhereTheAddressOrTheTicketIsNone) {
+  const std::string ticket(32, 'a');
+  for (const wire::attached& where : {wire::attached{"", ticket},
+                                      {"@", ticket},
+                                      {"@" + std::string(200, 'x'), ticket},
+                                      {std::string("@a\0b", 4), ticket},
+                                      {"/nowhere/at/all.sock", ticket},
+                                      {"@penstock-test-nobody", ticket},
+                                      {"@penstock-test-nobody", "short"},
+                                      {"@penstock-test-nobody", std::string(32, 'g')}}) {
+    ask();
+    EXPECT_TRUE(lease_.answered(where, now_));
+    EXPECT_NE(slot_.absence(), "") << where.socket;
+    lease_.forget();
+  }
+}
+
+TEST_F(ArenaLease, FailsWhereTheAnswerMakesNoSense) {
+  const auto unsealed = make_memory(scripted_arena::usual_bytes, /*sealed=*/false);
+  const auto sealed = make_memory(scripted_arena::usual_bytes);
+  scripted_arena arena;
+  std::string other_magic = arena.right_answer();
+  other_magic[0] = 'X';
+  std::string too_large = arena.right_answer();
+  too_large[15] = 1;
+  const std::vector<std::pair<std::string, int>> answers{{other_magic, sealed.number()},
+                                                         {too_large, sealed.number()},
+                                                         {arena.right_answer(), -1},
+                                                         {arena.right_answer(), unsealed.number()}};
+  for (const auto& [bytes, descriptor] : answers) {
+    ask();
+    ASSERT_TRUE(lease_.answered(arena.where(), now_));
+    arena.answer(bytes, descriptor);
+    settle();
+    EXPECT_NE(slot_.absence(), "");
+    lease_.forget();
+  }
+}
+
+TEST_F(ArenaLease, FailsWhereTheDaemonClosesWithoutAnAnswer) {
+  scripted_arena arena;
+  ask();
+  ASSERT_TRUE(lease_.answered(arena.where(), now_));
+  arena.turn_away();
+  settle();
+  EXPECT_NE(slot_.absence(), "");
+}
+
+TEST_F(ArenaLease, AnAnswerInPiecesIsPutTogether) {
+  scripted_arena arena{9};
+  const auto memory = make_memory(scripted_arena::usual_bytes);
+  ask();
+  ASSERT_TRUE(lease_.answered(arena.where(), now_));
+  const std::string whole = arena.right_answer();
+  arena.answer(whole.substr(0, 5), memory.number());
+  settle();
+  EXPECT_EQ(slot_.current(), nullptr);
+  EXPECT_EQ(slot_.absence(), "");
+  arena.add(whole.substr(5));
+  settle();
+  ASSERT_NE(slot_.current(), nullptr);
+  EXPECT_EQ(slot_.current()->number(), 9U);
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,0 +1,133 @@
+// The hot path asks for no memory: a shard on a thread of its own, over the host device, serves thousands of requests.
+//
+// Told apart by call site: what libzmq asks for inside its own functions (a message that it receives, a copy that it
+// was told to send) is libzmq's, and is printed; what our code asks for itself, on any thread but the client's, must be
+// nothing.
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "daemon/device/backend.hpp"
+#include "daemon/shard/shard.hpp"
+#include "tests/bench/load.hpp"
+#include "tests/support/allocation_log.hpp"
+
+namespace penstock::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t warm_up_requests = 3000;
+constexpr std::size_t requests = 10'000;
+constexpr milliseconds no_limit = std::chrono::minutes{2};
+
+struct path_shape {
+  const char* name;
+  completion_mode completion;
+  std::size_t floats;  ///< of a frame; from 64 KiB on the result is sent from its slot
+  std::size_t in_flight;
+};
+
+void PrintTo(const path_shape& shape, std::ostream* to) {
+  *to << shape.name;
+}
+
+settings settings_for(const path_shape& shape) {
+  settings how = parse_settings(fmt::format("config_version = 1\n[[pipeline]]\nname = \"y\"\n"
+                                            "input = {{ dtype = \"f32\", shape = [{}] }}\n"
+                                            "[[pipeline.stage]]\nname = \"y\"\nop = \"affine\"\na = 2.0\nb = 1.0\n",
+                                            shape.floats),
+                                "test.toml");
+  how.daemon.listen = {"tcp://127.0.0.1:*"};
+  how.wheel.completion = shape.completion;
+  return how;
+}
+
+// A shard that serves until the object goes.
+class running_shard {
+ public:
+  explicit running_shard(const settings& how) : device_(open_host_device(2)) {
+    for (const pipeline_declaration& each : how.pipelines) {
+      plans_.push_back(compile_plan(each, static_cast<std::uint32_t>(plans_.size()), *device_));
+    }
+    std::promise<shard*> made;
+    thread_ = std::thread([this, &how, &made] {
+      shard serving(how, *device_, plans_);
+      made.set_value(&serving);
+      (void)serving.run();
+      may_go_.get_future().wait();
+    });
+    shard_ = made.get_future().get();
+    endpoint_ = shard_->endpoints().front();
+  }
+  ~running_shard() {
+    shard_->stop();
+    shard_->stop();
+    may_go_.set_value();
+    thread_.join();
+  }
+  running_shard(const running_shard&) = delete;
+  running_shard& operator=(const running_shard&) = delete;
+
+  [[nodiscard]] const std::string& endpoint() const noexcept { return endpoint_; }
+
+ private:
+  std::unique_ptr<device> device_;
+  std::vector<plan> plans_;
+  std::promise<void> may_go_;
+  std::thread thread_;
+  shard* shard_ = nullptr;
+  std::string endpoint_;
+};
+
+class HotPath : public ::testing::TestWithParam<path_shape> {
+ protected:
+  // What was asked for while the requests went through, by place.
+  static std::vector<allocation_place> allocations_of(const path_shape& shape) {
+    allocation_log::exempt_this_thread();
+    const settings how = settings_for(shape);
+    const running_shard serving(how);
+    bench::load_client client(serving.endpoint(), 0, shape.floats, true);
+    (void)client.run(shape.in_flight, warm_up_requests, no_limit);
+    allocation_log::begin();
+    const bench::load_result done = client.run(shape.in_flight, requests, no_limit);
+    allocation_log::end();
+    EXPECT_EQ(done.results, requests);
+    return allocation_log::places();
+  }
+};
+
+TEST_P(HotPath, AsksForNoMemoryAfterItsWarmUp) {
+  std::string ours;
+  double of_libzmq = 0;
+  for (const allocation_place& each : allocations_of(GetParam())) {
+    if (each.library.rfind("libzmq", 0) == 0) {
+      of_libzmq += static_cast<double>(each.count);
+      fmt::print("libzmq: {:.3f} a request in {} {}\n", static_cast<double>(each.count) / requests, each.caller,
+                 each.entry);
+    } else {
+      ours += fmt::format("{} of {} from {} {}\n", each.count, each.library, each.caller, each.entry);
+    }
+  }
+  EXPECT_EQ(ours, "");
+  EXPECT_GT(of_libzmq, 0) << "the log sees nothing: a received message of this size has memory of its own";
+}
+
+INSTANTIATE_TEST_SUITE_P(EachWay, HotPath,
+                         ::testing::Values(path_shape{"SmallByCallback", completion_mode::callback, 64, 32},
+                                           path_shape{"SmallPolled", completion_mode::poll, 64, 32},
+                                           path_shape{"LentByCallback", completion_mode::callback, 32768, 8},
+                                           path_shape{"LentPolled", completion_mode::poll, 32768, 8},
+                                           path_shape{"OneAtATime", completion_mode::callback, 1024, 1}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+}  // namespace
+}  // namespace penstock::testing

@@ -1,0 +1,193 @@
+#include "daemon/shared_memory/arena_keeper.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/daemon/shared_memory/pinning_device.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20U;
+
+/// A shard that takes every arena, or none, and gives back what it is told to.
+class one_shard : public arena_tenants {
+ public:
+  device& device_of(std::uint32_t /*shard*/) override { return on; }
+  void admit(std::uint32_t /*shard*/, const std::string& client, client_arena& what,
+             std::function<void(bool)> done) override {
+    const std::lock_guard lock(mutex_);
+    if (client == "stranger") {
+      what.drop();
+      done(false);
+      return;
+    }
+    admitted_.push_back(&what);
+    done(true);
+  }
+  void evict(std::uint32_t /*shard*/, std::uint32_t arena) override {
+    const std::lock_guard lock(mutex_);
+    for (client_arena*& each : admitted_) {
+      if (each != nullptr && each->number() == arena) {
+        std::exchange(each, nullptr)->drop();
+      }
+    }
+  }
+  /// The last one that it took, with a use for whoever asks.
+  client_arena& used() {
+    const std::lock_guard lock(mutex_);
+    admitted_.back()->use();
+    return *admitted_.back();
+  }
+
+  testing::pinning_device on;
+
+ private:
+  std::mutex mutex_;
+  std::vector<client_arena*> admitted_;
+};
+
+/// What a client does at the Unix socket.
+class visitor {
+ public:
+  visitor(const std::string& where, const std::string& ticket) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, where.data(), where.size());
+    address.sun_path[0] = '\0';
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + where.size());
+    const timeval patience{.tv_sec = 20, .tv_usec = 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    EXPECT_EQ(::connect(socket_, static_cast<const sockaddr*>(static_cast<const void*>(&address)), size), 0);
+    EXPECT_EQ(::send(socket_, ticket.data(), ticket.size(), MSG_NOSIGNAL), static_cast<ssize_t>(ticket.size()));
+  }
+  ~visitor() { leave(); }
+  visitor(const visitor&) = delete;
+  visitor& operator=(const visitor&) = delete;
+
+  void leave() {
+    if (socket_ >= 0) {
+      ::close(std::exchange(socket_, -1));
+    }
+  }
+  /// The size of the arena that it gets, 0 when the connection ends instead.
+  std::uint64_t receive() {
+    std::array<std::byte, 16> record{};
+    const ssize_t got = ::recv(socket_, record.data(), record.size(), MSG_WAITALL);
+    std::uint64_t size = 0;
+    std::memcpy(&size, record.data() + 8, sizeof size);
+    return got == static_cast<ssize_t>(record.size()) ? size : 0;
+  }
+  /// Whether the connection ends.
+  bool ends() {
+    std::byte one{};
+    return ::recv(socket_, &one, 1, 0) == 0;
+  }
+
+ private:
+  int socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+};
+
+class ArenaKeeper : public ::testing::Test {
+ protected:
+  ArenaKeeper() { keeper_.start(); }
+
+  std::string ticket(std::size_t bytes, const std::string& client = "ann") {
+    return keeper_.issue({.shard = 0, .client = client, .bytes = bytes});
+  }
+  bool until(std::size_t arenas) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    while (keeper_.in_use().arenas != arenas && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    return keeper_.in_use().arenas == arenas;
+  }
+
+  one_shard shard_;
+  arena_keeper keeper_{{.max_bytes = 4 * mebibyte, .max_client_bytes = 3 * mebibyte, .socket = ""}, {}, shard_};
+};
+
+TEST_F(ArenaKeeper, LendsMemoryThatIsPinnedAndTakesItBackWhenTheConnectionEnds) {
+  visitor ann(keeper_.socket(), ticket(mebibyte));
+  EXPECT_EQ(ann.receive(), mebibyte);
+  EXPECT_EQ(keeper_.in_use().bytes, mebibyte);
+  EXPECT_EQ(shard_.on.pinned_bytes(), mebibyte);
+  ann.leave();
+  EXPECT_TRUE(until(0));
+  EXPECT_EQ(keeper_.in_use().bytes, 0U);
+  EXPECT_EQ(shard_.on.pinned_bytes(), 0U);
+}
+
+TEST_F(ArenaKeeper, KeepsMemoryPinnedAsLongAsARequestLiesInIt) {
+  visitor ann(keeper_.socket(), ticket(mebibyte));
+  ASSERT_EQ(ann.receive(), mebibyte);
+  client_arena& used = shard_.used();
+  ann.leave();
+  visitor ben(keeper_.socket(), ticket(mebibyte));
+  ASSERT_EQ(ben.receive(), mebibyte) << "by then the end of the first connection has been seen";
+  EXPECT_EQ(keeper_.in_use().arenas, 2U);
+  *used.at(0) = std::byte{1};
+  used.drop();
+  EXPECT_TRUE(until(1));
+}
+
+TEST_F(ArenaKeeper, EndsTheConnectionWhenTheShardLetsGo) {
+  visitor ann(keeper_.socket(), ticket(mebibyte));
+  ASSERT_EQ(ann.receive(), mebibyte);
+  shard_.evict(0, shard_.used().number());
+  EXPECT_EQ(keeper_.in_use().arenas, 1U) << "a request lies in it";
+  visitor ben(keeper_.socket(), ticket(mebibyte, "stranger"));
+  EXPECT_TRUE(ben.ends());
+}
+
+TEST_F(ArenaKeeper, MakesNothingForAClientThatHasItsShare) {
+  visitor ann(keeper_.socket(), ticket(2 * mebibyte));
+  ASSERT_EQ(ann.receive(), 2 * mebibyte);
+  visitor again(keeper_.socket(), ticket(2 * mebibyte));
+  EXPECT_TRUE(again.ends());
+  visitor ben(keeper_.socket(), ticket(2 * mebibyte, "ben"));
+  EXPECT_EQ(ben.receive(), 2 * mebibyte);
+}
+
+TEST_F(ArenaKeeper, LetsOnlySoManyWaitWithoutATicketAndServesTheOthersAgainWhenTheyHaveGone) {
+  std::vector<std::unique_ptr<visitor>> idle;
+  for (int each = 0; each < 64; ++each) {
+    idle.push_back(std::make_unique<visitor>(keeper_.socket(), ""));
+  }
+  visitor surplus(keeper_.socket(), "");
+  EXPECT_TRUE(surplus.ends());
+  idle.clear();
+  // Their ends are seen one after the other.
+  for (std::uint64_t got = 0; got == 0;) {
+    visitor ann(keeper_.socket(), ticket(mebibyte));
+    got = ann.receive();
+  }
+}
+
+TEST_F(ArenaKeeper, GivesNothingWithoutATicketOrRoomOrPinning) {
+  visitor without(keeper_.socket(), std::string(32, '0'));
+  EXPECT_TRUE(without.ends());
+  EXPECT_EQ(ticket(5 * mebibyte), "");
+  const std::string two[] = {ticket(3 * mebibyte), ticket(3 * mebibyte)};
+  visitor ann(keeper_.socket(), two[0]);
+  ASSERT_EQ(ann.receive(), 3 * mebibyte);
+  visitor ben(keeper_.socket(), two[1]);
+  EXPECT_TRUE(ben.ends());
+  shard_.on.refuses = true;
+  visitor cid(keeper_.socket(), ticket(mebibyte));
+  EXPECT_TRUE(cid.ends());
+  EXPECT_EQ(keeper_.in_use().arenas, 1U);
+}
+
+}  // namespace
+}  // namespace penstock
