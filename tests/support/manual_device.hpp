@@ -42,6 +42,8 @@ class manual_device : public device {
   std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) override;
   fault health() noexcept override { return {lost_.load()}; }
 
+  /// What device_facts::direct_bytes says. Before a wheel is made.
+  void work_in_place_up_to(std::size_t bytes) noexcept { facts_.direct_bytes = bytes; }
   /// From now on work is done as soon as it is enqueued, on the thread that enqueues it.
   void let_run();
   /// From now on work waits for `finish`, as it does from the start.

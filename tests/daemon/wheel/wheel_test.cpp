@@ -117,6 +117,21 @@ TEST_P(Wheel, BringsResultsIntoThePinnedOutput) {
   EXPECT_EQ(std::memcmp(batch.pinned_output.get() + plans_[0].outputs[1].pinned_offset, sums.data(), 12), 0);
 }
 
+TEST_P(Wheel, CopiesNothingThatTheDeviceMayReadAndWriteInPlace) {
+  device_.work_in_place_up_to(32);
+  wheel_ = std::make_unique<wheel>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
+  const std::string small = testing::payload_of(16, 1);
+  const std::string large = testing::payload_of(48, 2);
+  device_.refuse(manual_device::call::copy_in, "NO_COPY_IN");
+  device_.refuse(manual_device::call::copy_out, "NO_COPY_OUT");
+  slot& in_place = launch(small);
+  slot& copied = batch_of(large);
+  EXPECT_STREQ(wheel_->launch(copied, start).what.name, "NO_COPY_IN");
+  device_.finish_all();
+  const auto* const next = reinterpret_cast<const char*>(in_place.pinned_output.get());
+  EXPECT_EQ(std::string(next + plans_.front().outputs[0].pinned_offset, 16), testing::next_of(small));
+}
+
 TEST_P(Wheel, CompletesEachBatchOnceInTheOrderOfItsStream) {
   std::vector<slot*> batches;
   for (int batch = 0; batch < 2 * streams; ++batch) {
