@@ -172,7 +172,7 @@ bool arena_keeper::may_have(const arena_order& what) const {
   std::size_t bytes = what.bytes;
   for (const auto& [number, each] : tenancies_) {
     const bool its = each.shard == what.shard && each.client == what.client;
-    arenas += its ? 1 : 0;
+    arenas += its ? 1U : 0U;
     bytes += its ? std::min(each.arena->bytes(), how_.max_client_bytes) : 0;
   }
   return what.bytes <= how_.max_bytes - std::min(bytes_.load(), how_.max_bytes) && arenas < most_of_a_client &&
@@ -200,7 +200,7 @@ void arena_keeper::hand_over(std::uint32_t number, bool admitted) {
 }
 
 void arena_keeper::forget(const arena_lease& ended) {
-  visitors_ -= ended.given() ? 0 : 1;
+  visitors_ -= ended.given() ? 0U : 1U;
   for (const auto& [number, each] : tenancies_) {
     if (each.lease.lock().get() == &ended) {
       tenants_.evict(each.shard, number);
