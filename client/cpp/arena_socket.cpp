@@ -70,6 +70,10 @@ arena_socket::arena_socket(const wire::attached& where)
   }
 }
 
+arena_socket::~arena_socket() {
+  ::shutdown(socket_.number(), SHUT_RDWR);
+}
+
 bool arena_socket::connect() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -18,6 +18,10 @@ class arena_socket {
  public:
   /// Throws std::runtime_error when the address or the ticket is none.
   explicit arena_socket(const wire::attached& where);
+  /// Ends the connection, also where a forked child has it too.
+  ~arena_socket();
+  arena_socket(const arena_socket&) = delete;
+  arena_socket& operator=(const arena_socket&) = delete;
 
   /// Connects, shows the ticket and takes the answer, as far as that can be done now. The arena once it is there.
   /// Throws std::runtime_error when there will be none.

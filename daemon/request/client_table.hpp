@@ -68,7 +68,9 @@ class client_record {
   std::vector<client_arena*> arenas;  ///< that it may name; each has a use for it
   std::uint64_t results = 0;          ///< that were made for it
   time_point last_heard;
-  std::uint32_t incarnation = 0;    ///< another one after each GOODBYE
+  std::uint32_t incarnation = 0;  ///< another one after each GOODBYE
+  /// Requests in shared memory that have ended and whose memory is still in use.
+  std::vector<std::uint64_t> held;
   bool gone = false;                ///< it left, or can't be reached: nothing is sent to it any more
   std::uint32_t told_requests = 0;  ///< credits that it was told of last
   std::size_t told_bytes = 0;

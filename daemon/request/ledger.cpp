@@ -109,6 +109,9 @@ void ledger::settle_error(request& ended, wire::status code, const wire::error_b
     return;
   }
   ended.shared.held = true;
+  if (ended.shared.incarnation == ended.client->incarnation) {
+    ended.client->held.push_back(ended.id);
+  }
   wire::error_body with_hold = why;
   with_hold.holds = true;
   replies_.error(ended, code, with_hold);
@@ -132,6 +135,7 @@ void ledger::release(request& settled) noexcept {
   if (settled.shared.arena != nullptr) {
     // Who has come again under the same routing id has requests of its own, perhaps of the same number.
     if (settled.shared.held && settled.shared.incarnation == settled.client->incarnation) {
+      std::erase(settled.client->held, settled.id);
       replies_.released(settled);
     }
     settled.shared.arena->drop();

@@ -167,6 +167,7 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
 void reception::let_go(client_record& leaving) {
   leaving.gone = true;
   ++leaving.incarnation;
+  leaving.held.clear();
   while (request* const left = leaving.in_flight.any()) {
     with_.path.end(*left, status::cancelled, "the client left");
   }
@@ -196,6 +197,9 @@ void reception::submit(const incoming& message, const wire::message_header& head
   }
   if (with_.out.repeat(from, header.request_id)) {
     ++with_.counters.repeats_answered;
+    return;
+  }
+  if (answer_held(header, from)) {
     return;
   }
   if (!closed_.admitted()) {
@@ -264,7 +268,7 @@ verdict reception::make_room(client_record& from, const plan& pipeline, std::siz
 void reception::cancel(const incoming& message, const wire::message_header& header, client_record& from) {
   if (request* const found = from.in_flight.find(header.request_id)) {
     with_.path.end(*found, status::cancelled, "cancelled by the client");
-  } else if (!with_.out.repeat(from, header.request_id)) {
+  } else if (!with_.out.repeat(from, header.request_id) && !answer_held(header, from)) {
     refuse(message, &from, header, {status::rejected, "there is no such request to cancel"});
   }
 }

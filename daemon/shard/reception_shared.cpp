@@ -53,6 +53,20 @@ void reception::attach(const incoming& message, const wire::message_header& head
                     wire::encode(wire::attached{.socket = keeper_->socket(), .ticket = ticket}));
 }
 
+bool reception::answer_held(const wire::message_header& header, const client_record& from) {
+  if (std::find(from.held.begin(), from.held.end(), header.request_id) == from.held.end()) {
+    return false;
+  }
+  ++with_.counters.repeats_answered;
+  with_.out.refuse(from.identity, &from, header, status::cancelled,
+                   {.reason = "the request has ended before; its memory is still in use",
+                    .step = "executing",
+                    .stage = "",
+                    .device_error = "",
+                    .holds = true});
+  return true;
+}
+
 bool reception::admit_arena(std::string_view identity, client_arena& what) {
   client_record* const client = with_.clients.find(identity);
   if (client == nullptr || client->gone) {

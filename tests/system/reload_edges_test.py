@@ -45,7 +45,7 @@ class ReloadEdgesTest(unittest.TestCase):
     def test_a_stop_right_after_one_ends_well_however_long_a_shard_drains(self):
         length = 1 << 16
         slow = pipeline("slow", "f32", [length], [
-            ("y", "correlate", f'mode = "same"\nmethod = "direct"\ntemplate = {[1.0] * 8192}\n')], ["y"],
+            ("y", "correlate", f'mode = "same"\nmethod = "direct"\ntemplate = {[1.0] * 4096}\n')], ["y"],
             "batch = { max_frames = 1 }\n")
         two = '[device]\nshards = 2\n[daemon]\ndrain_timeout = "60s"\n'
         daemon = self.daemon(configuration(steady(), sums(), slow, before=two))

@@ -13,12 +13,16 @@ import numpy as np
 from daemon_process import Daemon
 from pipeline_text import VERSION
 from shared_client import ERROR, PLACE, RELEASED, Arena, SharedClient
-from sharing_rig import CONFIGURATION, EXPIRED, LENGTH, MIB, SLOW_LENGTH, TOO_LARGE, UNKNOWN_ARENA, SharingTest, noise
+from sharing_rig import (EXPIRED, LENGTH, MIB, SLOW_CONFIGURATION, SLOW_LENGTH, TOO_LARGE, UNKNOWN_ARENA, SharingTest,
+                         noise)
 
 GET_STATUS, GOODBYE = 6, 3
+CREDITS = 256  # requests, as a power of two: so many replies are kept
 
 
 class SharedLeaseTest(SharingTest):
+    text = SLOW_CONFIGURATION
+
     def test_a_ticket_is_good_once_and_none_can_be_made_up(self):
         def checked(daemon):
             with SharedClient(daemon.url) as client:
@@ -85,7 +89,7 @@ class SharedLeaseTest(SharingTest):
 
     def test_an_error_says_that_the_memory_is_in_use_and_then_that_it_is_not(self):
         # On the host: a GPU is done before the time has run out.
-        daemon = Daemon("host", "callback", CONFIGURATION)
+        daemon = Daemon("host", "callback", SLOW_CONFIGURATION)
         self.addCleanup(daemon.stop)
         with self.client(daemon) as (client, arena):
             frames = np.ones((2, SLOW_LENGTH), np.float32)
@@ -96,13 +100,25 @@ class SharedLeaseTest(SharingTest):
             header, _, body = client.receive()
             self.assertEqual((header.type, header.status, header.request_id), (ERROR, EXPIRED, request))
             self.assertTrue(body["holds"])
+            for kind in (client.wire.MessageType.CANCEL, client.wire.MessageType.SUBMIT):
+                # In place of the kept ERROR, which another request of the same remainder has pushed out.
+                self.push_out(client, request)
+                client.socket.send(client.wire.encode_header(client.wire.Header(kind, request)))
+                header, _, body = client.receive()
+                self.assertEqual((header.type, header.request_id, body.get("holds")), (ERROR, request, True))
             self.assertEqual(daemon.counters()["status"]["batches_in_flight"], 1, "the device still has it")
             header, _, _ = client.receive()
             self.assertEqual((header.type, header.request_id), (RELEASED, request))
             self.assertEqual(daemon.counters()["status"]["batches_in_flight"], 0)
 
+    @staticmethod
+    def push_out(client, request):
+        """Has a request answered whose reply takes the place of that one's."""
+        client.requests = request + CREDITS - 1
+        client.submit("scale", np.ones(LENGTH, np.float32))
+
     def test_memory_that_the_device_still_writes_to_outlives_a_cut_drain(self):
-        text = CONFIGURATION.replace(VERSION, VERSION + '[daemon]\ndrain_timeout = "0 ms"\n')
+        text = SLOW_CONFIGURATION.replace(VERSION, VERSION + '[daemon]\ndrain_timeout = "0 ms"\n')
         daemon = Daemon("host", "callback", text)
         self.addCleanup(daemon.folder.cleanup)
         # It does not answer the farewell, so that the daemon is there when the batch is done.
@@ -122,7 +138,7 @@ class SharedLeaseTest(SharingTest):
             self.assertEqual(daemon.process.wait(60), 3, daemon.log.read_text())
 
     def test_who_comes_again_under_the_same_name_hears_nothing_of_earlier_requests(self):
-        daemon = Daemon("host", "callback", CONFIGURATION)
+        daemon = Daemon("host", "callback", SLOW_CONFIGURATION)
         self.addCleanup(daemon.stop)
         with SharedClient(daemon.url) as client:
             arena, frames = client.attach(8 * MIB), np.ones((2, SLOW_LENGTH), np.float32)
@@ -137,7 +153,7 @@ class SharedLeaseTest(SharingTest):
             arena.end()
 
     def test_a_daemon_that_shares_nothing_says_so(self):
-        daemon = Daemon("host", "callback", CONFIGURATION.replace('max_bytes = "64 MiB"', 'max_bytes = "0 B"'))
+        daemon = Daemon("host", "callback", SLOW_CONFIGURATION.replace('max_bytes = "64 MiB"', 'max_bytes = "0 B"'))
         self.addCleanup(daemon.stop)
         with SharedClient(daemon.url) as client:
             self.assertEqual(client.ticket(MIB)[0].status, 0x0100)
@@ -146,7 +162,7 @@ class SharedLeaseTest(SharingTest):
         folder = tempfile.TemporaryDirectory(prefix="penstock-")
         self.addCleanup(folder.cleanup)
         path = os.path.join(folder.name, "arenas")
-        text = CONFIGURATION.replace("[shared_memory]\n", f'[shared_memory]\nsocket = "{path}"\n')
+        text = SLOW_CONFIGURATION.replace("[shared_memory]\n", f'[shared_memory]\nsocket = "{path}"\n')
         daemon = Daemon("host", "callback", text)
         self.addCleanup(daemon.stop)
         with self.client(daemon) as (client, arena):

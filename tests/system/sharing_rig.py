@@ -14,13 +14,14 @@ LENGTH, SLOW_LENGTH = 4096, 1 << 16
 TWO = [("v", "convert", ""), ("psd", "power_spectrum", 'from = "v"\n'), ("size", "magnitude", 'from = "v"\n')]
 SLOW = ("y", "correlate", f'mode = "same"\nmethod = "direct"\ntemplate = {[1] * SLOW_LENGTH}\n')
 CONFIGURATION = (
-    VERSION + '[device]\nslots = 4\n[shared_memory]\nmax_bytes = "64 MiB"\nmax_client_bytes = "32 MiB"\n'
+    VERSION + '[device]\nslots = 4\nstreams = 2\n[shared_memory]\nmax_bytes = "64 MiB"\nmax_client_bytes = "32 MiB"\n'
     + pipeline("scale", "f32", [LENGTH], [("y", "affine", "a = 2\nb = 1\n")], ["y"])
     + pipeline("two", "cu8", [LENGTH], TWO, ["psd", "size"])
     + pipeline("any", "f32", [f"max {LENGTH}"], [("y", "affine", "a = 3\n")], ["y"])
-    + pipeline("fir", "f32", [f"max {LENGTH}"], [("y", "fir", "taps = [1, 2, 3, 4, 5]\ndecimation = 3\n")], ["y"])
-    # For the host some tenths of a second a frame.
-    + pipeline("slow", "f32", [SLOW_LENGTH], [SLOW], ["y"], "batch = { max_frames = 2 }\n"))
+    + pipeline("fir", "f32", [f"max {LENGTH}"], [("y", "fir", "taps = [1, 2, 3, 4, 5]\ndecimation = 3\n")], ["y"]))
+# With a pipeline whose frames take the host some tenths of a second.
+SLOW_CONFIGURATION = CONFIGURATION + pipeline("slow", "f32", [SLOW_LENGTH], [SLOW], ["y"],
+                                              "batch = { max_frames = 2 }\n")
 MIB = 1 << 20
 UNKNOWN_ARENA, BAD_PLACE, UNKNOWN_REPEAT, TOO_LARGE, EXPIRED = 0x0110, 0x0111, 0x0112, 0x0108, 0x0200
 
@@ -30,9 +31,11 @@ def noise(*shape, seed=1):
 
 
 class SharingTest(unittest.TestCase):
+    text = CONFIGURATION  #: what its daemons serve
+
     @classmethod
     def setUpClass(cls):
-        cls.daemons = Daemons(CONFIGURATION)
+        cls.daemons = Daemons(cls.text)
         cls.addClassCleanup(cls.daemons.stop)
 
     @contextlib.contextmanager

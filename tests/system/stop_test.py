@@ -12,7 +12,7 @@ from penstock import Client, Shutdown
 from pipeline_text import VERSION, pipeline
 from raw_client import RawClient
 
-ROUNDS = 5
+ROUNDS = 4
 # A reply far larger than what a socket takes at once, made when nothing has come in for long, so that the daemon ends
 # with it: for the host this is half a second of work.
 LONG_FRAME, FRAMES, FRAME = 1 << 16, 6, 64

@@ -73,7 +73,8 @@ class PENSTOCK_EXPORT client {
   /// One or more frames for one pipeline.
   struct request {
     /// frames × the pipeline's frame, row-major, little-endian. Where they lie in lent memory, 64 bytes × any number
-    /// from its beginning, they are not copied, and must stay as they are until the request ends.
+    /// from its beginning, they are not copied, and must stay as they are until there is a result or
+    /// `release` is called: a request that expired or was cancelled may still be under way (lent_memory).
     std::span<const std::byte> bytes;
     std::uint32_t frames = 1;
     /// The leading extent of each frame, for a pipeline whose input is variable; 0 = the most.

@@ -11,8 +11,10 @@ namespace penstock {
 
 /// Memory that a client shares with its daemon, to write frames into: a request whose bytes lie in it, at a multiple of
 /// 64 bytes from its beginning, is not copied on its way to the device. What a request names must stay as it is until
-/// the request ends; it may be sent in any number of requests, also at once. The room goes back when this has gone and
-/// no request needs it any more.
+/// the request has its result, or its `release` is called: one that expired or was cancelled, or was refused because
+/// the daemon stops, may still be read by the device, in a session for what comes after it; without a `release`, drop
+/// this and lend another. It may be sent in any number of requests, also at once. The room goes back when this has gone
+/// and no request needs it any more.
 ///
 /// Threads: any, one at a time. It may outlive its client, and stays readable and writable then, and after a restart of
 /// the daemon; requests that are made of it after a restart are copied like any others.

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 from typing import Optional
@@ -33,6 +34,7 @@ class Connection:
                                    lambda: self._conversation.welcome)
         self._ids = itertools.count(1)
         self._closing = False
+        self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="penstock", daemon=True)
         self._thread.start()
 
@@ -67,6 +69,8 @@ class Connection:
     def close(self) -> None:
         """Says goodbye and ends what is in flight with Cancelled. Returns when the thread has ended (at once when it is
         called from that thread)."""
+        if os.getpid() != self._process:
+            return  # a forked child, which has no such thread
         self.credits.close()
         self._wakeup.post(self._stop)
         if not self.is_own_thread():

@@ -55,6 +55,10 @@ class Lease:
     def close(self) -> None:
         """Ends the lease. The arena stays mapped as long as something lies in it."""
         self._close_descriptors()
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)  # a forked child has it too
+        except OSError:
+            pass
         self._socket.close()
 
     def _map(self) -> None:

@@ -37,8 +37,11 @@ class Wakeup:
     def run(self) -> None:
         """On the connection's thread: runs all that was posted."""
         with self._lock:
-            if self._signalled and not self._closed:
-                self._reader.recv(1)
+            if not self._closed:
+                try:
+                    self._reader.recv(4096)  # whoever wrote: a forked child may have
+                except BlockingIOError:
+                    pass
                 self._signalled = False
             work, self._work = self._work, collections.deque()
         for each in work:
