@@ -1,5 +1,6 @@
 #include "daemon/ingress/ingress.hpp"
 
+#include <bit>
 #include <utility>
 
 namespace penstock {
@@ -34,9 +35,10 @@ std::optional<incoming> ingress::receive() {
   return message;
 }
 
+// Room for twice as many each time: requests that wait for the first time late find theirs.
 void ingress::park(std::uint32_t place) {
   if (place >= parked_.size()) {
-    parked_.resize(place + 1);
+    parked_.resize(std::bit_ceil(std::size_t{place} + 1));
   }
   parked_[place] = std::move(kept_[1]);
 }

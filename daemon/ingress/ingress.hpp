@@ -39,11 +39,13 @@ class ingress : public payload_store {
   void unpark(std::uint32_t place) noexcept override;
 
  private:
+  static constexpr std::size_t usual_places = 256;  // more when more requests wait
+
   router_socket& from_;
   zmq::message_t identity_;
   std::array<zmq::message_t, 2> kept_;
   zmq::message_t surplus_;
-  std::vector<zmq::message_t> parked_;
+  std::vector<zmq::message_t> parked_ = std::vector<zmq::message_t>(usual_places);
 };
 
 }  // namespace penstock
