@@ -52,7 +52,6 @@ request& ledger::open(client_record& from, const wire::message_header& header, c
   made.frames = header.frames;
   made.leading = what.leading;
   made.bytes = what.bytes;
-  made.credit_bytes = what.shared.arena == nullptr ? what.bytes : 0;
   made.shared = what.shared;
   made.received = now;
   made.deadline = deadline_of(header.timeout_ns, now);
@@ -69,7 +68,7 @@ request& ledger::open(client_record& from, const wire::message_header& header, c
   ++open_[what.pipeline->place];
   from.in_flight.insert(made);
   ++from.requests;
-  from.bytes += made.credit_bytes;
+  from.bytes += made.credit_bytes();
   ++from.references;
   count_start(counters_.requests);
   pipeline_account& per_pipeline = by_pipeline_[what.pipeline->id];
@@ -91,7 +90,7 @@ void ledger::close(request& ended, wire::status_kind how) noexcept {
   client_record& client = *ended.client;
   client.in_flight.erase(ended);
   --client.requests;
-  client.bytes -= ended.credit_bytes;
+  client.bytes -= ended.credit_bytes();
   count_end(counters_.requests, how);
   count_end(by_pipeline_[ended.pipeline->id].requests, how);
 }
@@ -120,14 +119,14 @@ void ledger::settle_error(request& ended, wire::status code, const wire::error_b
 void ledger::abandon(request& settled) noexcept {
   settled.abandoned = true;
   ++settled.client->abandoned_requests;
-  settled.client->abandoned_bytes += settled.credit_bytes;
+  settled.client->abandoned_bytes += settled.credit_bytes();
 }
 
 void ledger::release(request& settled) noexcept {
   assert(settled.step == request_step::answered);
   if (settled.abandoned) {
     --settled.client->abandoned_requests;
-    settled.client->abandoned_bytes -= settled.credit_bytes;
+    settled.client->abandoned_bytes -= settled.credit_bytes();
   }
   if (settled.session != nullptr) {
     --settled.session->references;

@@ -51,8 +51,7 @@ struct request {
   std::array<std::byte, 16> trace_id{};
   std::uint32_t frames = 0;
   std::int64_t leading = 0;
-  std::size_t bytes = 0;         ///< of the payload
-  std::size_t credit_bytes = 0;  ///< what it costs in credits: nothing, where the payload lies in shared memory
+  std::size_t bytes = 0;  ///< of the payload
   shared_frames shared;
   time_point received;
   time_point deadline = never;
@@ -66,6 +65,9 @@ struct request {
   request* session_next = nullptr;
   bool abandoned = false;   ///< answered while it was queued, and still to go through its session's state
   std::uint32_t index = 0;  ///< its place in the pool: where ingress keeps its payload while it is queued
+
+  /// What it costs in credits: nothing, where the payload lies in shared memory.
+  [[nodiscard]] std::size_t credit_bytes() const noexcept { return shared.arena == nullptr ? bytes : 0; }
 };
 
 /// The requests of a shard. It grows by blocks up to what credits allow and never shrinks; nothing is allocated once

@@ -5,7 +5,7 @@
 namespace penstock {
 
 /// Memory that another process can map too, and whose size nobody can change any more: what is inside stays inside.
-/// Every page is there from the start. Movable only in the sense that it is not.
+/// Every page is there from the start.
 class sealed_memory {
  public:
   /// Rounded up to whole pages. Throws std::system_error.

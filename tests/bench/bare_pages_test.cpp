@@ -8,8 +8,8 @@
 #include "tests/bench/completion/completion_page.hpp"
 #include "tests/bench/isolation/isolation_page.hpp"
 #include "tests/bench/link/link_page.hpp"
+#include "tests/bench/sample_result.hpp"
 #include "tests/bench/sections.hpp"
-#include "tests/bench/statistics.hpp"
 #include "tests/bench/submit/submit_page.hpp"
 
 namespace penstock::bench {
@@ -19,16 +19,8 @@ using nlohmann::ordered_json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-ordered_json of(double median) {
-  return to_json({median, median - 1, median + 1});
-}
-
 ordered_json head(const char* kind) {
-  return {{"benchmark", kind},
-          {"machine",
-           {{"date", "2026-01-02"}, {"processor", "A Processor"}, {"cores", 2}, {"kernel", "6"}, {"libzmq", "4.3.4"}}},
-          {"device", {{"backend", "cuda"}, {"name", "A GPU"}, {"detail", "driver"}}},
-          {"repeats", 5}};
+  return bench::head(kind, {{"backend", "cuda"}, {"name", "A GPU"}, {"detail", "driver"}});
 }
 
 ordered_json link() {

@@ -61,6 +61,20 @@ crowd_settings crowd_of(const std::string& endpoint, const fairness_shape& shape
 
 }  // namespace
 
+fairness_shape shape_for(const std::string& backend) {
+  fairness_shape shape;
+  if (backend == "cuda") {
+    shape.floats = 16384;
+    shape.taps = 16384;
+    shape.stages = 16;
+    shape.max_frames = 8;
+  } else {
+    shape.device = "host_threads = 1\n";
+    shape.streams = 1;
+  }
+  return shape;
+}
+
 std::string fairness_shape::configuration() const {
   return "config_version = 1\n[daemon]\nlog_level = \"warn\"\n[clients]\nmax_clients = 4096\n[device]\nstreams = " +
          std::to_string(streams) + "\n" + device + pipeline(*this, "shared", "normal") +

@@ -25,6 +25,10 @@ struct fairness_shape {
   [[nodiscard]] std::string configuration() const;
 };
 
+/// What makes the device of that backend the one that is scarce: on the host the threads compute on the cores that
+/// there are, so that a request costs far more than to send it.
+[[nodiscard]] fairness_shape shape_for(const std::string& backend);
+
 inline constexpr std::size_t well_behaved = 8;
 
 /// The pipelines' numbers.

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/bench/page_text.hpp"
+#include "tests/bench/sample_result.hpp"
 #include "tests/bench/statistics.hpp"
 
 namespace penstock::bench {
@@ -20,16 +21,8 @@ using nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-ordered_json of(double median) {
-  return to_json({median, median - 1, median + 1});
-}
-
 ordered_json head(const char* kind) {
-  return {{"benchmark", kind},
-          {"machine",
-           {{"date", "2026-01-02"}, {"processor", "A Processor"}, {"cores", 2}, {"kernel", "6"}, {"libzmq", "4.3.4"}}},
-          {"device", {{"backend", "host"}, {"name", "A Device"}, {"detail", "2 threads"}}},
-          {"repeats", 5}};
+  return bench::head(kind, {{"backend", "host"}, {"name", "A Device"}, {"detail", "2 threads"}});
 }
 
 ordered_json timing() {

@@ -13,21 +13,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-fairness_shape shape_for(const bench_options& options) {
-  fairness_shape shape;
-  if (options.backend == "cuda") {
-    shape.floats = 16384;
-    shape.taps = 16384;
-    shape.stages = 16;
-    shape.max_frames = 8;
-  } else {
-    shape.device = "host_threads = 1\n";
-    shape.streams = 1;
-  }
-  shape.seconds = options.quick ? 1 : 10;
-  return shape;
-}
-
 template <typename Run>
 ordered_json column(const std::vector<Run>& runs, double Run::*member) {
   std::vector<double> values;
@@ -40,7 +25,8 @@ ordered_json column(const std::vector<Run>& runs, double Run::*member) {
 }  // namespace
 
 ordered_json run_fairness(const bench_options& options) {
-  const fairness_shape shape = shape_for(options);
+  fairness_shape shape = shape_for(options.backend);
+  shape.seconds = options.quick ? 1 : 10;
   const testing::daemon_process daemon(
       {options.backend, "callback", shape.configuration(), testing::free_tcp_endpoint()});
   const double capacity = capacity_of(daemon.endpoint(), shape);

@@ -87,21 +87,6 @@ one_run overload(const testing::daemon_process& daemon, const fairness_shape& sh
   return made;
 }
 
-// The host's threads compute on what cores there are, so that a request costs far more than to send it.
-fairness_shape shape_for(const bench_options& options) {
-  fairness_shape shape;
-  if (options.backend == "cuda") {
-    shape.floats = 16384;
-    shape.taps = 16384;
-    shape.stages = 16;
-    shape.max_frames = 8;
-  } else {
-    shape.device = "host_threads = 1\n";
-    shape.streams = 1;
-  }
-  return shape;
-}
-
 ordered_json to_json(const one_run& run) {
   std::uint64_t refusals = 0;
   ordered_json kinds = ordered_json::object();
@@ -125,7 +110,7 @@ ordered_json to_json(const one_run& run) {
 
 ordered_json run_overload(const bench_options& options) {
   endpoint_source endpoints;
-  const fairness_shape shape = shape_for(options);
+  const fairness_shape shape = shape_for(options.backend);
   const testing::daemon_process daemon({options.backend, "callback", shape.configuration(), endpoints.tcp()});
   const double capacity = capacity_of(daemon.endpoint(), shape);
   const phases spans = options.quick ? phases{milliseconds{500}, milliseconds{1500}, milliseconds{1000}}
