@@ -126,7 +126,7 @@ std::string arena_keeper::issue(arena_order what) {
 }
 
 shared_memory_use arena_keeper::in_use() const noexcept {
-  return {arenas_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
+  return {arenas_.load(std::memory_order_acquire), bytes_.load(std::memory_order_acquire)};
 }
 
 void arena_keeper::lend(arena_lease& to, std::string_view ticket) {
@@ -215,9 +215,10 @@ void arena_keeper::take_back(client_arena& unused) noexcept {
 void arena_keeper::remove(std::uint32_t number) {
   const auto found = tenancies_.find(number);
   const std::shared_ptr<arena_lease> lease = found->second.lease.lock();
-  bytes_.fetch_sub(found->second.arena->bytes());
+  const std::size_t bytes = found->second.arena->bytes();
+  tenancies_.erase(found);  // counted until it is unpinned and gone
+  bytes_.fetch_sub(bytes);
   arenas_.fetch_sub(1);
-  tenancies_.erase(found);
   if (lease != nullptr) {
     lease->end();
   }

@@ -20,6 +20,7 @@ from held_thread import HeldThread
 UNIT = "penstockd.service"
 SOCKET = "run/penstock/penstock.sock"
 FRAME, LONG_FRAME = 256, 65536
+SLOW_FRAMES = 48  # seconds of work, on a fast machine too
 
 
 def configuration(more="", **device):
@@ -227,10 +228,10 @@ class ServiceTest(unittest.TestCase):
 
     def test_a_batch_may_take_longer_than_the_watchdog_waits(self):
         self.drop_in("WatchdogSec=1s\n")
-        self.configure(configuration(slow(24), streams=1, slots=2))
+        self.configure(configuration(slow(SLOW_FRAMES), streams=1, slots=2))
         self.restart()
         begun = time.monotonic()
-        self.send_slow(self.client(timeout=60), 24).result()
+        self.send_slow(self.client(timeout=60), SLOW_FRAMES).result()
         self.assertGreater(time.monotonic() - begun, 1)
         self.assert_state(ActiveState="active", NRestarts="0")
 
@@ -280,15 +281,15 @@ class ServiceTest(unittest.TestCase):
         """The daemon asks systemd for the time: without EXTEND_TIMEOUT_USEC it would be killed after a second."""
         from penstock import Shutdown
         self.drop_in("TimeoutStopSec=1s\n")
-        self.configure(configuration(slow(24), streams=1, slots=2))
+        self.configure(configuration(slow(SLOW_FRAMES), streams=1, slots=2))
         self.restart()
         client = self.client(timeout=60)
-        sent = [self.send_slow(client, 24)]
+        sent = [self.send_slow(client, SLOW_FRAMES)]
         self.machine.until("it is on the device", lambda: client.status()["requests"]["in_flight"] == 1)
         sent += [self.send(client, number) for number in range(100)]
         begun = time.monotonic()
         self.machine.run("systemctl", "stop", UNIT)
-        self.assertGreater(time.monotonic() - begun, 1.5)
+        self.assertGreater(time.monotonic() - begun, 1, "the batch was done before the timeout")
         self.assert_state(ActiveState="inactive", Result="success", ExecMainStatus="0")
         unanswered = [number for number, each in enumerate(sent) if not futures.wait([each], 1).done]
         self.assertEqual(unanswered, [], self.said())
