@@ -21,6 +21,7 @@
 #include "daemon/settings/client_memory.hpp"
 #include "daemon/settings/settings.hpp"
 #include "daemon/socket/ipc_listener.hpp"
+#include "daemon/socket/message_memory.hpp"
 #include "penstock_version.hpp"
 
 namespace {
@@ -142,6 +143,7 @@ exit_code run(const command_line& line) {
     return print_plan_of(line, how);
   }
   open_log(how.daemon.log_level);
+  keep_message_memory();
   return service(how, [line] { return read_settings(line); }).run();
 }
 
