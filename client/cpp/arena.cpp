@@ -63,7 +63,7 @@ std::uint64_t arena::used_bytes() const {
 
 arena_block arena::take(std::uint64_t bytes) {
   const std::lock_guard lock{mutex_};
-  const auto offset = room_.take(bytes);
+  const auto offset = ended_ ? std::nullopt : room_.take(bytes);
   return offset ? arena_block{shared_from_this(), *offset} : arena_block{};
 }
 
@@ -79,6 +79,11 @@ arena_block arena::block_of(std::span<const std::byte> bytes) {
   const std::lock_guard lock{mutex_};
   const auto offset = room_.join(static_cast<std::uint64_t>(bytes.data() - whole_.data()), bytes.size());
   return offset ? arena_block{shared_from_this(), *offset} : arena_block{};
+}
+
+void arena::end() noexcept {
+  const std::lock_guard lock{mutex_};
+  ended_ = true;
 }
 
 void arena::leave(std::uint64_t offset) noexcept {

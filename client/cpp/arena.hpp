@@ -32,10 +32,13 @@ class arena : public std::enable_shared_from_this<arena> {
 
   /// Whether they begin in it. Costs no lock.
   [[nodiscard]] bool holds(std::span<const std::byte> bytes) const noexcept;
-  /// A block of so many bytes, rounded up; an empty one when there is no room.
+  /// A block of so many bytes, rounded up; an empty one when there is no room, and once it has ended.
   [[nodiscard]] arena_block take(std::uint64_t bytes);
   /// Another owner of the block that holds all of `bytes`; an empty one when none does.
   [[nodiscard]] arena_block block_of(std::span<const std::byte> bytes);
+  /// The daemon takes nothing in it any more, but its device may still write there: no room in it is given out from now
+  /// on, and so this comes before any goes back.
+  void end() noexcept;
 
  private:
   friend class arena_block;
@@ -46,6 +49,7 @@ class arena : public std::enable_shared_from_this<arena> {
   const std::uint32_t number_;
   mutable std::mutex mutex_;
   arena_room room_;
+  bool ended_ = false;
 };
 
 /// One owner of a block; the room goes back with the last. An empty one owns nothing. Threads: any, one at a time.

@@ -77,7 +77,9 @@ void arena_lease::failed(std::string why, time_point now) {
 }
 
 void arena_lease::forget() {
+  const bool awaited = step_ != step::none && step_ != step::held;
   let_go();
+  step_ = awaited ? step::wanted : step::none;
   not_before_ = time_point::min();
   pause_ = retry_after_;
   slot_.forget();
@@ -87,6 +89,9 @@ void arena_lease::let_go() noexcept {
   step_ = step::none;
   reconnect_ = never;
   socket_.reset();
+  if (arena_ != nullptr) {
+    arena_->end();
+  }
   arena_.reset();
 }
 

@@ -38,7 +38,7 @@ class arena_lease {
   void refused(std::string why, time_point now);
   /// There will be none, or there is none any more.
   void failed(std::string why, time_point now);
-  /// Another daemon runs: nothing of the last one's counts.
+  /// Another daemon runs: nothing of the last one's counts. What was on its way is wanted of this one.
   void forget();
 
   /// Goes on with what has begun.
@@ -54,6 +54,7 @@ class arena_lease {
 
  private:
   enum class step { none, wanted, asked, fetching, held };
+  /// Ends what is held, before anything in it is given back.
   void let_go() noexcept;
 
   arena_slot& slot_;

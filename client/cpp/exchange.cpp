@@ -303,7 +303,7 @@ void exchange::end(pending_request&& what, outcome&& how) noexcept {
     atomic_counters::count(counters_.errors);
   }
   if (what.with_daemon && what.payload.lies_in(arena_.held())) {
-    held_.emplace(what.id, held_place{std::move(what.payload), what.answered});
+    held_.emplace(what.id, std::move(what.payload));
   }
   what.payload = payload{};
   what.done(std::move(how));

@@ -127,11 +127,11 @@ class exchange {
   void forget_arena();
   /// The lease has ended: what is in flight is sent again, over the socket.
   void lose_arena(const std::string& why, time_point now);
-  /// No request in flight goes through the arena any more. Those that did, in their order.
+  /// No request in flight goes through the arena, which has ended, any more. Those that did, in their order.
   std::vector<std::uint64_t> leave_arena();
   /// A reply to a request that has ended here: its place in the arena is free, unless the daemon `holds` it.
   void note_late_reply(std::uint64_t id, bool holds);
-  /// Asks what has become of requests that ended here without a reply and have a place in the arena.
+  /// Asks what has become of requests that ended here while the daemon had their place in the arena.
   void ask_for_places();
 
   void end_well(pending_request& what, result&& good);
@@ -151,14 +151,10 @@ class exchange {
   std::map<std::uint64_t, probe> probes_;
   std::map<std::uint64_t, session_opening> openings_;
   session_book sessions_;
-  /// What the daemon still has a place in the arena of, although its request has ended here.
-  struct held_place {
-    payload what;
-    bool answered = false;  ///< its reply has come: RELEASED follows
-  };
   arena_lease arena_;
   bool arena_stirs_ = false;  ///< its descriptor was readable
-  std::map<std::uint64_t, held_place> held_;
+  /// What the daemon still has a place in the arena of, although its request has ended here.
+  std::map<std::uint64_t, payload> held_;
   bool placed_ = false;  ///< this client's shard is settled
   std::vector<zmq::message_t> parts_;
   time_point last_heard_;

@@ -62,21 +62,15 @@ void exchange::handle_shared_result(const wire::message_header& header, const st
 
 void exchange::handle_released(std::uint64_t id) {
   if (pending_request* const found = requests_.find(id)) {
-    found->released = true;
+    found->with_daemon = false;
   }
   held_.erase(id);
 }
 
 void exchange::note_late_reply(std::uint64_t id, bool holds) {
   atomic_counters::count(counters_.unmatched_replies);
-  const auto found = held_.find(id);
-  if (found == held_.end()) {
-    return;
-  }
-  if (holds) {
-    found->second.answered = true;
-  } else {
-    held_.erase(found);
+  if (!holds) {
+    held_.erase(id);
   }
 }
 
@@ -102,13 +96,13 @@ void exchange::handle_detour(pending_request& what, wire::status why) {
 }
 
 void exchange::forget_arena() {
-  leave_arena();
   arena_.forget();
+  leave_arena();
 }
 
 void exchange::lose_arena(const std::string& why, time_point now) {
-  const std::vector<std::uint64_t> ids = leave_arena();
   arena_.failed(why, now);
+  const std::vector<std::uint64_t> ids = leave_arena();
   std::set<const session_record*> sent;
   for (const std::uint64_t id : ids) {
     pending_request* const each = requests_.find(id);
@@ -134,15 +128,16 @@ std::vector<std::uint64_t> exchange::leave_arena() {
     each.payload.leave_arena();
     each.with_daemon = false;
   }
-  held_.clear();  // their blocks are in no arena that anything is taken from
+  held_.clear();  // their blocks are in an arena that has ended
   return ids;
 }
 
-// CANCEL finds one that still runs, or has its reply sent again; REJECTED says that there is none.
+// CANCEL finds one that still runs, or has its reply sent again; REJECTED says that there is none. RELEASED may be
+// lost, too: those whose reply has come are asked for as well.
 void exchange::ask_for_places() {
   for (const auto& [id, each] : held_) {
     zmq::message_t message = bare_message(wire::message_type::cancel, id);
-    [[maybe_unused]] const bool sent = each.answered || socket_.send({&message, 1});
+    [[maybe_unused]] const bool sent = socket_.send({&message, 1});
   }
 }
 

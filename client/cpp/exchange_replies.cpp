@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "client/cpp/exchange.hpp"
+#include "client/cpp/local_error.hpp"
 #include "client/cpp/outgoing.hpp"
 #include "client/cpp/shard_choice.hpp"
 
@@ -21,6 +22,11 @@ wire::message_type answer_to(wire::message_type question) noexcept {
 /// Whether it refuses a way and not a request.
 bool is_of_arena(wire::status why) noexcept {
   return why == wire::status::unknown_arena || why == wire::status::bad_place || why == wire::status::unknown_repeat;
+}
+
+/// Whether the daemon has no such request, neither in flight nor kept: what it says to a CANCEL or a repeat.
+bool is_of_none(wire::status why) noexcept {
+  return why == wire::status::rejected || why == wire::status::unknown_repeat;
 }
 
 }  // namespace
@@ -188,6 +194,9 @@ void exchange::handle_error(const wire::message_header& header, const std::vecto
   pending_request* const found = requests_.find(header.request_id);
   if (found == nullptr) {
     note_late_reply(header.request_id, read->holds);
+  } else if (found->cancelled && found->session == nullptr && is_of_none(header.code)) {
+    error = local_error(wire::status::cancelled, "cancelled; the daemon had no such request");
+    end_badly(*found, std::move(*read));
   } else if (is_of_arena(header.code) && found->payload.output()) {
     handle_detour(*found, header.code);
   } else if (found->session != nullptr) {
@@ -198,8 +207,7 @@ void exchange::handle_error(const wire::message_header& header, const std::vecto
 }
 
 void exchange::end_badly(pending_request& what, daemon_error&& why) {
-  what.answered = true;
-  what.with_daemon = why.holds && !what.released;
+  what.with_daemon = what.with_daemon && why.holds;
   finish(what.id, std::move(why.error));
 }
 

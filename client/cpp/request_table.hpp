@@ -37,8 +37,6 @@ struct pending_request {
   bool large = false;                   ///< it would go through an arena if there were one
   bool sent = false;                    ///< at least once, over any connection
   bool with_daemon = false;             ///< its place in the arena is the daemon's until it says otherwise
-  bool released = false;                ///< it has said so before its reply
-  bool answered = false;                ///< its reply has come
   bool cancelled = false;               ///< the caller has given it up
   std::chrono::nanoseconds patience{};  ///< until the next repeat
   time_point alarm = never;             ///< the request_table's: when it next needs to be looked at

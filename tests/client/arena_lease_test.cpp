@@ -112,6 +112,42 @@ TEST_F(ArenaLease, AnotherDaemonIsAskedAtOnce) {
   EXPECT_TRUE(lease_.wanted());
 }
 
+TEST_F(ArenaLease, WhatWasOnItsWayIsWantedOfAnotherDaemon) {
+  const scripted_arena arena;
+  lease_.want(now_);
+  lease_.forget();
+  EXPECT_TRUE(lease_.wanted()) << "not asked for yet";
+  lease_.asked(now_);
+  lease_.forget();
+  EXPECT_TRUE(lease_.wanted()) << "not answered yet";
+  lease_.asked(now_);
+  ASSERT_TRUE(lease_.answered(arena.where(), now_));
+  lease_.forget();
+  EXPECT_TRUE(lease_.wanted()) << "not handed over yet";
+}
+
+TEST_F(ArenaLease, WhatItHeldIsNotWantedOfAnotherDaemon) {
+  scripted_arena arena;
+  fetch(arena);
+  lease_.forget();
+  EXPECT_FALSE(lease_.wanted());
+}
+
+TEST_F(ArenaLease, WhatItLosesGivesNoMoreRoom) {
+  const std::vector<void (*)(arena_lease&, time_point)> ends{
+      [](arena_lease& lease, time_point now) { lease.failed("it ended", now); },
+      [](arena_lease& lease, time_point) { lease.forget(); }};
+  for (const auto& end : ends) {
+    scripted_arena arena;
+    fetch(arena);
+    const auto seen = slot_.current();  // by a caller, before the end
+    ASSERT_NE(seen, nullptr);
+    end(lease_, now_);
+    EXPECT_FALSE(seen->take(64));
+    now_ += 2s;
+  }
+}
+
 TEST_F(ArenaLease, GivesUpWhenNoAnswerComes) {
   ask();
   EXPECT_EQ(lease_.next_due(), now_ + link::longest_attachment);

@@ -53,6 +53,16 @@ TEST(Arena, WhatIsWrittenIsInTheMemory) {
   EXPECT_EQ(read.data()[64], std::byte{7});
 }
 
+TEST(Arena, GivesNoRoomOnceItHasEnded) {
+  const auto mapped = arena::map(make_memory(page), 1, page);
+  arena_block gone = mapped->take(64);
+  const arena_block kept = mapped->take(64);
+  mapped->end();
+  gone = {};
+  EXPECT_FALSE(mapped->take(64));
+  EXPECT_TRUE(mapped->block_of({kept.data(), 64})) << "another owner of what is in use";
+}
+
 TEST(Arena, ABlockKeepsTheMappingWhenTheArenaIsLetGo) {
   auto mapped = arena::map(make_memory(page), 1, page);
   const arena_block block = mapped->take(page);

@@ -176,6 +176,19 @@ TEST_F(Delivery, CancelAsksTheDaemonAndEndsOnce) {
   EXPECT_EQ(error.details().step, "queued");
 }
 
+TEST_F(Delivery, CancelOfWhatTheDaemonDoesNotKnowEndsAsCancelled) {
+  connect();
+  const auto bytes = counting_bytes(1);
+  client::request request;
+  request.bytes = bytes;
+  request.id = client_->reserve_id();
+  auto future = client_->submit("double", request);
+  (void)daemon_.expect(message_type::submit);
+  client_->cancel(request.id);
+  daemon_.error(daemon_.expect(message_type::cancel), wire::status::rejected);
+  EXPECT_EQ(error_of(future).kind(), error_kind::cancelled);
+}
+
 TEST_F(Delivery, CancelOfNothingSendsNothing) {
   connect();
   client_->cancel(12345);

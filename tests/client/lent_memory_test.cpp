@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "tests/client/shared_rig.hpp"
 
@@ -45,6 +45,27 @@ TEST_F(LentMemory, TheFirstCallAsksForTheArenaAndWaitsForIt) {
   auto lending = std::async(std::launch::async, [this] { return client_->lend(64); });
   daemon_.share(arena_);
   EXPECT_TRUE(lending.get());
+}
+
+TEST_F(LentMemory, ACallThatWaitsWhileTheDaemonRestartsHasMemoryOfTheNewOne) {
+  connect();
+  auto lending = std::async(std::launch::async, [this] { return client_->lend(64); });
+  (void)daemon_.expect(message_type::attach);
+  daemon_.restart();
+  daemon_.greet();
+  daemon_.share(arena_);
+  EXPECT_TRUE(lending.get());
+}
+
+TEST_F(LentMemory, ACallThatWaitsWhileTheDaemonRestartsFailsWhereTheNewOneSharesNone) {
+  connect();
+  auto lending = std::async(std::launch::async, [this] { return client_->lend(64); });
+  (void)daemon_.expect(message_type::attach);
+  daemon_.offer().shared_bytes = 0;
+  daemon_.restart();
+  daemon_.greet();
+  EXPECT_FALSE(lending.get());
+  EXPECT_THAT(client_->shared_memory().absence, ::testing::HasSubstr("shares no memory"));
 }
 
 TEST_F(LentMemory, IsSentFromWhereItLies) {

@@ -55,6 +55,22 @@ TEST_F(SharedMemoryLoss, WhatWasAcceptedBeforeTheEndOfTheLeaseHasItsResultInTheO
   expect_right(future.get());
 }
 
+TEST_F(SharedMemoryLoss, WhatTheDaemonStillHoldsIsGivenToNobodyWhenTheLeaseEnds) {
+  connect_shared();
+  const auto bytes = counting_bytes(large);
+  std::promise<bool> taken;
+  client::request request;
+  request.bytes = bytes;
+  request.frames = large;
+  // Called when its place has gone back.
+  request.release = [this, &taken] { taken.set_value(client_->lend(64).has_value()); };
+  auto future = client_->submit("double", request);
+  daemon_.error_that_holds(expect_shared(), wire::status::expired);
+  EXPECT_EQ(error_of(future).kind(), error_kind::expired);
+  arena_.end_lease();
+  EXPECT_FALSE(taken.get_future().get());
+}
+
 TEST_F(SharedMemoryLoss, AFreshArenaIsFetchedLater) {
   connect_shared(impatient());
   auto first = submit();

@@ -90,6 +90,45 @@ TEST_F(SharedMemoryReply, AfterAReconnectionItAsksForPlacesThatItHasNoWordOf) {
   EXPECT_EQ(used(), 0U);
 }
 
+TEST_F(SharedMemoryReply, AfterAReconnectionItAsksForPlacesThatWereHeld) {
+  connect_shared();
+  auto future = submit();
+  const received shared = expect_shared();
+  daemon_.error_that_holds(shared, wire::status::expired);
+  EXPECT_EQ(error_of(future).kind(), error_kind::expired);
+  for (int reconnection = 0; reconnection < 2; ++reconnection) {
+    daemon_.error(shared, wire::status::hello_required);
+    daemon_.greet();
+    EXPECT_EQ(daemon_.expect(message_type::cancel).header.request_id, shared.header.request_id);
+    daemon_.error_that_holds(shared, wire::status::cancelled);
+    settle();
+    EXPECT_EQ(used(), 64U + 192U) << "still in use";
+  }
+  daemon_.error(shared, wire::status::hello_required);
+  daemon_.greet();
+  daemon_.error(daemon_.expect(message_type::cancel), wire::status::rejected);
+  settle();
+  EXPECT_EQ(used(), 0U);
+}
+
+TEST_F(SharedMemoryReply, ACancelledRequestThatTheDaemonDoesNotKnowEndsAsCancelled) {
+  connect_shared();
+  const auto bytes = counting_bytes(large);
+  client::request request;
+  request.bytes = bytes;
+  request.frames = large;
+  request.id = client_->reserve_id();
+  auto future = client_->submit("double", request);
+  const received shared = expect_shared();
+  client_->cancel(request.id);
+  const received cancel = daemon_.expect(message_type::cancel);
+  daemon_.error(shared, wire::status::unknown_repeat);
+  daemon_.error(cancel, wire::status::rejected);
+  EXPECT_EQ(error_of(future).kind(), error_kind::cancelled);
+  settle();  // it is not sent again
+  EXPECT_EQ(used(), 0U);
+}
+
 TEST_F(SharedMemoryReply, ARepeatSaysThatItIsOneAndNamesTheSamePlace) {
   connect_shared(impatient());
   auto future = submit();

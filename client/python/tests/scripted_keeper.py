@@ -14,7 +14,7 @@ from penstock import Client, control, wire
 from penstock.control import Attached, PipelineDescription, TensorDescription
 from penstock.wire import MessageType
 
-_ADD_SEALS, _SHRINK_AND_GROW = 1033, 2 | 4
+_ADD_SEALS, SHRINK, GROW = 1033, 2, 4
 _TICKET = "0123456789abcdef" * 2
 
 FLOATS = 1 << 15  # of a frame: 128 KiB
@@ -30,12 +30,12 @@ ROOM = 4 * FLOATS + 64 + 4 * FLOATS
 class LentArena:
     """What the daemon lent, in its own mapping."""
 
-    def __init__(self, number, nbytes, connection):
+    def __init__(self, number, nbytes, connection, seals=SHRINK | GROW):
         self.number, self.nbytes = number, nbytes
         self._connection = connection
         descriptor = os.memfd_create("arena", os.MFD_ALLOW_SEALING)
         os.ftruncate(descriptor, nbytes)
-        fcntl.fcntl(descriptor, _ADD_SEALS, _SHRINK_AND_GROW)
+        fcntl.fcntl(descriptor, _ADD_SEALS, seals)
         self.bytes = np.frombuffer(mmap.mmap(descriptor, nbytes), np.uint8)
         socket.send_fds(connection, [struct.pack("<4sIQ", b"PNSM", number, nbytes)], [descriptor])
         os.close(descriptor)
@@ -76,10 +76,29 @@ class Keeper:
         self._listener.listen()
         self._listener.settimeout(PATIENCE_S)
         self._connections = []
+        self._crowd = []
 
     def close(self):
-        for each in [self._listener, *self._connections]:
+        for each in [self._listener, *self._connections, *self._crowd]:
             each.close()
+
+    def fill(self):
+        """Lets others wait until there is no room for one more."""
+        self._listener.listen(1)
+        while True:
+            other = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._crowd.append(other)
+            other.setblocking(False)
+            try:
+                other.connect("\0" + self.name[1:])
+            except BlockingIOError:
+                return
+            assert len(self._crowd) < 1000
+
+    def turn_the_others_away(self):
+        """Lets in all that wait there, and sends them away."""
+        for _ in self._crowd[1:]:  # one of them did not get in
+            self._listener.accept()[0].close()
 
     def accept(self):
         """The next connection, which has shown the ticket."""
@@ -120,6 +139,15 @@ class SharedMemoryTest(RouterTest):
         """Answers ATTACH."""
         self.router.send_header(attach, MessageType.ATTACHED,
                                 control.encode(Attached(socket or self.keeper.name, _TICKET)))
+
+    def next_of(self, *kinds):
+        """The next message of those types. HELLOs before it are answered, others are not."""
+        message = self.router.receive()
+        while message.type not in kinds:
+            if message.type == MessageType.HELLO:
+                self.router.welcome(message, **self.greeting)
+            message = self.router.receive()
+        return message
 
     def connect_shared(self, nbytes=1 << 21, **options):
         """A client with an arena, and the daemon's side of that."""

@@ -78,6 +78,13 @@ class Rooms(unittest.TestCase):
             each.join(PATIENCE_S)
         self.assertEqual((trouble, room.gaps), ([], [(0, 1 << 14)]))
 
+    def test_what_comes_back_to_a_closed_one_is_not_given_again(self):
+        room = Room(128)
+        start = room.take(64)
+        room.close()
+        room.give_back(start, 64)
+        self.assertIsNone(room.take(64))
+
     def test_giving_back_waits_for_nobody(self):
         room = Room(64)
         start = room.take(64)
@@ -122,6 +129,12 @@ class Arenas(unittest.TestCase):
         del cycle
         gc.collect()
         self.assertIsNotNone(self.arena.empty(4096, np.uint8))
+
+    def test_one_that_has_ended_gives_no_room(self):
+        kept = self.arena.empty(64, np.uint8)
+        self.arena.end()
+        self.assertIsNone(self.arena.empty(64, np.uint8))
+        self.assertEqual(self.arena.offset_of(kept), 0)
 
     def test_it_stays_mapped_as_long_as_a_view_does(self):
         view = self.arena.empty(16, np.uint8)[4:]

@@ -1,12 +1,12 @@
 """Silence, restarts and the end of a lease, for frames in shared memory."""
 import unittest
 
-from scripted_keeper import FLOATS, ROOM, SharedMemoryTest, frame, place_of
+from scripted_keeper import FLOATS, GROW, ROOM, SHRINK, LentArena, SharedMemoryTest, frame, place_of
 
 import numpy as np
 
 import penstock
-from penstock import Status
+from penstock import Client, Status
 from penstock.wire import MessageType
 
 
@@ -95,7 +95,7 @@ class Leases(SharedMemoryTest):
         client, lent = self.connect_shared(retry_after=0.05)
         (future,), (message,) = self.submit_shared(client, 1)
         lent.end()
-        again = self.skip_repeats()
+        again = self.next_of(MessageType.SUBMIT)
         self.assertEqual(again.id, message.id)
         np.testing.assert_array_equal(again.array(), [frame(1)])
         self.answer(again, 1)
@@ -112,6 +112,13 @@ class Leases(SharedMemoryTest):
         self.assertEqual(place_of(message).arena, 4)
         np.testing.assert_array_equal(fresh.input(message), [frame(9)])
 
+    def test_an_arena_whose_lease_has_ended_gives_no_room(self):
+        client, lent = self.connect_shared()
+        arena = client._connection.shared.arena  # as a caller may still have it
+        lent.end()
+        self.attach_again(client, 4)
+        self.assertIsNone(arena.empty(1, np.uint8))
+
     def test_an_answer_that_is_no_arena_leaves_the_socket(self):
         client = self.connect(self.greeting)
         arriving = self.aside(client.empty, 3, np.uint8)
@@ -122,14 +129,36 @@ class Leases(SharedMemoryTest):
         self.assertEqual(connection.recv(1), b"")
         self.assertEqual(client.transport, "zmq")
 
-    def skip_repeats(self):
-        """The SUBMIT that comes next."""
-        message = self.router.receive()
-        while message.type != MessageType.SUBMIT:
-            if message.type == MessageType.HELLO:
-                self.router.welcome(message, **self.greeting)
-            message = self.router.receive()
-        return message
+    def test_memory_that_could_become_another_size_is_not_used(self):
+        for seals in (0, SHRINK, GROW):
+            with self.subTest(seals=seals):
+                client = self.connect(self.greeting)
+                arriving = self.aside(client.empty, 3, np.uint8)
+                self.tell_where(self.router.expect(MessageType.ATTACH))
+                lent = LentArena(3, 4096, self.keeper.accept(), seals)
+                self.wait(arriving)
+                lent.wait_for_the_end()
+                self.assertEqual(client.transport, "zmq")
+
+    def test_a_socket_where_too_many_wait_is_tried_again(self):
+        client = self.connect(self.greeting)
+        self.keeper.fill()
+        arriving = self.aside(client.empty, 3, np.uint8)
+        self.tell_where(self.router.expect(MessageType.ATTACH))
+        self.expect_nothing_before_a_ping(client)
+        self.keeper.turn_the_others_away()
+        lent = self.keeper.lend()
+        self.wait(arriving)
+        self.assertEqual(client.transport, "shm")
+        client.close()
+        lent.wait_for_the_end()
+
+    def test_a_socket_that_stays_full_is_left_in_time(self):
+        self.keeper.fill()
+        connecting = self.aside(Client, self.router.url, transport="shm", connect_timeout=0.3, grace=0)
+        self.router.welcome(self.router.expect(MessageType.HELLO), **self.greeting)
+        self.tell_where(self.router.expect(MessageType.ATTACH))
+        self.assertIsInstance(self.error_of(connecting), penstock.Expired)
 
 
 class Restart(SharedMemoryTest):

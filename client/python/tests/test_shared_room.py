@@ -1,8 +1,10 @@
 """Who has which part of shared memory, and until when."""
 import gc
 import unittest
+from unittest import mock
 
 from scripted_keeper import FLOATS, ROOM, SharedMemoryTest, frame
+from scripted_router import PATIENCE_S
 
 import numpy as np
 
@@ -120,6 +122,80 @@ class Room(SharedMemoryTest):
         self.client.close()
         with self.assertRaises(penstock.Cancelled):
             self.client.submit("wide", frame())
+
+
+class LostWords(SharedMemoryTest):
+    """The arena has room for one request, and what the daemon says of that gets lost."""
+
+    def setUp(self):
+        super().setUp()
+        self.client, self.lent = self.connect_shared(nbytes=ROOM, retry_after=0.05)
+        self.newest = 0
+
+    def submit(self, **options):
+        """The future, and the first message of it that came."""
+        future = self.client.submit("wide", frame(), **options)
+        message = self.next_of(MessageType.SUBMIT, MessageType.SUBMIT_SHARED)
+        while message.id <= self.newest:  # a repeat of an earlier one
+            message = self.next_of(MessageType.SUBMIT, MessageType.SUBMIT_SHARED)
+        self.newest = message.id
+        return future, message
+
+    def next_cancel(self, of):
+        """The CANCEL of that request."""
+        cancel = self.next_of(MessageType.CANCEL)
+        self.assertEqual(cancel.id, of.id)
+        return cancel
+
+    def settle(self):
+        """What was sent to the client has been received."""
+        ping = self.aside(self.client.ping, PATIENCE_S)
+        self.router.send_header(self.next_of(MessageType.PING), MessageType.PONG)
+        self.wait(ping)
+        gc.collect()
+
+    def test_released_is_asked_for_until_nothing_is_held(self):
+        future, message = self.submit()
+        self.router.error(message, penstock.Status.EXPIRED, step="executing", holds=True)
+        self.error_of(future)
+        for _ in range(2):
+            self.router.error(self.next_cancel(message), penstock.Status.EXPIRED, step="executing", holds=True)
+        cancel = self.next_cancel(message)
+        self.assertEqual(self.submit()[1].type, MessageType.SUBMIT, "it was held until now")
+        self.router.error(cancel, penstock.Status.REJECTED)
+        self.settle()
+        self.assertEqual(self.submit()[1].type, MessageType.SUBMIT_SHARED)
+
+    def test_a_reply_that_nobody_waits_for_is_asked_for(self):
+        with mock.patch("penstock.conversation._LINGER_S", 0):
+            future, message = self.submit(timeout=0.01)
+            self.assertIsInstance(self.error_of(future), penstock.Expired)
+            for _ in range(3):  # of the request's own, and of the questions after it
+                cancel = self.next_cancel(message)
+        self.router.error(cancel, penstock.Status.REJECTED)
+        self.settle()
+        self.assertEqual(self.submit()[1].type, MessageType.SUBMIT_SHARED)
+
+    def test_one_answer_is_enough_for_a_request_that_was_sent_often(self):
+        future, message = self.submit()
+        for _ in range(2):
+            message = self.next_of(MessageType.SUBMIT_SHARED)
+        self.router.error(message, penstock.Status.WRONG_SHAPE)  # the answer to one of them
+        self.error_of(future)
+        self.router.error(self.next_cancel(message), penstock.Status.REJECTED)
+        self.settle()
+        self.assertEqual(self.submit()[1].type, MessageType.SUBMIT_SHARED)
+
+    def test_nothing_is_asked_for_once_the_arena_has_gone(self):
+        future, message = self.submit()
+        self.router.error(message, penstock.Status.EXPIRED, step="executing", holds=True)
+        self.error_of(future)
+        self.next_cancel(message)
+        self.lent.end()
+        while self.client.transport == "shm":
+            self.settle()
+        self.settle()
+        self.assertEqual(self.client._connection._conversation._exchanges, {})
 
 
 class End(SharedMemoryTest):

@@ -22,14 +22,20 @@ class Arena:
         """Maps a descriptor of at least that size, which stays the caller's. Raises OSError or ValueError."""
         self.number = number  #: the daemon's for it
         self.nbytes = nbytes
-        self.ended = False  #: the daemon takes nothing in it any more; written by the connection's thread
+        self.ended = False  #: the daemon takes nothing in it any more; written by `end`
         self._mapping = mmap.mmap(descriptor, nbytes)
         self._address = int(np.frombuffer(self._mapping, np.uint8).__array_interface__["data"][0])
         self._room = Room(nbytes // PLACE_ALIGNMENT * PLACE_ALIGNMENT)
 
+    def end(self) -> None:
+        """The daemon takes nothing in it any more, but its device may still write there: no room in it is given out from
+        now on, and so this comes before any goes back."""
+        self.ended = True
+        self._room.close()
+
     def empty(self, shape: Shape, dtype: Any) -> Optional[np.ndarray]:
-        """A new array in it, whatever it then holds; None when there is no room, or when it has no bytes or holds
-        objects. Its room is given back when the last view of it has gone."""
+        """A new array in it, whatever it then holds; None when there is no room, when it has ended, or when the array
+        has no bytes or holds objects. Its room is given back when the last view of it has gone."""
         dtype = np.dtype(dtype)
         extents = _extents(shape)
         nbytes = math.prod(extents) * dtype.itemsize

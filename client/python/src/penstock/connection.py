@@ -83,7 +83,7 @@ class Connection:
         try:
             conversation.greet()
             while not self._closing:
-                readable = conversation.dealer.wait(self._wakeup.fileno(), conversation.seconds_left(time.monotonic()))
+                readable = conversation.dealer.wait(self._wakeup.fileno(), self._seconds_left(time.monotonic()))
                 conversation.look_at_door()
                 conversation.tenancy.look()
                 self._wakeup.run()
@@ -96,6 +96,11 @@ class Connection:
                 conversation.run_timers(time.monotonic())
         finally:
             self._shut()
+
+    def _seconds_left(self, now: float) -> Optional[float]:
+        """Until something is due; None when nothing is."""
+        left = (self._conversation.seconds_left(now), self._conversation.tenancy.seconds_left(now))
+        return min((each for each in left if each is not None), default=None)
 
     def _begin(self, exchange: Exchange) -> None:
         if self._closing:

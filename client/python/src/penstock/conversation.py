@@ -32,7 +32,7 @@ class Conversation:
         self.welcome: Optional[Welcome] = None  #: the latest; written by the connection's thread
         self.welcomed = Exchange(MessageType.HELLO, MessageType.WELCOME, None, patience)
         self.dealer = Dealer(url, keys)
-        self.tenancy = Tenancy(self, self.dealer)
+        self.tenancy = Tenancy(self, self.dealer, patience)
         self._hello = [wire.encode_header(wire.Header(MessageType.HELLO)), control.encode(hello)]
         self._patience = patience
         self._url: Optional[str] = url  #: until the first WELCOME has said which shard is ours

@@ -162,6 +162,26 @@ class Attachment(Exchange):
         return control.decode(control.Attached, control.body_of(parts))
 
 
+class PlaceQuestion(Exchange):
+    """CANCEL of a request that has ended here, until the daemon says that it does not use its memory any more. Whenever
+    it begins it leaves the daemon time to say so by itself."""
+
+    def __init__(self, request_id: int, patience: Patience) -> None:
+        super().__init__(MessageType.CANCEL, MessageType.RELEASED, None, patience)
+        self.request_id = request_id
+        self.cancelling = self.answered = True  # nobody waits for it
+        self.asked = False  #: an answer without `holds` is the last word
+        self.begins = True  #: nothing is sent the next time
+
+    def answered_by(self, kind: int) -> bool:
+        return kind in (MessageType.RESULT, MessageType.RESULT_SHARED, MessageType.RELEASED)
+
+    def messages(self, now: float) -> List[List[Any]]:
+        begins, self.begins = self.begins, False
+        self.asked = self.asked or not begins
+        return [] if begins else super().messages(now)
+
+
 class Request(Exchange):
     """SUBMIT, or SUBMIT_SHARED as long as its frames lie in an arena that the daemon knows. Gives its `Result`.
 

@@ -11,6 +11,7 @@ from .control import Attached
 
 _RECORD = struct.Struct("<4sIQ")
 _MAGIC = b"PNSM"
+_GET_SEALS, _SHRINK_AND_GROW = 1034, 2 | 4  # Linux's, which not every Python has names for
 
 
 class Lease:
@@ -18,24 +19,32 @@ class Lease:
     when `fileno` is readable."""
 
     def __init__(self, attached: Attached) -> None:
-        """Connects and shows the ticket. Raises OSError."""
+        """Raises OSError where no descriptor can be passed."""
         self.arena: Optional[Arena] = None  #: once it has come
+        self.connected = False
         if not hasattr(socket, "recv_fds"):
             raise OSError("descriptors can't be passed on this system")
-        name = attached.socket
+        self._attached = attached
         self._record = b""
         self._descriptors: List[int] = []
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.setblocking(False)
+
+    def connect(self) -> None:
+        """Connects and shows the ticket, or is not `connected` where too many wait there: it is to be tried again.
+        Raises OSError."""
+        name = self._attached.socket
         try:
-            self._socket.setblocking(False)
             self._socket.connect(b"\0" + name[1:].encode() if name.startswith("@") else name)
-            self._socket.sendall(attached.ticket.encode())
+            self._socket.sendall(self._attached.ticket.encode())
+            self.connected = True
+        except BlockingIOError:
+            pass
         except (OSError, ValueError) as error:
-            self._socket.close()
             raise OSError(f"can't fetch memory at {name}: {error}") from None
 
     def fileno(self) -> int:
-        """The descriptor to poll for reading."""
+        """The descriptor to poll for reading, once it is connected."""
         return self._socket.fileno()
 
     def receive(self) -> None:
@@ -66,6 +75,7 @@ class Lease:
         if magic != _MAGIC or not self._descriptors:
             raise OSError("what answers at the daemon's socket is no daemon")
         try:
+            _check_sealed(self._descriptors[0])
             self.arena = Arena(number, self._descriptors[0], nbytes)
         except (OSError, ValueError, OverflowError) as error:
             raise OSError(f"can't map the daemon's memory: {error}") from None
@@ -75,3 +85,10 @@ class Lease:
         descriptors, self._descriptors = self._descriptors, []
         for each in descriptors:
             os.close(each)
+
+
+def _check_sealed(descriptor: int) -> None:
+    """Raises OSError for memory that could become another size: a read of what is gone would end the process."""
+    import fcntl  # no earlier: the package runs where there is none, too
+    if fcntl.fcntl(descriptor, _GET_SEALS) & _SHRINK_AND_GROW != _SHRINK_AND_GROW:
+        raise OSError("it is not sealed against another size")

@@ -17,11 +17,14 @@ class Room:
         self._lock = threading.Lock()
         self._gaps: List[Tuple[int, int]] = [(0, nbytes)]  # start and end, in order; no two touch
         self._returned: Deque[Tuple[int, int]] = collections.deque()
+        self._closed = False
 
     def take(self, nbytes: int) -> Optional[int]:
-        """Where a range of that size begins; None when there is no gap for it."""
+        """Where a range of that size begins; None when there is no gap for it, and once it is closed."""
         size = max(room_for(nbytes), PLACE_ALIGNMENT)
         with self._lock:
+            if self._closed:
+                return None
             self._take_back()
             for index, (start, end) in enumerate(self._gaps):
                 if end - start >= size:
@@ -33,6 +36,11 @@ class Room:
         """Takes a range back that `take` gave for that size. It takes no lock: a garbage collection may call it in the
         middle of anything, also of `take`."""
         self._returned.append((start, start + max(room_for(nbytes), PLACE_ALIGNMENT)))
+
+    def close(self) -> None:
+        """Nothing is given out any more, whatever comes back."""
+        with self._lock:
+            self._closed = True
 
     @property
     def gaps(self) -> List[Tuple[int, int]]:

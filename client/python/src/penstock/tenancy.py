@@ -1,6 +1,7 @@
 """What of the daemon's memory this client has, on the connection's thread."""
 from __future__ import annotations
 
+import time
 from typing import Dict, Optional, Protocol
 
 from . import wire
@@ -8,16 +9,21 @@ from .arena import Arena
 from .control import Attached, ErrorBody
 from .dealer import Dealer
 from .errors import PenstockError, Rejected
-from .exchange import Attachment, Exchange
+from .exchange import Attachment, Exchange, Patience, PlaceQuestion
 from .lease import Lease
 from .placement import Placement
 from .wire import MessageType, Status
 
+#: How long until the Unix socket is tried again where too many wait.
+_BETWEEN_CONNECTS_S = 0.005
 _RETURNS = (MessageType.RESULT, MessageType.RESULT_SHARED, MessageType.RELEASED)
 
 
 class Outlet(Protocol):
     """What it asks of its conversation."""
+
+    def begin(self, exchange: Exchange) -> None:
+        """Sends an exchange that has its id, and sees it to its end."""
 
     def end(self, exchange: Exchange, value: object = None, error: Optional[PenstockError] = None) -> None:
         """Ends an exchange."""
@@ -25,15 +31,19 @@ class Outlet(Protocol):
 
 class Tenancy:
     """The arena, its lease, and which requests the daemon may still read and write memory of: theirs is kept until its
-    word, or until their arena goes, also when nobody waits for them any more."""
+    word, or until their arena goes, also when nobody waits for them any more. That word can be lost like any other: it
+    is asked for."""
 
-    def __init__(self, outlet: Outlet, dealer: Dealer) -> None:
+    def __init__(self, outlet: Outlet, dealer: Dealer, patience: Patience) -> None:
         self.arena: Optional[Arena] = None  #: written by the connection's thread, read by any
         self._outlet = outlet
         self._dealer = dealer
+        self._patience = patience
         self._lease: Optional[Lease] = None
+        self._connect_at = 0.0  # of a lease that is not connected; in time.monotonic()'s seconds
         self._attachment: Optional[Attachment] = None  # whose arena is being fetched
         self._lent: Dict[int, Placement] = {}
+        self._questions: Dict[int, PlaceQuestion] = {}  # after what is lent and has ended here
 
     # The lease.
 
@@ -47,25 +57,35 @@ class Tenancy:
             self._outlet.end(exchange, error=Rejected(str(error), step="client", request_id=exchange.request_id))
             return
         self._attachment = exchange
-        self._dealer.watch(self._lease.fileno())
+        self._connect_at = 0.0
+        self.look()
+
+    def seconds_left(self, now: float) -> Optional[float]:
+        """Until `look` has something to do that the dealer does not tell of; None when it has nothing."""
+        waits = self._lease is not None and not self._lease.connected
+        return max(0.0, self._connect_at - now) if waits else None
 
     def look(self) -> None:
-        """Takes what has come over the lease's connection; perhaps its end."""
-        if self._lease is None or not self._dealer.is_ready(self._lease.fileno()):
+        """Connects where that is due, and takes what has come over the lease's connection; perhaps its end."""
+        lease = self._lease
+        if lease is None:
             return
         try:
-            self._lease.receive()
+            if not lease.connected:
+                self._connect(lease)
+            elif self._dealer.is_ready(lease.fileno()):
+                lease.receive()
         except OSError as error:
             self._leave(str(error))
             return
         attachment = self._attachment
-        if attachment is not None and self._lease.arena is not None:
-            self._attachment, self.arena = None, self._lease.arena
+        if attachment is not None and lease.arena is not None:
+            self._attachment, self.arena = None, lease.arena
             self._outlet.end(attachment, self.arena)
 
     def end(self, arena: Arena) -> None:
         """The daemon does not know this one any more."""
-        arena.ended = True
+        arena.end()
         if self._lease is not None and self._lease.arena is arena:
             self._leave("the daemon does not know this memory any more")
 
@@ -75,23 +95,41 @@ class Tenancy:
             self._leave("the lease has ended")
 
     def ended(self, exchange: Exchange) -> None:
-        """Nobody waits for that exchange any more: an arena that comes later is not wanted."""
+        """Nobody waits for that exchange any more: an arena that comes later is not wanted, and what the daemon may still
+        use of its memory is asked for."""
         if exchange is self._attachment:
             self._attachment = None
             self.leave()
+        request_id = exchange.request_id
+        question = self._questions.pop(request_id, None)
+        if request_id in self._lent:
+            self._questions[request_id] = question = question or PlaceQuestion(request_id, self._patience)
+            question.begins = True
+            self._outlet.begin(question)
 
     def _leave(self, reason: str) -> None:
         lease, self._lease = self._lease, None
         attachment, self._attachment = self._attachment, None
         assert lease is not None
-        self._dealer.unwatch(lease.fileno())
+        if lease.connected:
+            self._dealer.unwatch(lease.fileno())
         lease.close()
         if self.arena is not None:
-            self.arena.ended = True
+            self.arena.end()
             self._lent = {request_id: each for request_id, each in self._lent.items() if each.arena is not self.arena}
             self.arena = None
+        for question in list(self._questions.values()):
+            self._outlet.end(question)
         if attachment is not None:
             self._outlet.end(attachment, error=Rejected(reason, step="client", request_id=attachment.request_id))
+
+    def _connect(self, lease: Lease) -> None:
+        now = time.monotonic()
+        if self._connect_at <= now:
+            self._connect_at = now + _BETWEEN_CONNECTS_S
+            lease.connect()
+            if lease.connected:
+                self._dealer.watch(lease.fileno())
 
     # What is lent.
 
@@ -109,9 +147,14 @@ class Tenancy:
         placement.lent -= 1
         if header.status in (Status.HELLO_REQUIRED, Status.UNKNOWN_ARENA):
             self.end(placement.arena)
-        elif error is None or placement.lent == 0 or not _only_refuses(header.status):
+        elif error is None or placement.lent == 0 or self._asked(header) or not _only_refuses(header.status):
             del self._lent[header.request_id]
             placement.lent = 0
+
+    def _asked(self, header: wire.Header) -> bool:
+        """Whether it answers a question: the last word, however often the request was sent."""
+        question = self._questions.get(header.request_id)
+        return question is not None and question.asked
 
 
 def _only_refuses(status: int) -> bool:
