@@ -52,7 +52,7 @@ void declare(CLI::App& app, command_line& line) {
   app.add_option("--backend", line.backend, "Take this device backend instead")
       ->check(CLI::IsMember({"auto", "cuda", "host"}));
   app.add_option("--completion", line.completion, "Take this completion mode instead")
-      ->check(CLI::IsMember({"callback", "poll"}));
+      ->check(CLI::IsMember({"callback", "poll", "auto"}));
   app.add_flag("--check-config", line.check, "Check the configuration file and exit");
   app.add_flag("--print-config", line.print, "Print the configuration with every default filled in and exit");
   app.add_flag(
@@ -89,7 +89,9 @@ settings read_settings(const command_line& line) {
                                                   : backend_choice::automatic;
   }
   if (!line.completion.empty()) {
-    how.wheel.completion = line.completion == "poll" ? completion_mode::poll : completion_mode::callback;
+    how.wheel.completion = line.completion == "poll"   ? completion_mode::poll
+                           : line.completion == "auto" ? completion_mode::automatic
+                                                       : completion_mode::callback;
   }
   return how;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -42,6 +44,25 @@ exit_code code_of(shard_ending ending) noexcept {
   std::_Exit(static_cast<int>(code));
 }
 
+// A shard that polls does not sleep: that is no gain where ZeroMQ's thread has to wait for its processor.
+completion_mode completion_for(completion_mode asked, std::size_t shards) {
+  return asked == completion_mode::automatic && std::thread::hardware_concurrency() < 2 * shards
+             ? completion_mode::callback
+             : asked;
+}
+
+std::string_view text_of(completion_mode mode) noexcept {
+  switch (mode) {
+    case completion_mode::callback:
+      return "callback";
+    case completion_mode::poll:
+      return "polling";
+    case completion_mode::automatic:
+      return "whichever is quicker";
+  }
+  return "";
+}
+
 // Beyond drain_timeout, for replies to go out.
 constexpr auto grace = std::chrono::seconds{6};
 
@@ -75,6 +96,7 @@ void service::start_shards() {
   spdlog::info("memory: {}", text_of(memory_of_clients(how_, count)));
   std::vector<std::vector<std::string>> listen = endpoints_of_all(how_.daemon.listen, count);
   std::vector<device*> on_devices;
+  how_.wheel.completion = completion_for(how_.wheel.completion, count);
   for (std::size_t number = 0; number < count; ++number) {
     settings own = how_;
     own.daemon.listen = std::move(listen[number]);
@@ -193,8 +215,7 @@ void service::serve() {
   spdlog::info("ready: {} {} on {}, {} {}, {} slots and {} streams each, completion by {}, admin on {}",
                how_.pipelines.size(), how_.pipelines.size() == 1 ? "pipeline" : "pipelines", joined(all),
                shards_.size(), shards_.size() == 1 ? "shard" : "shards", how_.wheel.slots, how_.wheel.streams,
-               how_.wheel.completion == completion_mode::poll ? "polling" : "callback",
-               admin.empty() ? "no address" : admin);
+               text_of(how_.wheel.completion), admin.empty() ? "no address" : admin);
   if (keeper_) {
     keeper_->start();
   }

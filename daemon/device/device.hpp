@@ -80,6 +80,8 @@ struct device_facts {
   /// Operations may read batches of up to so many bytes where they lie in pinned memory, and write results of up to so
   /// many there, instead of having them copied. 0: everything is copied.
   std::size_t direct_bytes = 0;
+  /// Whether a recorded event is seen sooner than the function behind it runs: on a GPU by tens of microseconds.
+  bool events_come_first = false;
 };
 
 /// Everything Penstock asks of a device. What it hands out must not outlive it.

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-enum class completion_mode { callback, poll };
+enum class completion_mode { callback, poll, automatic };
 
 /// Where the daemon listens and how it stops.
 struct daemon_settings {

@@ -16,8 +16,8 @@ struct named_value {
 
 inline constexpr std::array<named_value<backend_choice>, 3> backend_names{
     {{"auto", backend_choice::automatic}, {"cuda", backend_choice::cuda}, {"host", backend_choice::host}}};
-inline constexpr std::array<named_value<completion_mode>, 2> completion_names{
-    {{"callback", completion_mode::callback}, {"poll", completion_mode::poll}}};
+inline constexpr std::array<named_value<completion_mode>, 3> completion_names{
+    {{"callback", completion_mode::callback}, {"poll", completion_mode::poll}, {"auto", completion_mode::automatic}}};
 inline constexpr std::array<named_value<stream_priority>, 3> priority_names{
     {{"low", stream_priority::low}, {"normal", stream_priority::normal}, {"high", stream_priority::high}}};
 inline constexpr std::array<named_value<overflow_policy>, 2> overflow_names{

@@ -62,7 +62,7 @@ bool dispatcher::place(lane& in, request& what, std::span<const std::byte> paylo
 
 bool dispatcher::turn(time_point now) {
   timeline_.turn(now);
-  bool progress = streams_.mode() == completion_mode::poll && streams_.poll();
+  bool progress = streams_.polling() && streams_.poll();
   progress |= complete(now);
   if (ring_.collect()) {
     timeline_.collected();

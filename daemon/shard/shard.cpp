@@ -105,7 +105,7 @@ shard::shard(const settings& how, device& on, std::span<const plan> plans, std::
       started_(clock::now()),
       ring_(on, static_cast<std::size_t>(how.wheel.slots),
             with_room(size_for(plans), static_cast<std::size_t>(how.wheel.streams)),
-            how.wheel.completion == completion_mode::poll, completed_, signal_),
+            how.wheel.completion != completion_mode::callback, completed_, signal_),
       states_(on, plans, how.sessions.max_sessions),
       clocks_(on, plans, clocks_for(how, plans)),
       wheel_(on, how.wheel.streams, priorities_of(plans), how.wheel.completion, states_),
@@ -154,7 +154,7 @@ shard_ending shard::run() {
   while (state_ != state::ended) {
     const time_point now = clock::now();
     const bool busy = turn(now);
-    if (busy || (wheel_.mode() == completion_mode::poll && wheel_.in_flight() > 0 && state_ != state::parting)) {
+    if (busy || (wheel_.polling() && state_ != state::parting)) {
       if (++busy_turns_ % turns_between_polls == 0) {
         io_.poll();
       }

@@ -23,6 +23,7 @@ wheel::wheel(device& on, int streams, std::span<const stream_priority> prioritie
              const state_pool& states)
     : mode_(mode),
       direct_bytes_(on.facts().direct_bytes),
+      events_come_first_(on.facts().events_come_first),
       at_once_(on.facts().at_once != 0 ? on.facts().at_once : static_cast<std::size_t>(streams)),
       states_(states) {
   for (const stream_priority each : priorities) {
@@ -105,18 +106,20 @@ launch_fault wheel::launch(slot& filled, time_point now) noexcept {
   spoke& home = spokes_[filled.streams.front()];
   ++home.homes;
   ++in_flight_;
-  ++groups_[group_of(filled.work.pipeline->declaration.priority)].batches;
+  group& of = groups_[group_of(filled.work.pipeline->declaration.priority)];
+  ++of.batches;
   if (filled.work.pipeline->keeps_state()) {
     write_session_frames(filled);
   }
   if (launch_fault failed = enqueue_work(filled); failed.what) {
     return failed;
   }
-  if (mode_ == completion_mode::poll) {
+  if (polls(of)) {
     const fault failed = home.queue->record(*filled.done);
     // Only now: an event that was not recorded for this batch would say that it is done.
     if (!failed) {
       (home.polled[0] == nullptr ? home.polled[0] : home.polled[1]) = &filled;
+      ++polled_;
     }
     return {failed};
   }
@@ -131,6 +134,11 @@ launch_fault wheel::enqueue_work(slot& with) noexcept {
   return batch_work(with, lanes_, states_.of(with.work.pipeline->place), direct_bytes_).enqueue();
 }
 
+bool wheel::polls(const group& of) const noexcept {
+  return mode_ == completion_mode::poll ||
+         (mode_ == completion_mode::automatic && events_come_first_ && of.span <= long_batch);
+}
+
 bool wheel::poll() noexcept {
   bool any = false;
   for (spoke& each : spokes_) {
@@ -143,6 +151,7 @@ bool wheel::poll() noexcept {
       }
       node.queue->push(node);
       each.polled[0] = std::exchange(each.polled[1], nullptr);
+      --polled_;
       any = true;
     }
   }

@@ -22,6 +22,9 @@ namespace penstock {
 /// the further lanes of its plan go to other streams of its priority, the least busy first. Events stand between them,
 /// and every wait is for something enqueued before it, so that streams can never wait for each other in a circle.
 ///
+/// With `completion_mode::automatic` it polls for batches that are expected to be short, on a device where that is
+/// quicker: beside a long one the callback's own time is nothing, and nobody should spin for it.
+///
 /// Where the device says how many batches it works on at once, the wheel gives it no more than twice as many: what
 /// stands in line there can't be overtaken any more.
 class wheel {
@@ -47,14 +50,15 @@ class wheel {
   /// Enqueues the slot's batch on the next stream that is free: copy in, the stages, copies out, the completion.
   /// There must be room. After a fault the slot is still in the device's hands: other work of the batch may be queued.
   [[nodiscard]] launch_fault launch(slot& filled, time_point now) noexcept;
-  /// Polled completions: pushes every batch that has finished. Returns whether there was one.
+  /// Pushes every polled batch that has finished. Returns whether there was one.
   bool poll() noexcept;
+  /// Whether there are batches whose end is seen by `poll` alone: the shard must not sleep.
+  [[nodiscard]] bool polling() const noexcept { return polled_ != 0; }
   /// The shard has seen the slot's completion, now: its streams have room again.
   void retire(slot& completed, time_point now) noexcept;
 
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
   [[nodiscard]] std::size_t streams() const noexcept { return spokes_.size(); }
-  [[nodiscard]] completion_mode mode() const noexcept { return mode_; }
   /// Start-up only: runs the plan once on every stream of its priority for each batch size that may need a kernel of
   /// its own. Throws device_error with what failed.
   void warm_up(const plan& what, slot& on);
@@ -80,17 +84,20 @@ class wheel {
   };
 
   [[nodiscard]] std::size_t group_of(stream_priority priority) const noexcept;
+  [[nodiscard]] bool polls(const group& of) const noexcept;
   void choose_streams(slot& filled) noexcept;
   [[nodiscard]] launch_fault enqueue_work(slot& with) noexcept;
 
   completion_mode mode_;
   std::size_t direct_bytes_;
+  bool events_come_first_;
   std::size_t at_once_;  // batches of one priority that the device works on
   const state_pool& states_;
   std::vector<spoke> spokes_;
   std::vector<group> groups_;
   std::vector<stream*> lanes_;  // of the batch that is being enqueued
   std::size_t in_flight_ = 0;
+  std::size_t polled_ = 0;
   std::uint64_t launches_ = 0;
 };
 

@@ -24,7 +24,7 @@ _penstockd() {
       ;;
     --listen | --admin) return ;;
     --backend) choices='auto cuda host' ;;
-    --completion) choices='callback poll' ;;
+    --completion) choices='callback poll auto' ;;
     --format) choices='text dot json' ;;
     --print-plan) choices=$(_penstockd_pipelines) ;;
     *)

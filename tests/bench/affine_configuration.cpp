@@ -17,7 +17,8 @@ std::string affine_configuration::text() const {
       "config_version = 1\n[daemon]\nlog_level = \"warn\"\n"
       "[device]\nstreams = {}\nshards = {}\nslots = {}\n"
       "[clients]\nmax_clients = 2048\ncredit_requests = 1024\ncredit_bytes = \"1 GiB\"\n"
-      "max_request_bytes = \"128 MiB\"\nreply_queue_bytes = \"1 GiB\"\n",
+      "max_request_bytes = \"128 MiB\"\nreply_queue_bytes = \"1 GiB\"\n"
+      "[shared_memory]\nmax_bytes = \"2 GiB\"\nmax_client_bytes = \"1 GiB\"\n",
       streams, shards, std::max(16, 2 * streams));
   for (std::size_t at = 0; at < floats.size(); ++at) {
     made += fmt::format(

@@ -69,6 +69,18 @@ TEST(ThroughputSection, HoldsTheWorstRowOfTheBetterModeAgainstEachAim) {
   EXPECT_THAT(text, HasSubstr("at most 10 % slower than the server by hand | +10 % |"));
 }
 
+TEST(ThroughputSection, HoldsTheModeThatChoosesAgainstTheBetterOfTheOthers) {
+  EXPECT_THAT(tables_of(throughput()), Not(HasSubstr("auto")));
+  ordered_json made = throughput();
+  for (ordered_json& row : made["rows"]) {
+    row["auto"] = contender(810, 44, 1000);
+  }
+  made["one_at_a_time"][0]["auto"] = contender(1, 44, 1000);
+  const std::string text = tables_of(made);
+  EXPECT_THAT(text, HasSubstr("as fast as the better of the other two | 0.90 times (from 0.90 to 1.25) |"));
+  EXPECT_THAT(text, HasSubstr("| daemon, auto |"));
+}
+
 TEST(ThroughputSection, CountsRecordsNotRequests) {
   EXPECT_THAT(tables_of(throughput()), HasSubstr("| tcp, 1 | 64 (64–64) | 51 (51–51) | 58 (58–58) |"));
 }
@@ -78,6 +90,34 @@ TEST(ThroughputSection, DrawsAChartForEachTransportAndNumberOfClientsThatThereIs
   ASSERT_EQ(charts.size(), 2U);
   EXPECT_EQ(charts[0].lines.size(), 4U);
   EXPECT_EQ(charts[1].title, "tcp, 32 clients");
+}
+
+ordered_json shared() {
+  const auto row = [](std::size_t bytes, double of_limit) {
+    const auto way = [](double share, double us) {
+      return ordered_json{{"gb_per_second", of(40 * share)}, {"of_limit", of(share)}, {"alone_p50_us", of(us)}};
+    };
+    return ordered_json{{"bytes", bytes},
+                        {"in_flight", 8},
+                        {"limit_gb_per_second", of(40)},
+                        {"shared", way(of_limit, 100)},
+                        {"zmq", way(0.1, 250)}};
+  };
+  ordered_json made = result_of("shared");
+  made["rows"] = {row(65536, 0.25), row(1U << 20U, 0.875), row(16U << 20U, 0.95)};
+  return made;
+}
+
+TEST(SharedSection, HoldsTheWorstOfTheLargeFramesAgainstTheAim) {
+  EXPECT_THAT(tables_of(shared()), HasSubstr("the lowest of those rows: 88 %."));
+  EXPECT_THAT(tables_of(shared()), HasSubstr("| 64 KiB | 100 (100–100) | 250 (250–250) | -150 |"));
+}
+
+TEST(SharedSection, DrawsEachWay) {
+  const std::vector<chart> charts = section_of(shared()).charts(shared());
+  ASSERT_EQ(charts.size(), 2U);
+  EXPECT_EQ(charts[0].lines.size(), 3U);
+  EXPECT_EQ(charts[1].lines.size(), 2U);
 }
 
 ordered_json latency() {
@@ -103,6 +143,15 @@ TEST(LatencySection, TakesTheEchoAndTheBareBatchFromTheIdleDaemon) {
 
 TEST(LatencySection, HasARowForEachLoadAndContender) {
   EXPECT_THAT(tables_of(latency()), HasSubstr("| 50 % | 500 | daemon, poll | 40 (40–40) | 50 (50–50) |"));
+  EXPECT_THAT(tables_of(latency()), Not(HasSubstr("auto")));
+}
+
+TEST(LatencySection, ShowsTheModeThatChoosesBesideAPolledBatch) {
+  ordered_json made = latency();
+  made["rows"][0]["auto"] = made["rows"][0]["poll"];
+  made["idle"]["auto"] = contender(1, 63, 1);
+  EXPECT_THAT(tables_of(made), HasSubstr("| 50 % | 500 | daemon, auto | 40 (40–40) |"));
+  EXPECT_THAT(tables_of(made), HasSubstr("| auto | 50.0 (50.0–50.0) | 5.0 (5.0–5.0) | 63.0 (63.0–63.0) | +8.0 |"));
 }
 
 ordered_json overload() {

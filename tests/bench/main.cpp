@@ -25,6 +25,7 @@
 #include "tests/bench/ring/ring.hpp"
 #include "tests/bench/round_trip/round_trip.hpp"
 #include "tests/bench/sections.hpp"
+#include "tests/bench/shared/shared.hpp"
 #include "tests/bench/steady/steady.hpp"
 #include "tests/bench/submit/submit.hpp"
 #include "tests/bench/throughput/throughput.hpp"
@@ -45,6 +46,7 @@ const std::map<std::string, benchmark> benchmarks{
     {"zmq", {run_zmq, 5}},
     {"ring", {run_ring, 5}},
     {"throughput", {run_throughput, 5}},
+    {"shared", {run_shared, 5}},
     {"latency", {run_latency, 5}},
     {"overload", {run_overload, 5}},
     {"growth", {run_growth, 5}},

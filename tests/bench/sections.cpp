@@ -15,6 +15,7 @@
 #include "tests/bench/overload/overload_page.hpp"
 #include "tests/bench/ring/ring_page.hpp"
 #include "tests/bench/round_trip/round_trip_page.hpp"
+#include "tests/bench/shared/shared_page.hpp"
 #include "tests/bench/steady/steady_page.hpp"
 #include "tests/bench/submit/submit_page.hpp"
 #include "tests/bench/throughput/throughput_page.hpp"
@@ -28,6 +29,7 @@ const std::vector<section>& sections() {
       {"zmq", "ZeroMQ alone", zmq_tables, zmq_charts},
       {"ring", "The ring", ring_tables, ring_charts},
       {"throughput", "Throughput", throughput_tables, throughput_charts},
+      {"shared", "Shared memory", shared_tables, shared_charts},
       {"latency", "Latency under load", latency_tables, latency_charts},
       {"round-trip", "Round trip", round_trip_tables, round_trip_charts},
       {"overlap", "Overlap", overlap_tables, overlap_charts},

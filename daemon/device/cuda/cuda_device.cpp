@@ -65,7 +65,8 @@ cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) 
             .memory_bytes = properties.totalGlobalMem,
             .pci_bus_id = bus_id_of(id),
             .at_once = 0,
-            .direct_bytes = 0};
+            .direct_bytes = 0,
+            .events_come_first = true};
   probe_ = std::make_unique<event_handle>(*context_, false);
   context_->require(cudaEventRecord(probe_->get(), cudaStreamPerThread), "the CUDA device does not take work");
   context_->require(cudaStreamSynchronize(cudaStreamPerThread), "the CUDA device does not do its work");

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <future>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -137,8 +138,13 @@ ordered_json run_latency(const bench_options& options) {
   const echo_server echo(endpoints.tcp());
   const testing::daemon_process callback({options.backend, "callback", configuration, endpoints.tcp()});
   const testing::daemon_process poll({options.backend, "poll", configuration, endpoints.tcp()});
-  const std::vector<contender> contenders{
+  std::vector<contender> contenders{
       {"echo", echo.endpoint(), false}, {"callback", callback.endpoint(), true}, {"poll", poll.endpoint(), true}};
+  std::optional<testing::daemon_process> chooses;  // on the host `auto` is `callback`
+  if (options.backend == "cuda") {
+    chooses.emplace(testing::daemon_options{options.backend, "auto", configuration, endpoints.tcp()});
+    contenders.push_back({"auto", chooses->endpoint(), true});
+  }
   const double capacity =
       std::min(capacity_of(contenders[1], options.quick), capacity_of(contenders[2], options.quick));
   ordered_json result = {

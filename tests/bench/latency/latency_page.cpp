@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::array<std::pair<const char*, const char*>, 3> contenders{
-    {{"echo", "raw echo"}, {"callback", "daemon, callback"}, {"poll", "daemon, poll"}}};
+constexpr std::array<std::pair<const char*, const char*>, 4> contenders{
+    {{"echo", "raw echo"}, {"callback", "daemon, callback"}, {"poll", "daemon, poll"}, {"auto", "daemon, auto"}}};
 
 std::string load_table(const ordered_json& rows) {
   std::string text =
@@ -22,6 +22,9 @@ std::string load_table(const ordered_json& rows) {
       "|---|---|---|---|---|---|---|---|\n";
   for (const ordered_json& row : rows) {
     for (const auto& [key, name] : contenders) {
+      if (!row.contains(key)) {
+        continue;
+      }
       text += fmt::format("| {:.0f} % | {:.0f} | {} |", 100 * row.at("load").get<double>(),
                           row.at("requests_per_second").get<double>(), name);
       for (const char* const part : {"p50", "p90", "p99", "p999", "max"}) {
@@ -40,8 +43,11 @@ std::string idle_table(const ordered_json& result) {
       "\nOne {} frame on an idle daemon, p50 in µs. The aim is at most the raw round trip + one bare batch + 10 µs:\n\n"
       "| completion | raw round trip | bare batch | daemon | daemon − both |\n|---|---|---|---|---|\n",
       bytes_text(result.at("bytes").get<std::size_t>()));
-  for (const char* const mode : {"callback", "poll"}) {
-    const std::string bare = std::string("bare_") + mode + "_us";
+  for (const std::string mode : {"callback", "poll", "auto"}) {
+    if (!idle.contains(mode)) {
+      continue;
+    }
+    const std::string bare = mode == "callback" ? "bare_callback_us" : "bare_poll_us";  // `auto` polls for one so short
     text +=
         fmt::format("| {} | {} | {} | {} | {:+.1f} |\n", mode, spread_text(idle.at("echo").at("latency_p50_us"), 1, 1),
                     spread_text(idle.at(bare), 1, 1), spread_text(idle.at(mode).at("latency_p50_us"), 1, 1),
@@ -53,6 +59,9 @@ std::string idle_table(const ordered_json& result) {
 chart chart_of(const ordered_json& rows, const char* part, const char* title) {
   chart made{title, "load, requests a second", "µs", false, true, {}};
   for (const auto& [key, name] : contenders) {
+    if (!rows.at(0).contains(key)) {
+      continue;
+    }
     made.lines.push_back(line_of(name, rows, "requests_per_second", std::string("/") + key + "/" + part));
   }
   return made;

@@ -98,7 +98,7 @@ void core_way::submit_chunk() {
 }
 
 void core_way::wait_for_news() {
-  if (streams_.mode() == completion_mode::poll) {
+  if (streams_.polling()) {
     return;
   }
   signal_.prepare();

@@ -49,7 +49,10 @@ class field {
       }
     }
     const affine_configuration shape{.floats = {bytes / sizeof(float)}, .frames = frames};
-    for (const char* const completion : {"callback", "poll"}) {
+    using modes = std::vector<const char*>;
+    // On the host `auto` is `callback`.
+    for (const char* const completion :
+         backend == "cuda" ? modes{"callback", "poll", "auto"} : modes{"callback", "poll"}) {
       daemons_.emplace_back(completion, std::make_unique<daemon_process>(testing::daemon_options{
                                             backend, completion, shape.text(), endpoints_.of(transport)}));
     }

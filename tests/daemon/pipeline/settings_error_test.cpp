@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
         wrong_line{"device", "streams = 1979-05-27", "field 'device.streams': 1979-05-27 is given"},
         wrong_line{"device", "slots = 1", "field 'device.slots': 1 is given; allowed is a whole number from 2 to 4096"},
         wrong_line{"device", "completion = 'wait'",
-                   "field 'device.completion': \"wait\" is given; allowed is one of callback, poll"},
+                   "field 'device.completion': \"wait\" is given; allowed is one of callback, poll, auto"},
         wrong_line{"device", "hang_timeout = '1us'", "field 'device.hang_timeout': \"1us\" is given; allowed is a"},
         wrong_line{"device", "stream = 8", "field 'device.stream': there is no such key; did you mean 'streams'?"},
         wrong_line{"device", "colour = 8", "field 'device.colour': there is no such key; known: backend, ids, "}));

@@ -40,7 +40,7 @@ settings random_settings(std::mt19937_64& random) {
   made.device.host_threads = static_cast<int>(pick(0, 99));
   made.wheel.streams = static_cast<int>(pick(1, 64));
   made.wheel.slots = static_cast<int>(pick(2, 4096));
-  made.wheel.completion = static_cast<completion_mode>(pick(0, 1));
+  made.wheel.completion = static_cast<completion_mode>(pick(0, 2));
   made.wheel.hang_timeout = std::chrono::milliseconds(pick(10, 99'999));
   made.clients.credit_requests = static_cast<std::uint32_t>(pick(1, 1 << 20));
   made.clients.credit_bytes = static_cast<std::size_t>(pick(1000, 1LL << 40));

@@ -130,7 +130,7 @@ class session_run_rig {
     if (path_->turn(now)) {
       return true;
     }
-    if (wheel_->mode() == completion_mode::poll) {
+    if (wheel_->polling()) {
       std::this_thread::yield();
       return true;
     }

@@ -63,7 +63,7 @@ class host_wheel {
       signal_.prepare();
       std::vector<slot*> all = completions();
       bool woken = true;
-      if (all.empty() && wheel_->mode() == completion_mode::poll) {
+      if (all.empty() && wheel_->polling()) {
         std::this_thread::yield();
         woken = std::chrono::steady_clock::now() < give_up;
       } else if (all.empty()) {

@@ -24,6 +24,13 @@ class Wheel : public ::testing::TestWithParam<completion_mode> {
  protected:
   static constexpr int streams = 3;
 
+  Wheel() { make_wheel(true); }
+
+  void make_wheel(bool events_come_first) {
+    device_.let_events_come_first(events_come_first);
+    wheel_ = std::make_unique<wheel>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
+  }
+
   slot& batch_of(const std::string& payload) {
     slot& filled = *slots_->claim();
     filled.work.pipeline = &plans_.front();
@@ -51,11 +58,10 @@ class Wheel : public ::testing::TestWithParam<completion_mode> {
   manual_device device_;
   wake_signal signal_;
   completion_queue completed_{signal_};
-  std::unique_ptr<ring> slots_ =
-      std::make_unique<ring>(device_, 8, size_for(plans_), GetParam() == completion_mode::poll, completed_, signal_);
+  std::unique_ptr<ring> slots_ = std::make_unique<ring>(device_, 8, size_for(plans_),
+                                                        GetParam() != completion_mode::callback, completed_, signal_);
   state_pool states_{device_, plans_, 1};
-  std::unique_ptr<wheel> wheel_ =
-      std::make_unique<wheel>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
+  std::unique_ptr<wheel> wheel_;
 };
 
 TEST_P(Wheel, SaysIdleThenSomeThenNone) {
@@ -172,7 +178,7 @@ TEST_P(Wheel, NamesTheStageAtWhichALaunchIsRefused) {
 // The work that was enqueued before the fault still runs: a batch whose end was not enqueued is never reported as done.
 TEST_P(Wheel, NeverCompletesABatchOfWhichACallWasRefused) {
   const auto mark =
-      GetParam() == completion_mode::poll ? manual_device::call::record : manual_device::call::on_complete;
+      GetParam() == completion_mode::callback ? manual_device::call::on_complete : manual_device::call::record;
   for (const auto call :
        {manual_device::call::copy_in, manual_device::call::launch, manual_device::call::copy_out, mark}) {
     device_.refuse(call, "cudaErrorUnknown");
@@ -203,10 +209,58 @@ TEST_P(Wheel, SaysWhatFailedInTheWarmUp) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Wheel, ::testing::Values(completion_mode::callback, completion_mode::poll),
+INSTANTIATE_TEST_SUITE_P(Modes, Wheel,
+                         ::testing::Values(completion_mode::callback, completion_mode::poll,
+                                           completion_mode::automatic),
                          [](const ::testing::TestParamInfo<completion_mode>& mode) {
-                           return mode.param == completion_mode::poll ? "Poll" : "Callback";
+                           return mode.param == completion_mode::poll       ? "Poll"
+                                  : mode.param == completion_mode::callback ? "Callback"
+                                                                            : "Automatic";
                          });
+
+class AutomaticWheel : public Wheel {
+ protected:
+  // One batch, from its launch to its completion; whether the shard had to ask for its end.
+  bool polls_for_batch_of(std::chrono::nanoseconds span) {
+    EXPECT_FALSE(wheel_->launch(batch_of(std::string(16, 'x')), now_).what);
+    const bool polls = wheel_->polling();
+    device_.finish_all();
+    now_ += span;
+    for (slot* const each : completions()) {
+      wheel_->retire(*each, now_);
+      ring::drop(*each);
+    }
+    slots_->collect();
+    EXPECT_FALSE(wheel_->polling());
+    EXPECT_EQ(wheel_->in_flight(), 0U);
+    return polls;
+  }
+  bool polls_after(std::chrono::nanoseconds span) {
+    bool polls = false;
+    for (int batch = 0; batch < 64; ++batch) {
+      polls = polls_for_batch_of(span);
+    }
+    return polls;
+  }
+
+ private:
+  time_point now_ = start;
+};
+
+TEST_P(AutomaticWheel, PollsForShortBatchesAndHasCallbacksForLongOnes) {
+  EXPECT_TRUE(polls_for_batch_of({})) << "nothing is known yet";
+  EXPECT_TRUE(polls_after(wheel::long_batch / 2));
+  EXPECT_FALSE(polls_after(2 * wheel::long_batch));
+  EXPECT_TRUE(polls_after(wheel::long_batch / 2));
+}
+
+TEST_P(AutomaticWheel, HasCallbacksWhereEventsAreNoQuicker) {
+  make_wheel(false);
+  EXPECT_FALSE(polls_for_batch_of({}));
+  EXPECT_FALSE(polls_after(wheel::long_batch / 2));
+}
+
+INSTANTIATE_TEST_SUITE_P(Mode, AutomaticWheel, ::testing::Values(completion_mode::automatic));
 
 }  // namespace
 }  // namespace penstock
