@@ -261,7 +261,7 @@ ordered_json ring() {
   ordered_json made = result_of("ring");
   made.update({{"slots", 16},
                {"operations_a_repeat", 1000},
-               {"rows", {{{"what", "claimed"}, {"ns", of(19)}}}},
+               {"rows", {{{"what", "claimed"}, {"ns", of(19)}}, {{"what", "pushed"}, {"ns", of(11)}}}},
                {"copies", {{{"bytes", 64}, {"ns", of(2)}}, {{"bytes", 4096}, {"ns", of(47)}}}}});
   return made;
 }
@@ -271,10 +271,13 @@ TEST(RingSection, DrawsEachOperationAsALevelBesideTheCopies) {
   const std::vector<chart> charts = section_of(ring()).charts(ring());
   EXPECT_THAT(charts.at(0).lines.at(1).x, ::testing::ElementsAre(64, 4096));
   EXPECT_THAT(charts.at(0).lines.at(1).y, ::testing::ElementsAre(19, 19));
+  EXPECT_THAT(charts.at(0).lines.at(2).x, ::testing::ElementsAre(64, 4096));
+  EXPECT_THAT(charts.at(0).lines.at(2).y, ::testing::ElementsAre(11, 11));
 }
 
 TEST(Sections, CanAllBeDrawn) {
-  for (const ordered_json& each : {throughput(), latency(), overload(), growth(), steady(true), zmq(), ring()}) {
+  for (const ordered_json& each :
+       {throughput(), shared(), latency(), overload(), growth(), steady(true), zmq(), ring()}) {
     EXPECT_THAT(draw_charts(section_of(each).charts(each)), HasSubstr("<svg")) << each.at("benchmark");
   }
 }

@@ -31,7 +31,7 @@ std::string ring_tables(const ordered_json& result) {
 std::vector<chart> ring_charts(const ordered_json& result) {
   chart made{"A slot beside its copy", "payload, bytes", "ns", true, true, {}};
   made.lines.push_back(line_of("memcpy", result.at("copies"), "bytes", "/ns"));
-  const std::vector<double>& sizes = made.lines.front().x;
+  const std::vector<double> sizes = made.lines.front().x;  // a copy: the lines move when there are more
   for (const ordered_json& row : result.at("rows")) {
     const spread ns = spread_from(row.at("ns"));
     chart_line level{row.at("what").get<std::string>(), {sizes.front(), sizes.back()}, {}, {}, {}};
