@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/bench/aim.hpp"
 #include "tests/bench/chart.hpp"
 #include "tests/bench/page.hpp"
 #include "tests/bench/sections.hpp"
@@ -28,7 +29,7 @@ ordered_json result_of(const char* benchmark) {
   return {{"benchmark", benchmark},
           {"machine",
            {{"date", "2026-01-02"}, {"processor", "A Processor"}, {"cores", 2}, {"kernel", "6"}, {"libzmq", "4.3.4"}}},
-          {"device", {{"backend", "host"}, {"name", "A Device"}, {"detail", "2 threads"}}},
+          {"device", {{"backend", "cuda"}, {"name", "A Device"}, {"detail", "2 threads"}}},
           {"repeats", 5}};
 }
 
@@ -63,10 +64,19 @@ ordered_json throughput() {
 }
 
 TEST(ThroughputSection, HoldsTheWorstRowOfTheBetterModeAgainstEachAim) {
-  const std::string text = tables_of(throughput());
-  EXPECT_THAT(text, HasSubstr("at least 90 % of the raw echo | 90 % |"));
-  EXPECT_THAT(text, HasSubstr("5 times the server by hand (its better way) | 6.0 times |"));
-  EXPECT_THAT(text, HasSubstr("at most 10 % slower than the server by hand | +10 % |"));
+  const std::string text = aims_table({throughput()});
+  EXPECT_THAT(text, HasSubstr("64 KiB to 1 MiB over ZeroMQ, of the raw echo | ≥ 90 % | 90 % | yes |"));
+  EXPECT_THAT(text, HasSubstr("of the server by hand (its better way) | ≥ 5 times | 6.0 times | yes |"));
+  EXPECT_THAT(text, HasSubstr("beside the server by hand (its better way) | ≤ 10 % longer | +10 % |"));
+  EXPECT_THAT(text, HasSubstr("a shard | ≥ 1 M/s | 0.06 M/s | no |"));
+}
+
+TEST(ThroughputSection, HoldsEachRowOfTheHostAgainstTheEcho) {
+  ordered_json made = throughput();
+  made["device"]["backend"] = "host";
+  EXPECT_THAT(aims_table({made}), HasSubstr("of the raw echo | ≥ 70 % | 80 to 80 %, 5 of 5 rows | yes |"));
+  made["rows"][1]["callback"] = contender(600, 60, 1000);
+  EXPECT_THAT(aims_table({made}), HasSubstr("of the raw echo | ≥ 70 % | 60 to 80 %, 4 of 5 rows | no |"));
 }
 
 TEST(ThroughputSection, HoldsTheModeThatChoosesAgainstTheBetterOfTheOthers) {
@@ -76,9 +86,8 @@ TEST(ThroughputSection, HoldsTheModeThatChoosesAgainstTheBetterOfTheOthers) {
     row["auto"] = contender(810, 44, 1000);
   }
   made["one_at_a_time"][0]["auto"] = contender(1, 44, 1000);
-  const std::string text = tables_of(made);
-  EXPECT_THAT(text, HasSubstr("as fast as the better of the other two | 0.90 times (from 0.90 to 1.25) |"));
-  EXPECT_THAT(text, HasSubstr("| daemon, auto |"));
+  EXPECT_THAT(aims_table({made}), HasSubstr("| 0.90 times (from 0.90 to 1.25) | no |"));
+  EXPECT_THAT(tables_of(made), HasSubstr("| daemon, auto |"));
 }
 
 TEST(ThroughputSection, CountsRecordsNotRequests) {
@@ -109,7 +118,7 @@ ordered_json shared() {
 }
 
 TEST(SharedSection, HoldsTheWorstOfTheLargeFramesAgainstTheAim) {
-  EXPECT_THAT(tables_of(shared()), HasSubstr("the lowest of those rows: 88 %."));
+  EXPECT_THAT(aims_table({shared()}), HasSubstr("| ≥ 90 % | 88 % | no |"));
   EXPECT_THAT(tables_of(shared()), HasSubstr("| 64 KiB | 100 (100–100) | 250 (250–250) | -150 |"));
 }
 
@@ -139,6 +148,8 @@ TEST(LatencySection, TakesTheEchoAndTheBareBatchFromTheIdleDaemon) {
   const std::string text = tables_of(latency());
   EXPECT_THAT(text, HasSubstr("| 75.0 (75.0–75.0) | +5.0 |"));
   EXPECT_THAT(text, HasSubstr("| 62.0 (62.0–62.0) | +7.0 |"));
+  EXPECT_THAT(aims_table({latency()}),
+              HasSubstr("polled completion, beyond the raw round trip and one bare batch | ≤ 10 µs | 7.0 µs | yes |"));
 }
 
 TEST(LatencySection, HasARowForEachLoadAndContender) {

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "penstock_version.hpp"
+#include "tests/bench/aim.hpp"
 #include "tests/bench/completion/completion.hpp"
 #include "tests/bench/devices/devices.hpp"
 #include "tests/bench/fairness/fairness.hpp"
@@ -102,7 +103,7 @@ void declare(CLI::App& app, command_line& line) {
   bench_options options = line.options;
   options.repeats = options.repeats == 0 ? chosen.repeats : options.repeats;
   const nlohmann::ordered_json result = chosen.run(options);
-  std::fputs(tables_of(result).c_str(), stdout);
+  std::fputs((tables_of(result) + aims_table({result})).c_str(), stdout);
   if (!line.json.empty() && !(std::ofstream(line.json) << result.dump(1) << '\n')) {
     throw std::runtime_error("cannot write " + line.json);
   }

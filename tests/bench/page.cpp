@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/bench/aim.hpp"
 #include "tests/bench/chart.hpp"
 #include "tests/bench/overlap/timeline_drawing.hpp"
 #include "tests/bench/sections.hpp"
@@ -72,7 +73,11 @@ std::string page_of(const std::vector<std::string>& json_files) {
   }
   std::stable_sort(results.begin(), results.end(),
                    [](const auto& a, const auto& b) { return place_of(a.second) < place_of(b.second); });
-  std::string page = introduction;
+  std::vector<ordered_json> all;
+  for (const auto& [file, result] : results) {
+    all.push_back(result);
+  }
+  std::string page = introduction + std::string("\n## Where it stands\n") + aims_table(all) + missing_runs(all);
   for (const auto& [file, result] : results) {
     page += tables_of(result) + drawings_of(result, file);
   }

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/bench/aim.hpp"
 #include "tests/bench/page_text.hpp"
 #include "tests/bench/sample_result.hpp"
 #include "tests/bench/statistics.hpp"
@@ -102,12 +103,25 @@ TEST_F(Page, RefusesAFileThatIsMissingOrOfSomethingElse) {
   EXPECT_THROW((void)page_of({write("broken.json", "{")}), std::exception);
 }
 
+TEST_F(Page, BeginsWithWhatWasReachedAndWhatWasNotMeasured) {
+  ordered_json on_a_gpu = timing();
+  on_a_gpu["device"]["backend"] = "cuda";
+  write("timing-cuda.json", on_a_gpu.dump());
+  EXPECT_THAT(page_of(files_),
+              HasSubstr("| < 1 % | 0.5 % | yes | timing, A Device |\n\nNot measured yet: `shared` (cuda)"));
+  EXPECT_THAT(page_of(files_), Not(HasSubstr("`timing` (cuda)")));
+}
+
 TEST(OverlapSection, NamesTheLowestShareOfEachMode) {
   ordered_json result = overlap(true);
+  result["device"]["backend"] = "cuda";
   ordered_json slower = result["rows"][0];
   slower["callback"]["of_bare"] = to_json({0.81, 0.8, 0.9});
   result["rows"].push_back(slower);
-  EXPECT_THAT(tables_of(result), HasSubstr("81 % with callbacks, 97 % polled"));
+  const std::string text = aims_table({result});
+  EXPECT_THAT(text,
+              HasSubstr("polled completion, of bare CUDA's speedup with the same chunks | ≥ 95 % | 97 % | yes |"));
+  EXPECT_THAT(text, HasSubstr("stream callbacks, of bare CUDA's speedup with the same chunks | ≥ 95 % | 81 % | no |"));
 }
 
 TEST(OverlapSection, SaysWhenThereWasNoBareCuda) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/bench/aim.hpp"
 #include "tests/bench/chart.hpp"
 
 namespace penstock::bench {
@@ -13,8 +14,9 @@ namespace penstock::bench {
 struct section {
   const char* name;   ///< the "benchmark" of its JSON, and its name on the command line
   const char* title;  ///< above it on the page, before the device's name
-  std::string (*tables)(const nlohmann::ordered_json& result);         ///< as Markdown
-  std::vector<chart> (*charts)(const nlohmann::ordered_json& result);  ///< side by side in one drawing
+  std::string (*tables)(const nlohmann::ordered_json& result);               ///< as Markdown
+  std::vector<chart> (*charts)(const nlohmann::ordered_json& result);        ///< side by side in one drawing
+  std::vector<aim> (*aims)(const nlohmann::ordered_json& result) = nullptr;  ///< that such a run speaks of
 };
 
 /// Every benchmark's, in the order of the page.

@@ -37,4 +37,18 @@ std::vector<chart> devices_charts(const nlohmann::ordered_json& result) {
   return {made};
 }
 
+std::vector<aim> devices_aims(const nlohmann::ordered_json& result) {
+  std::vector<aim> made;
+  for (const nlohmann::ordered_json& row : result.at("rows")) {
+    const int devices = row.at("devices").get<int>();
+    const double wanted = devices == 2 ? 1.9 : devices == 4 ? 3.7 : 0;
+    if (wanted > 0) {
+      const double reached = median_of(row, "ratio");
+      made.push_back({fmt::format("{} devices, compute-bound, of one", devices), fmt::format("≥ {} times", wanted),
+                      fmt::format("{:.2f} times", reached), reached >= wanted});
+    }
+  }
+  return made;
+}
+
 }  // namespace penstock::bench

@@ -87,4 +87,21 @@ std::vector<chart> latency_charts(const ordered_json& result) {
           chart_of(result.at("rows"), "p999", "p99.9 under load")};
 }
 
+std::vector<aim> latency_aims(const ordered_json& result) {
+  if (!ran_on(result, "cuda")) {
+    return {};
+  }
+  const ordered_json& idle = result.at("idle");
+  std::vector<aim> made;
+  for (const auto& [mode, bare, name] : {std::array{"poll", "bare_poll_us", "polled completion"},
+                                         std::array{"callback", "bare_callback_us", "stream callbacks"}}) {
+    const double beyond = median_of(idle.at(mode), "latency_p50_us") - median_of(idle.at("echo"), "latency_p50_us") -
+                          median_of(idle, bare);
+    made.push_back({fmt::format("one {} frame, idle daemon, {}, beyond the raw round trip and one bare batch",
+                                bytes_text(result.at("bytes").get<std::size_t>()), name),
+                    "≤ 10 µs", fmt::format("{:.1f} µs", beyond), beyond <= 10});
+  }
+  return made;
+}
+
 }  // namespace penstock::bench

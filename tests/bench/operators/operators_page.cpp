@@ -1,5 +1,6 @@
 #include "tests/bench/operators/operators_page.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -131,6 +132,23 @@ std::vector<chart> operators_charts(const ordered_json& result) {
     made.push_back(std::move(drawn));
   }
   return made;
+}
+
+std::vector<aim> operators_aims(const ordered_json& result) {
+  std::vector<double> speeds;
+  for (const ordered_json& row : result.at("rows")) {
+    if (row.contains("of_numpy")) {
+      speeds.push_back(median_of(row, "of_numpy"));
+    }
+  }
+  if (speeds.empty()) {
+    return {};
+  }
+  const auto good = std::count_if(speeds.begin(), speeds.end(), [](double speed) { return speed >= 1; });
+  const spread all = spread_of(speeds);
+  return {{"host operators, beside numpy and scipy on one core", "≥ 1 times",
+           fmt::format("{:.2f} to {:.1f} times, {} of {} rows", all.least, all.most, good, speeds.size()),
+           all.least >= 1}};
 }
 
 }  // namespace penstock::bench

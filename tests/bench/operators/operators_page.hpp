@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/bench/aim.hpp"
 #include "tests/bench/chart.hpp"
 
 namespace penstock::bench {
@@ -13,5 +14,7 @@ namespace penstock::bench {
 [[nodiscard]] std::string operators_tables(const nlohmann::ordered_json& result);
 /// Each case's speed beside a copy of as many bytes and beside numpy, in the order of the table.
 [[nodiscard]] std::vector<chart> operators_charts(const nlohmann::ordered_json& result);
+/// The aims that it speaks of.
+[[nodiscard]] std::vector<aim> operators_aims(const nlohmann::ordered_json& result);
 
 }  // namespace penstock::bench

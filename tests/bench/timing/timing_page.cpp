@@ -35,4 +35,15 @@ std::vector<chart> timing_charts(const nlohmann::ordered_json& result) {
   return {made};
 }
 
+std::vector<aim> timing_aims(const nlohmann::ordered_json& result) {
+  for (const nlohmann::ordered_json& row : result.at("rows")) {
+    if (row.at("timing") == "default") {
+      const double cost = 1 - median_of(row, "ratio");
+      return {{"cost of timing batches, as many a second as by default", "< 1 %", fmt::format("{:.1f} %", 100 * cost),
+               cost < 0.01}};
+    }
+  }
+  return {};
+}
+
 }  // namespace penstock::bench

@@ -1,0 +1,61 @@
+#include "tests/bench/aim.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tests/bench/sections.hpp"
+
+namespace penstock::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+// The runs that speak of all the aims together.
+struct needed_run {
+  const char* benchmark;
+  const char* backend;
+};
+constexpr needed_run needed[] = {{"shared", "cuda"},    {"throughput", "cuda"}, {"latency", "cuda"},
+                                 {"overlap", "cuda"},   {"devices", "cuda"},    {"throughput", "host"},
+                                 {"operators", "host"}, {"timing", "cuda"}};
+
+std::vector<aim> aims_of(const ordered_json& result) {
+  const section& of = section_of(result);
+  return of.aims == nullptr ? std::vector<aim>{} : of.aims(result);
+}
+
+bool speaks_for(const ordered_json& result, const needed_run& run) {
+  return result.at("benchmark") == run.benchmark && ran_on(result, run.backend) && !aims_of(result).empty();
+}
+
+}  // namespace
+
+bool ran_on(const ordered_json& result, const char* backend) {
+  return result.at("device").at("backend") == backend;
+}
+
+std::string aims_table(const std::vector<ordered_json>& results) {
+  std::string rows;
+  for (const ordered_json& result : results) {
+    for (const aim& each : aims_of(result)) {
+      rows +=
+          fmt::format("| {} | {} | {} | {} | {}, {} |\n", each.what, each.wanted, each.reached, each.met ? "yes" : "no",
+                      result.at("benchmark").get<std::string>(), result.at("device").at("name").get<std::string>());
+    }
+  }
+  return rows.empty() ? "" : "\n| what | wanted | reached | | by |\n|---|---|---|---|---|\n" + rows;
+}
+
+std::string missing_runs(const std::vector<ordered_json>& results) {
+  std::string text;
+  for (const needed_run& each : needed) {
+    if (std::none_of(results.begin(), results.end(),
+                     [&](const ordered_json& result) { return speaks_for(result, each); })) {
+      text += fmt::format("{}`{}` ({})", text.empty() ? "\nNot measured yet: " : ", ", each.benchmark, each.backend);
+    }
+  }
+  return text.empty() ? "" : text + ".\n";
+}
+
+}  // namespace penstock::bench

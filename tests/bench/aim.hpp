@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace penstock::bench {
+
+/// A ratio that Penstock is judged by, and what a run says of it.
+struct aim {
+  std::string what;
+  std::string wanted;   ///< "≥ 90 %"
+  std::string reached;  ///< by the run's median; of several rows by the one that is farthest from it
+  bool met = false;
+};
+
+/// Every aim that one of the results speaks of, in a table that also says by which run; "" when there is none.
+[[nodiscard]] std::string aims_table(const std::vector<nlohmann::ordered_json>& results);
+/// The runs that have to speak of an aim and are not among these, as a sentence; "" when there is none.
+[[nodiscard]] std::string missing_runs(const std::vector<nlohmann::ordered_json>& results);
+
+/// Whether the run was on that backend.
+[[nodiscard]] bool ran_on(const nlohmann::ordered_json& result, const char* backend);
+
+}  // namespace penstock::bench
