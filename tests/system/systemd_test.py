@@ -34,7 +34,8 @@ def configuration(more="", **device):
 def slow(frames):
     """A pipeline whose frames take some tenths of a second each; `frames` to a batch."""
     stage = ("sum", "correlate", f'mode = "same"\nmethod = "direct"\ntemplate = {[1] * LONG_FRAME}\n')
-    return pipeline_text.pipeline("slow", "f32", [LONG_FRAME], [stage], ["sum"], f"batch = {{ max_frames = {frames} }}\n")
+    batch = f'batch = {{ max_frames = {frames}, max_bytes = "32 MiB" }}\n'
+    return pipeline_text.pipeline("slow", "f32", [LONG_FRAME], [stage], ["sum"], batch)
 
 
 MORE = pipeline_text.pipeline("more", "f32", [FRAME], [("y", "affine", "a = 3\n")], ["y"])
