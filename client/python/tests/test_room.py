@@ -11,7 +11,6 @@ from scripted_router import PATIENCE_S
 
 import numpy as np
 
-import penstock
 from penstock.arena import Arena
 from penstock.room import Room
 
@@ -161,9 +160,8 @@ class Arenas(unittest.TestCase):
                    "os.ftruncate(d, 4096)\narena = Arena(3, d, 4096)\nkept = arena.empty(64, np.uint8)\n"
                    "class Late:\n  def __init__(self): self.view = arena.empty(64, np.uint8)\n"
                    "  def __del__(self): self.view[:] = 1\nlate = Late()\nlate.self = late\nprint('end')\n")
-        source = os.path.dirname(os.path.dirname(penstock.__file__))
-        ran = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": source},
-                             capture_output=True, text=True, timeout=PATIENCE_S)
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S,
+                             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
         self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "end\n", ""))
 
 
