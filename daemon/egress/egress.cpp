@@ -7,6 +7,7 @@
 #include "daemon/request/result_extent.hpp"
 #include "daemon/request/session_table.hpp"
 #include "daemon/request/wire_type.hpp"
+#include "daemon/settings/client_memory.hpp"
 
 namespace penstock {
 namespace {
@@ -54,7 +55,7 @@ void egress::result(const request& of, slot& from) {
     }
     counters_.payload_bytes_out += extent.bytes;
   }
-  box_of(*of.client).kept.keep(of.id, parts_, of.session != nullptr);
+  keep(of);
   deliver(of.client->identity, of.client);
 }
 
@@ -64,7 +65,7 @@ void egress::append_output(const request& of, slot& from, std::size_t output, st
       static_cast<std::size_t>(of.first_frame) * of.pipeline->output_buffer(output).pitch(from.work.leading);
   // A client that reads slowly keeps a lent slot; when slots are scarce its reply is copied instead. So is one that the
   // cache keeps, which would hold the slot for long.
-  const bool kept = of.session != nullptr && box_of(*of.client).kept.takes(bytes);
+  const bool kept = of.session != nullptr && box_of(*of.client).of_sessions.takes(bytes);
   if (bytes >= lend_bytes && !kept && ring_.free() > ring_.size() / 4) {
     from.references.fetch_add(1, std::memory_order_relaxed);
     parts_.emplace_back(data, bytes, let_go, &from);
@@ -75,13 +76,23 @@ void egress::append_output(const request& of, slot& from, std::size_t output, st
 
 void egress::error(const request& of, wire::status code, const wire::error_body& why) {
   compose(reply_header(of, wire::message_type::error, code), wire::encode(why));
-  box_of(*of.client).kept.keep(of.id, parts_, of.session != nullptr);
+  keep(of);
   deliver(of.client->identity, of.client);
+}
+
+// For the case that its client asks again. What is lent is never kept among the recent: its slot would not come back.
+void egress::keep(const request& of) {
+  if (of.session != nullptr) {
+    box_of(*of.client).of_sessions.keep(of.id, parts_);
+  } else if (bytes_of(parts_) <= std::min(most_recent_reply_bytes, limits_.reply_cache_bytes)) {
+    recent_.keep(of.client->index, of.id, parts_);
+  }
 }
 
 // From now on the kept ERROR would say what is not so any more.
 void egress::released(const request& of) {
-  box_of(*of.client).kept.remove(of.id);
+  box_of(*of.client).of_sessions.remove(of.id);
+  recent_.remove(of.client->index, of.id);
   compose(reply_header(of, wire::message_type::released, wire::status::ok), "");
   deliver(of.client->identity, of.client);
 }
@@ -121,15 +132,16 @@ egress::outbox& egress::box_of(const client_record& client) {
   outbox& box = boxes_[client.index];
   if (box.client == nullptr) {
     box.client = &client;
-    // What is lent is never kept: the cache would hold its slot until another reply took the place.
-    box.kept =
-        reply_cache(std::bit_ceil(std::size_t{limits_.credit_requests}), limits_.reply_cache_bytes, lend_bytes - 1);
+    box.of_sessions = {std::bit_ceil(std::size_t{limits_.credit_requests}), limits_.reply_cache_bytes};
   }
   return box;
 }
 
 bool egress::repeat(const client_record& to, std::uint64_t request_id) {
-  box_of(to).kept.find(request_id, parts_);
+  recent_.find(to.index, request_id, parts_);
+  if (parts_.empty()) {
+    box_of(to).of_sessions.find(request_id, parts_);
+  }
   if (parts_.empty()) {
     return false;
   }
@@ -214,6 +226,7 @@ bool egress::flush() {
 }
 
 void egress::forget(const client_record& client) noexcept {
+  recent_.forget(client.index);
   if (client.index >= boxes_.size()) {
     return;
   }

@@ -8,7 +8,8 @@
 
 #include <zmq.hpp>
 
-#include "daemon/egress/reply_cache.hpp"
+#include "daemon/egress/recent_replies.hpp"
+#include "daemon/egress/session_replies.hpp"
 #include "daemon/request/account.hpp"
 #include "daemon/request/client_table.hpp"
 #include "daemon/request/reply_port.hpp"
@@ -58,11 +59,12 @@ class egress : public reply_port {
     std::deque<reply_parts> waiting;
     std::size_t waiting_bytes = 0;
     std::uint64_t dropped = 0;
-    reply_cache kept;
+    session_replies of_sessions;
     const client_record* client = nullptr;
   };
   enum class attempt { sent, full, unreachable };
 
+  void keep(const request& of);
   void append_output(const request& of, slot& from, std::size_t output, std::size_t bytes);
   void compose(const wire::message_header& header, std::string_view body);
   bool deliver(std::string_view identity, const client_record* to);
@@ -73,6 +75,7 @@ class egress : public reply_port {
   const ring& ring_;
   client_settings limits_;
   account& counters_;
+  recent_replies recent_;
   reply_parts parts_;                   // of the reply that is being made
   std::deque<outbox> boxes_;            // by client_record::index
   std::vector<std::uint32_t> waiting_;  // clients whose queue is not empty

@@ -66,6 +66,7 @@ client_memory memory_of_clients(const settings& what, std::size_t shards) {
           .replies = static_cast<std::size_t>(replies_under_way(what.clients)) * most.reply +
                      what.clients.reply_queue_bytes + what.clients.reply_cache_bytes,
           .slots = static_cast<std::size_t>(what.wheel.slots) * slot,
+          .recent = most_recent_replies * std::min(most_recent_reply_bytes, what.clients.reply_cache_bytes),
           .clients = what.clients.max_clients,
           .shards = shards,
           .shared = what.shared_memory.max_bytes};
@@ -75,7 +76,8 @@ std::string text_of(const client_memory& what) {
   return "clients can make it hold at most " + rounded(what.total()) + ": " + std::to_string(what.shards) +
          (what.shards == 1 ? " shard" : " shards") + " of " + std::to_string(what.clients) + " clients, each " +
          rounded(what.requests) + " of requests and " + rounded(what.replies) +
-         " of replies that it does not read, and about " + rounded(what.slots) + " of slots" +
+         " of replies that it does not read, and about " + rounded(what.slots) + " of slots and " +
+         rounded(what.recent) + " of replies that it keeps" +
          (what.shared != 0 ? ", and " + rounded(what.shared) + " that they share with it" : "");
 }
 

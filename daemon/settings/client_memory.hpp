@@ -13,14 +13,19 @@ struct client_memory {
   std::size_t requests = 0;  ///< of one client: payloads in flight, and those that ended early and still pass
   std::size_t replies = 0;   ///< of one client: in libzmq, in its queue, in its cache
   std::size_t slots = 0;     ///< of one shard: pinned, taken at start-up whatever clients do
+  std::size_t recent = 0;    ///< of one shard: replies that its clients were lately sent
   std::size_t clients = 0;   ///< on one shard
   std::size_t shards = 0;
   std::size_t shared = 0;  ///< that all clients share with the daemon
 
   [[nodiscard]] std::size_t total() const noexcept {
-    return shards * (clients * (requests + replies) + slots) + shared;
+    return shards * (clients * (requests + replies) + slots + recent) + shared;
   }
 };
+
+/// A shard keeps so many replies that its clients were lately sent, each of so many bytes at most.
+inline constexpr std::size_t most_recent_replies = 1024;
+inline constexpr std::size_t most_recent_reply_bytes = 4096;
 
 /// Replies that libzmq may hold for one client. Twice its credits, since libzmq counts a message as taken only when
 /// half of its mark has been; and control messages beside them.
