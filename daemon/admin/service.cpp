@@ -4,12 +4,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include <boost/asio/post.hpp>
 #include <spdlog/spdlog.h>
 
+#include "daemon/admin/machine_fit.hpp"
+#include "daemon/doctor/machine_facts.hpp"
 #include "daemon/settings/client_memory.hpp"
 #include "penstock_version.hpp"
 
@@ -42,13 +43,6 @@ exit_code code_of(shard_ending ending) noexcept {
   spdlog::info("stopped with exit code {}", static_cast<int>(code));
   spdlog::shutdown();
   std::_Exit(static_cast<int>(code));
-}
-
-// A shard that polls does not sleep: that is no gain where ZeroMQ's thread has to wait for its processor.
-completion_mode completion_for(completion_mode asked, std::size_t shards) {
-  return asked == completion_mode::automatic && std::thread::hardware_concurrency() < 2 * shards
-             ? completion_mode::callback
-             : asked;
 }
 
 std::string_view text_of(completion_mode mode) noexcept {
@@ -96,9 +90,9 @@ void service::start_shards() {
   spdlog::info("memory: {}", text_of(memory_of_clients(how_, count)));
   std::vector<std::vector<std::string>> listen = endpoints_of_all(how_.daemon.listen, count);
   std::vector<device*> on_devices;
-  how_.wheel.completion = completion_for(how_.wheel.completion, count);
+  const settings for_each = fitted(how_, count, count_processors());
   for (std::size_t number = 0; number < count; ++number) {
-    settings own = how_;
+    settings own = for_each;
     own.daemon.listen = std::move(listen[number]);
     // Neighbours in number are on different devices, so that clients that come one after the other are too.
     device& on = *devices_[number % devices_.size()].device;
@@ -212,10 +206,14 @@ void service::serve() {
   }
   endpoint_->start();
   const std::string admin = joined(endpoint_->addresses());
-  spdlog::info("ready: {} {} on {}, {} {}, {} slots and {} streams each, completion by {}, admin on {}",
-               how_.pipelines.size(), how_.pipelines.size() == 1 ? "pipeline" : "pipelines", joined(all),
-               shards_.size(), shards_.size() == 1 ? "shard" : "shards", how_.wheel.slots, how_.wheel.streams,
-               text_of(how_.wheel.completion), admin.empty() ? "no address" : admin);
+  const settings fits = fitted(how_, shards_.size(), count_processors());
+  spdlog::info(
+      "ready: {} {} on {}, {} {}, {} slots, {} streams and {} I/O {} each, completion by {}, "
+      "admin on {}",
+      how_.pipelines.size(), how_.pipelines.size() == 1 ? "pipeline" : "pipelines", joined(all), shards_.size(),
+      shards_.size() == 1 ? "shard" : "shards", how_.wheel.slots, how_.wheel.streams, fits.daemon.io_threads,
+      fits.daemon.io_threads == 1 ? "thread" : "threads", text_of(fits.wheel.completion),
+      admin.empty() ? "no address" : admin);
   if (keeper_) {
     keeper_->start();
   }

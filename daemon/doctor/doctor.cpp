@@ -21,7 +21,8 @@ load_facts load_of(const settings& how) {
           .max_clients = how.clients.max_clients,
           .priorities = priorities.size(),
           .polls = how.wheel.completion == completion_mode::poll,
-          .processors = count_processors()};
+          .processors = count_processors(),
+          .io_threads = static_cast<std::size_t>(std::max(how.daemon.io_threads, 1))};
 }
 
 key_facts keys_of(const security_settings& given) {

@@ -69,6 +69,7 @@ struct load_facts {
   std::size_t priorities = 1;  ///< different ones among the pipelines
   bool polls = false;          ///< shards wait for batches without sleeping
   std::size_t processors = 0;  ///< that the process may use
+  std::size_t io_threads = 1;  ///< of each shard
 };
 
 struct shared_memory_facts {

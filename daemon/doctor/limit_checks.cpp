@@ -50,10 +50,11 @@ finding check_open_files(const load_facts& load, const limit_facts& limits) {
 }
 
 finding check_processors(const load_facts& given) {
-  // Each shard has its own thread and one of ZeroMQ's; the admin's sleeps.
-  const std::size_t needed = 2 * given.shards;
+  // Each shard has its own thread and ZeroMQ's; the admin's sleeps.
+  const std::size_t needed = given.shards * (1 + given.io_threads);
   finding made{.check = "processors", .found = counted(given.processors, "processor") + " may be used"};
-  made.needed = std::to_string(needed) + ", for " + counted(given.shards, "shard") + " and as many I/O threads";
+  made.needed = std::to_string(needed) + ", for " + counted(given.shards, "shard") + " and " +
+                counted(given.shards * given.io_threads, "I/O thread");
   const bool starves = given.polls ? given.processors <= given.shards : given.processors < given.shards;
   if (starves || given.processors < needed) {
     made.how = severity::warning;

@@ -58,6 +58,8 @@ void read_daemon(settings_table table, daemon_settings& into) {
   }
   table.read("drain_timeout", nanoseconds(0), std::chrono::hours(1), into.drain_timeout);
   table.read("log_level", log_levels, into.log_level);
+  table.read("io_threads", 0, 16, into.io_threads);
+  table.read("spin", nanoseconds(0), std::chrono::milliseconds(10), into.spin);
   table.refuse_unknown();
 }
 

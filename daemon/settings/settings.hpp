@@ -20,6 +20,9 @@ struct daemon_settings {
   std::vector<std::string> listen{"tcp://127.0.0.1:7600"};
   std::chrono::nanoseconds drain_timeout = std::chrono::seconds{10};
   std::string log_level = "info";  ///< trace, debug, info, warn, error
+  int io_threads = 0;              ///< ZeroMQ's, of each shard; 0: as many as suit the machine
+  /// How long a shard that finds nothing to do looks again before it sleeps.
+  std::chrono::nanoseconds spin = std::chrono::microseconds{50};
 };
 
 /// The ring and the wheel of a shard.

@@ -95,6 +95,8 @@ void print_daemon(const daemon_settings& what, std::string& out) {
   line(out, "listen", array_of(what.listen, string_text));
   line(out, "drain_timeout", string_text(print_duration(what.drain_timeout)));
   line(out, "log_level", string_text(what.log_level));
+  line(out, "io_threads", std::to_string(what.io_threads));
+  line(out, "spin", string_text(print_duration(what.spin)));
 }
 
 void print_device(const device_settings& device, const wheel_settings& wheel, std::string& out) {

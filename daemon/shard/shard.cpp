@@ -90,7 +90,8 @@ router_settings socket_settings(const settings& how, const keyring* keys) {
           .replies_under_way = replies_under_way(how.clients),
           .handshake_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(how.security.handshake_timeout),
           .ipc = {.mode = how.security.ipc_mode, .group = group_of(how.security.ipc_group)},
-          .keys = keys};
+          .keys = keys,
+          .io_threads = std::max(how.daemon.io_threads, 1)};
 }
 
 }  // namespace
@@ -154,7 +155,10 @@ shard_ending shard::run() {
   while (state_ != state::ended) {
     const time_point now = clock::now();
     const bool busy = turn(now);
-    if (busy || (wheel_.polling() && state_ != state::parting)) {
+    if (busy) {
+      spin_until_ = now + how_.daemon.spin;
+    }
+    if (busy || now < spin_until_ || (wheel_.polling() && state_ != state::parting)) {
       if (++busy_turns_ % turns_between_polls == 0) {
         io_.poll();
       }

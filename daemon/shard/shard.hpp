@@ -168,6 +168,7 @@ class shard {
   time_point idle_since_ = never;  // in a drain
   time_point part_until_ = never;
   std::uint32_t busy_turns_ = 0;
+  time_point spin_until_ = time_point::min();
   state state_ = state::serving;
   shard_ending ending_ = shard_ending::drained;
 };

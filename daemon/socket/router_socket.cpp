@@ -11,7 +11,9 @@ constexpr std::string_view ipc = "ipc://";
 }  // namespace
 
 router_socket::router_socket(const router_settings& settings)
-    : context_(1), socket_(context_, zmq::socket_type::router), gatekeeper_(context_, socket_, settings.keys) {
+    : context_(settings.io_threads),
+      socket_(context_, zmq::socket_type::router),
+      gatekeeper_(context_, socket_, settings.keys) {
   limit(settings);
   for (const std::string& endpoint : settings.listen) {
     try {

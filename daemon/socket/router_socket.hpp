@@ -29,6 +29,8 @@ struct router_settings {
   /// With keys every connection, over ipc too, must be encrypted and its key authorised; without, all are let in. They
   /// must live longer than the socket.
   const keyring* keys = nullptr;
+  /// ZeroMQ's. Each connection is served by one of them.
+  int io_threads = 1;
 };
 
 /// The ROUTER socket of a shard, bound. Ingress receives from it, egress sends to it: both on the shard's thread.

@@ -7,8 +7,8 @@
 namespace penstock::bench {
 namespace {
 
-[[noreturn]] void serve(const std::string& endpoint) {
-  zmq::context_t context(1);
+[[noreturn]] void serve(const std::string& endpoint, int io_threads) {
+  zmq::context_t context(io_threads);
   zmq::socket_t socket(context, zmq::socket_type::router);
   socket.set(zmq::sockopt::router_mandatory, 1);
   socket.bind(endpoint);
@@ -21,7 +21,7 @@ namespace {
 
 }  // namespace
 
-echo_server::echo_server(std::string endpoint)
-    : endpoint_(std::move(endpoint)), process_([this] { serve(endpoint_); }) {}
+echo_server::echo_server(std::string endpoint, int io_threads)
+    : endpoint_(std::move(endpoint)), process_([this, io_threads] { serve(endpoint_, io_threads); }) {}
 
 }  // namespace penstock::bench

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/admin/machine_fit.hpp"
+#include "daemon/doctor/machine_facts.hpp"
 #include "tests/bench/affine_configuration.hpp"
 #include "tests/bench/echo_server.hpp"
 #include "tests/bench/endpoint_source.hpp"
@@ -35,11 +37,18 @@ std::size_t in_flight_of(std::size_t bytes) {
   return bytes <= 4096 ? 256 : bytes <= 1U << 20U ? 32 : 8;
 }
 
+int io_threads_of_daemons() {
+  return fitted({}, 1, count_processors()).daemon.io_threads;
+}
+
 // Everything that can be asked for results of one size over one transport.
 class field {
  public:
   field(const std::string& backend, const std::string& transport, std::size_t bytes, std::uint32_t frames)
       : bytes_(bytes), frames_(frames), echo_(endpoints_.of(transport)) {
+    if (const int threads = io_threads_of_daemons(); threads > 1) {
+      wide_echo_ = std::make_unique<echo_server>(endpoints_.of(transport), threads);
+    }
     using ways = std::vector<std::pair<const char*, hand_way>>;
     if (frames == 1) {
       for (const auto& [name, how] : backend == "cuda"
@@ -72,6 +81,9 @@ class field {
                      .in_flight = std::max<std::size_t>(in_flight / clients, 1)});
     };
     add("echo", echo_.endpoint(), false);
+    if (wide_echo_ != nullptr) {
+      add("wide_echo", wide_echo_->endpoint(), false);
+    }
     for (const auto& [name, daemon] : daemons_) {
       add(name, daemon->endpoint(), true);
     }
@@ -92,6 +104,7 @@ class field {
   std::uint32_t frames_;
   endpoint_source endpoints_;
   echo_server echo_;
+  std::unique_ptr<echo_server> wide_echo_;
   std::vector<std::pair<const char*, std::unique_ptr<hand_server>>> hand_;
   std::vector<std::pair<const char*, std::unique_ptr<daemon_process>>> daemons_;
 };

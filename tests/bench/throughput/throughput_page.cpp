@@ -17,7 +17,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::array<std::pair<const char*, const char*>, 7> contenders{{{"echo", "raw echo"},
+constexpr std::array<std::pair<const char*, const char*>, 8> contenders{{{"echo", "raw echo"},
+                                                                         {"wide_echo", "raw echo, more threads"},
                                                                          {"callback", "daemon, callback"},
                                                                          {"poll", "daemon, poll"},
                                                                          {"auto", "daemon, auto"},
@@ -211,7 +212,9 @@ std::string throughput_tables(const ordered_json& result) {
   std::string text =
       facts_line(result) +
       "The pipeline is one `affine` stage on f32: as many bytes come back as went in. The raw echo is a ROUTER that "
-      "sends each message straight back. The server by hand has no features: one request a launch, eight streams, no "
+      "sends each message straight back, with one I/O thread, as libzmq has unless it is told otherwise; where the "
+      "daemon takes more by itself, one with as many stands beside it. The server by hand has no features: one request "
+      "a launch, eight streams, no "
       "batching; on the host backend it computes before it receives again, so that there a launch costs it nothing and "
       "batching can gain nothing: 5 times it is the aim on a GPU. All are driven by the same load "
       "generator.\n";

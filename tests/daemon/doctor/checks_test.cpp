@@ -116,6 +116,8 @@ TEST(DoctorChecks, EachClientNeedsAnOpenFileAndTheDaemonItsOwn) {
 TEST(DoctorChecks, ShardsThatShareProcessorsAreAWarning) {
   expect(check_processors({.shards = 2, .processors = 4}), severity::good);
   expect(check_processors({.shards = 2, .processors = 3}), severity::warning);
+  expect(check_processors({.shards = 2, .processors = 8, .io_threads = 3}), severity::good);
+  expect(check_processors({.shards = 2, .processors = 7, .io_threads = 3}), severity::warning);
   expect(check_processors({.shards = 1, .polls = true, .processors = 2}), severity::good);
   const finding polling = check_processors({.shards = 1, .polls = true, .processors = 1});
   expect(polling, severity::warning);

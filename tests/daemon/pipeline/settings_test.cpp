@@ -52,6 +52,8 @@ TEST(settings, ReadsEveryKeyOfItsTables) {
 listen = ["tcp://*:7600", "ipc:///run/penstock.sock"]
 drain_timeout = "3s"
 log_level = "debug"
+io_threads = 2
+spin = "15us"
 [device]
 backend = "host"
 ids = [2, 0]
@@ -87,6 +89,8 @@ recent_batches = 16
   EXPECT_EQ(given.daemon.listen, (names{"tcp://*:7600", "ipc:///run/penstock.sock"}));
   EXPECT_EQ(given.daemon.drain_timeout, 3s);
   EXPECT_EQ(given.daemon.log_level, "debug");
+  EXPECT_EQ(given.daemon.io_threads, 2);
+  EXPECT_EQ(given.daemon.spin, 15us);
   EXPECT_EQ(given.device.backend, backend_choice::host);
   EXPECT_EQ(given.device.ids, (std::vector<int>{2, 0}));
   EXPECT_FALSE(given.device.every_device);
