@@ -29,7 +29,7 @@ struct client_options {
   /// requests in flight, the results that the program keeps, and what it was lent.
   std::uint64_t shared_bytes = std::uint64_t{64} << 20U;
   /// A request goes through shared memory when its frames or its outputs have at least so many bytes.
-  std::uint64_t shared_from_bytes = std::uint64_t{64} << 10U;
+  std::uint64_t shared_from_bytes = std::uint64_t{16} << 10U;
   /// How long the constructor waits for the daemon's welcome.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
   /// The budget of a request that names none, from submit to reply; 0 = none.

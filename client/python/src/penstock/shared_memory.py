@@ -18,7 +18,7 @@ from .tenancy import Tenancy
 from .wire import room_for
 
 #: Requests below this are not worth a place in shared memory, unless they lie there anyway.
-SHARE_FROM_BYTES = 65536
+SHARE_FROM_BYTES = 16384
 #: How long to wait until an arena is asked for again, in seconds; twice as long each time that there was none.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 
