@@ -9,9 +9,9 @@
 #include <boost/asio/post.hpp>
 #include <spdlog/spdlog.h>
 
-#include "daemon/admin/machine_fit.hpp"
 #include "daemon/doctor/machine_facts.hpp"
 #include "daemon/settings/client_memory.hpp"
+#include "daemon/settings/machine_fit.hpp"
 #include "penstock_version.hpp"
 
 namespace penstock {
@@ -90,9 +90,9 @@ void service::start_shards() {
   spdlog::info("memory: {}", text_of(memory_of_clients(how_, count)));
   std::vector<std::vector<std::string>> listen = endpoints_of_all(how_.daemon.listen, count);
   std::vector<device*> on_devices;
-  const settings for_each = fitted(how_, count, count_processors());
+  fitted_ = fitted(how_, count, count_processors());
   for (std::size_t number = 0; number < count; ++number) {
-    settings own = for_each;
+    settings own = fitted_;
     own.daemon.listen = std::move(listen[number]);
     // Neighbours in number are on different devices, so that clients that come one after the other are too.
     device& on = *devices_[number % devices_.size()].device;
@@ -206,13 +206,12 @@ void service::serve() {
   }
   endpoint_->start();
   const std::string admin = joined(endpoint_->addresses());
-  const settings fits = fitted(how_, shards_.size(), count_processors());
   spdlog::info(
       "ready: {} {} on {}, {} {}, {} slots, {} streams and {} I/O {} each, completion by {}, "
       "admin on {}",
       how_.pipelines.size(), how_.pipelines.size() == 1 ? "pipeline" : "pipelines", joined(all), shards_.size(),
-      shards_.size() == 1 ? "shard" : "shards", how_.wheel.slots, how_.wheel.streams, fits.daemon.io_threads,
-      fits.daemon.io_threads == 1 ? "thread" : "threads", text_of(fits.wheel.completion),
+      shards_.size() == 1 ? "shard" : "shards", how_.wheel.slots, how_.wheel.streams, fitted_.daemon.io_threads,
+      fitted_.daemon.io_threads == 1 ? "thread" : "threads", text_of(fitted_.wheel.completion),
       admin.empty() ? "no address" : admin);
   if (keeper_) {
     keeper_->start();

@@ -47,6 +47,7 @@ class service {
   [[nodiscard]] exit_code outcome() const;
 
   settings how_;
+  settings fitted_;  // to this machine: what the shards were started with
   std::function<settings()> read_;
   service_manager manager_;
   bool stopping_ = false;

@@ -7,6 +7,7 @@
 #include "daemon/doctor/endpoint_probe.hpp"
 #include "daemon/doctor/machine_facts.hpp"
 #include "daemon/security/keyring.hpp"
+#include "daemon/settings/machine_fit.hpp"
 #include "daemon/shard/shard_directory.hpp"
 
 namespace penstock {
@@ -21,8 +22,7 @@ load_facts load_of(const settings& how) {
           .max_clients = how.clients.max_clients,
           .priorities = priorities.size(),
           .polls = how.wheel.completion == completion_mode::poll,
-          .processors = count_processors(),
-          .io_threads = static_cast<std::size_t>(std::max(how.daemon.io_threads, 1))};
+          .processors = count_processors()};
 }
 
 key_facts keys_of(const security_settings& given) {
@@ -65,6 +65,8 @@ std::vector<finding> examine(const std::string& name, const std::function<settin
     facts.load = load_of(how);
     facts.keys = keys_of(how.security);
     try_device(how, facts);
+    facts.load.io_threads =
+        static_cast<std::size_t>(fitted(how, facts.load.shards, facts.load.processors).daemon.io_threads);
     facts.endpoints = endpoints_of(how, facts.load.shards);
   } catch (const configuration_error& wrong) {
     facts.configuration.error = wrong.what();

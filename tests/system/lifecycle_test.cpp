@@ -109,6 +109,20 @@ TEST_P(Lifecycle, LogSaysWhichBackendItTookAndWhenItIsReady) {
   EXPECT_EQ(daemon.stop(), 0);
 }
 
+TEST_P(Lifecycle, HasAsManyIoThreadsForAShardAsItIsTold) {
+  std::string text = configuration;
+  text.replace(text.find("[device]"), 0, "io_threads = 3\n");
+  const daemon_process daemon({.backend = GetParam(), .configuration = text});
+  std::size_t threads = 0;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/" + std::to_string(daemon.pid()) + "/task")) {
+    std::string name;
+    std::getline(std::ifstream(each.path() / "comm") >> std::ws, name);
+    threads += name.starts_with("ZMQbg/IO/") ? 1U : 0U;
+  }
+  EXPECT_EQ(threads, 3U);
+  EXPECT_THAT(daemon.log(), HasSubstr("3 I/O threads each"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Backend, Lifecycle, ::testing::ValuesIn(backends_to_test()),
                          [](const auto& each) { return each.param; });
 

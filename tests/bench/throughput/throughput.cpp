@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/admin/machine_fit.hpp"
 #include "daemon/doctor/machine_facts.hpp"
+#include "daemon/settings/machine_fit.hpp"
 #include "tests/bench/affine_configuration.hpp"
 #include "tests/bench/echo_server.hpp"
 #include "tests/bench/endpoint_source.hpp"

@@ -214,10 +214,9 @@ std::string throughput_tables(const ordered_json& result) {
       "The pipeline is one `affine` stage on f32: as many bytes come back as went in. The raw echo is a ROUTER that "
       "sends each message straight back, with one I/O thread, as libzmq has unless it is told otherwise; where the "
       "daemon takes more by itself, one with as many stands beside it. The server by hand has no features: one request "
-      "a launch, eight streams, no "
-      "batching; on the host backend it computes before it receives again, so that there a launch costs it nothing and "
-      "batching can gain nothing: 5 times it is the aim on a GPU. All are driven by the same load "
-      "generator.\n";
+      "a launch, eight streams, no batching; on the host backend it computes before it receives again, so that there a "
+      "launch costs it nothing and batching can gain nothing: 5 times it is the aim on a GPU. All are driven by the "
+      "same load generator.\n";
   for (const char* const transport : {"tcp", "ipc"}) {
     for (const std::size_t clients : {1U, 32U}) {
       if (const ordered_json rows = select(result.at("rows"), transport, clients); !rows.empty()) {

@@ -1,4 +1,4 @@
-#include "daemon/admin/machine_fit.hpp"
+#include "daemon/settings/machine_fit.hpp"
 
 #include <array>
 #include <chrono>
