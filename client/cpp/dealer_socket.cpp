@@ -33,7 +33,12 @@ dealer_socket::dealer_socket(const client_options& options)
   connect_to(options_.url);
 }
 
+dealer_socket::~dealer_socket() {
+  look_away();
+}
+
 void dealer_socket::connect_to(const std::string& url) {
+  look_away();
   const auto milliseconds = [](std::chrono::milliseconds time) { return static_cast<int>(time.count()); };
   dealer_ = zmq::socket_t{context_, zmq::socket_type::dealer};
   dealer_.set(zmq::sockopt::routing_id, routing_id_);
@@ -66,6 +71,13 @@ void dealer_socket::watch() {
     throw zmq::error_t{};
   }
   events_.connect(address);
+}
+
+/// Before either socket closes: libzmq's thread waits without end to tell something where nobody listens any more.
+void dealer_socket::look_away() noexcept {
+  if (dealer_) {
+    zmq_socket_monitor(dealer_.handle(), nullptr, 0);
+  }
 }
 
 dealer_socket::change dealer_socket::next_change() {

@@ -19,6 +19,9 @@ class dealer_socket {
  public:
   /// Begins to connect. Throws zmq::error_t when the url is none, connect_error when the keys are none.
   explicit dealer_socket(const client_options& options);
+  dealer_socket(const dealer_socket&) = delete;
+  dealer_socket& operator=(const dealer_socket&) = delete;
+  ~dealer_socket();
 
   /// Leaves the daemon, once what was sent is delivered, and begins to connect to another address over a fresh socket.
   /// Throws zmq::error_t when the url is none.
@@ -41,6 +44,7 @@ class dealer_socket {
 
  private:
   void watch();
+  void look_away() noexcept;
 
   client_options options_;
   std::optional<curve_keys> keys_;

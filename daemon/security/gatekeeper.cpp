@@ -57,7 +57,7 @@ std::chrono::milliseconds until(clock::time_point moment) {
 }  // namespace
 
 gatekeeper::gatekeeper(zmq::context_t& context, zmq::socket_t& watched, const keyring* keys)
-    : context_(context), keys_(keys), events_(context, zmq::socket_type::pair) {
+    : context_(context), watched_(watched), keys_(keys), events_(context, zmq::socket_type::pair) {
   if (keys_ != nullptr) {
     questions_ = zmq::socket_t(context_, zmq::socket_type::rep);
     questions_.set(zmq::sockopt::linger, 0);
@@ -81,6 +81,8 @@ gatekeeper::~gatekeeper() {
 
 void gatekeeper::stop() noexcept {
   if (thread_.joinable()) {
+    // First, because libzmq does not free the news that it cannot tell any more.
+    ::zmq_socket_monitor(watched_.handle(), nullptr, 0);
     context_.shutdown();
     thread_.join();
   }

@@ -20,8 +20,8 @@ namespace penstock {
 /// Has a thread of its own, on the socket's context. Immovable: the thread holds its address.
 class gatekeeper {
  public:
-  /// Before `watched` is bound. Without `keys`, anybody is let in. `keys` and the context must live longer. Throws
-  /// zmq::error_t.
+  /// Before `watched` is bound. Without `keys`, anybody is let in. `keys` and the context must live longer, and
+  /// `watched` be open until `stop`. Throws zmq::error_t.
   gatekeeper(zmq::context_t& context, zmq::socket_t& watched, const keyring* keys);
   gatekeeper(const gatekeeper&) = delete;
   gatekeeper& operator=(const gatekeeper&) = delete;
@@ -42,6 +42,7 @@ class gatekeeper {
   void refuse(handshake_refusal why, const std::string& from);
 
   zmq::context_t& context_;
+  zmq::socket_t& watched_;
   const keyring* keys_;
   zmq::socket_t questions_;  // ZAP; not open without keys
   zmq::socket_t events_;

@@ -70,8 +70,8 @@ void router_socket::close(int linger_ms) noexcept {
   } catch (const zmq::error_t&) {
     // Closed before.
   }
-  socket_.close();
   gatekeeper_.stop();
+  socket_.close();
   context_.close();
   files_.clear();
 }
