@@ -36,7 +36,7 @@ struct batch {
 enum class wheel_room : std::uint8_t {
   none,  ///< every stream has all the batches that it may have
   some,  ///< a stream can take a batch behind the one that it runs
-  idle,  ///< a stream has nothing to do
+  idle,  ///< a stream has nothing to do, or will soon have
 };
 
 }  // namespace penstock

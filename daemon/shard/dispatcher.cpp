@@ -17,6 +17,7 @@ dispatcher::dispatcher(std::span<const plan> plans, ring& slots, wheel& streams,
 
 void dispatcher::add(const plan& later) {
   active_.push_back(lanes_.emplace_back(std::make_unique<lane>(later)).get());
+  hungry_.reserve(active_.size());
 }
 
 bool dispatcher::done_with(const plan& which) const noexcept {
@@ -94,6 +95,7 @@ void dispatcher::finish(slot& done, time_point now) {
   last_done_ = now;
   ++batches_done_;
   launched_.erase(std::find(launched_.begin(), launched_.end(), &done));
+  --lane_of(done).launched;
   timeline_.completed(done);
   if (const fault why = done.completed.status) {
     if (!lost_) {
@@ -111,33 +113,46 @@ void dispatcher::finish(slot& done, time_point now) {
 }
 
 bool dispatcher::feed() {
-  bool progress = false;
+  hungry_.clear();
   for (lane* const each : active_) {
-    each->blocked = false;
-  }
-  while (lane* const in = next_to_feed()) {
-    const bool held = holds_heavy(*in);
-    request& next = *in->waiting.first(!held);
-    if (place(*in, next, payloads_.parked(next.index))) {
-      in->served(next, in->waiting.heavy(next), held);
-      in->waiting.take(next);
-      payloads_.unpark(next.index);
-      progress = true;
-    } else {
-      in->blocked = true;  // the others may still have room in a slot of their own
+    if (!each->waiting.empty()) {
+      hungry_.push_back({each});
+      look(hungry_.back());
     }
+  }
+  bool progress = false;
+  for (hungry_lane* in = next_to_feed(); in != nullptr; in = next_to_feed()) {
+    request& next = *in->first;
+    if (place(*in->which, next, payloads_.parked(next.index))) {
+      in->which->served(next, in->which->waiting.heavy(next), in->held);
+      in->which->waiting.take(next);
+      payloads_.unpark(next.index);
+      look(*in);
+      progress = true;
+      continue;
+    }
+    // There is no slot for it, so there is none for its like. The others still have room in a slot of their own.
+    const stream_priority priority = in->which->priority();
+    std::erase_if(hungry_, [&](const hungry_lane& each) {
+      return each.which->priority() == priority && each.which->filling() == nullptr;
+    });
   }
   return progress;
 }
 
-lane* dispatcher::next_to_feed() noexcept {
-  lane* found = nullptr;
+void dispatcher::look(hungry_lane& at) noexcept {
+  at.held = holds_heavy(*at.which);
+  at.first = at.which->waiting.first(!at.held);
+  at.turn = at.first != nullptr ? at.which->turn_of(at.first->received) : never;
+}
+
+dispatcher::hungry_lane* dispatcher::next_to_feed() noexcept {
+  hungry_lane* found = nullptr;
   time_point earliest = never;
-  for (lane* const each : active_) {
-    const request* const first = each->blocked ? nullptr : each->waiting.first(!holds_heavy(*each));
-    if (first != nullptr && each->turn_of(first->received) < earliest) {
-      earliest = each->turn_of(first->received);
-      found = each;
+  for (hungry_lane& each : hungry_) {
+    if (each.turn < earliest) {
+      earliest = each.turn;
+      found = &each;
     }
   }
   return found;
@@ -153,7 +168,7 @@ wheel_room dispatcher::room_for(const lane& of) const noexcept {
   const bool waits = std::any_of(ready_.begin(), ready_.end(), [&](const slot* each) {
     return each->work.pipeline->declaration.priority == of.priority();
   });
-  return waits ? wheel_room::none : streams_.room(of.priority());
+  return waits ? wheel_room::none : streams_.room(of.priority(), of.launched == 0);
 }
 
 bool dispatcher::close_due(time_point now) {
@@ -226,7 +241,7 @@ std::size_t dispatcher::next_to_launch() noexcept {
                     [&](const slot* before) { return before->work.pipeline == each.work.pipeline; });
     const lane& of = lane_of(each);
     const time_point turn = of.turn_of(each.work.oldest);
-    if (!behind_its_own && turn < earliest && streams_.room(of.priority()) != wheel_room::none) {
+    if (!behind_its_own && turn < earliest && streams_.room(of.priority(), of.launched == 0) != wheel_room::none) {
       earliest = turn;
       found = at;
     }
@@ -241,6 +256,7 @@ void dispatcher::launch(slot& next, time_point now) {
     }
   }
   launched_.push_back(&next);
+  ++lane_of(next).launched;
   timeline_.launching(next);
   if (const launch_fault failed = streams_.launch(next, now); failed.what) {
     lost_ = device_loss{failed.what.name, failed.stage};
@@ -275,7 +291,7 @@ request* dispatcher::oldest_queued(const client_record& of, const plan& pipeline
 time_point dispatcher::next_decision() const noexcept {
   time_point earliest = never;
   for (const lane* const each : active_) {
-    if (each->filling() != nullptr && streams_.room(each->priority()) != wheel_room::none) {
+    if (each->filling() != nullptr && streams_.room(each->priority(), each->launched == 0) != wheel_room::none) {
       earliest = std::min(earliest, penstock::next_decision(each->fill()));
     }
   }

@@ -71,13 +71,22 @@ class dispatcher {
   [[nodiscard]] time_point next_decision() const noexcept;
 
  private:
+  /// A lane whose requests wait, as `feed` looks at it.
+  struct hungry_lane {
+    lane* which = nullptr;
+    request* first = nullptr;  // whose turn it is; nullptr when its clients are held back
+    bool held = false;         // heavy clients are
+    time_point turn = never;
+  };
+
   [[nodiscard]] lane& lane_of(const slot& filled) noexcept { return *lanes_[filled.work.pipeline->place]; }
   [[nodiscard]] bool place(lane& in, request& what, std::span<const std::byte> payload);
   [[nodiscard]] wheel_room room_for(const lane& of) const noexcept;
   bool complete(time_point now);
   void finish(slot& done, time_point now);
   bool feed();
-  [[nodiscard]] lane* next_to_feed() noexcept;
+  void look(hungry_lane& at) noexcept;
+  [[nodiscard]] hungry_lane* next_to_feed() noexcept;
   [[nodiscard]] bool holds_heavy(const lane& of) const noexcept;
   bool close_due(time_point now);
   [[nodiscard]] lane* next_to_close(time_point now, close_reason& why) noexcept;
@@ -100,6 +109,7 @@ class dispatcher {
   result_order order_{book_, timeline_};
   std::vector<slot*> ready_;     // closed, waiting for a stream; in the order in which they were closed
   std::vector<slot*> launched_;  // with the device, in no order
+  std::vector<hungry_lane> hungry_;
   time_point last_done_{};
   std::uint64_t batches_done_ = 0;
   std::size_t open_ = 0;

@@ -43,7 +43,7 @@ class lane {
   [[nodiscard]] bool holds_heavy() const noexcept { return light_lately_ != 0 && passed_over_ < most_passed_over; }
 
   fair_queue waiting;
-  bool blocked = false;  ///< the dispatcher's: there is no slot for its first request
+  std::size_t launched = 0;  ///< the dispatcher's: batches with the device
 
  private:
   // However many light ones there are, a heavy one gets a turn after so many.

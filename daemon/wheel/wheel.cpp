@@ -52,18 +52,19 @@ std::size_t wheel::group_of(stream_priority priority) const noexcept {
   return static_cast<std::size_t>(found - groups_.begin());
 }
 
-wheel_room wheel::room(stream_priority priority) const noexcept {
+wheel_room wheel::room(stream_priority priority, bool alone) const noexcept {
   const group& of = groups_[group_of(priority)];
   if (of.batches >= of.depth() * at_once_) {
     return wheel_room::none;
   }
+  const wheel_room behind_another = alone && of.span <= short_batch ? wheel_room::idle : wheel_room::some;
   wheel_room found = wheel_room::none;
   for (std::uint32_t each = of.first; each < of.first + of.count; ++each) {
     if (spokes_[each].work == 0 && of.batches < at_once_) {
       return wheel_room::idle;
     }
     if (spokes_[each].homes < of.depth()) {
-      found = wheel_room::some;
+      found = behind_another;
     }
   }
   return found;

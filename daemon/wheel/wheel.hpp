@@ -34,6 +34,7 @@ class wheel {
   /// in: what comes meanwhile can still be ordered fairly.
   static constexpr std::uint32_t depth = 2;
   static constexpr std::chrono::milliseconds long_batch{1};
+  static constexpr std::chrono::microseconds short_batch{250};
 
   /// `streams` of each of these priorities. Throws device_error. Batches that are done go to their slot's completion
   /// queue: pushed by the device's callback or, when polled, by `poll`.
@@ -42,8 +43,10 @@ class wheel {
 
   /// Streams for a priority that there was none of.
   void add(stream_priority priority, std::vector<std::unique_ptr<stream>> streams);
-  /// For batches of that priority, which must be one of those that the wheel was made with.
-  [[nodiscard]] wheel_room room(stream_priority priority) const noexcept;
+  /// For batches of that priority, which must be one of those that the wheel was made with. `alone`: of a pipeline that
+  /// the device has none of. While batches take less than `short_batch`, that one need not wait for the others':
+  /// waiting would not make it much larger, and costs a wake-up for each.
+  [[nodiscard]] wheel_room room(stream_priority priority, bool alone = false) const noexcept;
   /// Whether long batches of that priority take half of what the device works on at once already. Each further one
   /// makes all of them take longer, whoever they belong to.
   [[nodiscard]] bool half_taken(stream_priority priority) const noexcept;

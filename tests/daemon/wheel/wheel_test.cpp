@@ -77,6 +77,26 @@ TEST_P(Wheel, SaysIdleThenSomeThenNone) {
   EXPECT_EQ(wheel_->in_flight(), 6U);
 }
 
+TEST_P(Wheel, LetsAPipelinesOnlyBatchStandBehindShortOnes) {
+  for (int batch = 0; batch < 2 * streams; ++batch) {
+    EXPECT_EQ(wheel_->room(stream_priority::normal, true), wheel_room::idle);
+    launch();
+  }
+  EXPECT_EQ(wheel_->room(stream_priority::normal, true), wheel_room::none);
+}
+
+TEST_P(Wheel, MakesAPipelinesOnlyBatchWaitForLongOnes) {
+  slot& slow = launch();
+  device_.finish(0);
+  ASSERT_EQ(completions(), std::vector<slot*>{&slow});
+  wheel_->retire(slow, start + 16 * wheel::short_batch);
+  EXPECT_EQ(wheel_->room(stream_priority::normal, true), wheel_room::idle) << "nobody is before it";
+  for (int batch = 0; batch < streams; ++batch) {
+    launch();
+  }
+  EXPECT_EQ(wheel_->room(stream_priority::normal, true), wheel_room::some);
+}
+
 TEST_P(Wheel, FillsEveryStreamBeforeASecondBatch) {
   for (int batch = 0; batch < streams; ++batch) {
     launch();
