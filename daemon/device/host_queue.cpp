@@ -54,9 +54,9 @@ void host_queue::run() noexcept {
     }
     execute(command);
     const bool batch_ends = std::holds_alternative<host_callback>(command);
-    // Sequentially consistent with the watchers' own order (count in, then look): one of the two sees the other.
+    // Sequentially consistent with the watchers' own order (say so, then look): one of the two sees the other.
     completed_.store(position + 1, std::memory_order_seq_cst);
-    if (watchers_.load(std::memory_order_seq_cst) != 0) {
+    if (watched_.load(std::memory_order_seq_cst) <= position + 1) {
       workers_.release(*this);
     }
     if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) {

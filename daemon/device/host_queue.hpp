@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "daemon/device/device.hpp"
@@ -43,6 +44,7 @@ class host_queue {
 
  private:
   friend class host_workers;
+  static constexpr std::uint64_t nobody = std::numeric_limits<std::uint64_t>::max();
 
   [[nodiscard]] bool must_park(const host_wait& on) noexcept;
   void execute(const host_command& command) noexcept;
@@ -54,7 +56,8 @@ class host_queue {
   std::uint64_t published_ = 0;             // stream's thread only
   std::atomic<std::uint64_t> pending_{};    // published and not completed; raised by the stream, lowered by the runner
   std::atomic<std::uint64_t> completed_{};  // written by the runner, read by everyone
-  std::atomic<std::uint32_t> watchers_{};   // who wait for `completed_`; written by them, read by the runner
+  // The first position that somebody waits for, or one before it; written under host_workers' lock, read by the runner.
+  std::atomic<std::uint64_t> watched_{nobody};
 
   // Of host_workers, under its lock: the list that the queue stands in, and what it is parked on.
   host_queue* next_ = nullptr;

@@ -104,13 +104,18 @@ void host_workers::schedule(host_queue& ready) noexcept {
   }
 }
 
+// The runner is told no later than there.
+void host_workers::watch(const host_wait& what) noexcept {
+  std::atomic<std::uint64_t>& first = what.on->watched_;
+  first.store(std::min(first.load(std::memory_order_relaxed), what.position), std::memory_order_seq_cst);
+}
+
 bool host_workers::park(host_queue& runner, const host_wait& until) noexcept {
   const std::lock_guard lock(mutex_);
-  until.on->watchers_.fetch_add(1, std::memory_order_seq_cst);
-  // Looked at again after counting in: a runner that completes from here on sees the count and calls `release`, and
-  // `fail` sets the fault before it takes the lock.
+  watch(until);
+  // Looked at again after saying so: a runner that gets there from here on calls `release`, and `fail` sets the fault
+  // before it takes the lock.
   if (until.on->completed() >= until.position || health_.get()) {
-    until.on->watchers_.fetch_sub(1, std::memory_order_relaxed);
     return false;
   }
   runner.parked_on_ = until;
@@ -129,19 +134,37 @@ std::size_t host_workers::unpark(Reached reached) noexcept {
       continue;
     }
     *link = queue.next_;
-    queue.parked_on_.on->watchers_.fetch_sub(1, std::memory_order_relaxed);
     append(queue);
     ++count;
   }
   return std::min(count, sleeping_);
 }
 
-void host_workers::release(const host_queue& on) noexcept {
+void host_workers::release(host_queue& on) noexcept {
   std::size_t wakes = 0;
   {
     const std::lock_guard lock(mutex_);
-    wakes = unpark([&](const host_wait& wait) { return wait.on == &on && on.completed() >= wait.position; });
-    advanced_.notify_all();
+    const std::uint64_t position = on.completed();  // stays: the caller is who would raise it
+    wakes = unpark([&](const host_wait& wait) { return wait.on == &on && position >= wait.position; });
+    std::uint64_t first = host_queue::nobody;
+    for (const host_queue* each = parked_; each != nullptr; each = each->next_) {
+      first = each->parked_on_.on == &on ? std::min(first, each->parked_on_.position) : first;
+    }
+    bool arrived = false;
+    for (const waiter* each = waiting_; each != nullptr; each = each->next) {
+      if (each->until.on != &on) {
+        continue;
+      }
+      if (each->until.position <= position) {
+        arrived = true;
+      } else {
+        first = std::min(first, each->until.position);
+      }
+    }
+    on.watched_.store(first, std::memory_order_seq_cst);
+    if (arrived) {
+      advanced_.notify_all();
+    }
   }
   for (; wakes != 0; --wakes) {
     work_there_.notify_one();
@@ -150,9 +173,15 @@ void host_workers::release(const host_queue& on) noexcept {
 
 void host_workers::await(host_queue& on, std::uint64_t position) noexcept {
   std::unique_lock lock(mutex_);
-  on.watchers_.fetch_add(1, std::memory_order_seq_cst);
+  waiter self{{&on, position}, waiting_};
+  waiting_ = &self;
+  watch(self.until);
   advanced_.wait(lock, [&] { return on.completed() >= position; });
-  on.watchers_.fetch_sub(1, std::memory_order_relaxed);
+  waiter** link = &waiting_;
+  while (*link != &self) {
+    link = &(*link)->next;
+  }
+  *link = self.next;
 }
 
 bool host_workers::others_first(stream_priority mine, bool turn_end) const noexcept {

@@ -37,8 +37,8 @@ class host_workers {
   /// Takes a queue off its worker until what it waits for is reached or the device fails. Returns false, and leaves it
   /// with the caller, when that is so already. The caller is the queue's runner.
   bool park(host_queue& runner, const host_wait& until) noexcept;
-  /// `on` has completed a command and has watchers: wakes those whose position it has reached.
-  void release(const host_queue& on) noexcept;
+  /// `on` has reached a position that is watched: wakes those who wait for it. The caller is the queue's runner.
+  void release(host_queue& on) noexcept;
   /// Blocks until the position is reached. Not for the workers' own threads.
   void await(host_queue& on, std::uint64_t position) noexcept;
   /// Whether the runner of a queue of priority `mine` should give its worker away: a ready queue has a higher priority,
@@ -53,9 +53,16 @@ class host_workers {
     host_queue* last = nullptr;
   };
 
+  /// A thread in `await`.
+  struct waiter {
+    host_wait until;
+    waiter* next = nullptr;
+  };
+
   void work() noexcept;
   void stop() noexcept;
   // The following hold the lock.
+  static void watch(const host_wait& what) noexcept;
   void append(host_queue& ready) noexcept;
   [[nodiscard]] host_queue* take() noexcept;
   template <class Reached>
@@ -70,6 +77,7 @@ class host_workers {
   std::array<ready_list, 3> ready_;
   int passed_over_ = 0;  // times that a lower priority was ready and a higher one was taken
   host_queue* parked_ = nullptr;
+  waiter* waiting_ = nullptr;
   std::size_t sleeping_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;

@@ -1,7 +1,9 @@
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -64,6 +66,42 @@ TEST_F(host_backend, ParksAWaitingStreamWithoutAWorker) {
   EXPECT_EQ(waited.count(), 0U);
   held->open();
   EXPECT_TRUE(waited.await(waiting));
+}
+
+TEST_F(host_backend, ReleasesEachAtThePositionThatItWaitsFor) {
+  open(2);
+  constexpr std::size_t points = 3;
+  const auto first = open_stream();
+  std::vector<std::unique_ptr<event>> reached;
+  std::vector<std::unique_ptr<hold>> held;
+  for (std::size_t each = 0; each < points; ++each) {
+    held.push_back(shut(*first));
+    EXPECT_ENQUEUED(first->record(*reached.emplace_back(open_event())));
+  }
+  // The later ones are watched before the earlier ones.
+  std::vector<std::unique_ptr<stream>> waiting;
+  std::vector<std::unique_ptr<completion_log>> logs;
+  for (std::size_t each = points; each-- > 0;) {
+    const auto& made = waiting.emplace_back(open_stream());
+    EXPECT_ENQUEUED(made->wait(*reached[each]));
+    EXPECT_ENQUEUED(logs.emplace_back(std::make_unique<completion_log>(1))->ask(*made));
+  }
+  std::atomic<bool> synchronized{false};
+  std::thread last([&] {
+    EXPECT_FALSE(first->synchronize());
+    synchronized = true;
+  });
+  for (std::size_t each = 0; each < points; ++each) {
+    EXPECT_TRUE(held[each]->await_entered());
+    for (std::size_t later = each; later < points; ++later) {
+      EXPECT_EQ(logs[points - 1 - later]->count(), 0U) << later;
+    }
+    EXPECT_FALSE(synchronized);
+    held[each]->open();
+    EXPECT_TRUE(logs[points - 1 - each]->await(1)) << each;
+  }
+  last.join();
+  EXPECT_TRUE(synchronized);
 }
 
 TEST_F(host_backend, TakesStreamsOfAHigherPriorityFirst) {
