@@ -77,6 +77,9 @@ struct device_facts {
   std::string pci_bus_id{};  ///< "0000:1b:00.0"; "" for the host
   /// How many batches make progress at once, where that is known: more would only stand in line. 0 = not known.
   std::size_t at_once = 0;
+  /// A payload of at least so many bytes need not be copied at all: operations read it where it came in, whatever
+  /// memory that is. SIZE_MAX: they can't.
+  std::size_t in_place_bytes = SIZE_MAX;
   /// Operations may read batches of up to so many bytes where they lie in pinned memory, and write results of up to so
   /// many there, instead of having them copied. 0: everything is copied.
   std::size_t direct_bytes = 0;

@@ -25,7 +25,7 @@ struct incoming {
 };
 
 /// Takes messages off the socket without blocking, and keeps the payloads of requests that wait for a slot. The
-/// payload stays where libzmq received it: it is copied once, into a slot. Thread: the shard.
+/// payload stays where libzmq received it: it is copied once, into a slot, or read there. Thread: the shard.
 class ingress : public payload_store {
  public:
   explicit ingress(router_socket& from) : from_(from) {}

@@ -6,7 +6,8 @@
 
 namespace penstock {
 
-/// Keeps the payloads of requests that wait for a slot, under request::index. Thread: the shard.
+/// Keeps the payloads of requests that wait for a slot, or are read where they came in, under request::index. Thread:
+/// the shard.
 class payload_store {
  public:
   payload_store() = default;

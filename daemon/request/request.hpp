@@ -64,7 +64,7 @@ struct request {
   request* session_previous = nullptr;  ///< among the unanswered ones of its session
   request* session_next = nullptr;
   bool abandoned = false;   ///< answered while it was queued, and still to go through its session's state
-  std::uint32_t index = 0;  ///< its place in the pool: where ingress keeps its payload while it is queued
+  std::uint32_t index = 0;  ///< its place in the pool: where ingress keeps its payload
 
   /// What it costs in credits: nothing, where the payload lies in shared memory.
   [[nodiscard]] std::size_t credit_bytes() const noexcept { return shared.arena == nullptr ? bytes : 0; }

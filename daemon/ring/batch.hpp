@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "daemon/request/request.hpp"
@@ -16,6 +18,10 @@ struct batch {
   const plan* pipeline = nullptr;
   std::vector<request*> requests;  ///< reserved for the most frames that any plan batches
   std::size_t shared = 0;          ///< of them, those whose frames lie in shared memory
+  /// It is one request whose payload stays where it came in: its place in the payload_store, and, once it is launched,
+  /// where its bytes are.
+  std::optional<std::uint32_t> in_place;
+  const std::byte* input = nullptr;
   std::int64_t frames = 0;
   std::int64_t leading = 0;  ///< of the input's leading dimension; the same for all its requests
   time_point oldest = never;
@@ -26,6 +32,8 @@ struct batch {
     pipeline = nullptr;
     requests.clear();
     shared = 0;
+    in_place.reset();
+    input = nullptr;
     frames = 0;
     oldest = never;
     launched = never;

@@ -16,7 +16,7 @@ dispatcher::dispatcher(std::span<const plan> plans, ring& slots, wheel& streams,
 }
 
 void dispatcher::add(const plan& later) {
-  active_.push_back(lanes_.emplace_back(std::make_unique<lane>(later)).get());
+  active_.push_back(lanes_.emplace_back(std::make_unique<lane>(later, streams_.in_place_bytes())).get());
   hungry_.reserve(active_.size());
 }
 
@@ -36,7 +36,7 @@ bool dispatcher::submit(request& accepted, std::span<const std::byte> payload) {
   lane& in = *lanes_[accepted.pipeline->place];
   if (in.waiting.empty() && place(in, accepted, payload)) {
     in.served(accepted, false, false);
-    return true;
+    return !accepted.home->work.in_place.has_value();
   }
   in.waiting.push(accepted);
   return false;
@@ -45,7 +45,7 @@ bool dispatcher::submit(request& accepted, std::span<const std::byte> payload) {
 // Into the pipeline's open slot, opening one where there is none; false when it has to wait. A slot is opened only when
 // a stream has room for its batch: until then the turns of the queue decide who comes into it.
 bool dispatcher::place(lane& in, request& what, std::span<const std::byte> payload) {
-  if (in.filling() != nullptr && !in.fits(what)) {
+  if (in.filling() != nullptr && !in.fits(what, payload)) {
     close(in, in.reason_against(what));
   }
   if (in.filling() == nullptr) {
@@ -97,6 +97,7 @@ void dispatcher::finish(slot& done, time_point now) {
   launched_.erase(std::find(launched_.begin(), launched_.end(), &done));
   --lane_of(done).launched;
   timeline_.completed(done);
+  unpark(done.work);
   if (const fault why = done.completed.status) {
     if (!lost_) {
       lost_ = device_loss{why.name, ""};
@@ -110,6 +111,14 @@ void dispatcher::finish(slot& done, time_point now) {
     done.work.requests.clear();
   }
   ring::drop(done);
+}
+
+// Nobody reads the payload any more that stayed in place.
+void dispatcher::unpark(batch& of) noexcept {
+  if (of.in_place.has_value()) {
+    payloads_.unpark(*of.in_place);
+    of.in_place.reset();
+  }
 }
 
 bool dispatcher::feed() {
@@ -126,7 +135,9 @@ bool dispatcher::feed() {
     if (place(*in->which, next, payloads_.parked(next.index))) {
       in->which->served(next, in->which->waiting.heavy(next), in->held);
       in->which->waiting.take(next);
-      payloads_.unpark(next.index);
+      if (!next.home->work.in_place.has_value()) {
+        payloads_.unpark(next.index);
+      }
       look(*in);
       progress = true;
       continue;
@@ -254,6 +265,9 @@ void dispatcher::launch(slot& next, time_point now) {
     if (each->step == request_step::batched) {
       each->step = request_step::executing;
     }
+  }
+  if (next.work.in_place.has_value()) {
+    next.work.input = payloads_.parked(*next.work.in_place).data();
   }
   launched_.push_back(&next);
   ++lane_of(next).launched;

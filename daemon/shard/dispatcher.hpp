@@ -40,8 +40,8 @@ class dispatcher {
   /// `done_with` it, and nothing else refers to it.
   void remove(const plan& which) noexcept;
 
-  /// Copies the payload into a slot if the request's turn is now, or queues the request and returns false: the
-  /// payload must then be parked.
+  /// Copies the payload into a slot if the request's turn is now. Returns false when it did not, because the request
+  /// has to wait or the payload is to stay where it is: it must then be parked.
   [[nodiscard]] bool submit(request& accepted, std::span<const std::byte> payload);
   /// Takes completions, fills slots from the queues, closes and launches what the batcher says.
   /// Returns whether anything happened.
@@ -84,6 +84,7 @@ class dispatcher {
   [[nodiscard]] wheel_room room_for(const lane& of) const noexcept;
   bool complete(time_point now);
   void finish(slot& done, time_point now);
+  void unpark(batch& of) noexcept;
   bool feed();
   void look(hungry_lane& at) noexcept;
   [[nodiscard]] hungry_lane* next_to_feed() noexcept;

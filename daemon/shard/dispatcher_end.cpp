@@ -60,6 +60,7 @@ void dispatcher::end_all(wire::status code, const wire::error_body& why) {
     end_launched(*each, code, why);
   }
   for (slot* each : std::exchange(ready_, {})) {
+    unpark(each->work);
     end_batch(*each, code, why);
     ring::drop(*each);
   }

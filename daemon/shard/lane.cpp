@@ -1,6 +1,7 @@
 #include "daemon/shard/lane.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -29,14 +30,24 @@ std::chrono::nanoseconds head_start(stream_priority priority) noexcept {
 
 }  // namespace
 
-lane::lane(const plan& of)
+lane::lane(const plan& of, std::size_t in_place_bytes)
     : waiting(quantum_of(of)),
       what_(of),
       most_shared_(most_shared_of(of)),
+      in_place_bytes_(in_place_bytes),
       ahead_(head_start(of.declaration.priority)) {}
 
-bool lane::fits(const request& what) const noexcept {
+bool lane::in_place(const request& what, std::span<const std::byte> payload) const noexcept {
+  constexpr std::size_t largest_element = 8;
+  return payload.size() >= in_place_bytes_ && what.shared.arena == nullptr &&
+         reinterpret_cast<std::uintptr_t>(payload.data()) % largest_element == 0;
+}
+
+bool lane::fits(const request& what, std::span<const std::byte> payload) const noexcept {
   const batch& work = open_->work;
+  if (work.in_place.has_value() || (work.frames != 0 && in_place(what, payload))) {
+    return false;
+  }
   // A frame that is shorter than the batch's leaves a gap behind it, which only what works step by step can bear.
   const bool length =
       what.leading == work.leading || (what_.mixes_lengths && what.frames == 1 && what.leading < work.leading);
@@ -46,8 +57,8 @@ bool lane::fits(const request& what) const noexcept {
 
 close_reason lane::reason_against(const request& what) const noexcept {
   const batch& work = open_->work;
-  const bool full =
-      work.frames + what.frames > what_.max_frames || (what.shared.arena != nullptr && work.shared >= most_shared_);
+  const bool full = work.in_place.has_value() || work.frames + what.frames > what_.max_frames ||
+                    (what.shared.arena != nullptr && work.shared >= most_shared_);
   return full ? close_reason::full : close_reason::extent;
 }
 
@@ -62,6 +73,8 @@ void lane::put(request& what, std::span<const std::byte> payload) noexcept {
   batch& work = open_->work;
   if (what.shared.arena != nullptr) {
     ++work.shared;  // the device fetches them from where they are
+  } else if (in_place(what, payload)) {
+    work.in_place = what.index;
   } else {
     const std::size_t pitch = what_.input().bytes(work.leading);
     std::memcpy(open_->pinned_input.get() + static_cast<std::size_t>(work.frames) * pitch, payload.data(),
@@ -97,7 +110,9 @@ batch_fill lane::fill() const noexcept {
     return {};
   }
   const batch& work = open_->work;
-  return {work.frames, what_.max_frames, work.oldest, what_.declaration.batch.max_delay};
+  // Nothing comes to what stays in place.
+  const std::int64_t most = work.in_place.has_value() ? work.frames : what_.max_frames;
+  return {work.frames, most, work.oldest, what_.declaration.batch.max_delay};
 }
 
 }  // namespace penstock

@@ -14,7 +14,8 @@ namespace penstock {
 /// One pipeline's way into slots: the requests that wait, and the open slot that is being filled. Thread: the shard.
 class lane {
  public:
-  explicit lane(const plan& of);
+  /// `in_place_bytes`: device_facts'.
+  lane(const plan& of, std::size_t in_place_bytes);
 
   [[nodiscard]] const plan& pipeline() const noexcept { return what_; }
   [[nodiscard]] stream_priority priority() const noexcept { return what_.declaration.priority; }
@@ -22,12 +23,16 @@ class lane {
   /// What has waited longer than that still comes first, so that a lane with endless work never starves another.
   [[nodiscard]] time_point turn_of(time_point received) const noexcept { return received - ahead_; }
 
-  [[nodiscard]] bool fits(const request& what) const noexcept;
+  /// Whether the payload stays where it is, and the request is a batch of its own.
+  [[nodiscard]] bool in_place(const request& what, std::span<const std::byte> payload) const noexcept;
+  /// Whether `what` gets into the open slot as well.
+  [[nodiscard]] bool fits(const request& what, std::span<const std::byte> payload) const noexcept;
   /// Why the open slot has to be closed before `what` gets into one.
   [[nodiscard]] close_reason reason_against(const request& what) const noexcept;
   /// Takes an empty slot to be filled, `first` being the first that comes into it.
   void open(slot& empty, const request& first) noexcept;
-  /// Copies the payload into the open slot, behind what is there, unless it lies in shared memory. `what` fits.
+  /// Copies the payload into the open slot, behind what is there, unless it lies in shared memory or is `in_place`.
+  /// `what` fits.
   void put(request& what, std::span<const std::byte> payload) noexcept;
   /// The open slot leaves the lane.
   [[nodiscard]] slot& close() noexcept;
@@ -52,6 +57,7 @@ class lane {
 
   const plan& what_;
   std::size_t most_shared_;
+  std::size_t in_place_bytes_;
   slot* open_ = nullptr;
   // The last of each kind; only compared, they may have gone.
   const client_record* heavy_ = nullptr;

@@ -50,7 +50,8 @@ class shard {
   /// keys that clients must have; without them, none are asked for.
   shard(const settings& how, device& on, std::span<const plan> plans, std::uint32_t number = 0,
         const keyring* keys = nullptr);
-  ~shard() = default;
+  /// Once the device has done what it still has: it may read payloads.
+  ~shard() { wheel_.close(); }
   shard(const shard&) = delete;
   shard& operator=(const shard&) = delete;
 

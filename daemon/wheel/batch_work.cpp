@@ -39,7 +39,7 @@ batch_work::batch_work(slot& of, std::span<stream* const> lanes, std::byte* stat
       lanes_(lanes),
       states_(states),
       operand_(of.operands.data()),
-      reads_pinned_(of.work.shared == 0 && input_bytes(of.work) <= direct_bytes),
+      reads_pinned_(of.work.input != nullptr || (of.work.shared == 0 && input_bytes(of.work) <= direct_bytes)),
       writes_pinned_(of.work.shared == 0 && output_bytes(of.work) <= direct_bytes) {}
 
 launch_fault batch_work::enqueue() noexcept {
@@ -174,10 +174,16 @@ fault batch_work::copy_shared_out(stream& on, std::size_t output) noexcept {
   return copy_frames_out(on, plan_.outputs[output], first, slot_.work.frames);
 }
 
-std::byte* batch_work::place_of(std::size_t buffer) const noexcept {
-  if (buffer == 0 && reads_pinned_) {
-    return slot_.pinned_input.get();
+// What a stage reads.
+const std::byte* batch_work::source_of(std::size_t buffer) const noexcept {
+  if (buffer == 0 && slot_.work.input != nullptr) {
+    return slot_.work.input;
   }
+  return buffer == 0 && reads_pinned_ ? slot_.pinned_input.get() : place_of(buffer);
+}
+
+// Where a stage writes, or the input is copied to.
+std::byte* batch_work::place_of(std::size_t buffer) const noexcept {
   const auto output = std::find_if(plan_.outputs.begin(), plan_.outputs.end(),
                                    [buffer](const plan_output& each) { return each.buffer == buffer; });
   return output != plan_.outputs.end() && writes_pinned_ ? slot_.pinned_output.get() + output->pinned_offset
@@ -194,7 +200,7 @@ fault batch_work::run_stage(stream& on, std::size_t index) noexcept {
                .session = {}};
   for (const std::size_t input : stage.inputs) {
     const plan_buffer& from = plan_.buffers[input];
-    *operand_++ = place_of(input);
+    *operand_++ = source_of(input);
     if (from.spec.variable) {
       arguments.extent.leading = from.rate.most(slot_.work.leading);
     }

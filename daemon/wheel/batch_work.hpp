@@ -36,6 +36,7 @@ class batch_work {
   [[nodiscard]] fault copy_frames_out(stream& on, const plan_output& output, std::int64_t first,
                                       std::int64_t end) noexcept;
   [[nodiscard]] fault copy_shared_out(stream& on, std::size_t output) noexcept;
+  [[nodiscard]] const std::byte* source_of(std::size_t buffer) const noexcept;
   [[nodiscard]] std::byte* place_of(std::size_t buffer) const noexcept;
   [[nodiscard]] fault run_stage(stream& on, std::size_t index) noexcept;
   [[nodiscard]] fault run_keeper(stream& on, std::size_t index, operation_arguments& arguments) noexcept;
@@ -45,7 +46,7 @@ class batch_work {
   std::span<stream* const> lanes_;
   std::byte* states_;
   const void** operand_;
-  bool reads_pinned_;   // the stages read the input where it came in
+  bool reads_pinned_;   // the stages read the input on the host
   bool writes_pinned_;  // and leave the outputs where they go out
 };
 

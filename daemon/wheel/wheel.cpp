@@ -23,6 +23,7 @@ wheel::wheel(device& on, int streams, std::span<const stream_priority> prioritie
              const state_pool& states)
     : mode_(mode),
       direct_bytes_(on.facts().direct_bytes),
+      in_place_bytes_(on.facts().in_place_bytes),
       events_come_first_(on.facts().events_come_first),
       at_once_(on.facts().at_once != 0 ? on.facts().at_once : static_cast<std::size_t>(streams)),
       states_(states) {
@@ -72,7 +73,7 @@ wheel_room wheel::room(stream_priority priority, bool alone) const noexcept {
 
 bool wheel::half_taken(stream_priority priority) const noexcept {
   const group& of = groups_[group_of(priority)];
-  return of.span > long_batch && of.batches >= std::max<std::size_t>(1, at_once_ / 2);
+  return of.span > short_batch && of.batches >= std::max<std::size_t>(1, at_once_ / 2);
 }
 
 // The least busy of the group, from where its turn stands; the home must have room for a completion.

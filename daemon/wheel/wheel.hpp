@@ -41,14 +41,16 @@ class wheel {
   wheel(device& on, int streams, std::span<const stream_priority> priorities, completion_mode mode,
         const state_pool& states);
 
+  /// Waits for all that the streams still have, and closes them: nothing is launched any more.
+  void close() noexcept { spokes_.clear(); }
   /// Streams for a priority that there was none of.
   void add(stream_priority priority, std::vector<std::unique_ptr<stream>> streams);
   /// For batches of that priority, which must be one of those that the wheel was made with. `alone`: of a pipeline that
   /// the device has none of. While batches take less than `short_batch`, that one need not wait for the others':
   /// waiting would not make it much larger, and costs a wake-up for each.
   [[nodiscard]] wheel_room room(stream_priority priority, bool alone = false) const noexcept;
-  /// Whether long batches of that priority take half of what the device works on at once already. Each further one
-  /// makes all of them take longer, whoever they belong to.
+  /// Whether batches of that priority that are not short take half of what the device works on at once already. Each
+  /// further one makes all of them take longer, whoever they belong to.
   [[nodiscard]] bool half_taken(stream_priority priority) const noexcept;
   /// Enqueues the slot's batch on the next stream that is free: copy in, the stages, copies out, the completion.
   /// There must be room. After a fault the slot is still in the device's hands: other work of the batch may be queued.
@@ -61,6 +63,8 @@ class wheel {
   void retire(slot& completed, time_point now) noexcept;
 
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
+  /// From how many bytes on a payload need not be copied (device_facts::in_place_bytes).
+  [[nodiscard]] std::size_t in_place_bytes() const noexcept { return in_place_bytes_; }
   [[nodiscard]] std::size_t streams() const noexcept { return spokes_.size(); }
   /// Start-up only: runs the plan once on every stream of its priority for each batch size that may need a kernel of
   /// its own. Throws device_error with what failed.
@@ -93,6 +97,7 @@ class wheel {
 
   completion_mode mode_;
   std::size_t direct_bytes_;
+  std::size_t in_place_bytes_;
   bool events_come_first_;
   std::size_t at_once_;  // batches of one priority that the device works on
   const state_pool& states_;

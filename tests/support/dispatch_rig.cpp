@@ -55,12 +55,21 @@ void recorded_replies::note(const request& of) {
   EXPECT_TRUE(all[order.back()].empty()) << "a second reply to " << of.client->identity << "'s request " << of.id;
 }
 
+namespace {
+
+manual_device& told(manual_device& which, const rig_shape& shape) {
+  which.read_payloads_from(shape.in_place_bytes);
+  return which;
+}
+
+}  // namespace
+
 dispatch_rig::dispatch_rig(const rig_shape& shape, const std::vector<plan_wish>& wishes)
     : plans(hand_made_plans(wishes)),
       slots(device, shape.slots, size_for(plans), shape.mode == completion_mode::poll, completed, signal),
       states(device, plans, shape.max_sessions),
       clocks(device, plans, shape.timing.batches_per_second == 0 ? 0 : shape.slots),
-      streams(device, shape.streams, priorities_of(plans), shape.mode, states),
+      streams(told(device, shape), shape.streams, priorities_of(plans), shape.mode, states),
       clients(64, shape.credits),
       sessions(shape.max_sessions, std::chrono::minutes{10}, 1),
       book(plans.size(), replied, counters),

@@ -66,6 +66,7 @@ struct rig_shape {
   std::uint32_t credits = 1024;
   std::uint32_t max_sessions = 16;
   timing_settings timing{.batches_per_second = 0, .recent_batches = 64};
+  std::size_t in_place_bytes = SIZE_MAX;  ///< device_facts'
 };
 
 /// What a request asks for, beside its client and its id.

@@ -44,6 +44,8 @@ class manual_device : public device {
 
   /// What device_facts::direct_bytes says. Before a wheel is made.
   void work_in_place_up_to(std::size_t bytes) noexcept { facts_.direct_bytes = bytes; }
+  /// What device_facts::in_place_bytes says. Before a wheel is made.
+  void read_payloads_from(std::size_t bytes) noexcept { facts_.in_place_bytes = bytes; }
   /// What device_facts::events_come_first says. Before a wheel is made.
   void let_events_come_first(bool they_do) noexcept { facts_.events_come_first = they_do; }
   /// From now on work is done as soon as it is enqueued, on the thread that enqueues it.

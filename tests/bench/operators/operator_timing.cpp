@@ -10,6 +10,7 @@ namespace {
 
 constexpr int most_launches = 1000;  // of a stream at once
 constexpr std::size_t alignment = 256;
+constexpr std::size_t least_batch = std::size_t{8} << 20U;
 
 void require(fault failed) {
   if (failed) {
@@ -46,46 +47,57 @@ double timed_operation::run_times(int count) {
   return 1e-6 * end_->elapsed_us(*begin_) / count;
 }
 
+batch_memory::batch_memory(device& on, std::size_t pieces, std::size_t bytes)
+    : block_(on.allocate(std::max(least_batch, pieces * alignment + bytes))) {}
+
+std::byte* batch_memory::take(std::size_t bytes) noexcept {
+  std::byte* const piece = block_.get() + taken_;
+  taken_ += (bytes + alignment - 1) / alignment * alignment;
+  return piece;
+}
+
 operator_rig::operator_rig(device& on, const operator_case& what)
     : on_(on),
       output_bytes_(what.output_bytes()),
       copies_(on.open_stream(stream_priority::normal)),
       compiled_(on.compile(what.op, {.settings = what.settings, .inputs = what.inputs, .max_frames = what.frames})),
-      output_(on.allocate(output_bytes_)),
-      scratch_(on.allocate(std::max<std::size_t>(1, compiled_->scratch_bytes()))) {
+      memory_(on, what.inputs.size() + 3,
+              what.input_bytes() + output_bytes_ + compiled_->scratch_bytes() +
+                  what.session_frames().size() * sizeof(session_frame)),
+      output_(memory_.take(output_bytes_)) {
   for (std::size_t input = 0; input < what.inputs.size(); ++input) {
     const std::vector<std::byte> batch = input_batch(what, input);
-    inputs_.push_back(upload(batch.data(), batch.size()));
-    addresses_.push_back(inputs_.back().get());
+    std::byte* const place = memory_.take(batch.size());
+    upload(place, batch.data(), batch.size());
+    addresses_.push_back(place);
   }
   arguments_ = {.inputs = addresses_,
-                .output = output_.get(),
-                .scratch = scratch_.get(),
+                .output = output_,
+                .scratch = memory_.take(compiled_->scratch_bytes()),
                 .extent = {.frames = what.frames, .leading = what.inputs.front().shape.front()},
                 .session = {}};
   const std::vector<session_frame> frames = what.session_frames();
   if (!frames.empty()) {
-    frames_ = upload(frames.data(), frames.size() * sizeof(session_frame));
+    std::byte* const place = memory_.take(frames.size() * sizeof(session_frame));
+    upload(place, frames.data(), frames.size() * sizeof(session_frame));
     const std::size_t stride = (compiled_->state_bytes() + alignment - 1) / alignment * alignment;
     pool_ = on.allocate(2 * what.sessions() * stride);
     arguments_.session = {
-        .frames = reinterpret_cast<const session_frame*>(frames_.get()), .pool = pool_.get(), .stride = stride};
+        .frames = reinterpret_cast<const session_frame*>(place), .pool = pool_.get(), .stride = stride};
   }
   timed_ = std::make_unique<timed_operation>(on, *compiled_, arguments_);
 }
 
-device_memory operator_rig::upload(const void* from, std::size_t bytes) {
+void operator_rig::upload(std::byte* to, const void* from, std::size_t bytes) {
   const device_memory pinned = on_.allocate_pinned(bytes);
-  device_memory made = on_.allocate(bytes);
   std::memcpy(pinned.get(), from, bytes);
-  require(copies_->copy_in(made.get(), pinned.get(), bytes));
+  require(copies_->copy_in(to, pinned.get(), bytes));
   require(copies_->synchronize());
-  return made;
 }
 
 std::vector<std::byte> operator_rig::result() {
   const device_memory pinned = on_.allocate_pinned(output_bytes_);
-  require(copies_->copy_out(pinned.get(), output_.get(), output_bytes_));
+  require(copies_->copy_out(pinned.get(), output_, output_bytes_));
   require(copies_->synchronize());
   return {pinned.get(), pinned.get() + output_bytes_};
 }

@@ -31,6 +31,21 @@ class timed_operation {
   double last_;
 };
 
+/// One block of a device's memory for all that a batch needs, as a slot of the ring has it: at least as large as a slot
+/// is with the batches of a configuration that says nothing.
+class batch_memory {
+ public:
+  /// Room for so many pieces, of so many bytes together.
+  batch_memory(device& on, std::size_t pieces, std::size_t bytes);
+
+  /// The next piece, aligned as operators expect it.
+  [[nodiscard]] std::byte* take(std::size_t bytes) noexcept;
+
+ private:
+  device_memory block_;
+  std::size_t taken_ = 0;
+};
+
 /// An operator of the catalogue on a batch of its case.
 class operator_rig {
  public:
@@ -42,17 +57,15 @@ class operator_rig {
   [[nodiscard]] const operation_arguments& arguments() const noexcept { return arguments_; }
 
  private:
-  [[nodiscard]] device_memory upload(const void* from, std::size_t bytes);
+  void upload(std::byte* to, const void* from, std::size_t bytes);
 
   device& on_;
   std::size_t output_bytes_;
   std::unique_ptr<stream> copies_;
   std::unique_ptr<operation> compiled_;
-  std::vector<device_memory> inputs_;
+  batch_memory memory_;
   std::vector<const void*> addresses_;
-  device_memory output_;
-  device_memory scratch_;
-  device_memory frames_;
+  std::byte* output_;
   device_memory pool_;
   operation_arguments arguments_;
   std::unique_ptr<timed_operation> timed_;

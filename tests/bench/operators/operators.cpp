@@ -43,14 +43,12 @@ class reference {
  public:
   reference(device& on, std::unique_ptr<operation> what, std::size_t bytes_in, std::size_t bytes_out)
       : what_(std::move(what)),
-        input_(on.allocate(bytes_in)),
-        output_(on.allocate(bytes_out)),
-        scratch_(on.allocate(std::max<std::size_t>(1, what_->scratch_bytes()))),
-        address_(input_.get()),
+        memory_(on, 3, bytes_in + bytes_out + what_->scratch_bytes()),
+        address_(memory_.take(bytes_in)),
         timed_(on, *what_,
                {.inputs = {&address_, 1},
-                .output = output_.get(),
-                .scratch = scratch_.get(),
+                .output = memory_.take(bytes_out),
+                .scratch = memory_.take(what_->scratch_bytes()),
                 .extent = {},
                 .session = {}}) {}
 
@@ -58,9 +56,7 @@ class reference {
 
  private:
   std::unique_ptr<operation> what_;
-  device_memory input_;
-  device_memory output_;
-  device_memory scratch_;
+  batch_memory memory_;
   const void* address_;
   timed_operation timed_;
 };

@@ -59,40 +59,6 @@ TEST_P(Dispatcher, BatchesWhatComesWhileEveryStreamIsBusy) {
   rig.check();
 }
 
-TEST_P(Dispatcher, LaunchesAPipelinesOnlyBatchBehindAnothersShortOnes) {
-  dispatch_rig rig(shape(4, 1), {plan_wish{}, plan_wish{}});
-  rig.submit(1);
-  rig.settle();
-  const request& other = rig.submit(2, {.pipeline = 1});
-  rig.settle();
-  EXPECT_EQ(rig.device.pending(), 2U);
-  EXPECT_NE(other.home->launch, 0U);
-  rig.finish(0);
-  rig.submit(3, {.pipeline = 1});
-  rig.settle();
-  EXPECT_EQ(rig.device.pending(), 1U) << "it has one there already";
-  rig.finish(0);
-  rig.finish(0);
-  rig.end_in_peace();
-}
-
-TEST_P(Dispatcher, GivesRoomToThosePipelinesThatHaveASlotOpen) {
-  dispatch_rig rig(shape(2, 1), {plan_wish{}, plan_wish{}});
-  rig.submit(1, {.frames = 8});  // with the device
-  rig.settle();
-  rig.submit(2);  // the other slot is its own
-  rig.settle();
-  const request& without = rig.submit(3, {.pipeline = 1});
-  const request& beside = rig.submit(4);
-  rig.settle();
-  EXPECT_EQ(without.step, request_step::queued);
-  EXPECT_EQ(beside.step, request_step::batched);
-  rig.finish(0);
-  rig.finish(0);
-  rig.finish(0);
-  rig.end_in_peace();
-}
-
 TEST_P(Dispatcher, ClosesAFullBatchBehindABusyStream) {
   dispatch_rig rig(shape(4, 1));
   rig.submit(1);

@@ -20,9 +20,17 @@ class random_walk {
  public:
   static constexpr std::uint32_t credits = 64;
 
-  /// `slots`: few let requests wait in the queue, many let batches overtake each other.
+  /// `slots`: few let requests wait in the queue, many let batches overtake each other. With every other seed the
+  /// device reads payloads of 40 bytes and more where they came in.
   random_walk(std::uint64_t seed, completion_mode mode, std::size_t slots, int streams)
-      : random_(seed), rig_(rig_shape{slots, streams, mode, credits, max_sessions}, wishes()) {}
+      : random_(seed),
+        rig_(rig_shape{.slots = slots,
+                       .streams = streams,
+                       .mode = mode,
+                       .credits = credits,
+                       .max_sessions = max_sessions,
+                       .in_place_bytes = seed % 2 == 0 ? 40U : SIZE_MAX},
+             wishes()) {}
 
   /// One thing happens. Every so often the rig is asked whether everything adds up.
   void step(std::uint64_t check_every = 1) {
@@ -77,7 +85,7 @@ class random_walk {
     // Of slots nothing is said: one whose launch the device refused stays in its hands.
     EXPECT_EQ(rig_.counters.requests.in_flight, 0U);
     EXPECT_EQ(rig_.replied.count, ids_);
-    EXPECT_EQ(rig_.payloads.size(), 0U);
+    EXPECT_LE(rig_.payloads.size(), rig_.streams.in_flight()) << "what the device may read stays";
     for (const std::string& each : names_) {
       EXPECT_EQ(rig_.client(each).references, 0U);
     }

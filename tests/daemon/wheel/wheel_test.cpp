@@ -97,6 +97,33 @@ TEST_P(Wheel, MakesAPipelinesOnlyBatchWaitForLongOnes) {
   EXPECT_EQ(wheel_->room(stream_priority::normal, true), wheel_room::some);
 }
 
+TEST_P(Wheel, SaysWhenHalfOfItIsTakenUnlessBatchesAreShort) {
+  time_point now = start;
+  const auto run_some = [&](std::chrono::nanoseconds each_takes) {
+    for (int batch = 0; batch < 64; ++batch) {
+      slot& ran = batch_of(std::string(16, 'x'));
+      EXPECT_FALSE(wheel_->launch(ran, now).what);
+      now += each_takes;
+      device_.finish_all();
+      EXPECT_EQ(completions(), std::vector<slot*>{&ran});
+      wheel_->retire(ran, now);
+      ring::drop(ran);
+      slots_->collect();
+    }
+  };
+  run_some(wheel::short_batch / 2);
+  launch();
+  EXPECT_FALSE(wheel_->half_taken(stream_priority::normal));
+  device_.finish_all();
+  for (slot* const each : completions()) {
+    wheel_->retire(*each, now);
+  }
+  run_some(2 * wheel::short_batch);
+  EXPECT_FALSE(wheel_->half_taken(stream_priority::normal));
+  launch();
+  EXPECT_TRUE(wheel_->half_taken(stream_priority::normal));
+}
+
 TEST_P(Wheel, FillsEveryStreamBeforeASecondBatch) {
   for (int batch = 0; batch < streams; ++batch) {
     launch();
