@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 namespace penstock {
@@ -93,6 +94,7 @@ void gatekeeper::stop() noexcept {
 // The sockets stay open when the thread has failed: libzmq lets every key in where nobody could be asked, and none
 // while the answer is missing.
 void gatekeeper::run() noexcept {
+  ::pthread_setname_np(::pthread_self(), "gatekeeper");
   block_signals();
   try {
     serve();

@@ -22,7 +22,8 @@ using time_source = std::function<time_point()>;
 /// because the two clocks drift apart and a device counts long times coarsely (CUDA: a float of milliseconds). After
 /// that the device is asked some 50 times whether it got there, which it mostly does within microseconds, and else
 /// again at each turn. An anchor's host time is what the anchor before it predicts, kept between the moment before it
-/// was recorded and the moment after it was seen reached: no anchor can be off by more than these two are apart.
+/// was recorded and the moment after it was seen reached: no anchor can be off by more than these two are apart. The
+/// first is the one of several for which they are least apart, and its host time is the middle.
 class device_clock {
  public:
   /// Opens the stream and waits for the first anchor: start-up only. Throws device_error.
