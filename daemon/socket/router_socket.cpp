@@ -7,6 +7,7 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view ipc = "ipc://";
+constexpr int shortest_linger_ms = 100;
 
 }  // namespace
 
@@ -38,7 +39,9 @@ void router_socket::limit(const router_settings& settings) {
   socket_.set(zmq::sockopt::tcp_keepalive_intvl, 10);
   socket_.set(zmq::sockopt::tcp_keepalive_cnt, 3);
   socket_.set(zmq::sockopt::handshake_ivl, static_cast<int>(settings.handshake_timeout.count()));
-  socket_.set(zmq::sockopt::linger, 0);
+  // Not 0: libzmq 4.3.4 aborts the process when a socket that does not linger is closed in the middle of a reply and
+  // the connection of that reply ends at the same time.
+  socket_.set(zmq::sockopt::linger, shortest_linger_ms);
 }
 
 void router_socket::bind(const std::string& endpoint, const ipc_access& access) {
