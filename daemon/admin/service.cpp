@@ -1,6 +1,7 @@
 #include "daemon/admin/service.hpp"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
@@ -55,6 +56,18 @@ std::string_view text_of(completion_mode mode) noexcept {
       return "whichever is quicker";
   }
   return "";
+}
+
+constexpr std::array served_signals{SIGTERM, SIGINT, SIGHUP};
+
+// `how`: SIG_BLOCK or SIG_UNBLOCK, on this thread and whichever it starts from now on.
+void mask_signals(int how) noexcept {
+  sigset_t served;
+  ::sigemptyset(&served);
+  for (const int each : served_signals) {
+    ::sigaddset(&served, each);
+  }
+  ::pthread_sigmask(how, &served, nullptr);
 }
 
 // Beyond drain_timeout, for replies to go out.
@@ -222,15 +235,18 @@ void service::serve() {
   manager_.ready();
   heartbeat_.emplace(admin_, shards_, manager_, how_);
   auto work = boost::asio::make_work_guard(admin_);
+  mask_signals(SIG_UNBLOCK);
   admin_.run();
 }
 
 exit_code service::run() {
   spdlog::info("penstockd {} starts", version);
-  // Taken here, before any thread starts: a signal during start-up waits for the admin loop.
-  signals_.add(SIGTERM);
-  signals_.add(SIGINT);
-  signals_.add(SIGHUP);
+  // Before any thread starts: signals are for the admin loop, and wait for it. On another thread one would interrupt
+  // ZeroMQ's calls, in the middle of a message too.
+  mask_signals(SIG_BLOCK);
+  for (const int each : served_signals) {
+    signals_.add(each);
+  }
   endpoint_.emplace(admin_, shards_, how_, [this](live_configuration::callback done) { reload(std::move(done)); });
   start_shards();
   serve();

@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -40,12 +39,6 @@ bool receive(zmq::socket_t& from, std::vector<zmq::message_t>& parts) {
     parts.push_back(std::move(part));
   } while (parts.back().more());
   return true;
-}
-
-void block_signals() noexcept {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
 std::chrono::milliseconds until(clock::time_point moment) {
@@ -95,7 +88,6 @@ void gatekeeper::stop() noexcept {
 // while the answer is missing.
 void gatekeeper::run() noexcept {
   ::pthread_setname_np(::pthread_self(), "gatekeeper");
-  block_signals();
   try {
     serve();
   } catch (const zmq::error_t& error) {

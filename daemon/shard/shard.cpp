@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <random>
 #include <set>
 #include <system_error>
@@ -70,17 +69,6 @@ int duplicate(int descriptor) {
     throw std::system_error(errno, std::generic_category(), "cannot duplicate a descriptor");
   }
   return copy;
-}
-
-// Signals are for the admin loop: one that came to this thread would interrupt ZeroMQ's calls, in the middle of a
-// message too.
-void block_signals() noexcept {
-  sigset_t theirs;
-  ::sigemptyset(&theirs);
-  for (const int each : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
-    ::sigaddset(&theirs, each);
-  }
-  ::pthread_sigmask(SIG_BLOCK, &theirs, nullptr);
 }
 
 // Room above the limit, so that a request somewhat too large gets an ERROR instead of a closed connection.
@@ -151,7 +139,6 @@ void shard::stop() {
 }
 
 shard_ending shard::run() {
-  block_signals();
   while (state_ != state::ended) {
     const time_point now = clock::now();
     const bool busy = turn(now);

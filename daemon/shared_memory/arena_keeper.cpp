@@ -1,7 +1,6 @@
 #include "daemon/shared_memory/arena_keeper.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <exception>
 #include <random>
 #include <stdexcept>
@@ -24,12 +23,6 @@ constexpr std::chrono::seconds between_complaints{1};
 std::string any_name() {
   std::random_device entropy;
   return "@penstock-" + fmt::format("{:08x}{:08x}", entropy(), entropy());
-}
-
-void block_signals() noexcept {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
 }  // namespace
@@ -67,7 +60,6 @@ void arena_keeper::start() {
   accept();
   thread_ = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "arenas");
-    block_signals();
     io_.run();
   });
 }

@@ -131,6 +131,28 @@ TEST_P(Lifecycle, HasAsManyIoThreadsForAShardAsItIsTold) {
   EXPECT_THAT(daemon.log(), HasSubstr("3 I/O threads each"));
 }
 
+// On any other thread a signal would interrupt calls of libraries that do not expect it.
+TEST_P(Lifecycle, LeavesSignalsToItsMainThread) {
+  const daemon_process daemon(options_);
+  std::size_t others = 0;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/" + std::to_string(daemon.pid()) + "/task")) {
+    if (each.path().filename() == std::to_string(daemon.pid())) {
+      continue;
+    }
+    ++others;
+    std::ifstream status(each.path() / "status");
+    std::string word;
+    while (status >> word && word != "SigBlk:") {
+    }
+    std::uint64_t blocked = 0;
+    ASSERT_TRUE(status >> std::hex >> blocked);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+      EXPECT_NE(blocked & (std::uint64_t{1} << static_cast<unsigned>(signal - 1)), 0U) << signal;
+    }
+  }
+  EXPECT_GE(others, 4U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Backend, Lifecycle, ::testing::ValuesIn(backends_to_test()),
                          [](const auto& each) { return each.param; });
 
