@@ -1,7 +1,6 @@
 #include "daemon/shard/shard.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <random>
 #include <string>
 #include <vector>
@@ -280,18 +279,6 @@ TEST_F(ShardStart, LeavesEverySlotFreeAfterTheWarmUp) {
   EXPECT_EQ(said.free_slots, said.slots);
   EXPECT_EQ(said.batches_in_flight, 0U);
   EXPECT_EQ(said.state, "ready");
-}
-
-TEST_F(ShardStart, TakesNoSignalsOnItsThread) {
-  shard made(how_, device_, plans_);
-  made.stop();
-  std::thread([&made] {
-    (void)made.run();
-    sigset_t blocked;
-    ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
-    EXPECT_EQ(::sigismember(&blocked, SIGTERM), 1);
-    EXPECT_EQ(::sigismember(&blocked, SIGINT), 1);
-  }).join();
 }
 
 }  // namespace
