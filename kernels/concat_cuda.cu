@@ -36,6 +36,8 @@ class concat_cuda final : public operation {
   explicit concat_cuda(concat_settings settings)
       : settings_{std::move(settings)}, word_{widest_word(settings_)}, multiprocessors_{multiprocessor_count()} {}
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
+
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     switch (word_) {
       case 16:

@@ -147,6 +147,8 @@ class convert_cuda final : public operation {
         value_{settings_.offset, settings_.divisor, 1.0F / settings_.divisor},
         multiprocessors_{multiprocessor_count()} {}
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
+
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     const bool to_complex = settings_.to == element_type::cf32;
     switch (settings_.from) {

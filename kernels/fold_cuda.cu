@@ -65,6 +65,8 @@ class fold_cuda final : public operation {
   explicit fold_cuda(fold_settings settings)
       : settings_{std::move(settings)}, multiprocessors_{multiprocessor_count()} {}
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
+
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     switch (settings_.combine) {
       case fold_settings::combination::sum:

@@ -19,6 +19,8 @@ class magnitude_cuda final : public operation {
   explicit magnitude_cuda(magnitude_settings settings)
       : settings_{std::move(settings)}, multiprocessors_{multiprocessor_count()} {}
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
+
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     const batch_extent& extent = arguments.extent;
     const std::int64_t count = extent.frames * settings_.input.elements(extent.leading);

@@ -246,6 +246,8 @@ class moments_cuda final : public operation {
     return static_cast<std::size_t>(parts) * sizeof(view_moments);
   }
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
+
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     return settings_.complex_input ? gather_rows<float2>(stream, arguments) : gather_rows<float>(stream, arguments);
   }

@@ -98,6 +98,8 @@ class power_spectrum_cuda final : public operation {
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_bytes_; }
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
+
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     const std::int64_t rows = settings_.rows.count(arguments.extent);
     const auto plan = std::find_if(plans_.begin(), plans_.end(), [&](const cufft_plan& p) { return p.rows() >= rows; });

@@ -14,6 +14,8 @@ class window_cuda final : public operation {
         weights_{std::span<const float>(settings_.coefficients)},
         multiprocessors_{multiprocessor_count()} {}
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
+
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     return is_complex(settings_.input.type) ? weigh<float2>(stream, arguments) : weigh<float>(stream, arguments);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/device/copy_list.hpp"
 #include "kernels/operation.hpp"
 
 namespace penstock {
@@ -47,6 +48,21 @@ class stream {
 
   virtual fault copy_in(void* device, const void* pinned, std::size_t bytes) noexcept = 0;
   virtual fault copy_out(void* pinned, const void* device, std::size_t bytes) noexcept = 0;
+  /// The same for many pieces, in any order among themselves. After a fault some of them may be enqueued.
+  virtual fault copy_pieces_in(const copy_list& pieces) noexcept {
+    fault failed;
+    for (std::size_t at = 0; at < pieces.size() && !failed; ++at) {
+      failed = copy_in(pieces.to[at], pieces.from[at], pieces.bytes[at]);
+    }
+    return failed;
+  }
+  virtual fault copy_pieces_out(const copy_list& pieces) noexcept {
+    fault failed;
+    for (std::size_t at = 0; at < pieces.size() && !failed; ++at) {
+      failed = copy_out(pieces.to[at], pieces.from[at], pieces.bytes[at]);
+    }
+    return failed;
+  }
   /// The operation and the arrays that `arguments` points at must live until the work is done.
   virtual fault launch(operation& what, const operation_arguments& arguments) noexcept = 0;
   virtual fault record(event& point) noexcept = 0;
@@ -83,6 +99,8 @@ struct device_facts {
   /// Operations may read batches of up to so many bytes where they lie in pinned memory, and write results of up to so
   /// many there, instead of having them copied. 0: everything is copied.
   std::size_t direct_bytes = 0;
+  /// The same where the operations go over their inputs and outputs once (plan::single_pass).
+  std::size_t single_pass_bytes = 0;
   /// Whether a recorded event is seen sooner than the function behind it runs: on a GPU by tens of microseconds.
   bool events_come_first = false;
 };

@@ -48,7 +48,8 @@ device_facts read_facts(std::size_t threads) {
           .pci_bus_id = "",
           .at_once = threads,
           .in_place_bytes = least_in_place,
-          .direct_bytes = SIZE_MAX};  // its memory is all the same
+          .direct_bytes = SIZE_MAX,  // its memory is all the same
+          .single_pass_bytes = SIZE_MAX};
 }
 
 }  // namespace

@@ -118,6 +118,24 @@ bool works_step_by_step(const plan& made) {
   });
 }
 
+/// Whether each buffer that goes over the link is gone over once: see plan::single_pass.
+bool goes_over_once(const plan& made) {
+  const auto goes_out = [&](std::size_t buffer) {
+    return std::any_of(made.outputs.begin(), made.outputs.end(),
+                       [buffer](const plan_output& each) { return each.buffer == buffer; });
+  };
+  std::ptrdiff_t reads = 0;
+  for (const plan_stage& stage : made.stages) {
+    const std::ptrdiff_t of_input = std::count(stage.inputs.begin(), stage.inputs.end(), std::size_t{0});
+    if (((of_input != 0 || goes_out(stage.output)) && !stage.compiled->single_pass()) ||
+        std::any_of(stage.inputs.begin(), stage.inputs.end(), goes_out)) {
+      return false;
+    }
+    reads += of_input;
+  }
+  return reads <= 1;
+}
+
 /// Node 0 is the copy in, then come the stages, then the copies out.
 void make_order(plan& made, std::uint32_t max_lanes) {
   std::vector<schedule_node> nodes{{.reads = {}, .first_lane = true, .follows = false}};
@@ -214,6 +232,7 @@ plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, dev
       add_stage(made, stage, target);
     }
     add_outputs(made);
+    made.single_pass = goes_over_once(made);
     made.mixes_lengths = made.keeps_state() && declaration.input.variable && works_step_by_step(made);
     make_order(made, max_lanes);
     place_buffers(made);

@@ -22,7 +22,7 @@ struct daemon_settings {
   std::string log_level = "info";  ///< trace, debug, info, warn, error
   int io_threads = 0;              ///< ZeroMQ's, of each shard; 0: as many as suit the machine
   /// How long a shard that finds nothing to do looks again before it sleeps.
-  std::chrono::nanoseconds spin = std::chrono::microseconds{50};
+  std::chrono::nanoseconds spin = std::chrono::microseconds{100};
 };
 
 /// The ring and the wheel of a shard.

@@ -105,10 +105,7 @@ void dispatcher::finish(slot& done, time_point now) {
     end_batch(done, wire::status::device_failed,
               {.reason = "the device failed", .step = "executing", .stage = "", .device_error = why.name});
   } else {
-    for (request* each : done.work.requests) {
-      order_.finished(*each, done);
-    }
-    done.work.requests.clear();
+    order_.finished(done);
   }
   ring::drop(done);
 }

@@ -1,8 +1,31 @@
 #include "daemon/shard/result_order.hpp"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 namespace penstock {
 
-void result_order::finished(request& done, slot& from) {
+// ZeroMQ's thread then takes several replies to a connection at once, instead of being woken for each. They begin with
+// the client whose request came first, so that none is always the last.
+void result_order::finished(slot& from) {
+  std::vector<request*>& all = from.work.requests;
+  if (all.empty()) {
+    return;  // answered when the daemon ended
+  }
+  const std::uint32_t first = all.front()->client->index;
+  const auto turn = [first](const request* of) { return std::pair(of->client->index - first, of->first_frame); };
+  const auto before = [&](const request* left, const request* right) { return turn(left) < turn(right); };
+  if (!std::is_sorted(all.begin(), all.end(), before)) {
+    std::sort(all.begin(), all.end(), before);
+  }
+  for (request* const each : all) {
+    finish(*each, from);
+  }
+  all.clear();
+}
+
+void result_order::finish(request& done, slot& from) {
   if (done.step == request_step::answered) {
     book_.release(done);
     return;

@@ -33,19 +33,18 @@ std::size_t output_bytes(const batch& of) noexcept {
 }  // namespace
 
 // Frames in shared memory are always copied: what their client writes meanwhile must not change under an operation.
-batch_work::batch_work(slot& of, std::span<stream* const> lanes, std::byte* states, std::size_t direct_bytes) noexcept
+batch_work::batch_work(slot& of, const batch_means& with) noexcept
     : slot_(of),
       plan_(*of.work.pipeline),
-      lanes_(lanes),
-      states_(states),
+      with_(with),
       operand_(of.operands.data()),
-      reads_pinned_(of.work.input != nullptr || (of.work.shared == 0 && input_bytes(of.work) <= direct_bytes)),
-      writes_pinned_(of.work.shared == 0 && output_bytes(of.work) <= direct_bytes) {}
+      reads_pinned_(of.work.input != nullptr || (of.work.shared == 0 && input_bytes(of.work) <= with.direct_bytes)),
+      writes_pinned_(of.work.shared == 0 && output_bytes(of.work) <= with.direct_bytes) {}
 
 launch_fault batch_work::enqueue() noexcept {
   for (std::size_t node = 0; node < plan_.order.steps.size(); ++node) {
     const schedule_step& step = plan_.order.steps[node];
-    stream& on = *lanes_[step.lane];
+    stream& on = *with_.lanes[step.lane];
     for (const std::uint32_t joint : step.waits) {
       if (fault failed = on.wait(*slot_.joints[joint])) {
         return {failed};
@@ -61,7 +60,7 @@ launch_fault batch_work::enqueue() noexcept {
     }
   }
   for (const std::uint32_t joint : plan_.order.joins) {
-    if (fault failed = lanes_.front()->wait(*slot_.joints[joint])) {
+    if (fault failed = with_.lanes.front()->wait(*slot_.joints[joint])) {
       return {failed};
     }
   }
@@ -93,65 +92,65 @@ fault batch_work::copy_in(stream& on) noexcept {
   if (reads_pinned_) {
     return {};
   }
-  if (fault failed = slot_.work.shared == 0 ? copy_frames_in(on, 0, slot_.work.frames) : copy_shared_in(on)) {
-    return failed;
+  with_.pieces.clear();
+  if (slot_.work.shared == 0) {
+    add_frames_in(0, slot_.work.frames);
+  } else {
+    add_shared_in();
   }
-  if (!plan_.keeps_state()) {
-    return {};
+  if (plan_.keeps_state()) {
+    with_.pieces.add(slot_.arena.get() + plan_.frame_table_offset, slot_.pinned_input.get() + plan_.frame_table_pinned,
+                     plan_.keepers.size() * static_cast<std::size_t>(slot_.work.frames) * sizeof(session_frame));
   }
-  return on.copy_in(slot_.arena.get() + plan_.frame_table_offset, slot_.pinned_input.get() + plan_.frame_table_pinned,
-                    plan_.keepers.size() * static_cast<std::size_t>(slot_.work.frames) * sizeof(session_frame));
+  return on.copy_pieces_in(with_.pieces);
 }
 
 // Those frames from the slot's pinned input, where there are any.
-fault batch_work::copy_frames_in(stream& on, std::int64_t first, std::int64_t end) noexcept {
+void batch_work::add_frames_in(std::int64_t first, std::int64_t end) noexcept {
   const std::size_t pitch = plan_.input().bytes(slot_.work.leading);
   const std::size_t from = static_cast<std::size_t>(first) * pitch;
-  return first == end ? fault{}
-                      : on.copy_in(slot_.arena.get() + from, slot_.pinned_input.get() + from,
-                                   static_cast<std::size_t>(end - first) * pitch);
+  with_.pieces.add(slot_.arena.get() + from, slot_.pinned_input.get() + from,
+                   static_cast<std::size_t>(end - first) * pitch);
 }
 
 // Each request in shared memory by itself, and what stands between two of them together.
-fault batch_work::copy_shared_in(stream& on) noexcept {
+void batch_work::add_shared_in() noexcept {
   const std::size_t pitch = plan_.input().bytes(slot_.work.leading);
   std::int64_t first = 0;
   for (const request* const each : slot_.work.requests) {
     if (each->shared.arena == nullptr) {
       continue;
     }
-    if (fault failed = copy_frames_in(on, first, each->first_frame)) {
-      return failed;
-    }
-    if (fault failed = on.copy_in(slot_.arena.get() + static_cast<std::size_t>(each->first_frame) * pitch,
-                                  each->shared.input, each->bytes)) {
-      return failed;
-    }
+    add_frames_in(first, each->first_frame);
+    with_.pieces.add(slot_.arena.get() + static_cast<std::size_t>(each->first_frame) * pitch, each->shared.input,
+                     each->bytes);
     first = each->first_frame + each->frames;
   }
-  return copy_frames_in(on, first, slot_.work.frames);
+  add_frames_in(first, slot_.work.frames);
 }
 
 fault batch_work::copy_out(stream& on, std::size_t output) noexcept {
   if (writes_pinned_) {
     return {};
   }
-  return slot_.work.shared == 0 ? copy_frames_out(on, plan_.outputs[output], 0, slot_.work.frames)
-                                : copy_shared_out(on, output);
+  with_.pieces.clear();
+  if (slot_.work.shared == 0) {
+    add_frames_out(plan_.outputs[output], 0, slot_.work.frames);
+  } else {
+    add_shared_out(output);
+  }
+  return on.copy_pieces_out(with_.pieces);
 }
 
-fault batch_work::copy_frames_out(stream& on, const plan_output& output, std::int64_t first,
-                                  std::int64_t end) noexcept {
+void batch_work::add_frames_out(const plan_output& output, std::int64_t first, std::int64_t end) noexcept {
   const plan_buffer& buffer = plan_.buffers[output.buffer];
   const std::size_t pitch = buffer.pitch(slot_.work.leading);
   const std::size_t from = static_cast<std::size_t>(first) * pitch;
-  return first == end
-             ? fault{}
-             : on.copy_out(slot_.pinned_output.get() + output.pinned_offset + from,
-                           slot_.arena.get() + buffer.offset + from, static_cast<std::size_t>(end - first) * pitch);
+  with_.pieces.add(slot_.pinned_output.get() + output.pinned_offset + from, slot_.arena.get() + buffer.offset + from,
+                   static_cast<std::size_t>(end - first) * pitch);
 }
 
-fault batch_work::copy_shared_out(stream& on, std::size_t output) noexcept {
+void batch_work::add_shared_out(std::size_t output) noexcept {
   const plan_buffer& buffer = plan_.output_buffer(output);
   const std::size_t pitch = buffer.pitch(slot_.work.leading);
   std::int64_t first = 0;
@@ -159,19 +158,13 @@ fault batch_work::copy_shared_out(stream& on, std::size_t output) noexcept {
     if (each->shared.arena == nullptr) {
       continue;
     }
-    if (fault failed = copy_frames_out(on, plan_.outputs[output], first, each->first_frame)) {
-      return failed;
-    }
-    const std::size_t bytes = extent_of(buffer, each->steps_before, each->leading, each->frames).bytes;
-    const std::byte* const from =
-        slot_.arena.get() + buffer.offset + static_cast<std::size_t>(each->first_frame) * pitch;
-    if (fault failed =
-            bytes == 0 ? fault{} : on.copy_out(each->shared.output + offset_of_output(*each, output), from, bytes)) {
-      return failed;
-    }
+    add_frames_out(plan_.outputs[output], first, each->first_frame);
+    with_.pieces.add(each->shared.output + offset_of_output(*each, output),
+                     slot_.arena.get() + buffer.offset + static_cast<std::size_t>(each->first_frame) * pitch,
+                     extent_of(buffer, each->steps_before, each->leading, each->frames).bytes);
     first = each->first_frame + each->frames;
   }
-  return copy_frames_out(on, plan_.outputs[output], first, slot_.work.frames);
+  add_frames_out(plan_.outputs[output], first, slot_.work.frames);
 }
 
 // What a stage reads.
@@ -218,7 +211,7 @@ fault batch_work::run_keeper(stream& on, std::size_t index, operation_arguments&
   const std::byte* const table = reads_pinned_ ? slot_.pinned_input.get() + plan_.frame_table_pinned
                                                : slot_.arena.get() + plan_.frame_table_offset;
   arguments.session.frames = reinterpret_cast<const session_frame*>(table) + keeper * frames;
-  arguments.session.pool = states_ + stage.state->offset;
+  arguments.session.pool = with_.states + stage.state->offset;
   arguments.session.stride = plan_.state_bytes;
   if (index == plan_.keepers.front()) {
     for (const slot* before : slot_.predecessors) {

@@ -15,14 +15,20 @@ struct launch_fault {
   const char* stage = "";
 };
 
+/// What a batch's work is enqueued with.
+struct batch_means {
+  std::span<stream* const> lanes;  ///< the streams, by lane
+  copy_list& pieces;               ///< to work with; room for two pieces a frame and one more
+  std::byte* states;               ///< where the plan's pool begins, nullptr when it keeps no state
+  std::size_t direct_bytes;        ///< of the plan on this device: see device_facts
+};
+
 /// The work of one batch on its way to the device: it enqueues the plan's schedule, the copy in, the stages and the
 /// copies out, each on its lane, with the events and waits between them. It never waits itself. Thread: the shard.
 class batch_work {
  public:
-  /// `lanes`: the streams, by lane; `states`: where the plan's pool begins, nullptr when it keeps no state;
-  /// `direct_bytes`: the device's (device_facts). What the slot holds (payloads, session frames, its streams' numbers)
-  /// is complete.
-  batch_work(slot& of, std::span<stream* const> lanes, std::byte* states, std::size_t direct_bytes) noexcept;
+  /// What the slot holds (payloads, session frames, its streams' numbers) is complete.
+  batch_work(slot& of, const batch_means& with) noexcept;
 
   /// After a fault some of it may be enqueued. Once it returns no fault, lane 0 is behind all of it.
   [[nodiscard]] launch_fault enqueue() noexcept;
@@ -30,12 +36,11 @@ class batch_work {
  private:
   [[nodiscard]] launch_fault enqueue_node(stream& on, std::size_t node) noexcept;
   [[nodiscard]] fault copy_in(stream& on) noexcept;
-  [[nodiscard]] fault copy_frames_in(stream& on, std::int64_t first, std::int64_t end) noexcept;
-  [[nodiscard]] fault copy_shared_in(stream& on) noexcept;
+  void add_frames_in(std::int64_t first, std::int64_t end) noexcept;
+  void add_shared_in() noexcept;
   [[nodiscard]] fault copy_out(stream& on, std::size_t output) noexcept;
-  [[nodiscard]] fault copy_frames_out(stream& on, const plan_output& output, std::int64_t first,
-                                      std::int64_t end) noexcept;
-  [[nodiscard]] fault copy_shared_out(stream& on, std::size_t output) noexcept;
+  void add_frames_out(const plan_output& output, std::int64_t first, std::int64_t end) noexcept;
+  void add_shared_out(std::size_t output) noexcept;
   [[nodiscard]] const std::byte* source_of(std::size_t buffer) const noexcept;
   [[nodiscard]] std::byte* place_of(std::size_t buffer) const noexcept;
   [[nodiscard]] fault run_stage(stream& on, std::size_t index) noexcept;
@@ -43,8 +48,7 @@ class batch_work {
 
   slot& slot_;
   const plan& plan_;
-  std::span<stream* const> lanes_;
-  std::byte* states_;
+  batch_means with_;
   const void** operand_;
   bool reads_pinned_;   // the stages read the input on the host
   bool writes_pinned_;  // and leave the outputs where they go out

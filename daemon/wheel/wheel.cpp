@@ -23,6 +23,7 @@ wheel::wheel(device& on, int streams, std::span<const stream_priority> prioritie
              const state_pool& states)
     : mode_(mode),
       direct_bytes_(on.facts().direct_bytes),
+      single_pass_bytes_(on.facts().single_pass_bytes),
       in_place_bytes_(on.facts().in_place_bytes),
       events_come_first_(on.facts().events_come_first),
       at_once_(on.facts().at_once != 0 ? on.facts().at_once : static_cast<std::size_t>(streams)),
@@ -133,7 +134,12 @@ launch_fault wheel::enqueue_work(slot& with) noexcept {
   for (const std::uint32_t each : with.streams) {
     lanes_.push_back(spokes_[each].queue.get());
   }
-  return batch_work(with, lanes_, states_.of(with.work.pipeline->place), direct_bytes_).enqueue();
+  const plan& what = *with.work.pipeline;
+  return batch_work(with, {.lanes = lanes_,
+                           .pieces = pieces_,
+                           .states = states_.of(what.place),
+                           .direct_bytes = what.single_pass ? single_pass_bytes_ : direct_bytes_})
+      .enqueue();
 }
 
 bool wheel::polls(const group& of) const noexcept {
@@ -178,6 +184,7 @@ void wheel::retire(slot& completed, time_point now) noexcept {
 
 void wheel::warm_up(const plan& what, slot& on) {
   const group& of = groups_[group_of(what.declaration.priority)];
+  pieces_.reserve(2 * static_cast<std::size_t>(what.max_frames) + 1);
   on.work.pipeline = &what;
   on.work.leading = what.input().shape.front();
   for (std::uint32_t turn = 0; turn < of.count; ++turn) {

@@ -97,6 +97,7 @@ class wheel {
 
   completion_mode mode_;
   std::size_t direct_bytes_;
+  std::size_t single_pass_bytes_;
   std::size_t in_place_bytes_;
   bool events_come_first_;
   std::size_t at_once_;  // batches of one priority that the device works on
@@ -104,6 +105,7 @@ class wheel {
   std::vector<spoke> spokes_;
   std::vector<group> groups_;
   std::vector<stream*> lanes_;  // of the batch that is being enqueued
+  copy_list pieces_;            // the same
   std::size_t in_flight_ = 0;
   std::size_t polled_ = 0;
   std::uint64_t launches_ = 0;

@@ -71,6 +71,16 @@ TEST(ThroughputSection, HoldsTheWorstRowOfTheBetterModeAgainstEachAim) {
   EXPECT_THAT(text, HasSubstr("a shard | ≥ 1 M/s | 0.06 M/s | no |"));
 }
 
+TEST(ThroughputSection, TellsWhatTwoShardsDoForManySmallRequests) {
+  ordered_json made = throughput();
+  EXPECT_THAT(aims_table({made}), HasSubstr("256 B, many clients, of the raw echo | ≥ 80 % | 90 % | yes |"));
+  made["rows"][2]["poll"] = contender(600, 60, 1000);
+  made["rows"][2]["callback"] = contender(500, 60, 1000);
+  made["rows"][2]["poll_two_shards"] = contender(1400, 60, 1000);
+  EXPECT_THAT(aims_table({made}), HasSubstr("| ≥ 80 % | 60 % with one shard, 140 % with two | yes |"));
+  EXPECT_THAT(tables_of(made), HasSubstr("daemon, poll, 2 shards"));
+}
+
 TEST(ThroughputSection, HoldsEachRowOfTheHostAgainstTheEcho) {
   ordered_json made = throughput();
   made["device"]["backend"] = "host";

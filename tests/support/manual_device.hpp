@@ -44,6 +44,8 @@ class manual_device : public device {
 
   /// What device_facts::direct_bytes says. Before a wheel is made.
   void work_in_place_up_to(std::size_t bytes) noexcept { facts_.direct_bytes = bytes; }
+  /// What device_facts::single_pass_bytes says. Before a wheel is made.
+  void pass_in_place_up_to(std::size_t bytes) noexcept { facts_.single_pass_bytes = bytes; }
   /// What device_facts::in_place_bytes says. Before a wheel is made.
   void read_payloads_from(std::size_t bytes) noexcept { facts_.in_place_bytes = bytes; }
   /// What device_facts::events_come_first says. Before a wheel is made.

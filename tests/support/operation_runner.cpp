@@ -22,15 +22,19 @@ void require(fault outcome, const std::string& step) {
   }
 }
 
-/// Device memory between two guards, and the pinned memory that it is filled from and read into.
+/// Memory for an operation between two guards. On the device it is filled from pinned memory and read into it.
 class guarded_memory {
  public:
-  guarded_memory(device& owner, std::size_t bytes)
-      : bytes_{bytes},
-        pinned_{owner.allocate_pinned(bytes + 2 * guard_bytes)},
-        device_{owner.allocate(bytes + 2 * guard_bytes)} {}
+  guarded_memory(device& owner, memory_kind kind, std::size_t bytes)
+      : bytes_{bytes}, pinned_{owner.allocate_pinned(bytes + 2 * guard_bytes)} {
+    if (kind == memory_kind::device) {
+      device_ = owner.allocate(bytes + 2 * guard_bytes);
+    }
+  }
 
-  [[nodiscard]] std::byte* on_device() const noexcept { return device_.get() + guard_bytes; }
+  [[nodiscard]] std::byte* place() const noexcept {
+    return (device_ != nullptr ? device_.get() : pinned_.get()) + guard_bytes;
+  }
 
   void fill(stream& through, std::byte poison) {
     std::memset(pinned_.get(), std::to_integer<int>(poison), bytes_ + 2 * guard_bytes);
@@ -42,7 +46,9 @@ class guarded_memory {
     upload(through);
   }
   [[nodiscard]] std::vector<std::byte> read(stream& through) {
-    require(through.copy_out(pinned_.get(), device_.get(), bytes_ + 2 * guard_bytes), "copy_out");
+    if (device_ != nullptr) {
+      require(through.copy_out(pinned_.get(), device_.get(), bytes_ + 2 * guard_bytes), "copy_out");
+    }
     require(through.synchronize(), "synchronize");
     const std::byte* const first = pinned_.get() + guard_bytes;
     return {first, first + bytes_};
@@ -58,8 +64,10 @@ class guarded_memory {
  private:
   /// Synchronized, as the pinned side is used again at once.
   void upload(stream& through) {
-    require(through.copy_in(device_.get(), pinned_.get(), bytes_ + 2 * guard_bytes), "copy_in");
-    require(through.synchronize(), "synchronize");
+    if (device_ != nullptr) {
+      require(through.copy_in(device_.get(), pinned_.get(), bytes_ + 2 * guard_bytes), "copy_in");
+      require(through.synchronize(), "synchronize");
+    }
   }
 
   std::size_t bytes_;
@@ -121,33 +129,32 @@ std::vector<std::byte> operation_runner::run(const operation_case& what, input_b
   const operation_request request{
       .settings = what.settings, .inputs = specs, .max_frames = what.extent.frames + what.spare_frames};
   const std::unique_ptr<operation> compiled = device_->compile(what.op, request);
-  std::vector<std::byte> result = run_once(what, *compiled, inputs, std::byte{0xA5});
-  EXPECT_TRUE(result == run_once(what, *compiled, inputs, std::byte{0x5A}))
+  const memory_kind again = compiled->single_pass() ? memory_kind::pinned : memory_kind::device;
+  std::vector<std::byte> result = run_once(what, *compiled, inputs, {std::byte{0xA5}, memory_kind::device});
+  EXPECT_TRUE(result == run_once(what, *compiled, inputs, {std::byte{0x5A}, again}))
       << what.text() << ": a byte of the output was not written, or depends on more than the input";
   return result;
 }
 
 std::vector<std::byte> operation_runner::run_once(const operation_case& what, operation& compiled, input_bytes inputs,
-                                                  std::byte poison) {
+                                                  const surroundings& in) {
+  const std::byte poison = in.poison;
   const std::size_t output_bytes =
       static_cast<std::size_t>(what.extent.frames) * what.output().bytes(what.extent.leading);
   std::vector<std::unique_ptr<guarded_memory>> sources;
   std::vector<const void*> addresses;
   for (const std::span<const std::byte> input : inputs) {
-    sources.push_back(std::make_unique<guarded_memory>(*device_, input.size()));
+    sources.push_back(std::make_unique<guarded_memory>(*device_, in.kind, input.size()));
     sources.back()->fill(*stream_, poison, input);
-    addresses.push_back(sources.back()->on_device());
+    addresses.push_back(sources.back()->place());
   }
-  guarded_memory result{*device_, output_bytes};
-  guarded_memory scratch{*device_, compiled.scratch_bytes()};
+  guarded_memory result{*device_, in.kind, output_bytes};
+  guarded_memory scratch{*device_, memory_kind::device, compiled.scratch_bytes()};
   result.fill(*stream_, poison);
   scratch.fill(*stream_, poison);
 
-  const operation_arguments arguments{.inputs = addresses,
-                                      .output = result.on_device(),
-                                      .scratch = scratch.on_device(),
-                                      .extent = what.extent,
-                                      .session = {}};
+  const operation_arguments arguments{
+      .inputs = addresses, .output = result.place(), .scratch = scratch.place(), .extent = what.extent, .session = {}};
   require(stream_->launch(compiled, arguments), "launch");
   require(stream_->synchronize(), "synchronize");
 

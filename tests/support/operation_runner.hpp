@@ -34,21 +34,30 @@ struct operation_case {
 /// The bytes of a batch of each input, in the order of operation_case::inputs().
 using input_bytes = std::span<const std::span<const std::byte>>;
 
+/// Where an operation finds its inputs and leaves its output.
+enum class memory_kind { device, pinned };
+
 /// Runs operators on a device, through its public interface alone, and watches over their manners.
 class operation_runner {
  public:
   explicit operation_runner(std::unique_ptr<device> target);
 
   /// The output's bytes. Fails the test when the operation left a byte of its output unwritten, wrote beside its output
-  /// or its scratch, changed an input, or gave other results in a second run.
+  /// or its scratch, changed an input, or gave other results in a second run: in
+  /// pinned memory when the operation is single_pass.
   /// Throws parameter_error and device_error; a fault of the device is thrown as std::runtime_error.
   [[nodiscard]] std::vector<std::byte> run(const operation_case& what, input_bytes inputs);
   /// The same for one input.
   [[nodiscard]] std::vector<std::byte> run(const operation_case& what, std::span<const std::byte> input);
 
  private:
+  struct surroundings {
+    std::byte poison;  ///< what lies in the memory before the run, and around it
+    memory_kind kind;
+  };
+
   std::vector<std::byte> run_once(const operation_case& what, operation& compiled, input_bytes inputs,
-                                  std::byte poison);
+                                  const surroundings& in);
 
   std::unique_ptr<device> device_;
   std::unique_ptr<stream> stream_;

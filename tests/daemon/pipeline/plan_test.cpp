@@ -230,6 +230,27 @@ TEST_F(plan_compiler, WiresStagesToTheBuffersTheyRead) {
   EXPECT_EQ(made.stages[1].output, 2U);
 }
 
+TEST_F(plan_compiler, KnowsWhetherTheInputAndTheOutputsAreGoneOverOnce) {
+  device_.single_pass = {"convert", "magnitude"};
+  const auto once = [&](std::vector<stage_declaration> stages, std::vector<std::string> outputs) {
+    auto declared = pipeline(std::move(stages));
+    declared.outputs = std::move(outputs);
+    return compile(declared).single_pass;
+  };
+  EXPECT_TRUE(once({convert("a", {})}, {"a"}));
+  // Whatever the stages between the first and the last do.
+  EXPECT_TRUE(once({convert("a", {}), stage("p", "power_spectrum", {"a"}), convert("b", {"p"})}, {"b"}));
+  // The last does not.
+  EXPECT_FALSE(once({convert("a", {}), stage("s", "moments", {"a"})}, {"s"}));
+  // Two read the input.
+  EXPECT_FALSE(once({convert("a", {}), convert("b", {})}, {"a", "b"}));
+  // An output is read by another stage.
+  EXPECT_FALSE(once({convert("a", {}), convert("b", {"a"})}, {"a", "b"}));
+  // The first does not.
+  device_.single_pass = {"moments"};
+  EXPECT_FALSE(once({convert("a", {}), stage("s", "moments", {"a"})}, {"s"}));
+}
+
 TEST_F(plan_compiler, SaysWhichStageTheDeviceRefuses) {
   const auto declared = check_pipeline(pipeline({convert("a", {}), stage("s", "moments", {"a"})}));
   device_.refused = "moments";

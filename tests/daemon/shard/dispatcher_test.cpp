@@ -41,6 +41,29 @@ TEST_P(Dispatcher, TakesOneFrameAtOnceWhenAStreamIdles) {
   EXPECT_EQ(rig.closed(close_reason::idle), 1U);
 }
 
+// Each in the order in which it sent; the client that sent first comes first, the others in the order of their numbers.
+TEST_P(Dispatcher, AnswersTheClientsOfABatchOneBehindTheOther) {
+  dispatch_rig rig(shape(4, 1));
+  for (const char* const name : {"a", "b", "c"}) {
+    rig.client(name);
+  }
+  rig.submit(1, {}, "a");  // keeps the stream busy
+  rig.settle();
+  const std::vector<testing::recorded_replies::key> sent{{"b", 2}, {"a", 2}, {"c", 2}, {"b", 1},
+                                                         {"c", 1}, {"a", 9}, {"b", 3}};
+  for (const auto& [client, id] : sent) {
+    rig.submit(id, {}, client);
+  }
+  rig.settle();
+  rig.finish(0);
+  rig.replied.order.clear();
+  rig.finish(0);
+  EXPECT_EQ(rig.book.of_pipeline(0).batches, 2U);
+  EXPECT_EQ(rig.replied.order, (std::vector<testing::recorded_replies::key>{
+                                   {"b", 2}, {"b", 1}, {"b", 3}, {"c", 2}, {"c", 1}, {"a", 2}, {"a", 9}}));
+  rig.check();
+}
+
 TEST_P(Dispatcher, BatchesWhatComesWhileEveryStreamIsBusy) {
   dispatch_rig rig(shape(4, 1));
   rig.submit(1);

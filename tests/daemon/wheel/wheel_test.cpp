@@ -185,6 +185,18 @@ TEST_P(Wheel, CopiesNothingThatTheDeviceMayReadAndWriteInPlace) {
   EXPECT_EQ(std::string(next + plans_.front().outputs[0].pinned_offset, 16), testing::next_of(small));
 }
 
+TEST_P(Wheel, CopiesForPlansThatGoOverTheirMemoryMoreThanOnce) {
+  device_.pass_in_place_up_to(32);
+  for (const bool once : {true, false}) {
+    plans_.front().single_pass = once;
+    wheel_ = std::make_unique<wheel>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
+    device_.refuse(manual_device::call::copy_in, "NO_COPY_IN");
+    const char* const met = wheel_->launch(batch_of(std::string(16, 'x')), start).what.name;
+    EXPECT_STREQ(met, once ? nullptr : "NO_COPY_IN");
+    device_.finish_all();
+  }
+}
+
 TEST_P(Wheel, CompletesEachBatchOnceInTheOrderOfItsStream) {
   std::vector<slot*> batches;
   for (int batch = 0; batch < 2 * streams; ++batch) {
