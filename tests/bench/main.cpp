@@ -102,7 +102,10 @@ void declare(CLI::App& app, command_line& line) {
   const benchmark& chosen = benchmarks.at(line.what);
   bench_options options = line.options;
   options.repeats = options.repeats == 0 ? chosen.repeats : options.repeats;
-  const nlohmann::ordered_json result = chosen.run(options);
+  nlohmann::ordered_json result = chosen.run(options);
+  if (options.quick) {
+    result["quick"] = true;
+  }
   std::fputs((tables_of(result) + aims_table({result})).c_str(), stdout);
   if (!line.json.empty() && !(std::ofstream(line.json) << result.dump(1) << '\n')) {
     throw std::runtime_error("cannot write " + line.json);

@@ -112,6 +112,14 @@ TEST_F(Page, BeginsWithWhatWasReachedAndWhatWasNotMeasured) {
   EXPECT_THAT(page_of(files_), Not(HasSubstr("`timing` (cuda)")));
 }
 
+TEST(FactsLine, SaysWhereRepeatsWereShort) {
+  ordered_json result = overlap(true);
+  EXPECT_THAT(tables_of(result), HasSubstr(" interleaved repeats (least–most)"));
+  EXPECT_THAT(tables_of(result), Not(HasSubstr("short interleaved repeats")));
+  result["quick"] = true;
+  EXPECT_THAT(tables_of(result), HasSubstr("short interleaved repeats (least–most)"));
+}
+
 TEST(OverlapSection, NamesTheLowestShareOfEachMode) {
   ordered_json result = overlap(true);
   result["device"]["backend"] = "cuda";
@@ -122,6 +130,17 @@ TEST(OverlapSection, NamesTheLowestShareOfEachMode) {
   EXPECT_THAT(text,
               HasSubstr("polled completion, of bare CUDA's speedup with the same chunks | ≥ 95 % | 97 % | yes |"));
   EXPECT_THAT(text, HasSubstr("stream callbacks, of bare CUDA's speedup with the same chunks | ≥ 95 % | 81 % | no |"));
+}
+
+TEST(OverlapSection, HoldsCallbacksAgainstBareCudaWithCallbacksToo) {
+  ordered_json result = overlap(true);
+  result["device"]["backend"] = "cuda";
+  result["rows"][0]["told"] = result["rows"][0]["bare"];
+  result["rows"][0]["callback"]["of_told"] = to_json({0.99, 0.98, 1});
+  EXPECT_THAT(tables_of(result), HasSubstr("| 93 % | 99 % | 97 % | 20 % |"));
+  EXPECT_THAT(
+      aims_table({result}),
+      HasSubstr("stream callbacks, of bare CUDA's speedup with stream callbacks with the same chunks | ≥ 95 % | 99 %"));
 }
 
 TEST(OverlapSection, SaysWhenThereWasNoBareCuda) {

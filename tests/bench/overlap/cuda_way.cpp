@@ -1,3 +1,4 @@
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
@@ -8,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include "tests/bench/overlap/overlap_ways.hpp"
+#include "tests/bench/wake_up.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -82,7 +84,7 @@ class bare_stream {
   cudaStream_t handle_ = nullptr;
 };
 
-class bare_way final : public overlap_way {
+class bare_way : public overlap_way {
  public:
   bare_way(const overlap_buffers& with, operation& kernel, std::size_t chunks)
       : with_(with), kernel_(kernel), chunks_(chunks_of(with, chunks)), streams_(overlap_streams) {}
@@ -97,18 +99,49 @@ class bare_way final : public overlap_way {
       require(kernel_.run(on, each.launch));
       require(cudaMemcpyAsync(with_.pinned_output.get() + each.offset, with_.output.get() + each.offset, each.bytes,
                               cudaMemcpyDeviceToHost, on));
+      enqueued(on);
     }
+    wait();
+    return seconds_since(begin);
+  }
+
+ protected:
+  virtual void enqueued(cudaStream_t /*on*/) {}
+  virtual void wait() {
     for (const bare_stream& each : streams_) {
       require(cudaStreamSynchronize(each.get()));
     }
-    return seconds_since(begin);
   }
+  [[nodiscard]] std::size_t chunks() const noexcept { return chunks_.size(); }
 
  private:
   const overlap_buffers& with_;
   operation& kernel_;
   std::vector<chunk> chunks_;
   std::vector<bare_stream> streams_;
+};
+
+class told_way final : public bare_way {
+ public:
+  using bare_way::bare_way;
+
+ private:
+  void enqueued(cudaStream_t on) override { require(cudaStreamAddCallback(on, &told_way::done, this, 0)); }
+  void wait() override {
+    while (told_.load(std::memory_order_acquire) < chunks()) {
+      if (!wake_.rest(20)) {
+        throw std::runtime_error("a stream's callback did not come");
+      }
+    }
+    told_.store(0, std::memory_order_relaxed);
+  }
+  static void CUDART_CB done(cudaStream_t /*on*/, cudaError_t /*status*/, void* way) {
+    static_cast<told_way*>(way)->told_.fetch_add(1, std::memory_order_release);
+    static_cast<told_way*>(way)->wake_.ring();
+  }
+
+  wake_up wake_;
+  std::atomic<std::size_t> told_{0};  // counted by CUDA's thread
 };
 
 }  // namespace
@@ -119,6 +152,10 @@ std::unique_ptr<overlap_way> make_pageable_way(const overlap_buffers& with, oper
 
 std::unique_ptr<overlap_way> make_pinned_way(const overlap_buffers& with, operation& kernel) {
   return std::make_unique<serial_way>(with, kernel, false);
+}
+
+std::unique_ptr<overlap_way> make_told_way(const overlap_buffers& with, operation& kernel, std::size_t chunks) {
+  return std::make_unique<told_way>(with, kernel, chunks);
 }
 
 std::unique_ptr<overlap_way> make_bare_way(const overlap_buffers& with, operation& kernel, std::size_t chunks) {

@@ -12,6 +12,11 @@ std::unique_ptr<overlap_way> make_pinned_way(const overlap_buffers& /*with*/, op
   return nullptr;
 }
 
+std::unique_ptr<overlap_way> make_told_way(const overlap_buffers& /*with*/, operation& /*kernel*/,
+                                           std::size_t /*chunks*/) {
+  return nullptr;
+}
+
 std::unique_ptr<overlap_way> make_bare_way(const overlap_buffers& /*with*/, operation& /*kernel*/,
                                            std::size_t /*chunks*/) {
   return nullptr;

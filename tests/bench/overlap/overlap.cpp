@@ -61,6 +61,9 @@ void add_ways(contest& all, device& on, const overlap_buffers& with, operation& 
   for (const std::size_t chunks : chunk_counts) {
     std::unique_ptr<overlap_way> bare = cuda ? make_bare_way(with, kernel, chunks) : nullptr;
     all.add(named("bare", chunks), bare ? std::move(bare) : make_seam_way(on, with, kernel, chunks));
+    if (cuda) {
+      all.add(named("told", chunks), make_told_way(with, kernel, chunks));
+    }
     all.add(named("callback", chunks), std::make_unique<core_way>(on, work, chunks, completion_mode::callback));
     all.add(named("poll", chunks), std::make_unique<core_way>(on, work, chunks, completion_mode::poll));
     all.add(named("wire", chunks), std::make_unique<wire_way>(backend, work, chunks));
@@ -81,11 +84,18 @@ ordered_json row_of(const contest& all, std::size_t chunks) {
   const std::vector<double>& bare = all.seconds(named("bare", chunks));
   ordered_json row = {{"chunks", chunks},
                       {"model", 3.0 * static_cast<double>(chunks) / (static_cast<double>(chunks) + 2)}};
-  for (const char* const way : {"bare", "callback", "poll", "wire"}) {
+  for (const char* const way : {"bare", "told", "callback", "poll", "wire"}) {
+    if (!all.has(named(way, chunks))) {
+      continue;
+    }
     const std::vector<double>& own = all.seconds(named(way, chunks));
     row[way] = {{"ms", milliseconds(own)},
                 {"speedup", to_json(spread_of(ratios(serial, own)))},
                 {"of_bare", to_json(spread_of(ratios(bare, own)))}};
+  }
+  if (row.contains("told")) {
+    row["callback"]["of_told"] =
+        to_json(spread_of(ratios(all.seconds(named("told", chunks)), all.seconds(named("callback", chunks)))));
   }
   return row;
 }

@@ -52,8 +52,13 @@ std::string serial_rows(const ordered_json& result) {
              : "| one after the other | ms | speedup over one chunk on one stream |\n|---|---|---|\n" + rows + "\n";
 }
 
-double share(const ordered_json& row, const char* way) {
-  return 100 * median_of(row.at(way), "of_bare");
+double share(const ordered_json& row, const char* way, const char* limit = "of_bare") {
+  return 100 * median_of(row.at(way), limit);
+}
+
+// The way of bare CUDA that is told by callbacks too, where it was measured.
+bool has_told(const ordered_json& result) {
+  return result.at("rows").at(0).contains("told");
 }
 
 }  // namespace
@@ -61,17 +66,26 @@ double share(const ordered_json& row, const char* way) {
 std::string overlap_tables(const ordered_json& result) {
   std::string text = facts_line(result) + introduction(result) + serial_rows(result);
   const char* const bare = result.at("bare_cuda").get<bool>() ? "bare CUDA" : "bare streams";
+  const bool told = has_told(result);
   text += fmt::format(
-      "Speedup over one chunk by {}, and the speed beside that of {} with the same chunks:\n\n"
-      "| N | 3N/(N+2) | {} | core, callback | core, poll | over ZeroMQ | callback / bare | poll / bare | ZeroMQ / bare "
-      "|\n|---|---|---|---|---|---|---|---|---|\n",
-      bare, bare, bare);
+      "Speedup over one chunk by {}, and the speed beside that of {} with the same chunks{}:\n\n"
+      "| N | 3N/(N+2) | {} |{} core, callback | core, poll | over ZeroMQ | callback / bare |{} poll / bare | ZeroMQ / "
+      "bare "
+      "|\n|---|---|---|---|---|---|---|---|---|{}\n",
+      bare, bare,
+      told
+          ? "; and beside bare CUDA with a stream callback behind each chunk, whose host sleeps until the last has come"
+          : "",
+      bare, told ? " bare CUDA, callbacks |" : "", told ? " callback / bare, callbacks |" : "", told ? "---|---|" : "");
   for (const ordered_json& row : result.at("rows")) {
-    text += fmt::format("| {} | {:.2f} | {} | {} | {} | {} | {:.0f} % | {:.0f} % | {:.0f} % |\n",
+    text += fmt::format("| {} | {:.2f} | {} |{} {} | {} | {} | {:.0f} % |{} {:.0f} % | {:.0f} % |\n",
                         row.at("chunks").get<std::size_t>(), row.at("model").get<double>(),
-                        spread_text(row.at("bare").at("speedup")), spread_text(row.at("callback").at("speedup")),
-                        spread_text(row.at("poll").at("speedup")), spread_text(row.at("wire").at("speedup")),
-                        share(row, "callback"), share(row, "poll"), share(row, "wire"));
+                        spread_text(row.at("bare").at("speedup")),
+                        told ? " " + spread_text(row.at("told").at("speedup")) + " |" : "",
+                        spread_text(row.at("callback").at("speedup")), spread_text(row.at("poll").at("speedup")),
+                        spread_text(row.at("wire").at("speedup")), share(row, "callback"),
+                        told ? fmt::format(" {:.0f} % |", share(row, "callback", "of_told")) : "", share(row, "poll"),
+                        share(row, "wire"));
   }
   return text;
 }
@@ -96,14 +110,22 @@ std::vector<aim> overlap_aims(const ordered_json& result) {
   if (!ran_on(result, "cuda")) {
     return {};
   }
-  std::vector<aim> made;
-  for (const auto& [way, name] : {std::pair{"poll", "polled completion"}, std::pair{"callback", "stream callbacks"}}) {
-    double least = 1e9;
+  const auto least = [&](const char* way, const char* limit) {
+    double found = 1e9;
     for (const ordered_json& row : result.at("rows")) {
-      least = std::min(least, share(row, way));
+      found = std::min(found, share(row, way, limit));
     }
-    made.push_back({fmt::format("three equal stages, {}, of bare CUDA's speedup with the same chunks", name), "≥ 95 %",
-                    fmt::format("{:.0f} %", least), least >= 95});
+    return found;
+  };
+  const auto aim_of = [](const char* name, double found) {
+    return aim{fmt::format("three equal stages, {} with the same chunks", name), "≥ 95 %",
+               fmt::format("{:.0f} %", found), found >= 95};
+  };
+  std::vector<aim> made{aim_of("polled completion, of bare CUDA's speedup", least("poll", "of_bare")),
+                        aim_of("stream callbacks, of bare CUDA's speedup", least("callback", "of_bare"))};
+  if (has_told(result)) {
+    made.push_back(
+        aim_of("stream callbacks, of bare CUDA's speedup with stream callbacks", least("callback", "of_told")));
   }
   return made;
 }

@@ -32,6 +32,10 @@ inline constexpr std::size_t overlap_streams = 8;
 [[nodiscard]] std::unique_ptr<overlap_way> make_bare_way(const overlap_buffers& with, operation& kernel,
                                                          std::size_t chunks);
 
+/// The same with a stream callback behind each chunk, and a host that sleeps until all of them have come.
+[[nodiscard]] std::unique_ptr<overlap_way> make_told_way(const overlap_buffers& with, operation& kernel,
+                                                         std::size_t chunks);
+
 /// The same over the streams of the device seam: what takes bare CUDA's place on the host.
 [[nodiscard]] std::unique_ptr<overlap_way> make_seam_way(device& on, const overlap_buffers& with, operation& kernel,
                                                          std::size_t chunks);

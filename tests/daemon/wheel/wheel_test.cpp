@@ -8,61 +8,15 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/daemon/wheel/wheel_fixture.hpp"
 #include "tests/support/dispatch_rig.hpp"
-#include "tests/support/hand_made_plan.hpp"
-#include "tests/support/manual_device.hpp"
 
 namespace penstock {
 namespace {
 
 using testing::manual_device;
 
-const time_point start{std::chrono::hours{1}};
-
-// A wheel over three streams and the slots to fill it, in each completion mode.
-class Wheel : public ::testing::TestWithParam<completion_mode> {
- protected:
-  static constexpr int streams = 3;
-
-  Wheel() { make_wheel(true); }
-
-  void make_wheel(bool events_come_first) {
-    device_.let_events_come_first(events_come_first);
-    wheel_ = std::make_unique<wheel>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
-  }
-
-  slot& batch_of(const std::string& payload) {
-    slot& filled = *slots_->claim();
-    filled.work.pipeline = &plans_.front();
-    filled.work.leading = 16;
-    filled.work.frames = static_cast<std::int64_t>(payload.size() / 16);
-    std::memcpy(filled.pinned_input.get(), payload.data(), payload.size());
-    return filled;
-  }
-  slot& launch(const std::string& payload = std::string(16, 'x')) {
-    slot& filled = batch_of(payload);
-    EXPECT_FALSE(wheel_->launch(filled, start).what);
-    return filled;
-  }
-  // Every slot whose completion has come, oldest first.
-  std::vector<slot*> completions() {
-    wheel_->poll();
-    std::vector<slot*> all;
-    for (completion_node* node = completed_.take(); node != nullptr; node = node->next) {
-      all.push_back(node->owner);
-    }
-    return all;
-  }
-
-  std::vector<plan> plans_ = testing::hand_made_plans({{}});
-  manual_device device_;
-  wake_signal signal_;
-  completion_queue completed_{signal_};
-  std::unique_ptr<ring> slots_ = std::make_unique<ring>(device_, 8, size_for(plans_),
-                                                        GetParam() != completion_mode::callback, completed_, signal_);
-  state_pool states_{device_, plans_, 1};
-  std::unique_ptr<wheel> wheel_;
-};
+class Wheel : public testing::wheel_fixture {};
 
 TEST_P(Wheel, SaysIdleThenSomeThenNone) {
   for (int batch = 0; batch < streams; ++batch) {
@@ -276,50 +230,6 @@ INSTANTIATE_TEST_SUITE_P(Modes, Wheel,
                                   : mode.param == completion_mode::callback ? "Callback"
                                                                             : "Automatic";
                          });
-
-class AutomaticWheel : public Wheel {
- protected:
-  // One batch, from its launch to its completion; whether the shard had to ask for its end.
-  bool polls_for_batch_of(std::chrono::nanoseconds span) {
-    EXPECT_FALSE(wheel_->launch(batch_of(std::string(16, 'x')), now_).what);
-    const bool polls = wheel_->polling();
-    device_.finish_all();
-    now_ += span;
-    for (slot* const each : completions()) {
-      wheel_->retire(*each, now_);
-      ring::drop(*each);
-    }
-    slots_->collect();
-    EXPECT_FALSE(wheel_->polling());
-    EXPECT_EQ(wheel_->in_flight(), 0U);
-    return polls;
-  }
-  bool polls_after(std::chrono::nanoseconds span) {
-    bool polls = false;
-    for (int batch = 0; batch < 64; ++batch) {
-      polls = polls_for_batch_of(span);
-    }
-    return polls;
-  }
-
- private:
-  time_point now_ = start;
-};
-
-TEST_P(AutomaticWheel, PollsForShortBatchesAndHasCallbacksForLongOnes) {
-  EXPECT_TRUE(polls_for_batch_of({})) << "nothing is known yet";
-  EXPECT_TRUE(polls_after(wheel::long_batch / 2));
-  EXPECT_FALSE(polls_after(2 * wheel::long_batch));
-  EXPECT_TRUE(polls_after(wheel::long_batch / 2));
-}
-
-TEST_P(AutomaticWheel, HasCallbacksWhereEventsAreNoQuicker) {
-  make_wheel(false);
-  EXPECT_FALSE(polls_for_batch_of({}));
-  EXPECT_FALSE(polls_after(wheel::long_batch / 2));
-}
-
-INSTANTIATE_TEST_SUITE_P(Mode, AutomaticWheel, ::testing::Values(completion_mode::automatic));
 
 }  // namespace
 }  // namespace penstock
