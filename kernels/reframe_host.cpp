@@ -1,6 +1,8 @@
 #include "kernels/reframe.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "kernels/session_runs.hpp"
@@ -27,9 +29,17 @@ class reframe_host final : public operation {
     };
     const std::size_t pitch = settings_.output.bytes(settings_.rate().most(extent.leading));
     auto* out = static_cast<std::byte*>(arguments.output);
-    for (std::int32_t index = 0; index < extent.frames; ++index, out += pitch) {
-      const session_frame& frame = arguments.session.frames[index];
-      copy_steps(history, index, -(frame.position % settings_.length), frame.produced * settings_.length, out);
+    for (std::int32_t index = 0; index < extent.frames;) {
+      const auto same = static_cast<std::size_t>(unchanged(history, index, extent.frames, pitch));
+      if (same != 0) {
+        std::memcpy(out, history.input + index * history.pitch, same * pitch);
+      } else {
+        const session_frame& frame = arguments.session.frames[index];
+        copy_steps(history, index, -(frame.position % settings_.length), frame.produced * settings_.length, out);
+      }
+      const std::size_t done = std::max<std::size_t>(same, 1);
+      index += static_cast<std::int32_t>(done);
+      out += done * pitch;
     }
     for (std::int32_t index = 0; index < extent.frames; ++index) {
       keep_waiting(history, index);
@@ -38,6 +48,22 @@ class reframe_host final : public operation {
   }
 
  private:
+  /// How many frames from this one on fill whole rows by themselves, each as much room as it has: they go out as they
+  /// are.
+  std::int32_t unchanged(const session_history<std::byte>& history, std::int32_t index, std::int64_t frames,
+                         std::size_t pitch) const noexcept {
+    const std::int32_t first = index;
+    for (; index < frames; ++index) {
+      const session_frame& frame = history.session.frames[index];
+      const std::int64_t bytes = frame.steps * history.channels;
+      if (frame.position % settings_.length != 0 || frame.produced * settings_.length != frame.steps ||
+          bytes != history.pitch || static_cast<std::size_t>(bytes) != pitch) {
+        break;
+      }
+    }
+    return index - first;
+  }
+
   /// Of a session's last frame, no more than the steps of the row that isn't whole yet: nobody looks behind them.
   void keep_waiting(const session_history<std::byte>& history, std::int32_t index) const noexcept {
     const session_frame& frame = history.session.frames[index];
