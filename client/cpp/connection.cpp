@@ -1,12 +1,32 @@
 #include "client/cpp/connection.hpp"
 
+#include <csignal>
 #include <utility>
+
+#include <pthread.h>
 
 namespace penstock::link {
 namespace {
 
 /// How many messages are taken before the callers' commands get their turn.
 constexpr int burst = 256;
+
+/// Threads that are begun meanwhile get no signals: the program's handlers run on its own threads, and cut no call of
+/// ZeroMQ's short.
+class without_signals {
+ public:
+  without_signals() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  without_signals(const without_signals&) = delete;
+  without_signals& operator=(const without_signals&) = delete;
+  ~without_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
 
 std::string seconds_text(std::chrono::nanoseconds time) {
   std::string text = std::to_string(std::chrono::duration<double>(time).count());
@@ -24,6 +44,7 @@ connection::connection(const client_options& options, credit_gate& credits, aren
                  [this](std::shared_ptr<const catalogue> what) { note_welcome(std::move(what)); },
                  [this](const request_error& why) { note_refusal(why); },
                  [this](const std::string& why, bool for_good) { note_shut_out(why, for_good); }}) {
+  const without_signals meanwhile;
   thread_ = std::thread{[this] { run(); }};
 } catch (const zmq::error_t& error) {
   throw connect_error("can't connect to \"" + options.url + "\": " + error.what());
@@ -35,6 +56,7 @@ connection::~connection() {
 }
 
 void connection::run() {
+  ::pthread_setname_np(::pthread_self(), "penstock");
   std::vector<command> commands;
   while (!box_.closed()) {
     box_.take_all(commands);
