@@ -18,7 +18,7 @@ struct launch_fault {
 /// What a batch's work is enqueued with.
 struct batch_means {
   std::span<stream* const> lanes;  ///< the streams, by lane
-  copy_list& pieces;               ///< to work with; room for two pieces a frame and one more
+  copy_list& pieces;               ///< to work with; room for a piece a frame and one more
   std::byte* states;               ///< where the plan's pool begins, nullptr when it keeps no state
   std::size_t direct_bytes;        ///< of the plan on this device: see device_facts
 };

@@ -184,7 +184,8 @@ void wheel::retire(slot& completed, time_point now) noexcept {
 
 void wheel::warm_up(const plan& what, slot& on) {
   const group& of = groups_[group_of(what.declaration.priority)];
-  pieces_.reserve(2 * static_cast<std::size_t>(what.max_frames) + 1);
+  // For what a slot holds at most, so that a plan that comes with a reload has room too.
+  pieces_.reserve(on.work.requests.capacity() + 1);
   on.work.pipeline = &what;
   on.work.leading = what.input().shape.front();
   for (std::uint32_t turn = 0; turn < of.count; ++turn) {

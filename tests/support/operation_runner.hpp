@@ -43,9 +43,9 @@ class operation_runner {
   explicit operation_runner(std::unique_ptr<device> target);
 
   /// The output's bytes. Fails the test when the operation left a byte of its output unwritten, wrote beside its output
-  /// or its scratch, changed an input, or gave other results in a second run: in
-  /// pinned memory when the operation is single_pass.
-  /// Throws parameter_error and device_error; a fault of the device is thrown as std::runtime_error.
+  /// or its scratch, changed an input, or gave other results in a second run, which is in pinned memory for an
+  /// operation that is single_pass. Throws parameter_error and device_error; a fault of the device is thrown as
+  /// std::runtime_error.
   [[nodiscard]] std::vector<std::byte> run(const operation_case& what, input_bytes inputs);
   /// The same for one input.
   [[nodiscard]] std::vector<std::byte> run(const operation_case& what, std::span<const std::byte> input);

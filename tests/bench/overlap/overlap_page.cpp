@@ -69,9 +69,8 @@ std::string overlap_tables(const ordered_json& result) {
   const bool told = has_told(result);
   text += fmt::format(
       "Speedup over one chunk by {}, and the speed beside that of {} with the same chunks{}:\n\n"
-      "| N | 3N/(N+2) | {} |{} core, callback | core, poll | over ZeroMQ | callback / bare |{} poll / bare | ZeroMQ / "
-      "bare "
-      "|\n|---|---|---|---|---|---|---|---|---|{}\n",
+      "| N | 3N/(N+2) | {} |{} core, callback | core, poll | over ZeroMQ | callback / bare |{} poll / bare | "
+      "ZeroMQ / bare |\n|---|---|---|---|---|---|---|---|---|{}\n",
       bare, bare,
       told
           ? "; and beside bare CUDA with a stream callback behind each chunk, whose host sleeps until the last has come"
