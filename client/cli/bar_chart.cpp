@@ -12,7 +12,7 @@
 namespace penstock::cli {
 namespace {
 
-constexpr int most_rows = 12;
+constexpr int most_bar_rows = 12;
 
 /// A cell that is full up to `share`.
 std::string_view cell_of(double share, bool ascii) {
@@ -48,7 +48,7 @@ std::string bar_chart::draw(const terminal& where, int rows) const {
     }
     return bars;
   };
-  const int height = std::min(rows - 1, most_rows);
+  const int height = std::min(rows - 1, most_bar_rows);
   // The labels' width is known once the highest bar is, and that once the width is: one round of each is enough.
   const plot_frame guess{where, height, axis{0, std::max(total, 1.0), "", true}, axis{0, bins - 1, "", false}, ""};
   const auto width = static_cast<std::size_t>(std::max(guess.width(), 1));

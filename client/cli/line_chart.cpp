@@ -10,7 +10,7 @@
 namespace penstock::cli {
 namespace {
 
-constexpr int most_rows = 14;
+constexpr int most_line_rows = 14;
 
 /// What a cell shows of a range that covers it from `low` to `high`, 0 being its lower edge and 1 its upper.
 std::string_view cell_of(double low, double high, bool ascii) {
@@ -44,7 +44,7 @@ std::string line_chart::draw(const terminal& where, int rows) const {
   const double seconds =
       static_cast<double>(frames_) * static_cast<double>(clock_.frame_samples) / clock_.rate.value_or(1);
   const axis below = clock_.rate ? axis{0, seconds, "s", true} : axis{0, static_cast<double>(frames_), "", false};
-  const plot_frame around{where, std::min(rows - 1, most_rows), axis{low, high, "", false}, below,
+  const plot_frame around{where, std::min(rows - 1, most_line_rows), axis{low, high, "", false}, below,
                           clock_.rate ? "" : "frame"};
   const auto parts = numbers_.cut(static_cast<std::size_t>(around.width()));
   const double cell_height = (high - low) / around.height();

@@ -1,32 +1,28 @@
 #include "client/cpp/arena.hpp"
 
-#include <cerrno>
 #include <functional>
 #include <limits>
 #include <new>
 #include <stdexcept>
-#include <system_error>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "client/cpp/last_error.hpp"
+
 namespace penstock::link {
 namespace {
-
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
 
 void check(const file_descriptor& memory, std::uint64_t bytes) {
   constexpr int wanted = F_SEAL_SHRINK | F_SEAL_GROW;
   const int seals = ::fcntl(memory.number(), F_GET_SEALS);
   if (seals < 0) {
-    fail("the seals of the shared memory");
+    throw_last_error("the seals of the shared memory");
   }
   struct stat found {};
   if (::fstat(memory.number(), &found) != 0) {
-    fail("the size of the shared memory");
+    throw_last_error("the size of the shared memory");
   }
   if ((seals & wanted) != wanted || bytes == 0 || bytes > std::numeric_limits<std::ptrdiff_t>::max() ||
       static_cast<std::uint64_t>(found.st_size) < bytes) {
@@ -40,7 +36,7 @@ std::shared_ptr<arena> arena::map(const file_descriptor& memory, std::uint32_t n
   check(memory, bytes);
   void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.number(), 0);
   if (at == MAP_FAILED) {
-    fail("mapping the shared memory");
+    throw_last_error("mapping the shared memory");
   }
   std::unique_ptr<arena> made;
   try {

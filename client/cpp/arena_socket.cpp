@@ -5,19 +5,16 @@
 #include <cstring>
 #include <span>
 #include <stdexcept>
-#include <system_error>
 
 #include <sys/socket.h>
 #include <sys/un.h>
+
+#include "client/cpp/last_error.hpp"
 
 namespace penstock::link {
 namespace {
 
 constexpr std::size_t ticket_digits = 32;
-
-[[noreturn]] void fail(const std::string& what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
 
 /// "@name" is an abstract address, whose first byte is 0.
 std::string path_of(std::string text) {
@@ -66,7 +63,7 @@ arena_socket::arena_socket(const wire::attached& where)
     throw std::runtime_error("the daemon's ticket is none");
   }
   if (!socket_) {
-    fail("a Unix socket");
+    throw_last_error("a Unix socket");
   }
 }
 
@@ -83,10 +80,10 @@ bool arena_socket::connect() {
     if (errno == EAGAIN || errno == EINTR) {  // too many wait there
       return false;
     }
-    fail("connecting to the daemon's Unix socket, which can be reached on its machine alone");
+    throw_last_error("connecting to the daemon's Unix socket, which can be reached on its machine alone");
   }
   if (::send(socket_.number(), ticket_.data(), ticket_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(ticket_.size())) {
-    fail("showing the ticket for shared memory");
+    throw_last_error("showing the ticket for shared memory");
   }
   return true;
 }
@@ -106,7 +103,7 @@ bool arena_socket::receive() {
       return false;
     }
     if (got < 0) {
-      fail("fetching shared memory");
+      throw_last_error("fetching shared memory");
     }
     if (got == 0) {
       throw std::runtime_error("the daemon gave no shared memory; its log says why");

@@ -1,17 +1,17 @@
 #include "client/cpp/doorbell.hpp"
 
-#include <cerrno>
 #include <cstdint>
-#include <system_error>
 
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "client/cpp/last_error.hpp"
 
 namespace penstock::link {
 
 doorbell::doorbell() : descriptor_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (descriptor_ < 0) {
-    throw std::system_error(errno, std::generic_category(), "eventfd");
+    throw_last_error("eventfd");
   }
 }
 

@@ -59,19 +59,21 @@ std::string_view text_of(completion_mode mode) noexcept {
 }
 
 constexpr std::array served_signals{SIGTERM, SIGINT, SIGHUP};
+constexpr std::array fault_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
-// `how`: SIG_BLOCK or SIG_UNBLOCK, on this thread and whichever it starts from now on.
+// All signals but those of a thread's own faults. `how`: SIG_BLOCK or SIG_UNBLOCK, on this thread and whichever it
+// starts from now on.
 void mask_signals(int how) noexcept {
-  sigset_t served;
-  ::sigemptyset(&served);
-  for (const int each : served_signals) {
-    ::sigaddset(&served, each);
+  sigset_t masked;
+  ::sigfillset(&masked);
+  for (const int each : fault_signals) {
+    ::sigdelset(&masked, each);
   }
-  ::pthread_sigmask(how, &served, nullptr);
+  ::pthread_sigmask(how, &masked, nullptr);
 }
 
 // Beyond drain_timeout, for replies to go out.
-constexpr auto grace = std::chrono::seconds{6};
+constexpr auto reply_grace = std::chrono::seconds{6};
 
 // How much worse than a drain an ending is.
 int severity(shard_ending ending) noexcept {
@@ -183,7 +185,7 @@ void service::stop_all() {
 void service::note_ending() {
   if (!stopping_) {
     stop_all();
-    patience_.expires_after(how_.daemon.drain_timeout + grace);
+    patience_.expires_after(how_.daemon.drain_timeout + reply_grace);
     patience_.async_wait([](const boost::system::error_code& error) {
       if (!error) {
         spdlog::error("the other shards do not end");
@@ -241,8 +243,8 @@ void service::serve() {
 
 exit_code service::run() {
   spdlog::info("penstockd {} starts", version);
-  // Before any thread starts: signals are for the admin loop, and wait for it. On another thread one would interrupt
-  // ZeroMQ's calls, in the middle of a message too.
+  // Before any thread starts: signals are for the admin loop, and wait for it. On another thread the handler of
+  // any signal would interrupt ZeroMQ's calls, in the middle of a message too.
   mask_signals(SIG_BLOCK);
   for (const int each : served_signals) {
     signals_.add(each);

@@ -12,7 +12,7 @@ namespace {
 class moments_operation : public operation_test {};
 PENSTOCK_ON_EACH_BACKEND(moments_operation);
 
-constexpr std::array<const char*, 5> names{"mean", "std", "min", "max", "rms"};
+constexpr std::array<const char*, 5> moment_names{"mean", "std", "min", "max", "rms"};
 
 /// Two passes in extended precision.
 std::array<double, 5> two_pass(const std::vector<double>& values) {
@@ -52,9 +52,9 @@ std::vector<std::vector<double>> views_of(const float* row, std::size_t length, 
 /// Everything within 1e-5 of what it is; the mean, which may be near zero, within 1e-5 of the rms.
 void expect_moments(const float* got, const std::vector<double>& view, const std::string& where) {
   const auto expected = two_pass(view);
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  for (std::size_t i = 0; i < moment_names.size(); ++i) {
     const double scale = i == 0 ? expected[4] : std::abs(expected[i]);
-    ASSERT_NEAR(got[i], expected[i], 1e-5 * scale) << names[i] << " of " << where;
+    ASSERT_NEAR(got[i], expected[i], 1e-5 * scale) << moment_names[i] << " of " << where;
   }
 }
 
@@ -138,7 +138,7 @@ TEST_P(moments_operation, BecomeNanInTheRowThatHoldsOne) {
     const auto y = run<float>(what, x);
     ASSERT_EQ(y.size(), 15U);
     for (std::size_t i = 0; i < y.size(); ++i) {
-      EXPECT_EQ(std::isnan(y[i]), i / 5 == 1) << names[i % 5] << " of row " << i / 5 << ", NaN at " << place;
+      EXPECT_EQ(std::isnan(y[i]), i / 5 == 1) << moment_names[i % 5] << " of row " << i / 5 << ", NaN at " << place;
     }
   }
 }

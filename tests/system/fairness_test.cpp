@@ -33,9 +33,6 @@ class Fairness : public ::testing::Test {
 // The p99 is a measurement, and other programs take this machine's cores when they like, which only ever adds to it. So
 // each of the two is the least of several short runs, taken in turn; and all of that may be taken five times.
 TEST_F(Fairness, EightClientsWaitHardlyLongerBesideAFloodThanBesideAFairNinth) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer makes the daemon slow in other places than the work: a measurement says nothing";
-#endif
   constexpr double most = 1.5;
   constexpr std::uint64_t pairs = 5;
   std::string measured;

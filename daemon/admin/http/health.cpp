@@ -5,12 +5,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "daemon/admin/http/seconds.hpp"
+
 namespace penstock {
 namespace {
-
-double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 std::string silent_shards(const shard_answers& shards) {
   std::string found;

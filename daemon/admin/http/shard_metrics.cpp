@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "daemon/admin/http/rise.hpp"
+#include "daemon/admin/http/seconds.hpp"
 #include "proto/status.hpp"
 
 namespace penstock {
@@ -11,10 +12,6 @@ namespace {
 
 using prometheus::BuildCounter;
 using prometheus::BuildGauge;
-
-double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 prometheus::Family<prometheus::Counter>& counter(prometheus::Registry& into, const char* name, const char* help) {
   return BuildCounter().Name(name).Help(help).Register(into);

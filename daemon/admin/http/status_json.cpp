@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "daemon/admin/http/seconds.hpp"
 #include "daemon/timeline/batch_record.hpp"
 #include "penstock_version.hpp"
 #include "proto/status.hpp"
@@ -12,10 +13,6 @@ namespace penstock {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 double microseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::micro>(time).count();

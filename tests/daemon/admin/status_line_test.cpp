@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/start.hpp"
+
 namespace penstock {
 namespace {
 
 using std::chrono::seconds;
-
-const time_point start{std::chrono::hours{1}};
+using testing::start;
 
 shard_sign said(shard_pulse pulse) {
   return {.ended = false, .pulse = pulse};

@@ -4,12 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/start.hpp"
+
 namespace penstock {
 namespace {
 
 using std::chrono::microseconds;
-
-const time_point start{std::chrono::hours{1}};
+using testing::start;
 
 struct decision_row {
   const char* name;

@@ -4,14 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "daemon/ingress/admission.hpp"
+#include "tests/support/start.hpp"
 
 namespace penstock {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::start;
 using wire::status;
-
-const time_point start{std::chrono::hours{1}};
 
 class Credits : public ::testing::Test {
  protected:

@@ -5,12 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/start.hpp"
+
 namespace penstock {
 namespace {
 
 using std::chrono::seconds;
-
-const time_point start{std::chrono::hours{1}};
+using testing::start;
 
 TEST(ClientTable, FindsWhomItAdmitted) {
   client_table table(4, 8);

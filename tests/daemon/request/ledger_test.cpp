@@ -4,6 +4,7 @@
 
 #include "tests/support/dispatch_rig.hpp"
 #include "tests/support/hand_made_plan.hpp"
+#include "tests/support/start.hpp"
 
 namespace penstock {
 namespace {
@@ -11,8 +12,7 @@ namespace {
 using std::chrono::nanoseconds;
 using testing::hand_made_plan;
 using testing::recorded_replies;
-
-const time_point start{std::chrono::hours{1}};
+using testing::start;
 
 class Ledger : public ::testing::Test {
  protected:

@@ -10,13 +10,13 @@
 
 #include "daemon/request/client_table.hpp"
 #include "tests/support/hand_made_plan.hpp"
+#include "tests/support/start.hpp"
 
 namespace penstock {
 namespace {
 
 using std::chrono::seconds;
-
-const time_point start{std::chrono::hours{1}};
+using testing::start;
 constexpr std::chrono::nanoseconds idle_timeout = seconds{60};
 
 class SessionTable : public ::testing::Test {

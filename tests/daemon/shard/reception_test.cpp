@@ -10,6 +10,7 @@
 namespace penstock {
 namespace {
 
+using testing::expect_error;
 using testing::guest;
 using testing::raw_message;
 using testing::raw_peer;
@@ -18,13 +19,6 @@ using testing::shard_wish;
 using testing::submit_draft;
 using wire::message_type;
 using wire::status;
-
-void expect_error(const raw_message& got, status code, std::uint64_t id) {
-  EXPECT_EQ(got.header.type, message_type::error);
-  EXPECT_EQ(wire::name_of(got.header.code), wire::name_of(code));
-  EXPECT_EQ(got.header.request_id, id);
-  EXPECT_FALSE(got.json().at("reason").get<std::string>().empty());
-}
 
 void expect_result(const raw_message& got, std::uint64_t id, const std::string& payload) {
   EXPECT_EQ(got.header.type, message_type::result);

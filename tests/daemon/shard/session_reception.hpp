@@ -10,13 +10,6 @@
 
 namespace penstock::testing {
 
-inline void expect_error(const raw_message& got, wire::status code, std::uint64_t id) {
-  EXPECT_EQ(got.header.type, wire::message_type::error);
-  EXPECT_EQ(wire::name_of(got.header.code), wire::name_of(code));
-  EXPECT_EQ(got.header.request_id, id);
-  EXPECT_FALSE(got.json().at("reason").get<std::string>().empty());
-}
-
 /// A client of a daemon with a pipeline that keeps state (0) and one that does not (1).
 class session_reception : public ::testing::Test {
  protected:

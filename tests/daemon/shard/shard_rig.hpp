@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "daemon/shard/shard.hpp"
 #include "tests/support/hand_made_plan.hpp"
 #include "tests/support/manual_device.hpp"
@@ -182,5 +184,13 @@ class guest : public raw_peer {
  private:
   shard_rig& host_;
 };
+
+/// An ERROR to this request, with a reason.
+inline void expect_error(const raw_message& got, wire::status code, std::uint64_t id) {
+  EXPECT_EQ(got.header.type, wire::message_type::error);
+  EXPECT_EQ(wire::name_of(got.header.code), wire::name_of(code));
+  EXPECT_EQ(got.header.request_id, id);
+  EXPECT_FALSE(got.json().at("reason").get<std::string>().empty());
+}
 
 }  // namespace penstock::testing

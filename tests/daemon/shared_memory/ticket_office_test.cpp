@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/start.hpp"
+
 namespace penstock {
 namespace {
 
-const ticket_office::clock::time_point start{std::chrono::hours{1}};
+using testing::start;
 
 TEST(TicketOffice, RedeemsWhatItIssuedOnce) {
   ticket_office office;

@@ -7,14 +7,14 @@
 #include "daemon/timeline/clock_pool.hpp"
 #include "tests/support/hand_made_plan.hpp"
 #include "tests/support/manual_device.hpp"
+#include "tests/support/start.hpp"
 
 namespace penstock {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::manual_device;
-
-const time_point start{std::chrono::hours{1}};
+using testing::start;
 
 // Two clocks: the host's, and the device's, which runs faster by so many parts in a million.
 class DeviceClock : public ::testing::Test {

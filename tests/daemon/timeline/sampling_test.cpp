@@ -4,12 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/start.hpp"
+
 namespace penstock {
 namespace {
 
 using namespace std::chrono_literals;
-
-const time_point start{std::chrono::hours{1}};
+using testing::start;
 
 // When batches that come once every `step` are timed.
 std::vector<time_point> taken(sampling& of, time_point from, std::chrono::nanoseconds step, std::chrono::seconds span) {

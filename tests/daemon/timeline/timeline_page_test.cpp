@@ -5,14 +5,14 @@
 
 #include "proto/message.hpp"
 #include "tests/support/hand_made_plan.hpp"
+#include "tests/support/start.hpp"
 
 namespace penstock {
 namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
-
-const time_point start{std::chrono::hours{1}};
+using testing::start;
 constexpr std::int64_t start_ns = 3'600'000'000'000;
 
 class TimelinePages : public ::testing::Test {

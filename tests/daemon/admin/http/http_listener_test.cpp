@@ -13,10 +13,10 @@ namespace penstock {
 namespace {
 
 using testing::HasSubstr;
-using testing::MatchesRegex;
+using ::testing::MatchesRegex;
 namespace fs = std::filesystem;
 
-class HttpListener : public testing::Test {
+class HttpListener : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directory(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
