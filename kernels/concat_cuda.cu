@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <numeric>
 #include <utility>
@@ -36,7 +37,11 @@ class concat_cuda final : public operation {
   explicit concat_cuda(concat_settings settings)
       : settings_{std::move(settings)}, word_{widest_word(settings_)}, multiprocessors_{multiprocessor_count()} {}
 
-  [[nodiscard]] bool single_pass() const noexcept override { return true; }
+  // Narrower chunks of several inputs would share what goes over the link as one.
+  [[nodiscard]] bool single_pass() const noexcept override {
+    constexpr std::size_t narrowest = 32;
+    return *std::min_element(settings_.chunks.begin(), settings_.chunks.end()) >= narrowest;
+  }
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     switch (word_) {

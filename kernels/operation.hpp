@@ -50,7 +50,7 @@ class operation {
   /// Bytes that each session keeps between its batches; 0 where the operator keeps nothing.
   [[nodiscard]] virtual std::size_t state_bytes() const noexcept { return 0; }
   /// On CUDA: whether a run reads its inputs once, writes its output once and does not read it again, each in long rows
-  /// of bytes. It may then be given pinned memory of the host as well as the device's own.
+  /// of bytes, or little as a whole. It may then be given pinned memory of the host as well as the device's own.
   [[nodiscard]] virtual bool single_pass() const noexcept { return false; }
   /// `stream` is the `cudaStream_t` on CUDA and nullptr on the host.
   virtual fault run(void* stream, const operation_arguments& arguments) noexcept = 0;

@@ -118,8 +118,12 @@ bool works_step_by_step(const plan& made) {
   });
 }
 
-/// Whether each buffer that goes over the link is gone over once: see plan::single_pass.
+/// Whether each buffer that goes over the link is gone over once: see plan::single_pass. What keeps state reads the
+/// list of the sessions' frames, which comes with the input, again and again.
 bool goes_over_once(const plan& made) {
+  if (made.keeps_state()) {
+    return false;
+  }
   const auto goes_out = [&](std::size_t buffer) {
     return std::any_of(made.outputs.begin(), made.outputs.end(),
                        [buffer](const plan_output& each) { return each.buffer == buffer; });

@@ -75,7 +75,8 @@ struct plan {
   std::size_t pinned_input_bytes = 0;
   std::size_t pinned_output_bytes = 0;
   std::size_t arena_bytes = 0;
-  /// The input is read once, each output is written once and by nobody read, and by operations that are single_pass.
+  /// The input is read once, each output is written once and by nobody read, and by operations that are single_pass. No
+  /// stage keeps state.
   bool single_pass = false;
 
   /// Of a pipeline that keeps state; all on lane 0.

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-constexpr const char* allowed =
+constexpr const char* allowed_listen =
     "\"ADDRESS:PORT\" with a numeric address or localhost, \"unix:/PATH\", or \"\" for none";
 
 /// The array's elements, or the one string; none for "" and [].
@@ -29,7 +29,7 @@ void check_listen(const settings_table& table, const admin_settings& given) {
   for (const std::string& text : given.listen) {
     const std::optional<admin_address> address = parse_admin_address(text);
     if (!address) {
-      table.refuse_key("listen", "\"" + text + "\" is given; allowed is " + allowed);
+      table.refuse_key("listen", "\"" + text + "\" is given; allowed is " + allowed_listen);
     }
     if (std::count(given.listen.begin(), given.listen.end(), text) > 1) {
       table.refuse_key("listen", "\"" + text + "\" is given twice");

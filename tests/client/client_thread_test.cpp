@@ -43,6 +43,9 @@ TEST(ClientThread, LeavesSignalsToTheProgram) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGCHLD, SIGUSR1, SIGPROF}) {
     EXPECT_NE(blocked & (std::uint64_t{1} << static_cast<unsigned>(signal - 1)), 0U) << signal;
   }
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+    EXPECT_EQ(blocked & (std::uint64_t{1} << static_cast<unsigned>(fault - 1)), 0U) << fault;
+  }
   sigset_t own;
   ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &own), 0);
   EXPECT_EQ(sigismember(&own, SIGUSR1), 0);

@@ -77,14 +77,18 @@ TEST_P(stream_contract, CopiesPiecesEachToItsPlace) {
   const device_memory received = target().allocate_pinned(sizes.size() * room);
   const device_memory memory = target().allocate(sizes.size() * room);
   const auto queue = open_stream();
+  int round = 0;
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, sizes.size()}) {
+    // Other values than the last time, which still lie on the device.
+    const auto value_of = [round](std::size_t piece) { return 16 * round + static_cast<int>(piece) + 1; };
+    ++round;
     std::memset(received.get(), static_cast<int>(untouched), sizes.size() * room);
     copy_list in;
     copy_list out;
     std::size_t side_by_side = 0;
     for (std::size_t piece = 0; piece < count; ++piece) {
       const std::size_t apart = piece * 5 % sizes.size() * room;
-      std::memset(sent.get() + apart, static_cast<int>(piece + 1), sizes[piece]);
+      std::memset(sent.get() + apart, value_of(piece), sizes[piece]);
       in.add(memory.get() + side_by_side, sent.get() + apart, sizes[piece]);
       out.add(received.get() + apart, memory.get() + side_by_side, sizes[piece]);
       side_by_side += sizes[piece];
@@ -96,8 +100,8 @@ TEST_P(stream_contract, CopiesPiecesEachToItsPlace) {
     EXPECT_ENQUEUED(queue->synchronize());
     for (std::size_t piece = 0; piece < count; ++piece) {
       const std::byte* const first = received.get() + piece * 5 % sizes.size() * room;
-      EXPECT_EQ(std::count(first, first + room, std::byte(piece + 1)), static_cast<std::ptrdiff_t>(sizes[piece]));
-      EXPECT_EQ(std::count(first, first + sizes[piece], std::byte(piece + 1)),
+      EXPECT_EQ(std::count(first, first + room, std::byte(value_of(piece))), static_cast<std::ptrdiff_t>(sizes[piece]));
+      EXPECT_EQ(std::count(first, first + sizes[piece], std::byte(value_of(piece))),
                 static_cast<std::ptrdiff_t>(sizes[piece]));
       EXPECT_EQ(std::count(first + sizes[piece], first + room, untouched),
                 static_cast<std::ptrdiff_t>(room - sizes[piece]));

@@ -55,6 +55,17 @@ TEST_F(plan_of_sessions, LaysTheStatesOfItsStagesOneBehindTheOther) {
   EXPECT_FALSE(made.stages[1].state.has_value());
 }
 
+TEST_F(plan_of_sessions, AreNotGoneOverOnce) {
+  device_.single_pass = {"moments"};
+  EXPECT_TRUE(compile({stage("m", "moments", {})}, false).single_pass);
+  device_.single_pass = {"affine", "fir"};
+  const auto affine = [](std::string name, std::vector<std::string> from) {
+    return stage(std::move(name), "affine", std::move(from), {{"a", 2.0}, {"b", 0.0}});
+  };
+  EXPECT_TRUE(compile({affine("a", {}), affine("b", {"a"})}, false).single_pass);
+  EXPECT_FALSE(compile({affine("a", {}), fir("k", {"a"}, 1), affine("b", {"k"})}, false).single_pass);
+}
+
 TEST_F(plan_of_sessions, KeepsStateOnTheFirstLaneAlone) {
   const plan made = compile({fir("a", {"input"}, 1), fir("b", {"input"}, 1), stage("m", "moments", {"input"})}, false,
                             {"a", "b", "m"});
