@@ -32,7 +32,7 @@ if(PENSTOCK_SANITIZE)
   target_compile_options(penstock_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>)
   if(PENSTOCK_SANITIZE MATCHES "address" AND PENSTOCK_SANITIZE MATCHES "undefined")
-    # AddressSanitizer reports these as well, without a check before each access.
+    # An access through a null pointer AddressSanitizer reports as well, without a check before each.
     target_compile_options(penstock_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null>)
   endif()
   target_link_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
@@ -45,10 +45,12 @@ if(PENSTOCK_SANITIZE)
     target_compile_options(penstock_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
   endif()
 endif()
-if(CMAKE_UNITY_BUILD)
-  # Sources that are compiled together see each other's local names; alone, in other builds, these warnings hold.
+if(CMAKE_UNITY_BUILD OR PENSTOCK_UNITY_TESTS)
+  # Sources that are compiled together see each other's local names, and are headers of one another to GCC, which may
+  # not have types of their own. Libraries are compiled one source at a time as well, where these warnings hold.
   target_compile_options(penstock_options INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow -Wno-subobject-linkage>)
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wno-shadow>)
 endif()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/version.hpp.in" "${PROJECT_BINARY_DIR}/generated/penstock_version.hpp")
 
@@ -74,6 +76,9 @@ function(penstock_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK;ENVIRONMENT")
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE penstock_options ${arg_LINK} GTest::gmock GTest::gtest_main)
+  if(PENSTOCK_UNITY_TESTS)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
+  endif()
   penstock_off_the_path(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   add_test(NAME ${name} COMMAND ${name})

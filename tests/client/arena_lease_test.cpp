@@ -15,7 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using link::arena_lease;
-using link::never;
 using link::time_point;
 
 /// A lease whose time the test sets.
@@ -48,7 +47,7 @@ class ArenaLease : public ::testing::Test {
 TEST_F(ArenaLease, AsksForNothingUnlessItIsWanted) {
   lease_.tend(now_);
   EXPECT_FALSE(lease_.wanted());
-  EXPECT_EQ(lease_.next_due(), never);
+  EXPECT_EQ(lease_.next_due(), link::never);
   EXPECT_EQ(lease_.descriptor(), -1);
 }
 
@@ -76,7 +75,7 @@ TEST_F(ArenaLease, NoticesItsEnd) {
 TEST_F(ArenaLease, AFailureSettlesTheSlotWithItsReason) {
   ask();
   lease_.failed("because", now_);
-  EXPECT_EQ(slot_.wait(never), nullptr);
+  EXPECT_EQ(slot_.wait(link::never), nullptr);
   EXPECT_EQ(slot_.absence(), "because");
 }
 
@@ -155,7 +154,7 @@ TEST_F(ArenaLease, GivesUpWhenNoAnswerComes) {
   EXPECT_EQ(slot_.absence(), "");
   lease_.tend(now_ + link::longest_attachment);
   EXPECT_NE(slot_.absence(), "");
-  EXPECT_EQ(lease_.next_due(), never);
+  EXPECT_EQ(lease_.next_due(), link::never);
 }
 
 TEST_F(ArenaLease, GivesUpWhenTheSocketStaysSilent) {
