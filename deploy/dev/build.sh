@@ -37,7 +37,7 @@ configure() {
   local preset=$1 python definitions=() log
   log=build/$preset.configure.log
   python=$(python_for_tests)
-  definitions+=("-DPENSTOCK_WERROR=${PENSTOCK_WERROR:-OFF}" "-DPENSTOCK_UNITY_TESTS=${PENSTOCK_UNITY_TESTS:-OFF}")
+  definitions+=("-DPENSTOCK_WERROR=${PENSTOCK_WERROR:-OFF}" "-DPENSTOCK_UNITY=${PENSTOCK_UNITY:-OFF}")
   [[ -z $python ]] || definitions+=("-DPENSTOCK_PYTHON=$python")
   [[ -z ${PENSTOCK_CUDA:-} || $preset == host-* ]] || definitions+=("-DPENSTOCK_CUDA=$PENSTOCK_CUDA")
   mkdir -p build

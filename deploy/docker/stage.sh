@@ -3,7 +3,8 @@
 #
 #   stage.sh prepare        the packages that a build needs; from the folder of the source, as the next one
 #   stage.sh build ON|OFF   the programs, with or without the CUDA module, into /image/root; into /image/packages the
-#                           names of the packages that their libraries come from
+#                           names of the packages that their libraries come from; with the results that CCACHE_DIR
+#                           holds, and CMAKE_ARGS, words for CMake, from the environment
 #   stage.sh install        from /image: those packages, the programs and the user
 set -euo pipefail
 
@@ -16,11 +17,11 @@ prepare() {
 }
 
 build() {
-  export CCACHE_DIR=/var/cache/ccache
-  local root=/image/root targets=(penstockd penstock penstock_documents)
+  local root=/image/root targets=(penstockd penstock penstock_documents) more
   [[ $1 == OFF ]] || targets+=(penstock-cuda)
+  read -ra more <<<"${CMAKE_ARGS:-}"
   cmake -S . -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr \
-    -DPENSTOCK_TESTS=OFF -DPENSTOCK_BENCH=OFF -DPENSTOCK_CUDA="$1"
+    -DPENSTOCK_TESTS=OFF -DPENSTOCK_BENCH=OFF -DPENSTOCK_CUDA="$1" "${more[@]}"
   cmake --build /build --target "${targets[@]}"
   DESTDIR=$root cmake --install /build --strip --component daemon
   if [[ $1 == ON ]]; then

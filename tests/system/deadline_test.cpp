@@ -25,8 +25,8 @@ using std::chrono::milliseconds;
 using wire::message_type;
 using wire::status;
 
-constexpr std::size_t samples = 4096;
-constexpr std::size_t taps = 16384;
+constexpr std::size_t samples = 1024;
+constexpr std::size_t taps = 32768;
 constexpr std::size_t requests = 250;
 constexpr auto timeout = milliseconds{50};
 constexpr auto limit = milliseconds{60};
@@ -36,8 +36,15 @@ constexpr auto pause_between = milliseconds{2};
 constexpr double wanted_seconds = 2;
 constexpr std::uint64_t blocker = 1'000'000;
 
-// Two sums of products, one behind the other, that cost some 400 million products a row; one worker does them, so that
-// the daemon and the test have a core.
+// A sanitizer makes the daemon slow in other places than the work: what is said of time does not hold with one.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+
+// Two sums of products, one behind the other, that cost some 1.1 thousand million products a row; one worker does them,
+// so that the daemon and the test have a core.
 std::string configuration(std::size_t rows) {
   std::string numbers = "1.0";
   for (std::size_t tap = 1; tap < taps; ++tap) {
@@ -208,7 +215,8 @@ TEST(Deadline, ExpiredComesOnTimeWhileTheDeviceIsBusyForSeconds) {
     const deadline_run run = deadline_measurement(rows).run();
     ASSERT_EQ(run.expired.size(), requests) << run.otherwise.size() << " were answered otherwise";
     EXPECT_GE(run.blocker_seconds, 1) << "the device was not busy for long enough to show anything";
-    EXPECT_EQ(run.before_the_blocker, requests) << "the device was not busy all the while";
+    EXPECT_TRUE(sanitized || run.before_the_blocker == requests)
+        << "the device was not busy all the while: " << run.before_the_blocker << " of " << requests << " came before";
     std::set<std::string> steps;
     for (const auto& [id, each] : run.expired) {
       EXPECT_GE(each.after_ms, static_cast<double>(earliest.count())) << "request " << id << " expired too early";
@@ -221,7 +229,7 @@ TEST(Deadline, ExpiredComesOnTimeWhileTheDeviceIsBusyForSeconds) {
     EXPECT_EQ(run.counters.at("requests").at("results"), 1);
     EXPECT_EQ(run.counters.at("requests").at("in_flight"), 0);
     EXPECT_EQ(run.exit_code, 0) << "it did not drain";
-    timely = 100 * run.on_time() >= 99 * requests;
+    timely = sanitized || 100 * run.on_time() >= 99 * requests;
     measured += std::to_string(run.on_time()) + " of " + std::to_string(requests) +
                 " within 60 ms, the slowest after " + std::to_string(run.slowest_ms()) + " ms; ";
     RecordProperty("measured", measured);

@@ -1,7 +1,8 @@
 """Images built by buildah from the Dockerfile, in a folder of their own, for the tests in Python.
 
-Needs root and debootstrap, which makes the base image in place of one from a registry. PENSTOCK_CCACHE names the folder
-where the compiler's results and apt's downloads are kept between builds (default: build/image-cache).
+Needs root and debootstrap, which makes the base image in place of one from a registry. What ccache holds of this tree
+is not compiled again. PENSTOCK_IMAGE_CACHE names the folder where apt's downloads are kept between builds (default:
+build/image-cache).
 """
 
 import json
@@ -15,7 +16,7 @@ import debian_root
 
 TREE = debian_root.TREE
 DOCKERFILE = TREE / "deploy/docker/Dockerfile"
-KEPT = pathlib.Path(os.environ.get("PENSTOCK_CCACHE", TREE / "build/image-cache")).resolve()
+KEPT = pathlib.Path(os.environ.get("PENSTOCK_IMAGE_CACHE", TREE / "build/image-cache")).resolve()
 BASE = "localhost/penstock-test-base:bookworm"
 
 
@@ -48,6 +49,7 @@ class ImageStore:
     def build(self, target, name, **arguments):
         """Builds a target of the Dockerfile from this tree. buildah passes the environment's proxies on."""
         given = [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
+        given += shared_results()
         # Docker's format: the other one has no place for a health check.
         self.buildah("build", "--isolation", "chroot", "--format", "docker", "--layers=false", "--pull=never", *given,
                      "--file", DOCKERFILE, "--target", target, "--tag", name, TREE)
@@ -75,6 +77,18 @@ def missing():
     if reason := debian_root.missing():
         return reason
     return "" if shutil.which("buildah") else "buildah is not installed"
+
+
+def shared_results():
+    """Words for buildah that let the compiler find what ./dev package left: the same paths, folder and arguments."""
+    if not shutil.which("ccache"):
+        return []
+    asked = subprocess.run(["ccache", "--get-config", "cache_dir"], capture_output=True, text=True, check=True)
+    folder = pathlib.Path(asked.stdout.strip())
+    folder.mkdir(parents=True, exist_ok=True)
+    options = " ".join(f"-D{key}={os.environ.get(key, 'OFF')}" for key in ("PENSTOCK_WERROR", "PENSTOCK_UNITY"))
+    return ["--volume", f"{folder}:/ccache", "--build-arg", "CCACHE_DIR=/ccache", "--build-arg", f"SOURCE={TREE}",
+            "--build-arg", f"CMAKE_ARGS={options}"]
 
 
 def host_image(store, name):

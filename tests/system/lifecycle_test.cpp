@@ -38,8 +38,8 @@ op = "power_spectrum"
 )";
 
 // Products for each sample. A batch of them takes a worker much longer than a busy machine keeps the daemon from a
-// signal, and with a sanitizer still only seconds.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// signal, and with a sanitizer that is told of each still only seconds.
+#if defined(__SANITIZE_ADDRESS__)
 constexpr int slow_taps = 512;
 #else
 constexpr int slow_taps = 2048;
