@@ -47,6 +47,8 @@ configure() {
 
 # build PRESET [TARGET...]: everything, or of these targets those that this configuration has.
 build() {
+  # Which language the compiler speaks changes nothing of what it makes; in an image it has none.
+  export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-locale}
   local preset=$1 count started=$SECONDS quiet=() targets=() target
   shift
   count=$(job_count)

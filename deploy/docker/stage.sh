@@ -20,12 +20,14 @@ build() {
   local root=/image/root targets=(penstockd penstock penstock_documents) more
   [[ $1 == OFF ]] || targets+=(penstock-cuda)
   read -ra more <<<"${CMAKE_ARGS:-}"
-  cmake -S . -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr \
+  # In the folder of ./dev package, and in no language, as there: what that one left in ccache fits.
+  export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-locale}
+  cmake -S . -B build/package -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr \
     -DPENSTOCK_TESTS=OFF -DPENSTOCK_BENCH=OFF -DPENSTOCK_CUDA="$1" "${more[@]}"
-  cmake --build /build --target "${targets[@]}"
-  DESTDIR=$root cmake --install /build --strip --component daemon
+  cmake --build build/package --target "${targets[@]}"
+  DESTDIR=$root cmake --install build/package --strip --component daemon
   if [[ $1 == ON ]]; then
-    DESTDIR=$root cmake --install /build --strip --component cuda
+    DESTDIR=$root cmake --install build/package --strip --component cuda
     copy_cufft "$root"
   fi
   leave_out_host_files "$root"

@@ -48,8 +48,7 @@ class ImageStore:
 
     def build(self, target, name, **arguments):
         """Builds a target of the Dockerfile from this tree. buildah passes the environment's proxies on."""
-        given = [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
-        given += shared_results()
+        given = [*build_arguments(arguments), *shared_results()]
         # Docker's format: the other one has no place for a health check.
         self.buildah("build", "--isolation", "chroot", "--format", "docker", "--layers=false", "--pull=never", *given,
                      "--file", DOCKERFILE, "--target", target, "--tag", name, TREE)
@@ -79,6 +78,10 @@ def missing():
     return "" if shutil.which("buildah") else "buildah is not installed"
 
 
+def build_arguments(given):
+    return [word for key, value in given.items() for word in ("--build-arg", f"{key}={value}")]
+
+
 def shared_results():
     """Words for buildah that let the compiler find what ./dev package left: the same paths, folder and arguments."""
     if not shutil.which("ccache"):
@@ -87,8 +90,8 @@ def shared_results():
     folder = pathlib.Path(asked.stdout.strip())
     folder.mkdir(parents=True, exist_ok=True)
     options = " ".join(f"-D{key}={os.environ.get(key, 'OFF')}" for key in ("PENSTOCK_WERROR", "PENSTOCK_UNITY"))
-    return ["--volume", f"{folder}:/ccache", "--build-arg", "CCACHE_DIR=/ccache", "--build-arg", f"SOURCE={TREE}",
-            "--build-arg", f"CMAKE_ARGS={options}"]
+    given = {"CCACHE_DIR": "/ccache", "SOURCE": TREE, "CMAKE_ARGS": options}
+    return ["--volume", f"{folder}:/ccache", *build_arguments(given)]
 
 
 def host_image(store, name):
