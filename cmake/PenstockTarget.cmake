@@ -63,7 +63,7 @@ endfunction()
 
 # penstock_off_the_path(TARGET...): no frame goes through these. Where a sanitizer is on they are not optimised, which
 # with its checks between would take a compiler half as long again, or twice as long; and no access is checked for its
-# alignment or type, which takes it as long again, and which is of use where bytes come from elsewhere.
+# alignment or type, which takes it half as long again, and which is of use where bytes come from elsewhere.
 function(penstock_off_the_path)
   foreach(target IN LISTS ARGN)
     if(PENSTOCK_UNITY)

@@ -68,7 +68,7 @@ class DockerTest(unittest.TestCase):
         packages = (self.root / "var/lib/dpkg/status").read_text()
         for each in ("g++", "cmake", "libzmq3-dev"):
             self.assertNotIn(f"Package: {each}\n", packages)
-        for each in ("source", "image", "ccache", str(image_build.TREE).lstrip("/")):
+        for each in ("source", "build", "image", "ccache", str(image_build.TREE).lstrip("/")):
             self.assertEqual([*(self.root / each).glob("*")], [], each)
 
     def test_its_configuration_is_right(self):
