@@ -142,13 +142,13 @@ bool goes_over_once(const plan& made) {
 
 /// Node 0 is the copy in, then come the stages, then the copies out.
 void make_order(plan& made, std::uint32_t max_lanes) {
-  std::vector<schedule_node> nodes{{.reads = {}, .first_lane = true, .follows = false}};
+  std::vector<schedule_node> nodes{{.reads = {}, .follows = false}};
   for (const plan_stage& stage : made.stages) {
     // Buffer 0 is written by the copy in, buffer n by stage n − 1: buffers and nodes have the same numbers.
-    nodes.push_back({.reads = stage.inputs, .first_lane = stage.state.has_value(), .follows = false});
+    nodes.push_back({.reads = stage.inputs, .follows = false});
   }
   for (const plan_output& output : made.outputs) {
-    nodes.push_back({.reads = {output.buffer}, .first_lane = false, .follows = true});
+    nodes.push_back({.reads = {output.buffer}, .follows = true});
   }
   made.order = make_schedule(nodes, max_lanes);
 }

@@ -79,7 +79,7 @@ struct plan {
   /// stage keeps state.
   bool single_pass = false;
 
-  /// Of a pipeline that keeps state; all on lane 0.
+  /// Of a pipeline that keeps state.
   std::vector<std::size_t> keepers;    ///< the stages that keep some, in their order
   std::size_t state_bytes = 0;         ///< of one half of a session's state, a multiple of 256
   std::size_t frame_table_offset = 0;  ///< in the arena: session_frame by keeper and frame of the batch

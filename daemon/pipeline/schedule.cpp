@@ -46,9 +46,6 @@ std::vector<std::uint32_t> lanes_of(const std::vector<schedule_node>& nodes, std
     if (lane == nothing) {
       lane = static_cast<std::size_t>(std::min_element(last.begin(), last.end()) - last.begin());
     }
-    if (nodes[node].first_lane) {
-      lane = 0;
-    }
     if (nodes[node].follows) {
       lane = lanes[nodes[node].reads.front()];
     }

@@ -10,8 +10,6 @@ namespace penstock {
 /// that it reads from.
 struct schedule_node {
   std::vector<std::size_t> reads;
-  /// This node's lane is lane 0: what keeps state is ordered from batch to batch on one stream.
-  bool first_lane = false;
   /// It goes where the node that it reads from went, even if other work stands behind that by now.
   bool follows = false;
 };

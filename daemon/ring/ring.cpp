@@ -22,7 +22,6 @@ slot_size size_for(std::span<const plan> plans) {
     most.operands = std::max(most.operands, operands);
     most.lanes = std::max(most.lanes, std::size_t{each.order.lanes});
     most.events = std::max(most.events, std::size_t{each.order.events});
-    most.carries |= each.keeps_state();
   }
   return most;
 }
@@ -34,7 +33,6 @@ slot_size with_room(slot_size least, std::size_t streams) noexcept {
   least.operands = std::max(least.operands, 2 * stages);
   least.lanes = std::max(least.lanes, streams);
   least.events = std::max<std::size_t>(least.events, 16);
-  least.carries = true;
   return least;
 }
 
@@ -53,7 +51,6 @@ std::string lack_of(const slot_size& there, const slot_size& needed) {
   compare(there.operands, needed.operands, "inputs of stages");
   compare(there.lanes, needed.lanes, "streams");
   compare(there.events, needed.events, "events");
-  compare(there.carries ? 1 : 0, needed.carries ? 1 : 0, "events for states");
   return text;
 }
 
@@ -74,8 +71,8 @@ ring::ring(device& from, std::size_t slots, const slot_size& size, bool polled, 
     for (std::size_t joint = 0; joint < size.events; ++joint) {
       made->joints.push_back(from.open_event(false));
     }
-    if (size.carries) {
-      made->carried = from.open_event(false);
+    for (std::size_t lane = 0; lane < size.lanes; ++lane) {
+      made->carried.push_back(from.open_event(false));
     }
     made->streams.reserve(size.lanes);
     made->predecessors.reserve(slots);

@@ -26,7 +26,6 @@ struct slot_size {
   std::size_t operands = 0;    ///< inputs of all stages of a plan together
   std::size_t lanes = 1;       ///< streams that a batch runs on
   std::size_t events = 0;      ///< between the streams of a batch
-  bool carries = false;        ///< whether a plan keeps state
 };
 
 /// What the largest of these plans needs.
@@ -56,11 +55,11 @@ struct slot {
 
   batch_clock* clock = nullptr;  ///< of a batch that is timed
 
-  /// The wheel's: a lane's stream, by lane; the events between lanes, by the plan's numbers; and the one behind the
-  /// last stage that keeps state.
+  /// The wheel's: a lane's stream, by lane; the events between lanes, by the plan's numbers; and, by lane, the one
+  /// behind the lane's last stage that keeps state.
   std::vector<std::uint32_t> streams;
   std::vector<std::unique_ptr<event>> joints;
-  std::unique_ptr<event> carried;
+  std::vector<std::unique_ptr<event>> carried;
   std::uint64_t launch = 0;               ///< which launch the slot is in flight with; 0 when it is not
   std::vector<const slot*> predecessors;  ///< whose states this batch continues, while they are in flight
 

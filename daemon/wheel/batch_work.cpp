@@ -201,32 +201,34 @@ fault batch_work::run_stage(stream& on, std::size_t index) noexcept {
   return stage.state ? run_keeper(on, index, arguments) : on.launch(*stage.compiled, arguments);
 }
 
-// The first stage that keeps state waits for the batches that hold its sessions' states, the last one says that it is
-// done with them.
+// On each lane the first stage that keeps state waits for the batches that hold its sessions' states, the last one says
+// that it is done with them. Batches of one plan have the same stages on the same lane.
 fault batch_work::run_keeper(stream& on, std::size_t index, operation_arguments& arguments) noexcept {
   const plan_stage& stage = plan_.stages[index];
-  const auto keeper =
-      static_cast<std::size_t>(std::find(plan_.keepers.begin(), plan_.keepers.end(), index) - plan_.keepers.begin());
+  const auto at = std::find(plan_.keepers.begin(), plan_.keepers.end(), index);
+  const auto keeper = static_cast<std::size_t>(at - plan_.keepers.begin());
   const auto frames = static_cast<std::size_t>(slot_.work.frames);
   const std::byte* const table = reads_pinned_ ? slot_.pinned_input.get() + plan_.frame_table_pinned
                                                : slot_.arena.get() + plan_.frame_table_offset;
   arguments.session.frames = reinterpret_cast<const session_frame*>(table) + keeper * frames;
   arguments.session.pool = with_.states + stage.state->offset;
   arguments.session.stride = plan_.state_bytes;
-  if (index == plan_.keepers.front()) {
+  const std::uint32_t lane = lane_of(index);
+  const auto shares_lane = [&](std::size_t other) { return lane_of(other) == lane; };
+  if (std::none_of(plan_.keepers.begin(), at, shares_lane)) {
     for (const slot* before : slot_.predecessors) {
       // On the same stream the order is there already.
-      if (before->streams.front() == slot_.streams.front()) {
+      if (before->streams[lane] == slot_.streams[lane]) {
         continue;
       }
-      if (fault failed = on.wait(*before->carried)) {
+      if (fault failed = on.wait(*before->carried[lane])) {
         return failed;
       }
     }
   }
   fault failed = on.launch(*stage.compiled, arguments);
-  if (!failed && index == plan_.keepers.back()) {
-    failed = on.record(*slot_.carried);
+  if (!failed && std::none_of(at + 1, plan_.keepers.end(), shares_lane)) {
+    failed = on.record(*slot_.carried[lane]);
   }
   return failed;
 }

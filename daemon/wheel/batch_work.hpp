@@ -43,6 +43,7 @@ class batch_work {
   void add_shared_out(std::size_t output) noexcept;
   [[nodiscard]] const std::byte* source_of(std::size_t buffer) const noexcept;
   [[nodiscard]] std::byte* place_of(std::size_t buffer) const noexcept;
+  [[nodiscard]] std::uint32_t lane_of(std::size_t stage) const noexcept { return plan_.order.steps[stage + 1].lane; }
   [[nodiscard]] fault run_stage(stream& on, std::size_t index) noexcept;
   [[nodiscard]] fault run_keeper(stream& on, std::size_t index, operation_arguments& arguments) noexcept;
 

@@ -134,12 +134,10 @@ void add_total(plan& made) {
 
 // The copy in, the stages, which all read the input, and a copy out of each.
 void make_order(plan& made, std::uint32_t max_lanes) {
-  std::vector<schedule_node> nodes{{{}, true, false}};
-  for (const plan_stage& each : made.stages) {
-    nodes.push_back({{0}, each.state.has_value(), false});
-  }
+  std::vector<schedule_node> nodes{{{}, false}};
+  nodes.insert(nodes.end(), made.stages.size(), {{0}, false});
   for (const plan_output& each : made.outputs) {
-    nodes.push_back({{each.buffer}, false, true});
+    nodes.push_back({{each.buffer}, true});
   }
   made.order = make_schedule(nodes, max_lanes);
 }

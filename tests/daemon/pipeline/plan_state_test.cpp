@@ -66,12 +66,11 @@ TEST_F(plan_of_sessions, AreNotGoneOverOnce) {
   EXPECT_FALSE(compile({affine("a", {}), fir("k", {"a"}, 1), affine("b", {"k"})}, false).single_pass);
 }
 
-TEST_F(plan_of_sessions, KeepsStateOnTheFirstLaneAlone) {
-  const plan made = compile({fir("a", {"input"}, 1), fir("b", {"input"}, 1), stage("m", "moments", {"input"})}, false,
-                            {"a", "b", "m"});
-  EXPECT_EQ(made.order.steps[1].lane, 0U);
-  EXPECT_EQ(made.order.steps[2].lane, 0U);
-  EXPECT_NE(made.order.steps[3].lane, 0U);
+TEST_F(plan_of_sessions, RunTheirBranchesOnLanesOfTheirOwn) {
+  const plan made = compile({fir("a", {"input"}, 1), fir("b", {"input"}, 1), fir("c", {"a"}, 1)}, false, {"b", "c"});
+  EXPECT_EQ(made.order.lanes, 2U);
+  EXPECT_NE(made.order.steps[1].lane, made.order.steps[2].lane);
+  EXPECT_EQ(made.order.steps[1].lane, made.order.steps[3].lane);
 }
 
 TEST_F(plan_of_sessions, HasATableOfFramesForEachKeeperBehindTheInput) {

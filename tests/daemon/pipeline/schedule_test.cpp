@@ -16,7 +16,7 @@ using events = std::vector<std::uint32_t>;
 nodes reading(const std::vector<std::vector<std::size_t>>& reads) {
   nodes made;
   for (const auto& each : reads) {
-    made.push_back({.reads = each, .first_lane = false, .follows = false});
+    made.push_back({.reads = each, .follows = false});
   }
   return made;
 }
@@ -161,13 +161,6 @@ TEST(schedule, LaysEverythingOnTheOneLaneThatThereIs) {
   EXPECT_EQ(made.events, 0U);
 }
 
-TEST(schedule, KeepsTheFirstLaneForThoseThatAskForIt) {
-  nodes asked = reading({{}, {0}, {0}, {0}});
-  asked[2].first_lane = true;
-  asked[3].first_lane = true;
-  EXPECT_EQ(lanes_of(make_schedule(asked, 8)), (std::vector<std::uint32_t>{0, 0, 0, 0}));
-}
-
 TEST(schedule, FollowsAReadNodeOverOtherWork) {
   nodes asked = reading({{}, {0}, {0}, {1}, {1}, {2}});
   asked[4].follows = true;
@@ -191,8 +184,7 @@ nodes random_nodes(std::mt19937& random) {
     for (std::size_t reads = 1 + random() % 3; reads > 0; --reads) {
       made[node].reads.push_back(random() % node);
     }
-    made[node].first_lane = random() % 6 == 0;
-    made[node].follows = !made[node].first_lane && random() % 6 == 0;
+    made[node].follows = random() % 6 == 0;
   }
   return made;
 }
@@ -251,7 +243,6 @@ TEST_P(random_schedule, KeepsToItsLanes) {
     std::vector<bool> used(made.lanes, false);
     for (std::size_t node = 0; node < asked.size(); ++node) {
       used.at(made.steps[node].lane) = true;
-      EXPECT_TRUE(!asked[node].first_lane || made.steps[node].lane == 0) << node;
       EXPECT_TRUE(!asked[node].follows || made.steps[node].lane == made.steps[asked[node].reads.front()].lane) << node;
     }
     EXPECT_THAT(used, testing::Each(true));

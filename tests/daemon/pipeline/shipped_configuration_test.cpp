@@ -1,8 +1,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <istream>
 #include <map>
 #include <random>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -50,6 +52,30 @@ TEST_F(shipped_configuration, GivesTheDefaultsThatTheDaemonHas) {
   shipped.pipelines.clear();
   minimal.pipelines.clear();
   EXPECT_EQ(print_settings(shipped), print_settings(minimal));
+}
+
+/// "[table] key" of each key that is set, one a line, in a text without arrays over several lines.
+std::set<std::string> keys_set_in(std::istream& text) {
+  std::set<std::string> keys;
+  std::string table;
+  for (std::string line; std::getline(text, line);) {
+    const std::string first = line.substr(0, line.find(' '));
+    if (first.starts_with('[')) {
+      table = first + ' ';
+    } else if (!first.empty() && !first.starts_with('#')) {
+      keys.insert(table + first);
+    }
+  }
+  return keys;
+}
+
+TEST_F(shipped_configuration, SetsEachKeyThatThereIs) {
+  std::ifstream shipped(folder_ / "penstock.toml");
+  const std::set<std::string> there = keys_set_in(shipped);
+  std::istringstream printed(print_settings(load_settings(folder_ / "penstock.toml")));
+  for (const std::string& key : keys_set_in(printed)) {
+    EXPECT_EQ(there.count(key), 1U) << key;
+  }
 }
 
 /// One to four random edits: a letter replaced, a stretch dropped, a stretch said again.

@@ -36,12 +36,15 @@ class checked_results : public reply_port {
     const plan& what = *of.pipeline;
     const auto* const output = from.pinned_output.get();
     const auto first = static_cast<std::size_t>(of.first_frame);
-    std::vector<std::int32_t> totals(of.frames);
-    std::memcpy(totals.data(), output + what.outputs[0].pinned_offset + first * sizeof(std::int32_t),
-                of.frames * sizeof(std::int32_t));
-    EXPECT_EQ(totals, expected.totals) << "request " << of.id << " of session " << of.session->number;
+    for (const std::size_t branch : {0U, 1U}) {
+      std::vector<std::int32_t> totals(of.frames);
+      std::memcpy(totals.data(), output + what.outputs[branch].pinned_offset + first * sizeof(std::int32_t),
+                  of.frames * sizeof(std::int32_t));
+      EXPECT_EQ(totals, expected.totals) << "request " << of.id << " of session " << of.session->number << ", branch "
+                                         << branch;
+    }
     const std::byte* const next =
-        output + what.outputs[1].pinned_offset + first * what.input().bytes(from.work.leading);
+        output + what.outputs[2].pinned_offset + first * what.input().bytes(from.work.leading);
     EXPECT_EQ(std::memcmp(next, next_of(expected.payload).data(), expected.payload.size()), 0) << "request " << of.id;
     if (what.declaration.ordered) {
       std::uint64_t& at_least = next_sequence_[of.session->number];
@@ -76,7 +79,8 @@ class checked_results : public reply_port {
   std::map<std::uint32_t, std::uint64_t> next_sequence_;  // by session
 };
 
-/// Sessions over the streams of a host device: the middle of the path, with operators of any duration.
+/// Sessions over the streams of a host device: the middle of the path, with operators of any duration. Two branches keep
+/// state, each on a lane of its own.
 class session_run_rig {
  public:
   static constexpr std::int64_t longest = 16;
@@ -171,15 +175,17 @@ class session_run_rig {
     for (const bool ordered : {true, false}) {
       const auto id = static_cast<std::uint32_t>(made.size());
       std::vector<made_up_stage> stages;
-      stages.push_back({"total",
-                        {"input"},
-                        std::make_unique<delayed_operation>(make_session_total(input), id + 1),
-                        total,
-                        session_traits{}});
+      for (const char* const branch : {"total", "again"}) {
+        stages.push_back({branch,
+                          {"input"},
+                          std::make_unique<delayed_operation>(make_session_total(input), id + stages.size() + 1),
+                          total,
+                          session_traits{}});
+      }
       stages.push_back({"next", {"input"}, std::make_unique<delayed_operation>(make_next(input), id + 10), {}, {}});
-      made.push_back(made_up_plan(id, input, max_frames, std::move(stages), {"total", "next"}, 8));
+      made.push_back(made_up_plan(id, input, max_frames, std::move(stages), {"total", "again", "next"}, 8));
       made.back().declaration.ordered = ordered;
-      // "total" goes by its frames' own lengths, "next" may do what it likes with the gaps.
+      // The totals go by their frames' own lengths, "next" may do what it likes with the gaps.
       made.back().mixes_lengths = true;
     }
     return made;
