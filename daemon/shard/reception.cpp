@@ -1,5 +1,7 @@
 #include "daemon/shard/reception.hpp"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "daemon/shard/welcome_bodies.hpp"
@@ -11,14 +13,19 @@ using wire::status;
 
 namespace {
 
-wire::message_header answer_to(const wire::message_header& question, message_type type) noexcept {
+// What a client may ask for once it has said HELLO.
+constexpr std::array served = {message_type::submit,        message_type::submit_shared, message_type::attach,
+                               message_type::cancel,        message_type::open_session,  message_type::close_session,
+                               message_type::get_status,    message_type::get_trace};
+
+}  // namespace
+
+wire::message_header reception::answer_to(const wire::message_header& question, message_type type) noexcept {
   wire::message_header header;
   header.type = type;
   header.request_id = question.request_id;
   return header;
 }
-
-}  // namespace
 
 reception::reception(parts with, const client_settings& limits, introduction self)
     : with_(with), limits_(limits), self_(std::move(self)), welcomes_(welcomes_of(with_.served, limits)) {}
@@ -32,22 +39,6 @@ void reception::join(shard_directory& among, arena_keeper* keeper) {
 std::vector<std::string> reception::welcomes_of(const served_pipelines& served, const client_settings& limits) const {
   const std::size_t shared = keeper_ != nullptr ? keeper_->max_client_bytes() : 0;
   return welcome_bodies({self_.server, self_.instance, self_.shard, among_, served, limits, shared});
-}
-
-void reception::adopt(const client_settings& limits, std::vector<std::string> welcomes, time_point now) {
-  limits_ = limits;
-  welcomes_ = std::move(welcomes);
-  with_.clients.set_limits(limits.max_clients, limits.credit_requests);
-  with_.clients.for_each([&](client_record& each) {
-    if (!each.gone) {
-      each.grant(limits.credit_requests, limits.credit_bytes, now);
-      with_.out.control(each.identity, &each, answer_to({}, message_type::welcome), welcome_for(each));
-    }
-  });
-}
-
-const std::string& reception::welcome_for(const client_record& client) const noexcept {
-  return welcomes_[among_ != nullptr ? client.shard : 0];
 }
 
 std::size_t reception::receive(time_point now, std::size_t most) {
@@ -74,106 +65,49 @@ void reception::handle(const incoming& message, time_point now) {
   wire::message_header header;
   if (const verdict read = read_header(message, limits_, header); !read.admitted()) {
     refuse(message, from, header, read);
-    return;
-  }
-  switch (header.type) {
-    case message_type::hello:
-      welcome(message, header, now);
-      return;
-    case message_type::ping:
-      with_.out.control(message.identity, from, answer_to(header, message_type::pong), "");
-      return;
-    case message_type::goodbye:
-      if (from != nullptr) {
-        let_go(*from);
-      }
-      return;
-    case message_type::submit:
-    case message_type::submit_shared:
-    case message_type::attach:
-    case message_type::cancel:
-    case message_type::open_session:
-    case message_type::close_session:
-    case message_type::get_status:
-    case message_type::get_trace:
-      break;
-    default:
-      refuse(message, from, header,
-             {status::unsupported_type,
-              "a client may not send messages of type " + std::to_string(static_cast<int>(header.type))});
-      return;
-  }
-  if (from == nullptr) {
+  } else if (header.type == message_type::hello) {
+    welcome(message, header, now);
+  } else if (header.type == message_type::ping) {
+    with_.out.control(message.identity, from, answer_to(header, message_type::pong), "");
+  } else if (header.type == message_type::goodbye) {
+    if (from != nullptr) {
+      let_go(*from);
+    }
+  } else if (std::find(served.begin(), served.end(), header.type) == served.end()) {
+    refuse(message, from, header,
+           {status::unsupported_type,
+            "a client may not send messages of type " + std::to_string(static_cast<int>(header.type))});
+  } else if (from == nullptr) {
     refuse(message, from, header,
            closed_.admitted() ? verdict{status::hello_required, "this client is not known: it must send HELLO first"}
                               : closed_);
-    return;
-  }
-  if (header.type == message_type::get_status) {
-    with_.out.control(message.identity, from, answer_to(header, message_type::status_report), self_.status_json());
-    return;
-  }
-  from->elsewhere = false;  // it stays here, whatever it was told
-  if (header.type == message_type::submit || header.type == message_type::submit_shared) {
-    submit(message, header, *from, now);
-  } else if (header.type == message_type::attach) {
-    attach(message, header, *from);
-  } else if (header.type == message_type::cancel) {
-    cancel(message, header, *from);
-  } else if (header.type == message_type::open_session) {
-    open_session(message, header, *from, now);
-  } else if (header.type == message_type::get_trace) {
-    send_trace(message, header, *from);
   } else {
-    close_session(header, *from);
+    serve(message, header, *from, now);
   }
 }
 
-void reception::welcome(const incoming& message, const wire::message_header& header, time_point now) {
-  const std::optional<wire::hello> said = wire::decode_hello(message.body);
-  if (!said) {
-    refuse(message, nullptr, header, {status::malformed, "the body of HELLO can't be read"});
-    return;
+void reception::serve(const incoming& message, const wire::message_header& header, client_record& from,
+                      time_point now) {
+  if (from.elsewhere && header.type != message_type::get_status) {
+    settle_here(from);
   }
-  if (!closed_.admitted()) {
-    refuse(message, nullptr, header, closed_);
-    return;
+  switch (header.type) {
+    case message_type::submit:
+    case message_type::submit_shared:
+      return submit(message, header, from, now);
+    case message_type::attach:
+      return attach(message, header, from);
+    case message_type::cancel:
+      return cancel(message, header, from);
+    case message_type::open_session:
+      return open_session(message, header, from, now);
+    case message_type::close_session:
+      return close_session(header, from);
+    case message_type::get_trace:
+      return send_trace(message, header, from);
+    default:  // GET_STATUS, of those that are served
+      with_.out.control(message.identity, &from, answer_to(header, message_type::status_report), self_.status_json());
   }
-  client_record* client = with_.clients.find(message.identity);
-  const bool fresh = client == nullptr;
-  if (fresh) {
-    client = with_.clients.admit(message.identity, now);
-  }
-  if (client == nullptr) {
-    sweep(now);
-    client = with_.clients.admit(message.identity, now);
-  }
-  if (client == nullptr) {
-    refuse(message, nullptr, header,
-           {status::too_many_clients, "all " + std::to_string(limits_.max_clients) + " places for clients are taken"});
-    return;
-  }
-  client->gone = false;
-  client->name = said->client;
-  if (fresh && among_ != nullptr) {
-    client->shard = among_->choose(self_.shard);
-    client->elsewhere = client->shard != self_.shard;
-  }
-  client->grant(limits_.credit_requests, limits_.credit_bytes, now);
-  with_.out.control(message.identity, client, answer_to(header, message_type::welcome), welcome_for(*client));
-}
-
-// What it had in flight is given up, and nothing of it is left for whoever comes next under the same routing id.
-void reception::let_go(client_record& leaving) {
-  leaving.gone = true;
-  ++leaving.incarnation;
-  leaving.held.clear();
-  while (request* const left = leaving.in_flight.any()) {
-    with_.path.end(*left, status::cancelled, "the client left");
-  }
-  with_.sessions.close_all(leaving);
-  leaving.leave_arenas();
-  with_.out.forget(leaving);
 }
 
 void reception::send_trace(const incoming& message, const wire::message_header& header, const client_record& to) {
@@ -282,33 +216,6 @@ void reception::refuse(const incoming& message, const client_record* from, const
 
 void reception::close(wire::status code, std::string reason) {
   closed_ = {code, std::move(reason)};
-}
-
-bool reception::say_goodbye() {
-  with_.clients.for_each([this](client_record& each) {
-    // Who has gone to another shard has said so, and has nothing to come from here.
-    if (!each.gone && !with_.out.control(each.identity, &each, answer_to({}, message_type::goodbye), "")) {
-      each.gone = true;
-    }
-  });
-  return !alone();
-}
-
-bool reception::alone() const noexcept {
-  bool none = true;
-  std::as_const(with_.clients).for_each([&none](const client_record& each) { none = none && each.gone; });
-  return none;
-}
-
-void reception::sweep(time_point now) {
-  while (client_record* const client = with_.clients.forgettable(now - limits_.idle_timeout)) {
-    with_.sessions.close_all(*client);
-    client->leave_arenas();
-    with_.out.forget(*client);
-    with_.clients.forget(*client);
-  }
-  with_.clients.for_each([now](client_record& each) { each.settle(now); });
-  with_.sessions.sweep(now);
 }
 
 }  // namespace penstock

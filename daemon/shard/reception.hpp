@@ -72,9 +72,16 @@ class reception {
   void sweep(time_point now);
 
  private:
+  [[nodiscard]] static wire::message_header answer_to(const wire::message_header& question,
+                                                      wire::message_type type) noexcept;
   void handle(const incoming& message, time_point now);
+  void serve(const incoming& message, const wire::message_header& header, client_record& from, time_point now);
   void welcome(const incoming& message, const wire::message_header& header, time_point now);
   void submit(const incoming& message, const wire::message_header& header, client_record& from, time_point now);
+  /// It uses this shard from here on, and counts among its clients.
+  void settle_here(client_record& client);
+  /// It does not any more; nothing is sent to it.
+  void depart(client_record& client);
   void let_go(client_record& leaving);
   void send_trace(const incoming& message, const wire::message_header& header, const client_record& to);
   void open_session(const incoming& message, const wire::message_header& header, const client_record& from,

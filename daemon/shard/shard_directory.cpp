@@ -28,6 +28,49 @@ std::string endpoint_of(const std::string& configured, std::uint32_t shard) {
 
 }  // namespace
 
+std::uint32_t shard_directory::choose(std::uint32_t answering, const std::string& identity) {
+  if (answering != 0) {
+    return answering;
+  }
+  const std::lock_guard lock(mutex_);
+  forget(identity);
+  std::size_t chosen = turn_ % size();
+  for (std::size_t step = 1; step < size(); ++step) {
+    const std::size_t other = (turn_ + step) % size();
+    chosen = clients_[other] < clients_[chosen] ? other : chosen;
+  }
+  turn_ = chosen + 1;
+  const auto shard = static_cast<std::uint32_t>(chosen);
+  if (shard != answering) {
+    ++clients_[shard];
+    on_their_way_.emplace(identity, shard);
+  }
+  return shard;
+}
+
+void shard_directory::arrived(std::uint32_t shard, const std::string& identity) {
+  const std::lock_guard lock(mutex_);
+  ++clients_[shard];
+  forget(identity);
+}
+
+void shard_directory::left(std::uint32_t shard) {
+  const std::lock_guard lock(mutex_);
+  --clients_[shard];
+}
+
+void shard_directory::missed(const std::string& identity) {
+  const std::lock_guard lock(mutex_);
+  forget(identity);
+}
+
+void shard_directory::forget(const std::string& identity) {
+  if (const auto found = on_their_way_.find(identity); found != on_their_way_.end()) {
+    --clients_[found->second];
+    on_their_way_.erase(found);
+  }
+}
+
 std::vector<std::vector<std::string>> endpoints_of_all(const std::vector<std::string>& listen, std::size_t shards) {
   std::vector<std::vector<std::string>> all{listen};
   std::set<std::string> taken(listen.begin(), listen.end());

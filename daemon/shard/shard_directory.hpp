@@ -1,32 +1,44 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace penstock {
 
-/// Where the shards of a daemon listen, and which of them a new client should use. The first is the front door: clients
-/// come to it by the configured endpoints, and it sends them on to the shards in turn. Written before any shard serves,
-/// then read by all of their threads.
+/// Where the shards of a daemon listen, how many clients each of them has, and which of them a new client should use.
+/// The first is the front door: clients come to it by the configured endpoints, and it sends them on. The endpoints are
+/// written before any shard serves; the rest may be called from any shard's thread, as clients come and go.
 class shard_directory {
  public:
-  explicit shard_directory(std::vector<std::vector<std::string>> endpoints) : endpoints_(std::move(endpoints)) {}
+  explicit shard_directory(std::vector<std::vector<std::string>> endpoints)
+      : endpoints_(std::move(endpoints)), clients_(endpoints_.size(), 0) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return endpoints_.size(); }
   /// By shard, in the order of the configuration's `listen`.
   [[nodiscard]] const std::vector<std::vector<std::string>>& endpoints() const noexcept { return endpoints_; }
-  /// For a client that is new to shard `answering`.
-  [[nodiscard]] std::uint32_t choose(std::uint32_t answering) noexcept {
-    return answering != 0 ? answering
-                          : static_cast<std::uint32_t>(turn_.fetch_add(1, std::memory_order_relaxed) % size());
-  }
+  /// The shard for a client that is new to shard `answering`. The front door chooses the one with the fewest clients, in
+  /// turn among equals; whom it sends on counts there already. The others choose themselves.
+  [[nodiscard]] std::uint32_t choose(std::uint32_t answering, const std::string& identity);
+  /// A client uses that shard from now on.
+  void arrived(std::uint32_t shard, const std::string& identity);
+  /// A client of that shard has left it.
+  void left(std::uint32_t shard);
+  /// Nobody waits any longer for a client that was sent on; nothing happens if it has arrived.
+  void missed(const std::string& identity);
 
  private:
+  void forget(const std::string& identity);  // holds the lock
+
   std::vector<std::vector<std::string>> endpoints_;
-  std::atomic<std::size_t> turn_{0};  // the front door's thread reads and writes it
+  std::mutex mutex_;
+  std::vector<std::size_t> clients_;  // by shard, those that are on their way included
+  std::unordered_map<std::string, std::uint32_t> on_their_way_;
+  std::size_t turn_ = 0;
 };
 
 /// The endpoints of each of `shards` shards, made from the configured ones: for shard k a port that is k higher ("*"

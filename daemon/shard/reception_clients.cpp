@@ -1,0 +1,122 @@
+#include <utility>
+
+#include "daemon/shard/reception.hpp"
+#include "daemon/shard/shard_directory.hpp"
+
+namespace penstock {
+namespace {
+
+using wire::message_type;
+using wire::status;
+
+}  // namespace
+
+void reception::adopt(const client_settings& limits, std::vector<std::string> welcomes, time_point now) {
+  limits_ = limits;
+  welcomes_ = std::move(welcomes);
+  with_.clients.set_limits(limits.max_clients, limits.credit_requests);
+  with_.clients.for_each([&](client_record& each) {
+    if (!each.gone) {
+      each.grant(limits.credit_requests, limits.credit_bytes, now);
+      with_.out.control(each.identity, &each, answer_to({}, message_type::welcome), welcome_for(each));
+    }
+  });
+}
+
+const std::string& reception::welcome_for(const client_record& client) const noexcept {
+  return welcomes_[among_ != nullptr ? client.shard : 0];
+}
+
+void reception::welcome(const incoming& message, const wire::message_header& header, time_point now) {
+  const std::optional<wire::hello> said = wire::decode_hello(message.body);
+  if (!said) {
+    refuse(message, nullptr, header, {status::malformed, "the body of HELLO can't be read"});
+    return;
+  }
+  if (!closed_.admitted()) {
+    refuse(message, nullptr, header, closed_);
+    return;
+  }
+  client_record* client = with_.clients.find(message.identity);
+  const bool fresh = client == nullptr || client->gone;
+  if (client == nullptr) {
+    client = with_.clients.admit(message.identity, now);
+  }
+  if (client == nullptr) {
+    sweep(now);
+    client = with_.clients.admit(message.identity, now);
+  }
+  if (client == nullptr) {
+    refuse(message, nullptr, header,
+           {status::too_many_clients, "all " + std::to_string(limits_.max_clients) + " places for clients are taken"});
+    return;
+  }
+  client->gone = false;
+  client->name = said->client;
+  if (fresh && among_ != nullptr) {
+    client->shard = among_->choose(self_.shard, client->identity);
+    client->elsewhere = client->shard != self_.shard;
+    if (!client->elsewhere) {
+      settle_here(*client);
+    }
+  }
+  client->grant(limits_.credit_requests, limits_.credit_bytes, now);
+  with_.out.control(message.identity, client, answer_to(header, message_type::welcome), welcome_for(*client));
+}
+
+void reception::settle_here(client_record& client) {
+  client.elsewhere = false;
+  if (among_ != nullptr) {
+    among_->arrived(self_.shard, client.identity);
+  }
+}
+
+void reception::depart(client_record& client) {
+  if (among_ != nullptr && !client.gone) {
+    client.elsewhere ? among_->missed(client.identity) : among_->left(self_.shard);
+  }
+  client.gone = true;
+}
+
+// What it had in flight is given up, and nothing of it is left for whoever comes next under the same routing id.
+void reception::let_go(client_record& leaving) {
+  depart(leaving);
+  ++leaving.incarnation;
+  leaving.held.clear();
+  while (request* const left = leaving.in_flight.any()) {
+    with_.path.end(*left, status::cancelled, "the client left");
+  }
+  with_.sessions.close_all(leaving);
+  leaving.leave_arenas();
+  with_.out.forget(leaving);
+}
+
+bool reception::say_goodbye() {
+  with_.clients.for_each([this](client_record& each) {
+    // Who has gone to another shard has said so, and has nothing to come from here.
+    if (!each.gone && !with_.out.control(each.identity, &each, answer_to({}, message_type::goodbye), "")) {
+      depart(each);
+    }
+  });
+  return !alone();
+}
+
+bool reception::alone() const noexcept {
+  bool none = true;
+  std::as_const(with_.clients).for_each([&none](const client_record& each) { none = none && each.gone; });
+  return none;
+}
+
+void reception::sweep(time_point now) {
+  while (client_record* const client = with_.clients.forgettable(now - limits_.idle_timeout)) {
+    depart(*client);
+    with_.sessions.close_all(*client);
+    client->leave_arenas();
+    with_.out.forget(*client);
+    with_.clients.forget(*client);
+  }
+  with_.clients.for_each([now](client_record& each) { each.settle(now); });
+  with_.sessions.sweep(now);
+}
+
+}  // namespace penstock
