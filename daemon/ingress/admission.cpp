@@ -74,7 +74,9 @@ verdict read_header(const incoming& message, const client_settings& limits, wire
   if (error != wire::decode_error::none) {
     std::string reason(wire::text_of(error));
     if (error == wire::decode_error::unsupported_version) {
-      reason += "; this daemon speaks version 1 (1 to 1)";
+      // As a range, for the day on which there are two.
+      const std::string only = std::to_string(wire::major_version);
+      reason += "; this daemon speaks versions " + only + " to " + only;
     }
     return refuse(status_of(error), std::move(reason));
   }

@@ -100,7 +100,7 @@ void dispatcher::finish(slot& done, time_point now) {
   unpark(done.work);
   if (const fault why = done.completed.status) {
     if (!lost_) {
-      lost_ = device_loss{why.name, ""};
+      lost_ = device_loss{.error = why.name};
     }
     end_batch(done, wire::status::device_failed,
               {.reason = "the device failed", .step = "executing", .stage = "", .device_error = why.name});
@@ -270,7 +270,7 @@ void dispatcher::launch(slot& next, time_point now) {
   ++lane_of(next).launched;
   timeline_.launching(next);
   if (const launch_fault failed = streams_.launch(next, now); failed.what) {
-    lost_ = device_loss{failed.what.name, failed.stage};
+    lost_ = device_loss{.error = failed.what.name, .stage = failed.stage};
   }
 }
 

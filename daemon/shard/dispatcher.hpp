@@ -20,10 +20,11 @@
 
 namespace penstock {
 
-/// The device failed: what it said, and the stage that it came up at where that is known.
+/// The device failed: what it said, and the stage or at least the pipeline that it came up at, where that is known.
 struct device_loss {
   std::string error;
-  std::string stage;
+  std::string stage{};
+  std::string pipeline{};
 };
 
 /// Brings accepted requests through the middle of the path: into slots, as batches onto the wheel, and from their

@@ -73,7 +73,7 @@ void dispatcher::check_hung(time_point now, std::chrono::nanoseconds patience) {
     const batch& work = each->work;
     const bool stands_still = std::max(work.launched, last_done_) < now - patience;
     if (!lost_ && (stands_still || work.launched < now - whatever_else_is_done * patience)) {
-      lost_ = device_loss{"a batch hangs", work.pipeline->declaration.name};
+      lost_ = device_loss{.error = "a batch hangs", .pipeline = work.pipeline->declaration.name};
     }
   }
 }

@@ -65,8 +65,10 @@ time_point shard::next_end() const noexcept {
 
 void shard::end_with_loss(time_point now) {
   const device_loss& loss = *dispatcher_.lost();
+  const std::string at_stage = loss.stage.empty() ? "" : fmt::format(" at stage '{}'", loss.stage);
+  const std::string of_pipeline = loss.pipeline.empty() ? "" : fmt::format(" of pipeline '{}'", loss.pipeline);
   spdlog::error("device lost: {}{}{}; {} requests are answered FAILED, then the daemon exits to be restarted",
-                loss.error, loss.stage.empty() ? "" : " at ", loss.stage, counters_.requests.in_flight);
+                loss.error, at_stage, of_pipeline, counters_.requests.in_flight);
   reception_.close(wire::status::device_failed, "the device is lost: " + loss.error);
   dispatcher_.end_all(
       wire::status::device_failed,

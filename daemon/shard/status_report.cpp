@@ -1,73 +1,23 @@
 #include "daemon/shard/status_report.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
+#include <string_view>
+#include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include "daemon/timeline/batch_record.hpp"
+#include "daemon/shard/report_json.hpp"
 #include "proto/message.hpp"
-#include "proto/status.hpp"
 
 namespace penstock {
 namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json outcomes(const outcome_account& of) {
-  ordered_json errors = ordered_json::object();
-  for (std::size_t kind = 1; kind < wire::status_kinds; ++kind) {
-    errors[std::string(wire::name_of(static_cast<wire::status_kind>(kind)))] = of.errors[kind];
-  }
-  return {{"accepted", of.accepted}, {"results", of.results}, {"errors", errors}, {"in_flight", of.in_flight}};
-}
-
-ordered_json pipeline_json(const pipeline_report& of) {
-  const pipeline_account& counters = of.counters;
-  ordered_json closed = ordered_json::object();
-  for (std::size_t reason = 0; reason < close_reasons; ++reason) {
-    closed[std::string(name_of(static_cast<close_reason>(reason)))] = counters.closed[reason];
-  }
-  return {{"name", of.name},
-          {"requests", outcomes(counters.requests)},
-          {"frames", counters.frames},
-          {"batches", counters.batches},
-          {"batched_frames", counters.batched_frames},
-          {"closed", closed}};
-}
-
-ordered_json handshakes_json(const handshake_report& of) {
-  ordered_json refused = ordered_json::object();
-  for (std::size_t why = 0; why < handshake_refusals; ++why) {
-    refused[std::string(name_of(static_cast<handshake_refusal>(why)))] = of.refused[why];
-  }
-  return {{"succeeded", of.succeeded}, {"refused", refused}};
-}
-
-double microseconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double, std::micro>(time).count();
-}
-
-ordered_json timing_json(const pipeline_timing& of) {
-  ordered_json all = ordered_json::object();
-  of.for_each([&](std::string_view name, const time_histogram& times) {
-    if (times.count() != 0) {
-      all[std::string(name)] = {{"count", times.count()},
-                                {"p50", microseconds(times.quantile(0.5))},
-                                {"p90", microseconds(times.quantile(0.9))},
-                                {"p99", microseconds(times.quantile(0.99))},
-                                {"max", microseconds(times.max())},
-                                {"sum", std::round(times.sum_ns() / 1000)}};
-    }
-  });
-  return all;
-}
-
 // `room`: bytes that the body may still grow by.
 void add_timing(ordered_json& pipelines, const std::vector<pipeline_report>& of, std::size_t room) {
   constexpr std::string_view key = R"(,"timing_us":)";
   for (std::size_t index = 0; index < of.size(); ++index) {
-    ordered_json made = timing_json(of[index].timing);
+    ordered_json made = json_of(of[index].timing);
     const std::size_t bytes = made.dump().size() + key.size();
     if (bytes > room) {
       return;
@@ -82,13 +32,9 @@ void add_timing(ordered_json& pipelines, const std::vector<pipeline_report>& of,
 }  // namespace
 
 std::string report_status(const shard_report& of) {
-  ordered_json refused = ordered_json::object();
-  for (const auto& [code, count] : of.counters.refused) {
-    refused[std::string(wire::name_of(code))] = count;
-  }
   ordered_json pipelines = ordered_json::array();
   for (const pipeline_report& each : of.pipelines) {
-    pipelines.push_back(pipeline_json(each));
+    pipelines.push_back(json_of(each));
   }
   ordered_json body = {
       {"server", of.server},
@@ -97,9 +43,9 @@ std::string report_status(const shard_report& of) {
       {"uptime_s", std::chrono::duration<double>(of.uptime).count()},
       {"configuration", {{"version", of.configuration.version}, {"hash", of.configuration.hash}}},
       {"device", {{"backend", of.facts.backend}, {"name", of.facts.name}, {"detail", of.facts.detail}}},
-      {"requests", outcomes(of.counters.requests)},
+      {"requests", json_of(of.counters.requests)},
       {"balanced", of.counters.requests.balanced()},
-      {"refused", refused},
+      {"refused", refused_json(of.counters)},
       {"received", of.counters.received},
       {"repeats", {{"ignored", of.counters.repeats_ignored}, {"answered", of.counters.repeats_answered}}},
       {"replies",
@@ -111,7 +57,7 @@ std::string report_status(const shard_report& of) {
       {"clients", of.clients.size()},
       {"sessions", of.sessions},
       {"shared_memory", {{"arenas", of.shared_memory.arenas}, {"bytes", of.shared_memory.bytes}}},
-      {"handshakes", handshakes_json(of.handshakes)},
+      {"handshakes", {{"succeeded", of.handshakes.succeeded}, {"refused", refused_json(of.handshakes)}}},
       {"slots", {{"total", of.slots}, {"free", of.free_slots}}},
       {"batches_in_flight", of.batches_in_flight},
       {"pipelines", pipelines}};

@@ -1,33 +1,20 @@
 #include "daemon/admin/http/status_json.hpp"
 
-#include <cmath>
+#include <chrono>
 
 #include <nlohmann/json.hpp>
 
 #include "daemon/admin/http/seconds.hpp"
-#include "daemon/timeline/batch_record.hpp"
+#include "daemon/shard/report_json.hpp"
 #include "penstock_version.hpp"
-#include "proto/status.hpp"
 
 namespace penstock {
 namespace {
 
 using json = nlohmann::ordered_json;
 
-double microseconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double, std::micro>(time).count();
-}
-
 json configuration_json(const configuration_report& of) {
   return {{"version", of.version}, {"hash", of.hash}};
-}
-
-json requests_json(const outcome_account& of) {
-  json errors = json::object();
-  for (std::size_t kind = 1; kind < wire::status_kinds; ++kind) {
-    errors[std::string(wire::name_of(static_cast<wire::status_kind>(kind)))] = of.errors[kind];
-  }
-  return {{"accepted", of.accepted}, {"results", of.results}, {"errors", errors}, {"in_flight", of.in_flight}};
 }
 
 json streams_json(const std::vector<stream_timing>& streams) {
@@ -43,48 +30,31 @@ json streams_json(const std::vector<stream_timing>& streams) {
   return list;
 }
 
+// The whole time by buckets, too.
 json timing_json(const pipeline_timing& of) {
-  json all = json::object();
-  of.for_each([&](std::string_view name, const time_histogram& times) {
-    if (times.count() != 0) {
-      all[std::string(name)] = {{"count", times.count()},
-                                {"sum", std::round(times.sum_ns() / 1000)},
-                                {"p50", microseconds(times.quantile(0.5))},
-                                {"p90", microseconds(times.quantile(0.9))},
-                                {"p99", microseconds(times.quantile(0.99))},
-                                {"max", microseconds(times.max())}};
-    }
-  });
+  json all = json_of(of);
   if (all.contains("total")) {
     json& buckets = all["total"]["buckets"] = json::array();
     of.total.for_each_bucket([&](std::chrono::nanoseconds end, std::uint64_t count) {
-      buckets.push_back({microseconds(end), count});
+      buckets.push_back({std::chrono::duration<double, std::micro>(end).count(), count});
     });
   }
   return all;
 }
 
 json pipeline_json(const pipeline_report& of) {
-  const pipeline_account& counters = of.counters;
-  json closed = json::object();
-  for (std::size_t reason = 0; reason < close_reasons; ++reason) {
-    closed[std::string(name_of(static_cast<close_reason>(reason)))] = counters.closed[reason];
-  }
+  const auto& batches_of = of.counters.batch_sizes;
   json sizes = json::array();
-  for (std::size_t each = 0; each < counters.batch_sizes.size(); ++each) {
-    if (counters.batch_sizes[each] != 0) {
-      const bool last = each + 1 == counters.batch_sizes.size();
-      sizes.push_back({last ? json() : json(std::uint64_t{1} << each), counters.batch_sizes[each]});
+  for (std::size_t each = 0; each < batches_of.size(); ++each) {
+    if (batches_of[each] != 0) {
+      const bool last = each + 1 == batches_of.size();
+      sizes.push_back({last ? json() : json(std::uint64_t{1} << each), batches_of[each]});
     }
   }
-  return {{"name", of.name},
-          {"requests", requests_json(counters.requests)},
-          {"frames", counters.frames},
-          {"batches", counters.batches},
-          {"batched_frames", counters.batched_frames},
-          {"closed", closed},
-          {"batch_sizes", sizes},
-          {"timing_us", timing_json(of.timing)}};
+  json made = json_of(of);
+  made["batch_sizes"] = sizes;
+  made["timing_us"] = timing_json(of.timing);
+  return made;
 }
 
 json pipelines_json(const std::vector<pipeline_report>& pipelines) {
@@ -108,22 +78,6 @@ json clients_json(const std::vector<client_report>& clients) {
   return list;
 }
 
-json handshakes_json(const handshake_report& of) {
-  json refused = json::object();
-  for (std::size_t why = 0; why < handshake_refusals; ++why) {
-    refused[std::string(name_of(static_cast<handshake_refusal>(why)))] = of.refused[why];
-  }
-  return refused;
-}
-
-json refused_json(const account& of) {
-  json refused = json::object();
-  for (const auto& [code, count] : of.refused) {
-    refused[std::string(wire::name_of(code))] = count;
-  }
-  return refused;
-}
-
 json shard_json(const shard_report& of) {
   const account& counters = of.counters;
   return {{"shard", of.shard},
@@ -137,7 +91,7 @@ json shard_json(const shard_report& of) {
             {"detail", of.facts.detail},
             {"error", of.device_error}}},
           {"received", counters.received},
-          {"requests", requests_json(counters.requests)},
+          {"requests", json_of(counters.requests)},
           {"refused", refused_json(counters)},
           {"repeats", {{"ignored", counters.repeats_ignored}, {"answered", counters.repeats_answered}}},
           {"replies",
@@ -145,7 +99,7 @@ json shard_json(const shard_report& of) {
             {"dropped", counters.replies_dropped},
             {"undeliverable", counters.replies_undeliverable}}},
           {"payload_bytes", {{"in", counters.payload_bytes_in}, {"out", counters.payload_bytes_out}}},
-          {"handshakes_refused", handshakes_json(of.handshakes)},
+          {"handshakes_refused", refused_json(of.handshakes)},
           {"credit", {{"requests", of.credit_requests}, {"bytes", of.credit_bytes}}},
           {"sessions", {{"open", of.sessions}, {"most", of.max_sessions}}},
           {"shared_memory", {{"arenas", of.shared_memory.arenas}, {"bytes", of.shared_memory.bytes}}},

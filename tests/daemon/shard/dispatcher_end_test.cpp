@@ -210,6 +210,8 @@ TEST_P(DispatcherEnd, CallsTheDeviceHungAfterTheLimitAndNotBefore) {
   rig_.path.check_hung(launched + patience + std::chrono::nanoseconds{1}, patience);
   ASSERT_TRUE(rig_.path.lost());
   EXPECT_EQ(rig_.path.lost()->error, "a batch hangs");
+  EXPECT_EQ(rig_.path.lost()->pipeline, "pipeline0");
+  EXPECT_EQ(rig_.path.lost()->stage, "");
 }
 
 TEST_P(DispatcherEnd, CallsABatchHungLaterWhileOthersAreDone) {

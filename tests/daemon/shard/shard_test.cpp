@@ -194,6 +194,7 @@ TEST_P(Shard, TakesAHungDeviceForLost) {
   const raw_message got = client.next();
   EXPECT_EQ(got.header.code, status::device_failed);
   EXPECT_NE(got.json().at("device_error").get<std::string>().find("hangs"), std::string::npos);
+  EXPECT_EQ(got.json().at("stage"), "");
   EXPECT_EQ(rig.join(), shard_ending::device_lost);
 }
 
