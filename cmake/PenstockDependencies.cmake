@@ -1,4 +1,6 @@
-# Every library of others that Penstock builds on, found once. The names in parentheses are Debian's packages.
+# The libraries of others that Penstock builds on. Found elsewhere: FFTW (kernels/), toml++ (daemon/settings/), GoogleTest
+# (tests/) and CUDA (PenstockCuda.cmake); nlohmann_json once more in proto/ and tests/proto/. The names in parentheses are
+# Debian's packages.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(Boost 1.74 REQUIRED)                    # Asio and Beast, header-only (libboost-dev)

@@ -22,6 +22,21 @@ function(penstock_unit source name folder)
   install(FILES "${PROJECT_BINARY_DIR}/generated/${name}" DESTINATION "${folder}" COMPONENT daemon)
 endfunction()
 
+# penstock_pages(PAGE...): pages of the tree, each installed where it stands in the tree, so that their links to one
+# another hold. A link to what is not installed would lead nowhere: its words stay.
+function(penstock_pages)
+  set(elsewhere "docs/benchmarks.md|docs/gpu-tests.md|deploy/[^)]*|CONTRIBUTING.md|CHANGELOG.md")
+  foreach(page IN LISTS ARGN)
+    set(made "${PROJECT_BINARY_DIR}/documents/${page}")
+    file(READ "${PROJECT_SOURCE_DIR}/${page}" text)
+    string(REGEX REPLACE "\\[([^]]+)\\]\\((\\.\\./)*(${elsewhere})\\)" "\\1" text "${text}")
+    file(WRITE "${made}" "${text}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${page}")
+    cmake_path(GET page PARENT_PATH folder)
+    install(FILES "${made}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}" COMPONENT daemon)
+  endforeach()
+endfunction()
+
 set(deploy "${PROJECT_SOURCE_DIR}/deploy")
 
 install(TARGETS penstockd penstock RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT daemon)
@@ -50,9 +65,10 @@ install(FILES "${shells}/_penstock" "${shells}/_penstockd"
 install(FILES "${shells}/penstock.fish" "${shells}/penstockd.fish"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" COMPONENT daemon)
 
-file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
-install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/SECURITY.md" ${documents}
-  "${PROJECT_SOURCE_DIR}/proto/PROTOCOL.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT daemon)
+file(GLOB documents RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS
+  "${PROJECT_SOURCE_DIR}/docs/*.md" "${PROJECT_SOURCE_DIR}/docs/decisions/*.md")
+list(FILTER documents EXCLUDE REGEX "(benchmarks|gpu-tests|0000-template)\\.md$")  # for those who work on the tree
+penstock_pages(README.md SECURITY.md proto/PROTOCOL.md ${documents})
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")  # a package says it in its file `copyright`
   install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT daemon)
 endif()
