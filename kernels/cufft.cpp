@@ -63,7 +63,7 @@ void* open_library(std::string& path) {
       failure = reason;
     }
   }
-  throw std::runtime_error("power_spectrum needs cuFFT, which could not be loaded (" + failure +
+  throw std::runtime_error("an FFT on the GPU needs cuFFT, which could not be loaded (" + failure +
                            "): " + installation_hint);
 }
 

@@ -39,9 +39,10 @@ std::string aims_table(const std::vector<ordered_json>& results) {
   std::string rows;
   for (const ordered_json& result : results) {
     for (const aim& each : aims_of(result)) {
-      rows +=
-          fmt::format("| {} | {} | {} | {} | {}, {} |\n", each.what, each.wanted, each.reached, each.met ? "yes" : "no",
-                      result.at("benchmark").get<std::string>(), result.at("device").at("name").get<std::string>());
+      rows += fmt::format("| {} | {} | {} | {} | {}{}, {} |\n", each.what, each.wanted, each.reached,
+                          each.met ? "yes" : "no", result.at("benchmark").get<std::string>(),
+                          result.value("quick", false) ? " (short)" : "",
+                          result.at("device").at("name").get<std::string>());
     }
   }
   return rows.empty() ? "" : "\n| what | wanted | reached | | by |\n|---|---|---|---|---|\n" + rows;

@@ -15,7 +15,8 @@ struct aim {
   bool met = false;
 };
 
-/// Every aim that one of the results speaks of, in a table that also says by which run; "" when there is none.
+/// Every aim that one of the results speaks of, in a table that also says by which run, and whether that was a
+/// short one; "" when there is none.
 [[nodiscard]] std::string aims_table(const std::vector<nlohmann::ordered_json>& results);
 /// The runs that have to speak of an aim and are not among these, as a sentence; "" when there is none.
 [[nodiscard]] std::string missing_runs(const std::vector<nlohmann::ordered_json>& results);
