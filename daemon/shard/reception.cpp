@@ -14,9 +14,9 @@ using wire::status;
 namespace {
 
 // What a client may ask for once it has said HELLO.
-constexpr std::array served = {message_type::submit,        message_type::submit_shared, message_type::attach,
-                               message_type::cancel,        message_type::open_session,  message_type::close_session,
-                               message_type::get_status,    message_type::get_trace};
+constexpr std::array served = {message_type::submit,     message_type::submit_shared, message_type::attach,
+                               message_type::cancel,     message_type::open_session,  message_type::close_session,
+                               message_type::get_status, message_type::get_trace};
 
 }  // namespace
 

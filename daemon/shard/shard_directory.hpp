@@ -21,8 +21,8 @@ class shard_directory {
   [[nodiscard]] std::size_t size() const noexcept { return endpoints_.size(); }
   /// By shard, in the order of the configuration's `listen`.
   [[nodiscard]] const std::vector<std::vector<std::string>>& endpoints() const noexcept { return endpoints_; }
-  /// The shard for a client that is new to shard `answering`. The front door chooses the one with the fewest clients, in
-  /// turn among equals; whom it sends on counts there already. The others choose themselves.
+  /// The shard for a client that is new to shard `answering`. The front door chooses the one with the fewest clients,
+  /// in turn among equals; whom it sends on counts there already. The others choose themselves.
   [[nodiscard]] std::uint32_t choose(std::uint32_t answering, const std::string& identity);
   /// A client uses that shard from now on.
   void arrived(std::uint32_t shard, const std::string& identity);

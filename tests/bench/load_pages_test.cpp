@@ -66,8 +66,10 @@ ordered_json throughput() {
 TEST(ThroughputSection, HoldsTheWorstRowOfTheBetterModeAgainstEachAim) {
   const std::string text = aims_table({throughput()});
   EXPECT_THAT(text, HasSubstr("64 KiB to 1 MiB over ZeroMQ, of the raw echo | ≥ 90 % | 90 % | yes |"));
-  EXPECT_THAT(text, HasSubstr("of the server by hand (the better of callback and polled) | ≥ 5 times | 6.0 times | yes |"));
-  EXPECT_THAT(text, HasSubstr("beside the server by hand (the better of callback and polled) | ≤ 10 % longer | +10 % |"));
+  EXPECT_THAT(text,
+              HasSubstr("of the server by hand (the better of callback and polled) | ≥ 5 times | 6.0 times | yes |"));
+  EXPECT_THAT(text,
+              HasSubstr("beside the server by hand (the better of callback and polled) | ≤ 10 % longer | +10 % |"));
   EXPECT_THAT(text, HasSubstr("a shard | ≥ 1 M/s | 0.06 M/s | no |"));
 }
 

@@ -79,8 +79,8 @@ class checked_results : public reply_port {
   std::map<std::uint32_t, std::uint64_t> next_sequence_;  // by session
 };
 
-/// Sessions over the streams of a host device: the middle of the path, with operators of any duration. Two branches keep
-/// state, each on a lane of its own.
+/// Sessions over the streams of a host device: the middle of the path, with operators of any duration. Two branches
+/// keep state, each on a lane of its own.
 class session_run_rig {
  public:
   static constexpr std::int64_t longest = 16;
