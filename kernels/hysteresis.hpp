@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/host_device.hpp"
+#include "kernels/callable_from_kernels.hpp"
 
 namespace penstock {
 

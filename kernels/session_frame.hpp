@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/host_device.hpp"
+#include "kernels/callable_from_kernels.hpp"
 
 namespace penstock {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/host_device.hpp"
+#include "kernels/callable_from_kernels.hpp"
 #include "kernels/session_frame.hpp"
 
 namespace penstock {

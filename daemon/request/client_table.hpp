@@ -55,8 +55,8 @@ class client_record {
   const std::uint32_t index;
   const std::string identity;
   request_index in_flight;               ///< accepted and not answered
-  std::uint32_t granted_requests = 0;    ///< credits that it was told of
-  std::size_t granted_bytes = SIZE_MAX;  ///< credits that it was told of
+  std::uint32_t granted_requests = 0;    ///< credits that hold
+  std::size_t granted_bytes = SIZE_MAX;  ///< credits that hold
   std::uint32_t requests = 0;            ///< credits in use
   std::size_t bytes = 0;                 ///< credits in use
   /// Requests that ended while they were queued, and are still to go through their session's state or on their way.
@@ -72,9 +72,9 @@ class client_record {
   /// Requests in shared memory that have ended and whose memory is still in use.
   std::vector<std::uint64_t> held;
   bool gone = false;                ///< it left, or can't be reached: nothing is sent to it any more
-  std::uint32_t told_requests = 0;  ///< credits that it was told of last
+  std::uint32_t told_requests = 0;  ///< credits that it was told of last, which may be fewer than hold for now
   std::size_t told_bytes = 0;
-  time_point settles_at = never;  ///< when fewer credits may hold
+  time_point settles_at = never;  ///< from when on those hold
   std::uint32_t shard = 0;        ///< that it was told to use
   bool elsewhere = false;         ///< it was told to use another one, and has sent no request here
 };

@@ -42,7 +42,8 @@ struct client_settings {
   std::size_t max_request_bytes = std::size_t{64} << 20U;  ///< of one message's parts together
   /// Replies that wait for a slow client; beyond it, that client's results are dropped and counted.
   std::size_t reply_queue_bytes = std::size_t{64} << 20U;
-  /// Finished replies kept for repeated request ids, for each client.
+  /// Finished replies of sessions that are kept for each client, for requests that are repeated. Small ones without a
+  /// session are kept too, as many as a shard has places for (recent_replies).
   std::size_t reply_cache_bytes = std::size_t{1} << 20U;
   /// A client with nothing in flight is forgotten after this long without a message.
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes{10};

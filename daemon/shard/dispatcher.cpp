@@ -1,7 +1,6 @@
 #include "daemon/shard/dispatcher.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace penstock {
 

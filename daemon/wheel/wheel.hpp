@@ -45,8 +45,8 @@ class wheel {
   void close() noexcept { spokes_.clear(); }
   /// Streams for a priority that there was none of.
   void add(stream_priority priority, std::vector<std::unique_ptr<stream>> streams);
-  /// For batches of that priority, which must be one of those that the wheel was made with. `alone`: of a pipeline that
-  /// the device has none of. While batches take less than `short_batch`, that one need not wait for the others':
+  /// For batches of that priority, which must be one that there are streams for. `alone`: of a pipeline that the device
+  /// has none of. While batches take less than `short_batch`, that one need not wait for the others':
   /// waiting would not make it much larger, and costs a wake-up for each.
   [[nodiscard]] wheel_room room(stream_priority priority, bool alone = false) const noexcept;
   /// Whether batches of that priority that are not short take half of what the device works on at once already. Each
@@ -66,8 +66,9 @@ class wheel {
   /// From how many bytes on a payload need not be copied (device_facts::in_place_bytes).
   [[nodiscard]] std::size_t in_place_bytes() const noexcept { return in_place_bytes_; }
   [[nodiscard]] std::size_t streams() const noexcept { return spokes_.size(); }
-  /// Start-up only: runs the plan once on every stream of its priority for each batch size that may need a kernel of
-  /// its own. Throws device_error with what failed.
+  /// Before the plan is served, at the start or for a reload: runs it on the first stream of its priority in every
+  /// batch size that may need a kernel of its own, and on each of the others in the largest. Waits for it. Throws
+  /// device_error with what failed.
   void warm_up(const plan& what, slot& on);
 
  private:

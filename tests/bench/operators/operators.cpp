@@ -12,7 +12,7 @@
 
 #include "daemon/device/backend.hpp"
 #include "tests/bench/machine.hpp"
-#include "tests/bench/operators/bare_cuda.hpp"
+#include "tests/bench/operators/bare_operations.hpp"
 #include "tests/bench/operators/numpy_process.hpp"
 #include "tests/bench/operators/operator_timing.hpp"
 #include "tests/bench/statistics.hpp"

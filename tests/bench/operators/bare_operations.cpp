@@ -1,4 +1,4 @@
-#include "tests/bench/operators/bare_cuda.hpp"
+#include "tests/bench/operators/bare_operations.hpp"
 
 #include <algorithm>
 #include <utility>
