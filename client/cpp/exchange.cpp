@@ -119,8 +119,9 @@ void exchange::send_again(pending_request& what, time_point now) {
 
 void exchange::ask(probe& what) {
   zmq::message_t message = question_message(what.question, what.id, what.cursor);
+  const time_point before = clock_now();  // sent, the answer may be under way before this thread's next instruction
   if (greeting_.ready() && socket_.send({&message, 1}) && what.asked == never) {
-    what.asked = clock_now();
+    what.asked = before;
   }
 }
 

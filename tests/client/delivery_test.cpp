@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <penstock/client.hpp>
 
+#include "tests/client/held_send.hpp"
 #include "tests/client/scripted_daemon.hpp"
 
 namespace penstock::test {
@@ -236,6 +237,19 @@ TEST_F(Delivery, StatusIsTheDaemonsJson) {
   header.request_id = question.header.request_id;
   daemon_.send(question.from, {header_part(header), R"({"requests":{}})"});
   EXPECT_EQ(asked.get(), R"({"requests":{}})");
+}
+
+TEST_F(Delivery, PingCountsFromBeforeItWasSentWhateverHeldTheSenderBehindIt) {
+  connect();
+  held_send behind{message_type::ping};
+  auto pinged = std::async(std::launch::async, [this] { return client_->ping(20s); });
+  const received ping = daemon_.expect(message_type::ping);
+  const auto arrived = std::chrono::steady_clock::now();
+  daemon_.answer(ping, message_type::pong);
+  std::this_thread::sleep_until(arrived + 50ms);  // how long it is held, and nothing waits for it
+  const auto on_the_way = std::chrono::steady_clock::now() - arrived;
+  behind.let_go();
+  EXPECT_GE(pinged.get(), on_the_way);
 }
 
 TEST_F(Delivery, PingExpiresWhenNobodyAnswers) {
