@@ -51,7 +51,7 @@ void apply_credits(const server_info& server, load_settings& load) {
   const std::uint64_t by_bytes = server.credit_bytes / std::max<std::size_t>(load.request_bytes, 1);
   const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(server.credit_requests, by_bytes));
   if (most == 0) {
-    throw std::runtime_error("requests of " + bytes_text(static_cast<double>(load.request_bytes)) +
+    throw std::runtime_error("requests of " + size_text(load.request_bytes) +
                              " are more than the daemon grants a client");
   }
   if (load.rate <= 0 && load.in_flight > most) {
@@ -96,8 +96,8 @@ void print(const load_settings& load, const load_report& report, double seconds)
   const auto requests = static_cast<double>(report.requests);
   const auto at = [&report](double percent) { return duration_text(report.latencies.percentile(percent)); };
   std::cout << "\"" << load.pipeline << "\", " << load.clients << (load.clients == 1 ? " client, " : " clients, ")
-            << load.frames << (load.frames == 1 ? " frame, " : " frames, ")
-            << bytes_text(static_cast<double>(load.request_bytes)) << " a request, ";
+            << load.frames << (load.frames == 1 ? " frame, " : " frames, ") << size_text(load.request_bytes)
+            << " a request, ";
   if (load.rate > 0) {
     std::cout << "open loop at " << count_text(load.rate) << " requests/s\n";
   } else {

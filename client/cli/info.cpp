@@ -68,15 +68,13 @@ std::string as_text(const client& daemon, const global_options& global, const st
   const server_info server = daemon.server();
   std::string text = server.name + " at " + global.url + ", instance " + server.instance + "\n";
   text += "  credits of a client  " + count_text(server.credit_requests) + " requests, " +
-          bytes_text(static_cast<double>(server.credit_bytes)) + "\n";
-  text += "  largest request      " + bytes_text(static_cast<double>(server.max_request_bytes)) + "\n";
+          size_text(server.credit_bytes) + "\n";
+  text += "  largest request      " + size_text(server.max_request_bytes) + "\n";
   text += "  shared memory        " +
-          (server.shared_bytes == 0 ? "none" : bytes_text(static_cast<double>(server.shared_bytes)) + " a client") +
-          "\n\npipelines\n";
+          (server.shared_bytes == 0 ? "none" : size_text(server.shared_bytes) + " a client") + "\n\npipelines\n";
   for (const pipeline_info& each : daemon.pipelines()) {
-    text += "  " + each.name + "\n    input   " + each.input.text() + ", " +
-            bytes_text(static_cast<double>(each.input.frame_bytes())) + " a frame, at most " +
-            count_text(each.max_frames) + " frames a request\n" + session_text(each);
+    text += "  " + each.name + "\n    input   " + each.input.text() + ", " + size_text(each.input.frame_bytes()) +
+            " a frame, at most " + count_text(each.max_frames) + " frames a request\n" + session_text(each);
     for (const tensor_info& output : each.outputs) {
       text += "    output  " + output.name + "  " + output.text() + "  (" + output.op + ")\n";
     }

@@ -96,6 +96,18 @@ std::string bytes_text(double bytes) {
   return with_unit(bytes, units);
 }
 
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};
+  constexpr double step = 1024;
+  auto number = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (number >= step && unit + 1 < units.size()) {
+    number /= step;
+    ++unit;
+  }
+  return (number == std::floor(number) ? fixed(number, 0) : three_digits(number)) + " " + std::string(units[unit]);
+}
+
 std::string count_text(double count) {
   if (count < 10 && count != std::floor(count)) {
     return fixed(count, 2);

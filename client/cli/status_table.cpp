@@ -1,6 +1,7 @@
 #include "client/cli/status_table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +12,10 @@ namespace penstock::cli {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+/// Of a row: an object of what was timed, each with its quantiles.
+constexpr const char* times_key = "timing_us";
+constexpr std::array<const char*, 3> quantiles{"p50", "p90", "p99"};
 
 std::string value_text(const json& value) {
   if (value.is_string()) {
@@ -46,17 +51,8 @@ bool is_table(const json& value) {
          std::all_of(value.begin(), value.end(), [](const json& row) { return row.is_object(); });
 }
 
-std::string table_text(const json& rows, const std::string& indent) {
-  std::vector<std::vector<std::string>> cells(1);
-  for (const auto& [key, unused] : rows.front().items()) {
-    cells.front().push_back(key);
-  }
-  for (const json& row : rows) {
-    std::vector<std::string>& line = cells.emplace_back();
-    for (const std::string& key : cells.front()) {
-      line.push_back(row.contains(key) ? inline_text(row.at(key)) : "");
-    }
-  }
+/// Of a table's cells, the first line the columns' names.
+std::string aligned(const std::vector<std::vector<std::string>>& cells, const std::string& indent) {
   std::string text;
   for (const std::vector<std::string>& line : cells) {
     text += indent;
@@ -72,6 +68,43 @@ std::string table_text(const json& rows, const std::string& indent) {
   return text;
 }
 
+/// What one row has alone has a column too, which is empty in the others; but times, which have a table of their own.
+std::string table_text(const json& rows, const std::string& indent) {
+  std::vector<std::vector<std::string>> cells(1);
+  for (const json& row : rows) {
+    for (const auto& [key, unused] : row.items()) {
+      std::vector<std::string>& known = cells.front();
+      if (key != times_key && std::find(known.begin(), known.end(), key) == known.end()) {
+        known.push_back(key);
+      }
+    }
+  }
+  for (const json& row : rows) {
+    std::vector<std::string>& line = cells.emplace_back();
+    for (const std::string& key : cells.front()) {
+      line.push_back(row.contains(key) ? inline_text(row.at(key)) : "");
+    }
+  }
+  return aligned(cells, indent);
+}
+
+/// A line for each row's each time; "" when none has any.
+std::string times_text(const json& rows, const std::string& indent) {
+  std::vector<std::vector<std::string>> cells{{"name", "of"}};
+  cells.front().insert(cells.front().end(), quantiles.begin(), quantiles.end());
+  for (const json& row : rows) {
+    const json times = row.value(times_key, json::object());
+    for (const auto& [what, time] : times.items()) {
+      std::vector<std::string>& line =
+          cells.emplace_back(std::vector<std::string>{inline_text(row.value("name", json(""))), what});
+      for (const char* const each : quantiles) {
+        line.push_back(time.contains(each) ? inline_text(time.at(each)) : "");
+      }
+    }
+  }
+  return cells.size() == 1 ? "" : indent + times_key + "\n" + aligned(cells, indent + "  ");
+}
+
 std::string object_text(const json& object, const std::string& indent) {
   std::size_t width = 0;
   for (const auto& [key, member] : object.items()) {
@@ -82,7 +115,7 @@ std::string object_text(const json& object, const std::string& indent) {
     if (member.is_object() && !member.empty()) {
       text += indent + key + "\n" + object_text(member, indent + "  ");
     } else if (is_table(member)) {
-      text += indent + key + "\n" + table_text(member, indent + "  ");
+      text += indent + key + "\n" + table_text(member, indent + "  ") + times_text(member, indent);
     } else {
       text += indent + key + std::string(width - key.size() + 2, ' ') + inline_text(member) + "\n";
     }

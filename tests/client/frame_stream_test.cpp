@@ -234,5 +234,26 @@ TEST(StatusTable, ShowsObjectsTablesAndNumbers) {
   EXPECT_EQ(status_table("oops"), "oops\n");
 }
 
+TEST(StatusTable, HasAColumnForWhatAnyRowHas) {
+  EXPECT_EQ(status_table(R"({"rows":[{"name":"a"},{"name":"bb","lost":2}]})"),
+            "  rows\n"
+            "    name  lost\n"
+            "    a     \n"
+            "    bb    2\n");
+}
+
+TEST(StatusTable, ShowsTimesInATableOfTheirOwnAlthoughTheFirstRowHasNone) {
+  EXPECT_EQ(status_table(R"({"pipelines":[{"name":"idle","frames":0},{"name":"busy","frames":2,"timing_us":
+              {"queued":{"count":2,"p50":22.527,"p90":1234.5,"p99":0.055,"max":9},"total":{"p50":8,"p99":9}}}]})"),
+            "  pipelines\n"
+            "    name  frames\n"
+            "    idle  0\n"
+            "    busy  2\n"
+            "  timing_us\n"
+            "    name  of      p50   p90    p99\n"
+            "    busy  queued  22.5  1,234  0.05500\n"
+            "    busy  total   8            9\n");
+}
+
 }  // namespace
 }  // namespace penstock::cli

@@ -54,6 +54,16 @@ TEST(Quantity, WritesThreeDigits) {
   EXPECT_EQ(number_text(1e-9), "1.00e-09");
 }
 
+TEST(Quantity, WritesSizesInTheUnitsThatTheyAreSetIn) {
+  EXPECT_EQ(size_text(0), "0 B");
+  EXPECT_EQ(size_text(1023), "1023 B");
+  EXPECT_EQ(size_text(8192), "8 KiB");
+  EXPECT_EQ(size_text(1536), "1.50 KiB");
+  EXPECT_EQ(size_text(16'000), "15.6 KiB");
+  EXPECT_EQ(size_text(std::uint64_t{64} << 20U), "64 MiB");
+  EXPECT_EQ(size_text(std::uint64_t{3} << 30U), "3 GiB");
+}
+
 std::string labels(const axis& of, int at_most) {
   std::string all;
   for (const tick& each : of.ticks(at_most)) {
