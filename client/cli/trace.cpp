@@ -1,12 +1,16 @@
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "client/cli/commands.hpp"
 #include "client/cli/quantity.hpp"
+#include "client/cli/shard_timeline.hpp"
 #include "proto/timeline/chrome_trace.hpp"
 
 namespace penstock::cli {
@@ -19,21 +23,6 @@ struct trace_options {
   std::chrono::nanoseconds follow{0};
   std::string file = "trace.json";
 };
-
-/// Takes in what there is since `cursor`, but for what comes while it does.
-std::uint64_t catch_up(client& daemon, std::uint64_t cursor, std::chrono::nanoseconds timeout, chrome_trace& into) {
-  std::int64_t began = 0;
-  while (true) {
-    const trace_page page = daemon.trace(cursor, timeout);
-    into.add(page.json);
-    const chrome_trace::page_facts& facts = into.last_page();
-    began = began == 0 ? facts.now_ns : began;
-    cursor = page.next_cursor;
-    if (facts.batches == 0 || facts.newest_ns >= began) {
-      return cursor;
-    }
-  }
-}
 
 void save(const chrome_trace& what, const std::string& file) {
   if (file == "-") {
@@ -48,36 +37,89 @@ void save(const chrome_trace& what, const std::string& file) {
   }
 }
 
-void report(const chrome_trace& what, const std::string& file) {
+/// Of the batches that are drawn.
+struct drawn {
   std::size_t timed = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t requests_left_out = 0;
+  std::size_t most_of_a_batch = 0;  ///< requests, of those batches whose others were left out
   std::set<std::string> pipelines;
+};
+
+drawn count(const chrome_trace& what) {
+  drawn all;
   for (const traced_batch& each : what.batches()) {
-    timed += each.steps.empty() ? 0U : 1U;
-    pipelines.insert(each.pipeline->name);
+    const std::size_t kept = each.requests.size();
+    all.timed += each.steps.empty() ? 0U : 1U;
+    all.pipelines.insert(each.pipeline->name);
+    all.requests += each.request_count;
+    if (kept < each.request_count) {
+      all.requests_left_out += each.request_count - kept;
+      all.most_of_a_batch = std::max(all.most_of_a_batch, kept);
+    }
   }
-  std::cerr << count_text(static_cast<double>(what.batches().size())) << " batches of "
-            << count_text(static_cast<double>(pipelines.size()))
-            << (pipelines.size() == 1 ? " pipeline, " : " pipelines, ") << count_text(static_cast<double>(timed))
-            << " of them timed on the device";
+  return all;
+}
+
+std::string counted(std::uint64_t number, const char* one, const char* several) {
+  return count_text(static_cast<double>(number)) + " " + (number == 1 ? one : several);
+}
+
+void report(const chrome_trace& what, std::size_t shards, const std::string& file) {
+  const drawn all = count(what);
+  std::cerr << counted(what.batches().size(), "batch", "batches") << " of "
+            << counted(all.pipelines.size(), "pipeline", "pipelines")
+            << (shards == 1 ? "" : " on " + counted(shards, "shard", "shards")) << ", "
+            << count_text(static_cast<double>(all.timed)) << " of them timed on the device";
   if (file != "-") {
     std::cerr << ", written to " << file << "; https://ui.perfetto.dev shows it";
   }
   std::cerr << "\n";
+  if (all.requests_left_out > 0) {
+    std::cerr << count_text(static_cast<double>(all.requests_left_out)) << " of "
+              << counted(all.requests, "request", "requests") << " not drawn: the daemon remembers the first "
+              << all.most_of_a_batch << " of a batch\n";
+  }
+}
+
+/// Where a shard remembered less than was asked for, from when on it did. `since_ns` is by the daemon's clock.
+void report_gaps(const std::vector<shard_timeline>& shards, std::int64_t since_ns, std::chrono::nanoseconds last) {
+  for (const shard_timeline& each : shards) {
+    const std::string who = shards.size() == 1 ? "the daemon" : "shard " + std::to_string(each.shard());
+    const std::chrono::nanoseconds short_by{each.since_ns().value_or(since_ns) - since_ns};
+    if (short_by.count() > 0) {
+      std::cerr << "penstock: " << who << " goes back only " << duration_text(last - short_by) << " of "
+                << duration_text(last) << ": it remembers no more batches (timing.recent_batches)\n";
+    }
+    if (each.missed() > 0) {
+      std::cerr << "penstock: " << counted(each.missed(), "batch is", "batches are") << " missing: " << who
+                << " forgot them before they were read (timing.recent_batches)\n";
+    }
+  }
 }
 
 int trace(const global_options& global, const trace_options& options) {
-  client daemon{client_options_of(global)};
   chrome_trace gathered;
-  std::uint64_t cursor = catch_up(daemon, 0, global.timeout, gathered);
-  gathered.keep_since(gathered.last_page().now_ns - options.last.count());
+  std::vector<shard_timeline> shards = timelines_of(client_options_of(global), global.timeout, std::cerr);
+  std::int64_t now_ns = 0;
+  const auto catch_up = [&] {
+    for (shard_timeline& each : shards) {
+      each.catch_up(gathered);
+      now_ns = std::max(now_ns, each.now_ns());
+    }
+  };
+  catch_up();
+  const std::int64_t since_ns = now_ns - options.last.count();
+  gathered.keep_since(since_ns);
   const auto until = std::chrono::steady_clock::now() + options.follow;
   while (std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(
         std::min<std::chrono::nanoseconds>(between_looks, until - std::chrono::steady_clock::now()));
-    cursor = catch_up(daemon, cursor, global.timeout, gathered);
+    catch_up();
   }
   save(gathered, options.file);
-  report(gathered, options.file);
+  report(gathered, shards.size(), options.file);
+  report_gaps(shards, since_ns, options.last);
   return EXIT_SUCCESS;
 }
 
@@ -87,9 +129,9 @@ void declare_trace(CLI::App& app, const global_options& global, action& chosen) 
   auto* const command = app.add_subcommand(
       "trace",
       "Writes the daemon's recent batches as a timeline for Perfetto (https://ui.perfetto.dev) or chrome://tracing:\n"
-      "the steps on each stream, the batches in each slot, and the requests that they came from.");
+      "for each shard the steps on each stream, the batches in each slot, and the requests that they came from.");
   const auto options = std::make_shared<trace_options>();
-  add_duration(*command, "--last", options->last, "How much of the past to write, as far as the daemon keeps it");
+  add_duration(*command, "--last", options->last, "How much of the past to write; says so where the daemon keeps less");
   add_duration(*command, "--follow-for", options->follow, "How long to go on recording before writing");
   command->add_option("-o,--output", options->file, "The file to write; - for the standard output")
       ->type_name("FILE")

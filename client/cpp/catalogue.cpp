@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/cpp/shard_choice.hpp"
 #include "proto/status.hpp"
 
 namespace penstock::link {
@@ -54,9 +55,9 @@ void check_extents(const pipeline_info& pipeline, const client::request& what) {
 
 }  // namespace
 
-catalogue::catalogue(const wire::welcome& from)
-    : server_{from.server,       from.instance,          from.credit_requests,
-              from.credit_bytes, from.max_request_bytes, from.shared_bytes} {
+catalogue::catalogue(const wire::welcome& from, std::string_view url)
+    : server_{from.server,       from.instance,  from.credit_requests,       from.credit_bytes, from.max_request_bytes,
+              from.shared_bytes, from.answering, endpoints_of_all(from, url)} {
   for (const wire::pipeline_description& each : from.pipelines) {
     pipelines_.push_back(std::make_shared<const pipeline_info>(info_of(each)));
     by_name_.insert_or_assign(each.name, pipelines_.back());

@@ -16,7 +16,8 @@ namespace penstock::link {
 /// What one WELCOME said, immutable: shared by every thread.
 class catalogue {
  public:
-  explicit catalogue(const wire::welcome& from);
+  /// `url`: where it came from, which other shards' addresses are found by.
+  explicit catalogue(const wire::welcome& from, std::string_view url = {});
 
   [[nodiscard]] const server_info& server() const noexcept { return server_; }
   /// In the daemon's order.

@@ -92,7 +92,7 @@ void exchange::handle_welcome(const std::vector<zmq::message_t>& parts) {
     lose_all("the daemon was restarted");
     forget_arena();
   }
-  catalogue_ = std::make_shared<const catalogue>(*body);
+  catalogue_ = std::make_shared<const catalogue>(*body, options_.url);
   credits_.grant(body->credit_requests, body->credit_bytes);
   const bool anew = greeting_.welcomed(body->instance);
   listener_.welcomed(catalogue_);
@@ -105,7 +105,8 @@ void exchange::handle_welcome(const std::vector<zmq::message_t>& parts) {
 }
 
 bool exchange::move_to_shard(const wire::welcome& body) {
-  const auto there = std::exchange(placed_, true) ? std::nullopt : better_endpoint(body, options_.url);
+  const bool settled = std::exchange(placed_, true) || options_.stays;
+  const auto there = settled ? std::nullopt : better_endpoint(body, options_.url);
   if (!there) {
     return false;
   }

@@ -37,16 +37,11 @@ std::string reachable(std::string_view listed, const endpoint& own) {
   return std::string(parts.transport) + "://" + std::string(own.host) + std::string(parts.rest);
 }
 
-}  // namespace
-
-std::optional<std::string> better_endpoint(const wire::welcome& welcome, std::string_view url) {
-  const std::size_t shards = welcome.shards.size();
-  if (welcome.shard == welcome.answering || welcome.shard >= shards || welcome.answering >= shards) {
-    return std::nullopt;
-  }
+/// Of shard `number`, which the welcome lists as it does the one that has answered.
+std::optional<std::string> endpoint_of(const wire::welcome& welcome, std::size_t number, std::string_view url) {
   const endpoint own = parts_of(url);
   const std::vector<std::string>& here = welcome.shards[welcome.answering];
-  const std::vector<std::string>& there = welcome.shards[welcome.shard];
+  const std::vector<std::string>& there = welcome.shards[number];
   const auto same =
       std::find_if(here.begin(), here.end(), [&](const std::string& each) { return reachable(each, own) == url; });
   const auto place = static_cast<std::size_t>(same - here.begin());
@@ -56,6 +51,27 @@ std::optional<std::string> better_endpoint(const wire::welcome& welcome, std::st
   const auto alike = std::find_if(there.begin(), there.end(),
                                   [&](const std::string& each) { return parts_of(each).transport == own.transport; });
   return alike == there.end() ? std::nullopt : std::optional{reachable(*alike, own)};
+}
+
+}  // namespace
+
+std::optional<std::string> better_endpoint(const wire::welcome& welcome, std::string_view url) {
+  const std::size_t shards = welcome.shards.size();
+  if (welcome.shard == welcome.answering || welcome.shard >= shards || welcome.answering >= shards) {
+    return std::nullopt;
+  }
+  return endpoint_of(welcome, welcome.shard, url);
+}
+
+std::vector<std::string> endpoints_of_all(const wire::welcome& welcome, std::string_view url) {
+  if (welcome.answering >= welcome.shards.size()) {
+    return {};
+  }
+  std::vector<std::string> all;
+  for (std::size_t number = 0; number < welcome.shards.size(); ++number) {
+    all.push_back(number == welcome.answering ? std::string(url) : endpoint_of(welcome, number, url).value_or(""));
+  }
+  return all;
 }
 
 }  // namespace penstock::link

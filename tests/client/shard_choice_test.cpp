@@ -68,6 +68,19 @@ TEST(ShardChoiceOfAWelcome, StaysWhereItShouldBeOrIsToldNonsense) {
   EXPECT_FALSE(link::better_endpoint(welcome, "tcp://a:1"));
 }
 
+TEST(ShardChoiceOfAWelcome, KnowsWhereEachShardIsAndItsOwnByTheAddressThatLedThere) {
+  wire::welcome welcome;
+  EXPECT_THAT(link::endpoints_of_all(welcome, "tcp://a:1"), ::testing::IsEmpty());
+  welcome.answering = 1;
+  welcome.shards = {{"tcp://*:7600", "ipc:///run/0"}, {"tcp://*:7601", "ipc:///run/1"}, {}};
+  EXPECT_THAT(link::endpoints_of_all(welcome, "tcp://gpu.lab:7601"),
+              ::testing::ElementsAre("tcp://gpu.lab:7600", "tcp://gpu.lab:7601", ""));
+  EXPECT_THAT(link::endpoints_of_all(welcome, "tcp://localhost:9000"),
+              ::testing::ElementsAre("tcp://localhost:7600", "tcp://localhost:9000", ""));
+  welcome.answering = 7;
+  EXPECT_THAT(link::endpoints_of_all(welcome, "tcp://a:1"), ::testing::IsEmpty());
+}
+
 /// Two shards, each a daemon that the test plays.
 class Shards : public ::testing::Test {
  protected:
@@ -108,6 +121,17 @@ TEST_F(Shards, ClientMovesOnce) {
   const auto connected = connecting.get();
   second_.restart();
   EXPECT_EQ(second_.greet().from, hello.from);
+}
+
+TEST_F(Shards, ClientStaysWhenItsOptionsSaySoAndKnowsOfTheOthers) {
+  client_options options = quick_options();
+  options.stays = true;
+  const auto connected = first_.connect(options);
+  EXPECT_EQ(connected->server().shard, 0U);
+  EXPECT_THAT(connected->server().shards, ::testing::ElementsAre(first_.url(), second_.url()));
+  auto pinged = std::async(std::launch::async, [&] { return connected->ping(std::chrono::seconds{20}); });
+  first_.answer_pings(1);
+  pinged.get();
 }
 
 TEST_F(Shards, ClientStaysWhereTheShardHasNoAddressForIt) {

@@ -63,7 +63,8 @@ struct trace_page {
 /// Delivery: each request that submit took ends exactly once, with a result or with an error. It is repeated under the
 /// same request id while the daemon is silent, and after a restart of the daemon, until its timeout.
 /// Flow: the daemon grants credits, in requests and in bytes; submit waits while they are used up.
-/// Shards: where the daemon runs several, the first welcome names this client's, and the client moves there by itself.
+/// Shards: where the daemon runs several, the first welcome names this client's, and the client moves there by itself;
+/// one whose options say that it `stays` does not.
 /// Shared memory: with a daemon on the same machine large requests and their results go through memory that both see.
 /// It is asked for with the first of them; that one, and what finds no room there, goes over ZeroMQ. What was on its
 /// way there when the daemon was restarted, or shared no more, is sent again over ZeroMQ. Because of that a request's

@@ -45,6 +45,8 @@ struct client_options {
   std::chrono::milliseconds heartbeat{2000};
   /// How long the destructor may take to deliver the client's goodbye.
   std::chrono::milliseconds linger{200};
+  /// Stays at the shard that `url` leads to, whichever one the daemon names: for programs that look at each of them.
+  bool stays = false;
 };
 
 }  // namespace penstock

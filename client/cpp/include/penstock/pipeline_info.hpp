@@ -49,6 +49,9 @@ struct server_info {
   std::uint64_t credit_bytes = 0;
   std::uint64_t max_request_bytes = 0;
   std::uint64_t shared_bytes = 0;  ///< of memory that a client on its machine may share with it; 0 = none
+  std::uint32_t shard = 0;         ///< the one that this client is at
+  /// Where this client would reach each shard; "" where it has no address for it. Empty when there is only this one.
+  std::vector<std::string> shards;
 };
 
 }  // namespace penstock

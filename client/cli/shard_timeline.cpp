@@ -1,0 +1,61 @@
+#include "client/cli/shard_timeline.hpp"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace penstock::cli {
+
+void shard_timeline::catch_up(chrome_trace& into) {
+  const bool looks_back = cursor_ == 0;
+  std::int64_t began = 0;
+  while (true) {
+    const trace_page page = at_->trace(cursor_, timeout_);
+    into.add(page.json);
+    const chrome_trace::page_facts& facts = into.last_page();
+    now_ns_ = facts.now_ns;
+    began = began == 0 ? facts.now_ns : began;
+    if (facts.batches > 0) {
+      // Numbers begin at 1, and a shard goes on behind what it has forgotten.
+      const traced_batch& first = std::span(into.batches()).last(facts.batches).front();
+      const std::uint64_t wanted = std::max<std::uint64_t>(cursor_, 1);
+      if (first.number > wanted && looks_back) {
+        since_ns_ = first.completed;
+      } else if (first.number > wanted) {
+        missed_ += first.number - wanted;
+      }
+    }
+    cursor_ = page.next_cursor;
+    if (facts.batches == 0 || facts.newest_ns >= began) {
+      return;
+    }
+  }
+}
+
+std::vector<shard_timeline> timelines_of(client_options daemon, std::chrono::nanoseconds timeout,
+                                         std::ostream& complaints) {
+  daemon.stays = true;
+  daemon.transport = transport::zmq;  // a page is small
+  auto first = std::make_unique<client>(daemon);
+  const server_info server = first->server();
+  std::vector<shard_timeline> all;
+  all.emplace_back(std::move(first), timeout);
+  for (std::size_t shard = 0; shard < server.shards.size(); ++shard) {
+    if (shard == server.shard) {
+      continue;
+    }
+    daemon.url = server.shards[shard];
+    try {
+      if (daemon.url.empty()) {
+        throw connect_error("it does not listen where this daemon was reached");
+      }
+      all.emplace_back(std::make_unique<client>(daemon), timeout);
+    } catch (const connect_error& unreachable) {
+      complaints << "penstock: shard " << shard << " is left out: " << unreachable.what() << "\n";
+    }
+  }
+  return all;
+}
+
+}  // namespace penstock::cli
