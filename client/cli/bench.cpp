@@ -60,6 +60,11 @@ void apply_credits(const server_info& server, load_settings& load) {
   }
 }
 
+/// A pipeline that keeps state takes frames in sessions only.
+void apply_state(const pipeline_info& pipeline, load_settings& load) {
+  load.sessions = std::max(load.sessions, pipeline.keeps_state ? 1 : 0);
+}
+
 json json_of(const load_settings& load, const load_report& report, double seconds) {
   const auto microseconds = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e3; };
   json errors = json::object();
@@ -78,6 +83,7 @@ json json_of(const load_settings& load, const load_report& report, double second
           {"pipeline", load.pipeline},
           {"loop", load.rate > 0 ? "open" : "closed"},
           {"clients", load.clients},
+          {"sessions", load.sessions},
           {"in_flight", load.in_flight},
           {"rate", load.rate},
           {"frames_per_request", load.frames},
@@ -92,12 +98,20 @@ json json_of(const load_settings& load, const load_report& report, double second
           {"errors", std::move(errors)}};
 }
 
+std::string sessions_text(const load_settings& load) {
+  if (load.sessions == 0) {
+    return "";
+  }
+  return " with " + std::to_string(load.sessions) + (load.sessions == 1 ? " session" : " sessions") +
+         (load.clients == 1 ? "" : " each");
+}
+
 void print(const load_settings& load, const load_report& report, double seconds) {
   const auto requests = static_cast<double>(report.requests);
   const auto at = [&report](double percent) { return duration_text(report.latencies.percentile(percent)); };
-  std::cout << "\"" << load.pipeline << "\", " << load.clients << (load.clients == 1 ? " client, " : " clients, ")
-            << load.frames << (load.frames == 1 ? " frame, " : " frames, ") << size_text(load.request_bytes)
-            << " a request, ";
+  std::cout << "\"" << load.pipeline << "\", " << load.clients << (load.clients == 1 ? " client" : " clients")
+            << sessions_text(load) << ", " << load.frames << (load.frames == 1 ? " frame, " : " frames, ")
+            << size_text(load.request_bytes) << " a request, ";
   if (load.rate > 0) {
     std::cout << "open loop at " << count_text(load.rate) << " requests/s\n";
   } else {
@@ -126,7 +140,9 @@ int bench(const global_options& global, const bench_options& options) {
   load.connection.name = "penstock-bench";
   {
     const client daemon{load.connection};
-    apply_size(options.size, pipeline_of(daemon, load.pipeline), load);
+    const pipeline_info pipeline = pipeline_of(daemon, load.pipeline);
+    apply_size(options.size, pipeline, load);
+    apply_state(pipeline, load);
     apply_credits(daemon.server(), load);
   }
   const load_report report = load.rate > 0 ? run_open_loop(load) : run_closed_loop(load);
@@ -162,6 +178,11 @@ void declare_bench(CLI::App& app, const global_options& global, action& chosen) 
       ->check(CLI::Range(1, 4096).description(""))
       ->type_name("N")
       ->capture_default_str();
+  command
+      ->add_option("--sessions", load.sessions,
+                   "Sessions of each client, in turn; one if not given and the pipeline keeps state")
+      ->check(CLI::Range(1, 65536).description(""))
+      ->type_name("N");
   command->add_option("--in-flight", load.in_flight, "Closed loop: requests under way of each client")
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->type_name("N")

@@ -11,6 +11,8 @@
 
 #include <sys/prctl.h>
 
+#include "client/cli/session_turns.hpp"
+
 namespace penstock::cli {
 namespace {
 
@@ -76,9 +78,13 @@ class closed_loop {
   closed_loop(const load_settings& settings, const payloads& from)
       : settings_(settings),
         client_(std::make_unique<client>(settings.connection)),
+        turns_(std::make_unique<session_turns>(*client_, settings.pipeline, settings.sessions)),
         payloads_(settings, from, *client_) {}
-  /// The client goes first: its completions use all of the rest.
-  ~closed_loop() { client_.reset(); }
+  /// The sessions go first, and then their client: its completions use all of the rest.
+  ~closed_loop() {
+    turns_.reset();
+    client_.reset();
+  }
 
   void start(const window& when) {
     window_ = when;
@@ -102,9 +108,7 @@ class closed_loop {
       return false;
     }
     try {
-      return client_
-          ->try_submit(settings_.pipeline, request_of(settings_, payloads_.of(sent_++)),
-                       [this](outcome&& how) { ended(how); })
+      return turns_->try_submit(request_of(settings_, payloads_.of(sent_++)), [this](outcome&& how) { ended(how); })
           .has_value();
     } catch (const request_error& refused) {
       tally_.note(refused);
@@ -123,6 +127,7 @@ class closed_loop {
 
   const load_settings& settings_;
   std::unique_ptr<client> client_;
+  std::unique_ptr<session_turns> turns_;
   const client_payloads payloads_;
   window window_;
   std::mutex mutex_;
@@ -139,9 +144,13 @@ class open_loop {
       : settings_(settings),
         place_(place),
         client_(std::make_unique<client>(settings.connection)),
+        turns_(std::make_unique<session_turns>(*client_, settings.pipeline, settings.sessions)),
         payloads_(settings, from, *client_) {}
-  /// The client goes before what its completions use.
-  ~open_loop() { client_.reset(); }
+  /// The sessions go first, and then their client, before what its completions use.
+  ~open_loop() {
+    turns_.reset();
+    client_.reset();
+  }
 
   void start(clock::time_point begin, const window& when) {
     thread_ = std::thread{[this, begin, when] { send_all(begin, when); }};
@@ -175,7 +184,7 @@ class open_loop {
       ++under_way_;
     }
     try {
-      client_->submit(settings_.pipeline, request_of(settings_, bytes), [this, intended, counts](const outcome& how) {
+      turns_->submit(request_of(settings_, bytes), [this, intended, counts](const outcome& how) {
         const std::lock_guard lock{mutex_};
         tally_.note(how, clock::now() - intended, counts);
         leave();
@@ -196,6 +205,7 @@ class open_loop {
   const load_settings& settings_;
   int place_;
   std::unique_ptr<client> client_;
+  std::unique_ptr<session_turns> turns_;
   const client_payloads payloads_;
   std::mutex mutex_;
   std::condition_variable changed_;

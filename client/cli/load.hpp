@@ -22,6 +22,7 @@ struct load_settings {
   std::int64_t leading = 0;  ///< of its frames; 0 = the most
   std::size_t request_bytes = 0;
   int clients = 1;
+  int sessions = 0;              ///< of each client, whose requests go to them in turn; 0: to the pipeline
   std::uint32_t in_flight = 16;  ///< closed loop: requests of each client
   double rate = 0;               ///< open loop: requests a second of all clients together; 0 = closed loop
   std::chrono::nanoseconds warmup = std::chrono::seconds{1};

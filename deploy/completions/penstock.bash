@@ -67,7 +67,7 @@ _penstock() {
     send)
       options+=' --pipeline --out --view --frames-per-request --in-flight --session --channel --format --rate --color'
       ;;
-    bench) options+=' --pipeline --size --clients --in-flight --rate --duration --warmup --json' ;;
+    bench) options+=' --pipeline --size --clients --sessions --in-flight --rate --duration --warmup --json' ;;
     trace) options+=' --last --follow-for --output' ;;
     keygen) options+=' --output --name --force --show' ;;
     top) options+=' --admin --interval --once --batch' ;;

@@ -49,6 +49,7 @@ complete -c penstock -n '__fish_seen_subcommand_from send' -l rate -x -d 'Sample
 complete -c penstock -n '__fish_seen_subcommand_from bench' -l rate -x -d 'Requests a second'
 complete -c penstock -n '__fish_seen_subcommand_from bench' -l size -x -d 'Of a request'
 complete -c penstock -n '__fish_seen_subcommand_from bench' -l clients -x -d 'Connections'
+complete -c penstock -n '__fish_seen_subcommand_from bench' -l sessions -x -d 'Sessions of each client'
 complete -c penstock -n '__fish_seen_subcommand_from bench' -l duration -x -d 'How long to measure'
 complete -c penstock -n '__fish_seen_subcommand_from bench' -l warmup -x -d 'How long before that'
 complete -c penstock -n '__fish_seen_subcommand_from bench' -l json -r -F -d 'Write the figures'
