@@ -3,6 +3,7 @@
 Each part of the page ("## …") is a test with a folder of its own, through which its blocks go one after the other:
 
   toml     a configuration; its first line, "# NAME", says the file that it is written to
+  cpp      a program; its first line, "// NAME", says the file that it is written to, and the commands build it
   python   a program, run in that folder; what it prints is the text block behind it, or nothing
   text     only behind a python block
   console  commands ("$ …"), each with what it prints; "$ penstockd --config NAME &" starts the daemon that the blocks
@@ -16,6 +17,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,8 +25,11 @@ import unittest
 
 from daemon_process import BIN, Daemon
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "pipelines.md"
+TREE = pathlib.Path(__file__).resolve().parents[2]
+PAGE = TREE / "docs" / "pipelines.md"
+LIBRARY = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release")).resolve() / "client" / "cpp"
 URL = "tcp://127.0.0.1:7600"  # as the page has it
+MARKS = {"toml": "#", "cpp": "//"}  # of a comment
 START = re.compile(r"penstockd --config (\S+) &")
 
 
@@ -36,6 +41,16 @@ def missing():
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed"
     return ""
+
+
+def missing_for(blocks):
+    """Why this part of the page can't be tested here; empty when it can."""
+    if not any(block.language == "cpp" for block in blocks):
+        return ""
+    if not (LIBRARY / "libpenstock.so").exists():
+        return f"there is no libpenstock.so in {LIBRARY}"
+    absent = [program for program in ("c++", "pkg-config") if shutil.which(program) is None]
+    return f"not installed: {', '.join(absent)}" if absent else ""
 
 
 class Block:
@@ -76,14 +91,18 @@ class Walkthrough:
         shim = programs / "penstockd"
         shim.write_text(f'#!/bin/sh\nexec "{BIN}/penstockd" --backend host --admin none "$@"\n')
         shim.chmod(0o755)
+        # As libpenstock-dev has it, but for the folders.
+        (programs / "penstock.pc").write_text(
+            f"Name: penstock\nDescription: of this tree\nVersion: 0\nCflags: -I{TREE}/client/cpp/include\n"
+            f"Libs: -L{LIBRARY} -Wl,-rpath,{LIBRARY} -lpenstock\n")
         packages = [os.path.abspath(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
         self.environment = {**os.environ, "PATH": f"{programs}:{BIN}:{os.environ['PATH']}",
-                            "PYTHONPATH": os.pathsep.join(packages)}
+                            "PYTHONPATH": os.pathsep.join(packages), "PKG_CONFIG_PATH": str(programs)}
 
     def go(self, blocks):
         behind = [*blocks[1:], Block("", 0, "")]
         for block, following in zip(blocks, behind):
-            if block.language == "toml":
+            if block.language in MARKS:
                 self.write(block)
             elif block.language == "python":
                 self.run_program(block, following.text if following.language == "text" else "")
@@ -95,15 +114,18 @@ class Walkthrough:
                 self.test.fail(f"line {block.line}: nothing tests a block of {block.language or 'no language'!r}")
 
     def write(self, block):
-        name = re.match(r"# (\S+\.toml)\n", block.text)
-        self.test.assertIsNotNone(name, f"line {block.line}: a configuration begins with its file's name")
-        (self.folder / name[1]).write_text(block.text)
+        name = re.match(rf"{MARKS[block.language]} (\S+\.{block.language})\n", block.text)
+        self.test.assertIsNotNone(name, f"line {block.line}: what is written to a file begins with its name")
+        (self.folder / name[1]).write_text(self.addressed(block.text))
 
     def run_program(self, block, expected):
-        text = block.text.replace(URL, self.daemon.url if self.daemon else URL)
-        done = self.run([sys.executable, "-c", text])
+        done = self.run([sys.executable, "-c", self.addressed(block.text)])
         self.compare(block.line, expected, done.stdout)
         self.test.assertEqual(done.returncode, 0, f"line {block.line}")
+
+    def addressed(self, text):
+        """The text, with the address of the daemon that is running."""
+        return text.replace(URL, self.daemon.url) if self.daemon else text
 
     def run_commands(self, block):
         for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
@@ -154,7 +176,8 @@ if missing():
 else:
     for title, blocks in parts_of(PAGE.read_text()):
         name = "test_" + re.sub(r"\W+", "_", title.lower()).strip("_")
-        setattr(PipelinesDocumentTest, name, test_of(blocks))
+        reason = missing_for(blocks)
+        setattr(PipelinesDocumentTest, name, unittest.skipIf(reason, reason)(test_of(blocks)))
 
 
 if __name__ == "__main__":
