@@ -152,7 +152,7 @@ void client_table::forget(client_record& client) noexcept {
 
 client_record* client_table::forgettable(time_point limit) const noexcept {
   for (const auto& [identity, client] : by_identity_) {
-    // Who shares memory is alive: it is told at once when such a client ends.
+    // Who shares memory is alive: its arenas go at once when its connection or its process ends.
     const bool silent = client->arenas.empty() && client->last_heard < limit;
     if (client->references == 0 && (client->gone || client->elsewhere || silent)) {
       return client.get();

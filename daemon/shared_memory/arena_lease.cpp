@@ -9,8 +9,10 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/read.hpp>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "daemon/shared_memory/client_arena.hpp"
+#include "daemon/shared_memory/peer_process.hpp"
 
 namespace penstock {
 namespace {
@@ -52,7 +54,7 @@ bool send_with_descriptor(int through, std::array<std::byte, 16> record, int des
 }  // namespace
 
 arena_lease::arena_lease(socket peer, events tell)
-    : peer_(std::move(peer)), tell_(std::move(tell)), patience_(peer_.get_executor()) {}
+    : peer_(std::move(peer)), process_(peer_.get_executor()), tell_(std::move(tell)), patience_(peer_.get_executor()) {}
 
 void arena_lease::wait_for_ticket() {
   patience_.expires_after(patience);
@@ -69,7 +71,10 @@ void arena_lease::wait_for_ticket() {
                               self->shown_ = true;  // from here on it is the keeper who takes the time
                               self->patience_.cancel();
                               self->wait_for_end();
-                              self->tell_.shown(*self, {self->ticket_.data(), self->ticket_.size()});
+                              self->watch_process();
+                              if (!self->ended_) {
+                                self->tell_.shown(*self, {self->ticket_.data(), self->ticket_.size()});
+                              }
                             }
                           });
 }
@@ -90,6 +95,29 @@ void arena_lease::wait_for_end() {
       [self = shared_from_this()](const error_code& /*error*/, std::size_t /*bytes*/) { self->end(); });
 }
 
+// A process that is killed leaves the connection to the children that it has forked.
+void arena_lease::watch_process() {
+  const peer_process made_it = peer_process::of(peer_.native_handle());
+  if (made_it.gone) {
+    end();
+  }
+  if (made_it.descriptor < 0) {
+    return;
+  }
+  error_code failed;
+  process_.assign(made_it.descriptor, failed);
+  if (failed) {
+    ::close(made_it.descriptor);
+    return;
+  }
+  process_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                      [self = shared_from_this()](const error_code& error) {
+                        if (!error) {
+                          self->end();
+                        }
+                      });
+}
+
 void arena_lease::end() {
   if (std::exchange(ended_, true)) {
     return;
@@ -97,6 +125,7 @@ void arena_lease::end() {
   patience_.cancel();
   error_code ignored;
   peer_.close(ignored);
+  process_.close(ignored);
   tell_.ended(*this);
 }
 

@@ -7,18 +7,19 @@
 #include <string_view>
 
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 namespace penstock {
 
 class client_arena;
 
-/// One connection to the keeper's Unix socket: a ticket comes, an arena goes, and when the connection ends so does the
-/// lease. It lives as long as it has something to wait for. Thread: the keeper's.
+/// One connection to the keeper's Unix socket: a ticket comes, an arena goes, and when the connection or the process
+/// that made it ends so does the lease. It lives as long as it has something to wait for. Thread: the keeper's.
 class arena_lease : public std::enable_shared_from_this<arena_lease> {
  public:
   using socket = boost::asio::local::stream_protocol::socket;
-  /// Called at most once each: with the 32 bytes that came, and when the connection has ended.
+  /// Called at most once each: with the 32 bytes that came, and when the lease has ended.
   struct events {
     std::function<void(arena_lease&, std::string_view ticket)> shown;
     std::function<void(arena_lease&)> ended;
@@ -38,8 +39,10 @@ class arena_lease : public std::enable_shared_from_this<arena_lease> {
 
  private:
   void wait_for_end();
+  void watch_process();
 
   socket peer_;
+  boost::asio::posix::stream_descriptor process_;  ///< open while it is watched
   events tell_;
   boost::asio::steady_timer patience_;
   std::array<char, 32> ticket_{};

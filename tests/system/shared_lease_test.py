@@ -87,6 +87,34 @@ class SharedLeaseTest(SharingTest):
             self.until(lambda: daemon.counters()["status"]["requests"]["in_flight"] == 0, "the request ends")
         self.daemons.each(self, reclaimed)
 
+    def test_a_killed_client_is_reclaimed_and_forgotten_also_when_its_child_has_the_connection_too(self):
+        program = ("import os, signal, sys\nfrom shared_client import SharedClient\n"
+                   "client = SharedClient(sys.argv[1])\narena = client.attach(1 << 20)\n"
+                   "if os.fork() == 0:\n    os.read(0, 1)\n    os._exit(0)\n"
+                   "os.kill(os.getpid(), signal.SIGKILL)\n")
+        daemon = Daemon("host", "callback", SLOW_CONFIGURATION + '[clients]\nidle_timeout = "1s"\n')
+        self.addCleanup(daemon.stop)
+        with subprocess.Popen([sys.executable, "-c", program, daemon.url], cwd=os.path.dirname(__file__),
+                              stdin=subprocess.PIPE) as killed:  # its end is the child's
+            self.assertEqual(killed.wait(60), -signal.SIGKILL)
+            self.until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "the memory comes back")
+            with SharedClient(daemon.url) as other:
+                self.until(lambda: self.clients(other) == 1, "the client is forgotten")
+
+    def test_a_quiet_client_stays_as_long_as_it_shares_memory(self):
+        daemon = Daemon("host", "callback", SLOW_CONFIGURATION + '[clients]\nidle_timeout = "1s"\n')
+        self.addCleanup(daemon.stop)
+        with SharedClient(daemon.url) as quiet, SharedClient(daemon.url), SharedClient(daemon.url) as other:
+            arena = quiet.attach(MIB)
+            self.until(lambda: self.clients(other) == 2, "who shares nothing is forgotten")
+            self.assertEqual(quiet.submit_shared("scale", arena, np.ones((1, LENGTH), np.float32))[0][0, 0], 3)
+            arena.end()
+
+    @staticmethod
+    def clients(other):
+        """How many the daemon knows, says one of them."""
+        return other._ask(GET_STATUS, {})[1]["clients"]
+
     def test_an_error_says_that_the_memory_is_in_use_and_then_that_it_is_not(self):
         # On the host: a GPU is done before the time has run out.
         daemon = Daemon("host", "callback", SLOW_CONFIGURATION)
