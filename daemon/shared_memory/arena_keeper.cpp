@@ -16,7 +16,6 @@ namespace {
 using boost::asio::local::stream_protocol;
 using boost::system::error_code;
 
-constexpr std::size_t most_visitors = 64;
 constexpr std::chrono::milliseconds pause_after_trouble{100};
 constexpr std::chrono::seconds between_complaints{1};
 
@@ -89,15 +88,15 @@ void arena_keeper::accept() {
 
 // Who has no arena yet may be anybody: only so many of those, so that there are descriptors left for clients.
 void arena_keeper::receive(stream_protocol::socket peer) {
-  if (visitors_ >= most_visitors) {
-    complain("too many connections without a ticket");
-    return;
-  }
-  ++visitors_;
-  std::make_shared<arena_lease>(
+  const auto visitor = std::make_shared<arena_lease>(
       std::move(peer), arena_lease::events{[this](arena_lease& by, std::string_view ticket) { lend(by, ticket); },
-                                           [this](const arena_lease& ended) { forget(ended); }})
-      ->wait_for_ticket();
+                                           [this](const arena_lease& ended) { forget(ended); }});
+  if (arena_lease* const surplus = visitors_.surplus(visitor->user())) {
+    complain("too many connections without a ticket; one of " + surplus->peer() + " ends");
+    surplus->end();
+  }
+  visitors_.enter(*visitor, visitor->user());
+  visitor->wait_for_ticket();
 }
 
 // One line at a time: nobody can fill the log from outside.
@@ -128,6 +127,7 @@ void arena_keeper::lend(arena_lease& to, std::string_view ticket) {
     to.end();
     return;
   }
+  visitors_.leave(to);
   client_arena* const made = make(*ordered, to);
   if (made == nullptr) {
     to.end();
@@ -185,14 +185,13 @@ void arena_keeper::hand_over(std::uint32_t number, bool admitted) {
   if (!admitted) {
     lease->end();
   } else if (lease->give(*found->second.arena)) {
-    --visitors_;
     found->second.arena->close_descriptor();
     spdlog::debug("shared memory: arena {} of {} bytes for {}", number, found->second.arena->bytes(), lease->peer());
   }
 }
 
 void arena_keeper::forget(const arena_lease& ended) {
-  visitors_ -= ended.given() ? 0U : 1U;
+  visitors_.leave(ended);
   for (const auto& [number, each] : tenancies_) {
     if (each.lease.lock().get() == &ended) {
       tenants_.evict(each.shard, number);

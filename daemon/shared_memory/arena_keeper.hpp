@@ -21,6 +21,7 @@
 #include "daemon/shared_memory/client_arena.hpp"
 #include "daemon/shared_memory/shared_memory_use.hpp"
 #include "daemon/shared_memory/ticket_office.hpp"
+#include "daemon/shared_memory/waiting_room.hpp"
 #include "daemon/socket/ipc_listener.hpp"
 
 namespace penstock {
@@ -80,7 +81,7 @@ class arena_keeper final : public arena_owner {
   boost::asio::io_context io_{1};
   boost::asio::local::stream_protocol::acceptor acceptor_{io_};
   boost::asio::steady_timer pause_{io_};
-  std::size_t visitors_ = 0;  // connections that have no arena
+  waiting_room visitors_;
   std::unordered_map<std::uint32_t, tenancy> tenancies_;
   std::chrono::steady_clock::time_point complained_{};
   std::uint32_t next_number_;

@@ -51,10 +51,23 @@ bool send_with_descriptor(int through, std::array<std::byte, 16> record, int des
   return ::sendmsg(through, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(record.size());
 }
 
+ucred credentials_of(int connection) noexcept {
+  ucred who{};
+  socklen_t size = sizeof who;
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
+    return {.pid = 0, .uid = static_cast<uid_t>(-1), .gid = static_cast<gid_t>(-1)};
+  }
+  return who;
+}
+
 }  // namespace
 
 arena_lease::arena_lease(socket peer, events tell)
-    : peer_(std::move(peer)), process_(peer_.get_executor()), tell_(std::move(tell)), patience_(peer_.get_executor()) {}
+    : peer_(std::move(peer)),
+      who_(credentials_of(peer_.native_handle())),
+      process_(peer_.get_executor()),
+      tell_(std::move(tell)),
+      patience_(peer_.get_executor()) {}
 
 void arena_lease::wait_for_ticket() {
   patience_.expires_after(patience);
@@ -84,7 +97,6 @@ bool arena_lease::give(const client_arena& what) {
     end();
     return false;
   }
-  given_ = true;
   return true;
 }
 
@@ -130,14 +142,8 @@ void arena_lease::end() {
 }
 
 std::string arena_lease::peer() const {
-  ucred who{};
-  socklen_t size = sizeof who;
-  // Asio's own accessor is not const.
-  const int descriptor = const_cast<socket&>(peer_).native_handle();
-  if (::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
-    return "an unknown process";
-  }
-  return "process " + std::to_string(who.pid) + " of user " + std::to_string(who.uid);
+  return who_.pid == 0 ? "an unknown process"
+                       : "process " + std::to_string(who_.pid) + " of user " + std::to_string(who_.uid);
 }
 
 }  // namespace penstock

@@ -9,6 +9,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <sys/socket.h>
 
 namespace penstock {
 
@@ -34,21 +35,21 @@ class arena_lease : public std::enable_shared_from_this<arena_lease> {
 
   /// The process at the other end, for the log: "process 4711 of user 1000".
   [[nodiscard]] std::string peer() const;
-  /// Whether its client has an arena.
-  [[nodiscard]] bool given() const noexcept { return given_; }
+  /// Whose process that is; one that there is not, where the kernel does not say.
+  [[nodiscard]] std::uint32_t user() const noexcept { return who_.uid; }
 
  private:
   void wait_for_end();
   void watch_process();
 
   socket peer_;
+  const ucred who_;
   boost::asio::posix::stream_descriptor process_;  ///< open while it is watched
   events tell_;
   boost::asio::steady_timer patience_;
   std::array<char, 32> ticket_{};
   std::array<char, 1> nothing_{};
   bool shown_ = false;  // the ticket has come
-  bool given_ = false;
   bool ended_ = false;
 };
 
