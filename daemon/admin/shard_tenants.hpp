@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,9 +19,8 @@ class shard_tenants final : public arena_tenants {
       : shards_(shards), devices_(std::move(devices)) {}
 
   [[nodiscard]] device& device_of(std::uint32_t shard) override { return *devices_[shard]; }
-  void admit(std::uint32_t number, const std::string& client, client_arena& what,
-             std::function<void(bool)> done) override {
-    shards_[number].ask([client, &what, done = std::move(done)](shard& on) { done(on.admit_arena(client, what)); });
+  void admit(const arena_order& by, client_arena& what, std::function<void(bool)> done) override {
+    shards_[by.shard].ask([by, &what, done = std::move(done)](shard& on) { done(on.admit_arena(by, what)); });
   }
   void evict(std::uint32_t number, std::uint32_t arena) override {
     shards_[number].ask([arena](shard& on) { on.evict_arena(arena); });

@@ -137,6 +137,7 @@ client_record* client_table::admit(std::string_view identity, time_point now) {
     }
     auto made = std::make_unique<client_record>(place, identity, credit_requests_);
     client = made.get();
+    client->incarnation = next_incarnation();
     by_identity_.emplace(client->identity, std::move(made));
   }
   client->last_heard = now;

@@ -68,7 +68,7 @@ class client_record {
   std::vector<client_arena*> arenas;  ///< that it may name; each has a use for it
   std::uint64_t results = 0;          ///< that were made for it
   time_point last_heard;
-  std::uint32_t incarnation = 0;  ///< another one after each GOODBYE
+  std::uint32_t incarnation = 0;  ///< another one after each GOODBYE, and when it was forgotten; no client has it too
   /// Requests in shared memory that have ended and whose memory is still in use.
   std::vector<std::uint64_t> held;
   bool gone = false;                ///< it left, or can't be reached: nothing is sent to it any more
@@ -92,6 +92,8 @@ class client_table {
   [[nodiscard]] client_record* find(std::string_view identity) const noexcept;
   /// The client of that routing id, made when there is none yet; nullptr when there is no room for another.
   [[nodiscard]] client_record* admit(std::string_view identity, time_point now);
+  /// For a client that leaves: whoever comes next under its routing id is another one.
+  [[nodiscard]] std::uint32_t next_incarnation() noexcept { return next_incarnation_++; }
   /// Forgets a client to which nothing refers any more.
   void forget(client_record& client) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return by_identity_.size(); }
@@ -124,6 +126,7 @@ class client_table {
   std::uint32_t credit_requests_;
   std::vector<std::uint32_t> free_places_;
   std::uint32_t next_place_ = 0;
+  std::uint32_t next_incarnation_ = 0;
   std::unordered_map<std::string, std::unique_ptr<client_record>, text_hash, std::equal_to<>> by_identity_;
 };
 

@@ -49,8 +49,8 @@ class reception {
   /// From here on WELCOME tells of all shards, and which one a new client should use; and clients may share memory,
   /// where there is somebody who keeps it. Throws as the constructor does.
   void join(shard_directory& among, arena_keeper* keeper);
-  /// Gives an arena's use to the client of that routing id; false when there is none.
-  [[nodiscard]] bool admit_arena(std::string_view identity, client_arena& what);
+  /// Gives an arena's use to the client that ordered it; false when it has left.
+  [[nodiscard]] bool admit_arena(const arena_order& by, client_arena& what);
   /// No client may name that arena any more.
   void evict_arena(std::uint32_t number);
   /// Handles at most `most` messages. Returns how many there were.

@@ -81,7 +81,7 @@ void reception::depart(client_record& client) {
 // What it had in flight is given up, and nothing of it is left for whoever comes next under the same routing id.
 void reception::let_go(client_record& leaving) {
   depart(leaving);
-  ++leaving.incarnation;
+  leaving.incarnation = with_.clients.next_incarnation();
   leaving.held.clear();
   while (request* const left = leaving.in_flight.any()) {
     with_.path.end(*left, status::cancelled, "the client left");

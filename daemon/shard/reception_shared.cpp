@@ -36,8 +36,10 @@ void reception::attach(const incoming& message, const wire::message_header& head
                                    std::to_string(from.arena_bytes())});
     return;
   }
-  const std::string ticket =
-      keeper_->issue({.shard = self_.shard, .client = from.identity, .bytes = static_cast<std::size_t>(asked->bytes)});
+  const std::string ticket = keeper_->issue({.shard = self_.shard,
+                                             .client = from.identity,
+                                             .incarnation = from.incarnation,
+                                             .bytes = static_cast<std::size_t>(asked->bytes)});
   if (ticket.empty()) {
     refuse(
         message, &from, header,
@@ -67,9 +69,9 @@ bool reception::answer_held(const wire::message_header& header, const client_rec
   return true;
 }
 
-bool reception::admit_arena(std::string_view identity, client_arena& what) {
-  client_record* const client = with_.clients.find(identity);
-  if (client == nullptr || client->gone) {
+bool reception::admit_arena(const arena_order& by, client_arena& what) {
+  client_record* const client = with_.clients.find(by.client);
+  if (client == nullptr || client->gone || client->incarnation != by.incarnation) {
     what.drop();
     return false;
   }

@@ -61,9 +61,7 @@ class shard {
   /// and which configuration this is.
   void join(shard_directory& among, arena_keeper* keeper, const configuration_report& configuration);
   /// As reception::admit_arena and evict_arena, on the shard's thread.
-  [[nodiscard]] bool admit_arena(std::string_view client, client_arena& what) {
-    return reception_.admit_arena(client, what);
-  }
+  [[nodiscard]] bool admit_arena(const arena_order& by, client_arena& what) { return reception_.admit_arena(by, what); }
   void evict_arena(std::uint32_t number) { reception_.evict_arena(number); }
   /// Serves until `stop` has been called and what is in flight is answered, or until the device is lost.
   shard_ending run();

@@ -134,7 +134,7 @@ void arena_keeper::lend(arena_lease& to, std::string_view ticket) {
     return;
   }
   const std::uint32_t number = made->number();
-  tenants_.admit(ordered->shard, ordered->client, *made, [this, number](bool admitted) {
+  tenants_.admit(*ordered, *made, [this, number](bool admitted) {
     boost::asio::post(io_, [this, number, admitted] { hand_over(number, admitted); });
   });
 }

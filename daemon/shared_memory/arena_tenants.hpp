@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 
+#include "daemon/shared_memory/arena_order.hpp"
 #include "daemon/shared_memory/client_arena.hpp"
 
 namespace penstock {
@@ -18,10 +18,9 @@ class arena_tenants {
 
   /// The device that shard works on.
   [[nodiscard]] virtual device& device_of(std::uint32_t shard) = 0;
-  /// Gives the arena's first use to a client of the shard; `done(whether)` is called on the shard's thread, or never,
-  /// when the shard has ended. False: there is no such client any more, and the use was dropped.
-  virtual void admit(std::uint32_t shard, const std::string& client, client_arena& what,
-                     std::function<void(bool)> done) = 0;
+  /// Gives the arena's first use to the client that ordered it; `done(whether)` is called on its shard's thread, or
+  /// never, when the shard has ended. False: there is no such client any more, and the use was dropped.
+  virtual void admit(const arena_order& by, client_arena& what, std::function<void(bool)> done) = 0;
   /// From then on no client of the shard may name that arena.
   virtual void evict(std::uint32_t shard, std::uint32_t arena) = 0;
 };

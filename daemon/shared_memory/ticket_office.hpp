@@ -9,14 +9,9 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace penstock {
+#include "daemon/shared_memory/arena_order.hpp"
 
-/// What a ticket is good for.
-struct arena_order {
-  std::uint32_t shard = 0;
-  std::string client;  ///< its routing id
-  std::size_t bytes = 0;
-};
+namespace penstock {
 
 /// Tickets: a client gets one over its data connection, which says who it is, and shows it at the Unix socket, where
 /// anybody may come. Threads: any.

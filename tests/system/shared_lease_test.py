@@ -71,6 +71,17 @@ class SharedLeaseTest(SharingTest):
             arena.end()
         self.daemons.each(self, ended)
 
+    def test_a_ticket_is_left_behind_with_goodbye(self):
+        def left(daemon):
+            with SharedClient(daemon.url) as client:
+                ticket, wire = client.ticket(MIB), client.wire
+                client.socket.send(wire.encode_header(wire.Header(GOODBYE)))
+                client._ask(wire.MessageType.HELLO, {"client": "again", "version": "1"})
+                with self.assertRaises(ConnectionError):
+                    Arena(*ticket)
+                client.attach(MIB).end()
+        self.daemons.each(self, left)
+
     def test_a_killed_client_is_reclaimed_after_its_last_request(self):
         program = ("import os, signal, sys\nimport numpy as np\nfrom shared_client import PLACE, SharedClient\n"
                    "client = SharedClient(sys.argv[1])\narena = client.attach(1 << 20)\n"

@@ -66,6 +66,19 @@ TEST(ClientTable, GivesPlacesOfTheForgottenAgainAndNeverOneTwice) {
   EXPECT_EQ(table.size(), 0U);
 }
 
+TEST(ClientTable, TellsWhoComesUnderARoutingIdFromWhomItHasForgotten) {
+  client_table table(4, 8);
+  client_record* const first = table.admit("a", start);
+  const std::uint32_t before = first->incarnation;
+  first->incarnation = table.next_incarnation();
+  const std::uint32_t between = first->incarnation;
+  EXPECT_NE(between, before);
+  table.forget(*first);
+  const std::uint32_t after = table.admit("a", start)->incarnation;
+  EXPECT_NE(after, before);
+  EXPECT_NE(after, between);
+}
+
 TEST(ClientTable, ForgetsOnlyTheSilent) {
   client_table table(4, 8);
   (void)table.admit("silent", start);

@@ -24,10 +24,9 @@ constexpr std::size_t mebibyte = std::size_t{1} << 20U;
 class one_shard : public arena_tenants {
  public:
   device& device_of(std::uint32_t /*shard*/) override { return on; }
-  void admit(std::uint32_t /*shard*/, const std::string& client, client_arena& what,
-             std::function<void(bool)> done) override {
+  void admit(const arena_order& by, client_arena& what, std::function<void(bool)> done) override {
     const std::lock_guard lock(mutex_);
-    if (client == "stranger") {
+    if (by.client == "stranger") {
       what.drop();
       done(false);
       return;
@@ -103,7 +102,7 @@ class ArenaKeeper : public ::testing::Test {
   ArenaKeeper() { keeper_.start(); }
 
   std::string ticket(std::size_t bytes, const std::string& client = "ann") {
-    return keeper_.issue({.shard = 0, .client = client, .bytes = bytes});
+    return keeper_.issue({.shard = 0, .client = client, .incarnation = 0, .bytes = bytes});
   }
   bool until(std::size_t arenas) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};

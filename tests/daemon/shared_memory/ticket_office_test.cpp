@@ -13,11 +13,12 @@ using testing::start;
 
 TEST(TicketOffice, RedeemsWhatItIssuedOnce) {
   ticket_office office;
-  const std::string ticket = office.issue({.shard = 3, .client = "ann", .bytes = 4096}, start);
+  const std::string ticket = office.issue({.shard = 3, .client = "ann", .incarnation = 2, .bytes = 4096}, start);
   const auto found = office.redeem(ticket, start);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->shard, 3U);
   EXPECT_EQ(found->client, "ann");
+  EXPECT_EQ(found->incarnation, 2U);
   EXPECT_EQ(found->bytes, 4096U);
   EXPECT_FALSE(office.redeem(ticket, start));
 }
@@ -42,7 +43,8 @@ TEST(TicketOffice, GivesEachTicketOnceAndOnlySoManyAtATime) {
   ticket_office office;
   std::set<std::string> all;
   for (std::size_t each = 0; each < ticket_office::most; ++each) {
-    const std::string ticket = office.issue({.shard = 0, .client = std::to_string(each), .bytes = 1}, start);
+    const std::string ticket =
+        office.issue({.shard = 0, .client = std::to_string(each), .incarnation = 2, .bytes = 1}, start);
     EXPECT_EQ(ticket.size(), ticket_office::digits);
     EXPECT_EQ(ticket.find_first_not_of("0123456789abcdef"), std::string::npos);
     EXPECT_TRUE(all.insert(ticket).second);
@@ -53,12 +55,13 @@ TEST(TicketOffice, GivesEachTicketOnceAndOnlySoManyAtATime) {
 
 TEST(TicketOffice, GivesAClientOnlyAFewAtATime) {
   ticket_office office;
-  const arena_order anns{.shard = 1, .client = "ann", .bytes = 1};
+  const arena_order anns{.shard = 1, .client = "ann", .incarnation = 2, .bytes = 1};
   for (std::size_t each = 0; each < ticket_office::most_of_a_client; ++each) {
     EXPECT_NE(office.issue(anns, start), "");
   }
   EXPECT_EQ(office.issue(anns, start), "");
-  EXPECT_NE(office.issue({.shard = 2, .client = "ann", .bytes = 1}, start), "") << "another one, on another shard";
+  EXPECT_NE(office.issue({.shard = 2, .client = "ann", .incarnation = 2, .bytes = 1}, start), "")
+      << "another one, on another shard";
   EXPECT_NE(office.issue(anns, start + ticket_office::valid), "");
 }
 
