@@ -8,11 +8,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U  // of Linux 6.3, for older headers
+#endif
+
 namespace penstock {
 namespace {
 
 [[noreturn]] void fail(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
+}
+
+// Nobody runs it, and a kernel with vm.memfd_noexec = 2 gives no other. One before 6.3 does not know the flag.
+int memory_file() noexcept {
+  constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int made = ::memfd_create("penstock", flags | MFD_NOEXEC_SEAL);
+  return made < 0 && errno == EINVAL ? ::memfd_create("penstock", flags) : made;
 }
 
 std::size_t machine_bytes() noexcept {
@@ -32,7 +43,7 @@ sealed_memory::sealed_memory(std::size_t bytes) : bytes_(whole_pages(bytes)) {
     errno = ENOMEM;
     fail("cannot get memory to share");
   }
-  descriptor_ = ::memfd_create("penstock", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  descriptor_ = memory_file();
   if (descriptor_ < 0) {
     fail("cannot make memory to share");
   }

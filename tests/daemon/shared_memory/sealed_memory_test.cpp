@@ -45,6 +45,20 @@ TEST(SealedMemory, CanNeitherShrinkNorGrowNorBeUnsealed) {
   EXPECT_EQ(::fcntl(made.descriptor(), F_ADD_SEALS, F_SEAL_WRITE), -1);
 }
 
+TEST(SealedMemory, CanNeverBeRun) {
+  constexpr unsigned no_exec_seal = 0x0008U;
+  const int known = ::memfd_create("known", MFD_CLOEXEC | no_exec_seal);
+  if (known < 0) {
+    GTEST_SKIP() << "this kernel does not know MFD_NOEXEC_SEAL";
+  }
+  ::close(known);
+  const sealed_memory made(4096);
+  struct stat there {};
+  ASSERT_EQ(::fstat(made.descriptor(), &there), 0);
+  EXPECT_EQ(there.st_mode & 0111U, 0U);
+  EXPECT_EQ(::fchmod(made.descriptor(), 0700), -1);
+}
+
 TEST(SealedMemory, ThrowsForMoreThanThereIs) {
   EXPECT_THROW(sealed_memory(std::size_t{1} << 50U), std::system_error);
 }
