@@ -36,8 +36,8 @@ class arena : public std::enable_shared_from_this<arena> {
   [[nodiscard]] arena_block take(std::uint64_t bytes);
   /// Another owner of the block that holds all of `bytes`; an empty one when none does.
   [[nodiscard]] arena_block block_of(std::span<const std::byte> bytes);
-  /// The daemon takes nothing in it any more, but its device may still write there: no room in it is given out from now
-  /// on, and so this comes before any goes back.
+  /// No room in it is given out from now on. Where the daemon takes nothing in it any more its device may still write
+  /// there, and so this comes before any goes back.
   void end() noexcept;
 
  private:

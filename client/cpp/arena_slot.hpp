@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,7 +21,14 @@ class arena_slot {
   /// As current, but where nothing is known it waits for that, at most until `deadline`.
   [[nodiscard]] std::shared_ptr<arena> wait(time_point deadline) const;
 
+  /// How often something has changed, or could not: for `wait_for_change`.
+  [[nodiscard]] std::uint64_t changes() const;
+  /// Until there have been more than that, at most until `deadline`.
+  void wait_for_change(std::uint64_t seen, time_point deadline) const;
+
   void put(std::shared_ptr<arena> what);
+  /// There will be no other for now.
+  void stay();
   void refuse(std::string why);
   /// Nothing is known any more.
   void forget();
@@ -30,6 +38,7 @@ class arena_slot {
   mutable std::condition_variable settled_;
   std::shared_ptr<arena> arena_;
   std::string absence_;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace penstock::link

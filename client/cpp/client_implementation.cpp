@@ -60,7 +60,7 @@ client::implementation::implementation(client_options options)
   if (options_.transport == transport::zmq) {
     arenas_.refuse("the transport is ZeroMQ alone");
   }
-  if (options_.transport == transport::shared_memory && fetch_arena(deadline) == nullptr) {
+  if (options_.transport == transport::shared_memory && fetch_arena(0, deadline) == nullptr) {
     throw connect_error("no memory is shared with the daemon at " + options_.url + ": " + arenas_.absence());
   }
 }
@@ -113,28 +113,46 @@ std::uint64_t client::implementation::submit(std::string_view pipeline,
 
 void client::implementation::load(link::pending_request& to, request& what) {
   const auto output_bytes = link::output_room(*to.pipeline, what.frames);
-  to.large = options_.transport != transport::zmq && output_bytes &&
-             std::max<std::uint64_t>(what.bytes.size(), *output_bytes) >= options_.shared_from_bytes;
+  const bool large = options_.transport != transport::zmq && output_bytes &&
+                     std::max<std::uint64_t>(what.bytes.size(), *output_bytes) >= options_.shared_from_bytes;
+  to.need = large ? wire::room_for(what.bytes.size()) + *output_bytes : 0;
   const auto arena = output_bytes ? arenas_.current() : nullptr;
-  auto through = arena != nullptr && (to.large || arena->holds(what.bytes))
+  auto through = arena != nullptr && (large || arena->holds(what.bytes))
                      ? link::payload::through(*arena, what, *output_bytes)
                      : std::nullopt;
   to.payload = through ? std::move(*through) : link::payload::over_socket(what);
 }
 
-std::shared_ptr<link::arena> client::implementation::fetch_arena(time_point deadline) {
+std::shared_ptr<link::arena> client::implementation::fetch_arena(std::uint64_t need, time_point deadline) {
   auto arena = arenas_.current();
   if (arena == nullptr && options_.transport != transport::zmq) {
-    post(link::arena_wish{});
+    post(link::arena_wish{need});
     arena = connection_.is_own_thread() ? nullptr : arenas_.wait(deadline);
   }
   return arena;
 }
 
+std::shared_ptr<link::arena> client::implementation::grow_arena(std::uint64_t need, time_point deadline) {
+  const std::uint64_t seen = arenas_.changes();
+  post(link::arena_wish{need});
+  if (!connection_.is_own_thread()) {
+    arenas_.wait_for_change(seen, deadline);
+  }
+  return arenas_.current();
+}
+
 std::optional<lent_memory> client::implementation::lend(std::size_t bytes) {
-  const auto arena = fetch_arena(std::chrono::steady_clock::now() + link::longest_attachment);
-  auto block = arena != nullptr ? std::make_shared<link::arena_block>(arena->take(bytes)) : nullptr;
-  if (block == nullptr || !*block) {
+  const time_point deadline = std::chrono::steady_clock::now() + link::longest_attachment;
+  const auto arena = fetch_arena(bytes, deadline);
+  if (arena == nullptr) {
+    return std::nullopt;
+  }
+  auto block = std::make_shared<link::arena_block>(arena->take(bytes));
+  if (!*block) {
+    const auto larger = grow_arena(bytes, deadline);
+    *block = larger != nullptr && larger != arena ? larger->take(bytes) : link::arena_block{};
+  }
+  if (!*block) {
     return std::nullopt;
   }
   const std::span<std::byte> lent{block->data(), bytes};

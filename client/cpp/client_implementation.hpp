@@ -43,8 +43,11 @@ class __attribute__((visibility("hidden"))) client::implementation {
   void post(link::command&& what);
   /// Gives the request its payload: through the arena when that gains, else over the socket.
   void load(link::pending_request& to, request& what);
-  /// The arena, which is asked for where there is none: waits until it is known whether there will be one.
-  [[nodiscard]] std::shared_ptr<link::arena> fetch_arena(link::time_point deadline);
+  /// The arena, which is asked for where there is none, with room for `need` bytes: waits until it is known whether
+  /// there will be one.
+  [[nodiscard]] std::shared_ptr<link::arena> fetch_arena(std::uint64_t need, link::time_point deadline);
+  /// A larger one, where that can be had: waits until it is known.
+  [[nodiscard]] std::shared_ptr<link::arena> grow_arena(std::uint64_t need, link::time_point deadline);
 
   client_options options_;
   std::atomic<std::uint64_t> next_id_{link::attach_id + 1};  ///< written and read by every caller

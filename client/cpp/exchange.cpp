@@ -41,8 +41,8 @@ void exchange::perform(command&& what, time_point now) {
     open(std::move(*opening), now);
   } else if (const auto* const closing = std::get_if<session_closing>(&what)) {
     close(*closing);
-  } else if (std::holds_alternative<arena_wish>(what)) {
-    want_arena(now);
+  } else if (const auto* const wish = std::get_if<arena_wish>(&what)) {
+    want_arena(wish->need, now);
   }
 }
 
@@ -60,7 +60,7 @@ void exchange::accept(pending_request&& what, time_point now) {
     }
     return;
   }
-  if (!what.payload.lies_in(arena_.held())) {
+  if (!arena_.has_place_of(what.payload)) {
     what.payload.leave_arena();  // the one that its caller saw went before it came here
   }
   what.patience = options_.retry_after;
@@ -69,8 +69,8 @@ void exchange::accept(pending_request&& what, time_point now) {
     sessions_.joined(*session, kept.sequence, kept.id);
   }
   // Asked for only now: a client that sends small records alone never costs the daemon pinned memory.
-  if (kept.large && !kept.payload.shared()) {
-    want_arena(now);
+  if (kept.need > 0 && !kept.payload.shared()) {
+    want_arena(kept.need, now);
   }
   if (renew(kept)) {
     send(kept, now);
@@ -303,7 +303,7 @@ void exchange::end(pending_request&& what, outcome&& how) noexcept {
   } else {
     atomic_counters::count(counters_.errors);
   }
-  if (what.with_daemon && what.payload.lies_in(arena_.held())) {
+  if (what.with_daemon && arena_.has_place_of(what.payload)) {
     held_.emplace(what.id, std::move(what.payload));
   }
   what.payload = payload{};

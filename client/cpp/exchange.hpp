@@ -114,7 +114,7 @@ class exchange {
   void handle_session_error(pending_request& what, const wire::message_header& header, daemon_error&& error);
 
   // Shared memory: exchange_arena.cpp.
-  void want_arena(time_point now);
+  void want_arena(std::uint64_t need, time_point now);
   /// Sends ATTACH where an arena is wanted.
   void ask_for_arena(time_point now);
   void tend_arena(time_point now);

@@ -7,8 +7,8 @@
 
 namespace penstock::link {
 
-void exchange::want_arena(time_point now) {
-  arena_.want(now);
+void exchange::want_arena(std::uint64_t need, time_point now) {
+  arena_.want(need, now);
   ask_for_arena(now);
 }
 
@@ -16,7 +16,7 @@ void exchange::ask_for_arena(time_point now) {
   if (!arena_.wanted() || !greeting_.ready()) {
     return;
   }
-  const std::uint64_t bytes = std::min(options_.shared_bytes, catalogue_->server().shared_bytes);
+  const std::uint64_t bytes = arena_.size(std::min(options_.shared_bytes, catalogue_->server().shared_bytes));
   if (bytes == 0) {
     arena_.failed("the daemon shares no memory with this client", now);
     return;
@@ -101,7 +101,7 @@ void exchange::forget_arena() {
 }
 
 void exchange::lose_arena(const std::string& why, time_point now) {
-  arena_.failed(why, now);
+  arena_.lost(why, now);
   const std::vector<std::uint64_t> ids = leave_arena();
   std::set<const session_record*> sent;
   for (const std::uint64_t id : ids) {

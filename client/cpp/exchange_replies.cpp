@@ -179,7 +179,10 @@ void exchange::handle_error(const wire::message_header& header, const std::vecto
     return;
   }
   if (header.request_id == attach_id) {
-    arena_.refused(error.what(), std::chrono::steady_clock::now());
+    const auto now = std::chrono::steady_clock::now();
+    const bool no_room = header.code == wire::status::rejected || header.code == wire::status::too_large;
+    arena_.refused(error.what(), no_room, now);
+    ask_for_arena(now);
     return;
   }
   if (const auto asked = probes_.find(header.request_id); asked != probes_.end()) {

@@ -52,8 +52,10 @@ struct session_closing {
   std::shared_ptr<session_record> record;
 };
 
-/// Memory to share with the daemon would be of use.
-struct arena_wish {};
+/// Memory to share with the daemon, or more of it, would be of use.
+struct arena_wish {
+  std::uint64_t need = 0;  ///< bytes of one request
+};
 
 using command = std::variant<pending_request, cancellation, probe, session_opening, session_closing, arena_wish>;
 

@@ -34,7 +34,7 @@ struct pending_request {
   std::shared_ptr<session_record> session;  ///< nullptr = none
   std::uint64_t sequence = 0;               ///< frames of the session before it
 
-  bool large = false;                   ///< it would go through an arena if there were one
+  std::uint64_t need = 0;               ///< bytes of an arena that it would take up; 0 where that gains nothing
   bool sent = false;                    ///< at least once, over any connection
   bool with_daemon = false;             ///< its place in the arena is the daemon's until it says otherwise
   bool cancelled = false;               ///< the caller has given it up

@@ -21,7 +21,7 @@ using link::time_point;
 class ArenaLease : public ::testing::Test {
  protected:
   void ask() {
-    lease_.want(now_);
+    lease_.want(need, now_);
     ASSERT_TRUE(lease_.wanted());
     lease_.asked(now_);
   }
@@ -39,6 +39,7 @@ class ArenaLease : public ::testing::Test {
     lease_.tend(now_);
   }
 
+  static constexpr std::uint64_t need = 1000;
   time_point now_ = time_point{} + 1h;
   link::arena_slot slot_;
   arena_lease lease_{slot_, 2s, 5s};
@@ -59,8 +60,49 @@ TEST_F(ArenaLease, HoldsWhatItHasFetched) {
   EXPECT_EQ(slot_.current()->bytes(), scripted_arena::usual_bytes);
   EXPECT_EQ(lease_.held(), slot_.current().get());
   EXPECT_FALSE(lease_.ended());
-  lease_.want(now_);
-  EXPECT_FALSE(lease_.wanted()) << "it has one";
+}
+
+TEST_F(ArenaLease, KeepsWhatItHasOutgrownAsLongAsAnythingLiesInIt) {
+  scripted_arena small{9};
+  fetch(small);
+  const auto outgrown = slot_.current();
+  link::arena_block lying = outgrown->take(64);
+  scripted_arena large{10, 2 * scripted_arena::usual_bytes};
+  fetch(large);
+  EXPECT_EQ(slot_.current()->number(), 10U);
+  EXPECT_FALSE(outgrown->take(64)) << "what comes now has room in the larger one";
+  now_ = lease_.next_due();
+  lease_.tend(now_);
+  EXPECT_NE(lease_.next_due(), link::never) << "it looks again";
+  lying = {};
+  lease_.tend(now_);
+  EXPECT_EQ(lease_.next_due(), link::never);
+  small.await_end_of_lease();
+}
+
+TEST_F(ArenaLease, KeepsWhatItHasWhereALargerOneCanNotBeHad) {
+  scripted_arena arena{9};
+  fetch(arena);
+  ask();
+  lease_.refused("because", /*for_want_of_room=*/false, now_);
+  ASSERT_NE(slot_.current(), nullptr);
+  EXPECT_TRUE(slot_.current()->take(64));
+  lease_.want(need, now_);
+  EXPECT_FALSE(lease_.wanted()) << "soon after a failure";
+  EXPECT_GE(lease_.descriptor(), 0) << "its end would still be seen";
+}
+
+TEST_F(ArenaLease, AsksForLessWhereTheDaemonHasNoRoom) {
+  ask();
+  std::vector<std::uint64_t> sizes{lease_.size(262'144)};
+  while (slot_.absence().empty()) {
+    lease_.refused("no room", /*for_want_of_room=*/true, now_);
+    if (lease_.wanted()) {
+      sizes.push_back(lease_.size(262'144));
+      lease_.asked(now_);
+    }
+  }
+  EXPECT_EQ(sizes, (std::vector<std::uint64_t>{262'144, 131'072, 65'536}));
 }
 
 TEST_F(ArenaLease, NoticesItsEnd) {
@@ -83,7 +125,7 @@ TEST_F(ArenaLease, PausesDoubleAfterEachFailureUpToTheLimit) {
   for (const auto pause : {2s, 4s, 5s, 5s}) {
     ask();
     lease_.failed("because", now_);
-    lease_.want(now_ + pause - 1ns);
+    lease_.want(need, now_ + pause - 1ns);
     EXPECT_FALSE(lease_.wanted());
     now_ += pause;
   }
@@ -98,7 +140,7 @@ TEST_F(ArenaLease, SuccessEndsTheDoubling) {
   lease_.failed("it ended", now_);
   EXPECT_EQ(slot_.current(), nullptr);
   now_ += 2s;
-  lease_.want(now_);
+  lease_.want(need, now_);
   EXPECT_TRUE(lease_.wanted());
 }
 
@@ -107,13 +149,13 @@ TEST_F(ArenaLease, AnotherDaemonIsAskedAtOnce) {
   lease_.failed("because", now_);
   lease_.forget();
   EXPECT_EQ(slot_.absence(), "");
-  lease_.want(now_);
+  lease_.want(need, now_);
   EXPECT_TRUE(lease_.wanted());
 }
 
 TEST_F(ArenaLease, WhatWasOnItsWayIsWantedOfAnotherDaemon) {
   const scripted_arena arena;
-  lease_.want(now_);
+  lease_.want(need, now_);
   lease_.forget();
   EXPECT_TRUE(lease_.wanted()) << "not asked for yet";
   lease_.asked(now_);
@@ -199,7 +241,7 @@ TEST_F(ArenaLease, TakesNoAnswerThatItDidNotAskFor) {
 TEST_F(ArenaLease, ARefusalOfAnEarlierQuestionTakesNothingAway) {
   scripted_arena arena;
   fetch(arena);
-  lease_.refused("because", now_);
+  lease_.refused("because", /*for_want_of_room=*/false, now_);
   EXPECT_NE(slot_.current(), nullptr);
   EXPECT_GE(lease_.descriptor(), 0);
 }

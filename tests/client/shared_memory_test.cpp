@@ -148,7 +148,7 @@ TEST_F(SharedMemory, WhereItCanNotBeReachedNobodyNotices) {
 TEST_F(SharedMemory, WhereItIsRefusedNobodyNotices) {
   connect();
   auto future = submit();
-  daemon_.error(daemon_.expect(message_type::attach), wire::status::rejected, {"no more", "", "", ""});
+  EXPECT_EQ(refuse_attach("no more"), scripted_arena::usual_bytes);
   daemon_.result(expect_submit());
   expect_right(future.get());
   settle();

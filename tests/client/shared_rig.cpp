@@ -39,6 +39,12 @@ received shared_rig::next_of(message_type type) {
   return message;
 }
 
+std::uint64_t shared_rig::refuse_attach(const std::string& why) {
+  const received attach = daemon_.expect(message_type::attach);
+  daemon_.error(attach, wire::status::rejected, {why, "", "", ""});
+  return wire::decode_attach(std::as_bytes(std::span{attach.parts.at(1)})).value().bytes;
+}
+
 void shared_rig::connect_shared(client_options how) {
   how.url = daemon_.url();
   how.transport = transport::shared_memory;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <gtest/gtest.h>
 #include <penstock/client.hpp>
@@ -38,6 +39,8 @@ class shared_rig : public ::testing::Test {
   [[nodiscard]] received expect_shared() { return daemon_.expect(wire::message_type::submit_shared); }
   /// The next message of that type; HELLOs before it are answered, and all others passed over.
   [[nodiscard]] received next_of(wire::message_type type);
+  /// Refuses the next message, which must be an ATTACH: for how many bytes it was.
+  std::uint64_t refuse_attach(const std::string& why);
   [[nodiscard]] received expect_submit() { return daemon_.expect(wire::message_type::submit); }
   /// Everything that the daemon has sent has been handled when this returns, and the client has sent nothing else.
   void settle();

@@ -1,5 +1,6 @@
 """The Python client and the real daemon: arrays in the memory that they share, its room, and its loss."""
 
+import contextlib
 import gc
 import signal
 import time
@@ -46,6 +47,18 @@ class SharedArraysTest(unittest.TestCase):
         deadline = time.monotonic() + 30
         while not condition():
             self.assertLess(time.monotonic(), deadline, what)
+
+    def test_memory_that_some_clients_do_not_need_is_there_for_others(self):
+        daemon, x = self.own_daemon(), noise(4, LENGTH)
+        with contextlib.ExitStack() as all_:
+            clients = [all_.enter_context(Client(daemon.url, transport="shm")) for _ in range(40)]
+            for each in clients:
+                np.testing.assert_array_equal(each.submit("scale", x).result()["y"], 2 * x + 1)
+            first = clients[0]
+            kept = [first.submit("scale", x).result() for _ in range(20)]  # 10 MiB of results
+            self.assertEqual({each.transport for each in clients}, {"shm"})
+            self.assertGreaterEqual(first._connection.shared.arena.nbytes, 8 << 20)
+            del kept
 
     def test_arrays_give_the_same_results_whatever_they_travel_through(self):
         iq = np.random.default_rng(2).integers(0, 256, (3, LENGTH, 2), dtype=np.uint8)

@@ -7,7 +7,7 @@ from scripted_router import PATIENCE_S
 import numpy as np
 
 import penstock
-from penstock import Client
+from penstock import Client, control
 from penstock.wire import MessageType
 
 
@@ -59,7 +59,7 @@ class Choice(SharedMemoryTest):
 
     def test_shm_raises_where_no_memory_can_be_had(self):
         for answer, raised in ((lambda attach: self.tell_where(attach, "/nowhere/penstock"), penstock.Rejected),
-                               (lambda attach: self.router.error(attach, penstock.Status.TOO_LARGE), penstock.Rejected),
+                               (self.refuse_all, penstock.Rejected),
                                (lambda attach: self.close_at_once(attach), penstock.Rejected)):
             connecting = self.aside(Client, self.router.url, transport="shm", connect_timeout=PATIENCE_S)
             self.router.welcome(self.router.expect(MessageType.HELLO), **self.greeting)
@@ -96,6 +96,16 @@ class Choice(SharedMemoryTest):
         for options in ({"transport": "tcp"}, {"shared_bytes": 0}):
             with self.assertRaises(ValueError):
                 Client(self.router.url, **options)
+
+    def refuse_all(self, attach):
+        """Refuses it, and what less is asked for in its place."""
+        sizes = [control.decode(control.Attach, attach.parts[1]).bytes]
+        self.router.error(attach, penstock.Status.REJECTED)
+        while sizes[-1] > 64 << 10:
+            attach = self.router.expect(MessageType.ATTACH)
+            sizes.append(control.decode(control.Attach, attach.parts[1]).bytes)
+            self.router.error(attach, penstock.Status.REJECTED)
+        self.assertEqual(sizes, [(64 << 10) << each for each in reversed(range(7))])
 
     def close_at_once(self, attach):
         self.tell_where(attach)

@@ -3,12 +3,13 @@ import gc
 import unittest
 from unittest import mock
 
-from scripted_keeper import FLOATS, ROOM, SharedMemoryTest, frame
+from scripted_keeper import FLOATS, ROOM, SharedMemoryTest, frame, place_of
 from scripted_router import PATIENCE_S
 
 import numpy as np
 
 import penstock
+from penstock import Client
 from penstock.wire import MessageType
 
 
@@ -196,6 +197,60 @@ class LostWords(SharedMemoryTest):
             self.settle()
         self.settle()
         self.assertEqual(self.client._connection._conversation._exchanges, {})
+
+
+class Growth(SharedMemoryTest):
+    """The first arena has room for one request."""
+
+    def setUp(self):
+        super().setUp()
+        connecting = self.aside(Client, self.router.url, connect_timeout=PATIENCE_S, transport="shm", retry_after=60)
+        self.router.welcome(self.router.expect(MessageType.HELLO), **self.greeting)
+        self.small = self.attach(3, ROOM)
+        self.client = self.wait(connecting)
+        self.addCleanup(self.client.close)
+
+    def test_what_finds_no_room_asks_for_more_which_those_after_it_use(self):
+        (first,), (before,) = self.submit_shared(self.client, 1)
+        second = self.client.submit("wide", frame(2))
+        messages = {each.type: each for each in (self.router.receive(), self.router.receive())}
+        self.assertEqual(set(messages), {MessageType.ATTACH, MessageType.SUBMIT})
+        self.tell_where(messages[MessageType.ATTACH])
+        large = self.keeper.lend(4)
+        self.answer(messages[MessageType.SUBMIT], 1)
+        self.wait(second)
+        self.expect_nothing_before_a_ping(self.client)
+        while self.client._connection.shared.arena.number != 4:
+            self.expect_nothing_before_a_ping(self.client)
+        (third,), (message,) = self.submit_shared(self.client, 3)
+        self.assertEqual(place_of(message).arena, 4)
+        self.run_shared(large, message, 1)
+        np.testing.assert_array_equal(self.wait(third)["out"], frame(4))
+        self.run_shared(self.small, before, 1)
+        result = self.wait(first)
+        np.testing.assert_array_equal(result["out"], frame(2), "it ended where it lay")
+        del first, result
+        with mock.patch("penstock.tenancy._BETWEEN_LOOKS_S", 0):
+            self.expect_nothing_before_a_ping(self.client)
+            gc.collect()
+            self.expect_nothing_before_a_ping(self.client)
+            self.small.wait_for_the_end()
+
+    def test_an_array_waits_for_more(self):
+        kept = self.client.empty(ROOM, np.uint8)
+        arriving = self.aside(self.client.empty, ROOM, np.uint8)
+        self.attach(4)
+        array = self.wait(arriving)
+        self.assertIsNotNone(self.client._connection.shared.arena.offset_of(array))
+        del kept
+
+    def test_where_there_is_no_more_it_keeps_what_it_has(self):
+        kept = self.client.empty(ROOM - 4096, np.uint8)
+        arriving = self.aside(self.client.empty, 8192, np.uint8)
+        self.tell_where(self.router.expect(MessageType.ATTACH), "/nowhere/penstock")
+        self.wait(arriving)
+        self.assertIsNotNone(self.client._connection.shared.arena.offset_of(self.client.empty(1024, np.uint8)))
+        del kept
 
 
 class End(SharedMemoryTest):

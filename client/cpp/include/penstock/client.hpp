@@ -115,8 +115,8 @@ class PENSTOCK_EXPORT client {
   [[nodiscard]] std::optional<std::uint64_t> try_submit(std::string_view pipeline, request what, completion done);
 
   /// Memory of at least so many bytes that is shared with the daemon, to write frames into. Nothing where there is none
-  /// or none is left; then any other memory does. The first call waits until it is known whether there is any, at most
-  /// 5 s and not in a completion.
+  /// or none is left; then any other memory does. The first call, and one that finds no room, waits until it is known
+  /// whether there is any, at most 5 s and not in a completion.
   [[nodiscard]] std::optional<lent_memory> lend(std::size_t bytes);
   [[nodiscard]] shared_memory_info shared_memory() const;
 

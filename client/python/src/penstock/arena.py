@@ -33,6 +33,15 @@ class Arena:
         self.ended = True
         self._room.close()
 
+    def outgrow(self) -> None:
+        """What comes from now on has room in a larger one."""
+        self._room.close()
+
+    @property
+    def unused(self) -> bool:
+        """Whether nothing lies in it."""
+        return self._room.is_empty
+
     def empty(self, shape: Shape, dtype: Any) -> Optional[np.ndarray]:
         """A new array in it, whatever it then holds; None when there is no room, when it has ended, or when the array
         has no bytes or holds objects. Its room is given back when the last view of it has gone."""
@@ -70,6 +79,12 @@ class _Piece:
 
     def __del__(self) -> None:
         self._room.give_back(self._start, self._nbytes)
+
+
+def nbytes_of(shape: Shape, dtype: Any) -> int:
+    """What such an array takes up; 0 for one of objects, which can't be shared."""
+    dtype = np.dtype(dtype)
+    return 0 if dtype.hasobject else math.prod(_extents(shape)) * dtype.itemsize
 
 
 def _extents(shape: Shape) -> Tuple[int, ...]:

@@ -63,7 +63,9 @@ class Client:
             where it offers some and a request has 16 KiB or more; the first such request asks for it, and goes through
             the socket like all others. "zmq": through the socket only. "shm": as "auto", but the memory is there when
             this returns. A request for which it has no room just now goes through the socket in each of them.
-        shared_bytes: of that memory, for inputs and outputs in flight and for the results that are kept.
+        shared_bytes: of that memory at most, for inputs and outputs in flight and for the results that are kept: 4 MiB
+            at first, or what two requests need, and twice as much whenever a request found no room; less where the
+            daemon has no room for so much. What was outgrown stays beside it as long as anything lies there.
 
         Raises Expired when no welcome, or with "shm" no memory, came in time, Rejected or Shutdown when the daemon
         refused, also the client's key, ValueError for a bad url, transport or key, or a key file that others can read,
@@ -144,8 +146,8 @@ class Client:
         part of it that begins at a multiple of 64 bytes, without copying it. Its room is free again when it has gone,
         as with any array, and no request that it was submitted with is in flight.
 
-        An ordinary array where there is no such memory, or no room in it. The first call waits for it, for the
-        client's `connect_timeout` at most. An array whose request ended with Expired or Cancelled may still be read by
+        An ordinary array where there is no such memory, or no room in it. The first call, and one that finds no room,
+        waits for it, for the client's `connect_timeout` at most. An array whose request ended with Expired or Cancelled may still be read by
         the device: do not write to it, but let it go and take another.
 
         Raises ValueError and TypeError as numpy.empty does.

@@ -15,7 +15,8 @@ class Room:
 
     def __init__(self, nbytes: int) -> None:
         self._lock = threading.Lock()
-        self._gaps: List[Tuple[int, int]] = [(0, nbytes)]  # start and end, in order; no two touch
+        self._whole = (0, nbytes)
+        self._gaps: List[Tuple[int, int]] = [self._whole]  # start and end, in order; no two touch
         self._returned: Deque[Tuple[int, int]] = collections.deque()
         self._closed = False
 
@@ -41,6 +42,11 @@ class Room:
         """Nothing is given out any more, whatever comes back."""
         with self._lock:
             self._closed = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all of it is free."""
+        return self.gaps == [self._whole]
 
     @property
     def gaps(self) -> List[Tuple[int, int]]:

@@ -10,12 +10,14 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 from . import frames
-from .arena import Arena, Shape
+from .arena import Arena, Shape, nbytes_of
+from .arena_size import ArenaSize
 from .control import PipelineDescription, Welcome
+from .errors import Rejected
 from .exchange import Attachment, Exchange, Patience
 from .placement import Placement
 from .tenancy import Tenancy
-from .wire import room_for
+from .wire import Status, room_for
 
 #: Requests below this are not worth a place in shared memory, unless they lie there anyway.
 SHARE_FROM_BYTES = 16384
@@ -45,47 +47,55 @@ class SharedMemory:
         """The one that is in use; None when there is none."""
         return self._tenancy.arena
 
-    def fetch(self) -> Optional[Future[Arena]]:
-        """Asks for an arena in the background. The future of its coming; None where there is one, where the daemon
-        offers none, and for a while after one could not be had."""
+    def fetch(self, need: int = 0) -> Optional[Future[Arena]]:
+        """Asks in the background for an arena in which a request of so many bytes has room, which it has found in none.
+        The future of its coming; None where the daemon offers none, or no larger one, and for a while after one could
+        not be had."""
         with self._lock:
             if self._asking is not None and not self._asking.done():
                 return self._asking
-            welcome, now = self._welcome(), time.monotonic()
-            offered = 0 if welcome is None else min(self._nbytes, welcome.shared_bytes)
-            if self.arena is not None or offered == 0 or now < self._not_before:
+            arena, now = self.arena, time.monotonic()
+            size = ArenaSize(need, 0 if arena is None else arena.nbytes)
+            if self._offered(size) == 0 or now < self._not_before:
                 return None
             self._not_before = now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE_S)
-            asking = Attachment(offered, self._timeout, self._patience)
-            self._asking = asking.future
-        asking.future.add_done_callback(self._fetched)
-        self._start(asking)
-        return asking.future
+            asking: Future[Arena] = Future()
+            self._asking = asking
+        self._ask(size, asking)
+        return asking
 
     def empty(self, shape: Shape, dtype: Any, wait: bool) -> np.ndarray:
         """An array in the arena, which `wait` waits for; an ordinary one where there is none, or no room in it."""
-        asked = self.fetch() if self.arena is None else None
-        if asked is not None and wait:
-            futures.wait([asked], self._timeout)
-        arena = self.arena
-        made = None if arena is None else arena.empty(shape, dtype)
+        made = self._empty(shape, dtype)
+        if made is None:
+            need = nbytes_of(shape, dtype)
+            asked = self.fetch(need) if need > 0 or self.arena is None else None
+            if asked is not None and wait:
+                futures.wait([asked], self._timeout)
+                made = self._empty(shape, dtype)
         return np.empty(shape, dtype) if made is None else made
 
     def place(self, pipeline: PipelineDescription, batch: np.ndarray, dtype: np.dtype[Any]) -> Optional[Placement]:
         """Where to send the frames of `batch` from, which are to be of that dtype: where they lie, if that is in the
         arena, else a copy of them there. None for few bytes, and when there is no arena or no room in it: they then go
         through the socket."""
-        arena, large = self.arena, batch.nbytes >= SHARE_FROM_BYTES
+        room = sum(room_for(frames.most_bytes(each, len(batch))) for each in pipeline.outputs)
+        large = batch.nbytes >= SHARE_FROM_BYTES
+        placement = self._place(batch, dtype, room, large)
+        if placement is None and large:
+            # The first large request asks, and not the welcome: small users need no memory pinned for them.
+            self.fetch(room_for(batch.nbytes) + room)
+        return placement
+
+    def _place(self, batch: np.ndarray, dtype: np.dtype[Any], room: int, large: bool) -> Optional[Placement]:
+        arena = self.arena
         if arena is None:
-            if large:
-                # The first large request asks, and not the welcome: small users need no memory pinned for them.
-                self.fetch()
             return None
         offset = arena.offset_of(batch) if batch.dtype == dtype else None
         if offset is None and not large:
             return None
-        outputs = arena.empty(sum(room_for(frames.most_bytes(each, len(batch))) for each in pipeline.outputs), np.uint8)
+        outputs = arena.empty(room, np.uint8)
         placed = batch if offset is not None else arena.empty(batch.shape, dtype)
         if outputs is None or placed is None:
             return None
@@ -93,6 +103,30 @@ class SharedMemory:
             np.copyto(placed, batch)
         return Placement(arena, placed, arena.offset_of(placed) or 0, outputs, arena.offset_of(outputs) or 0)
 
-    def _fetched(self, asked: Future[Arena]) -> None:
-        if not asked.cancelled() and asked.exception() is None:
-            self._pause = _FIRST_PAUSE_S
+    def _empty(self, shape: Shape, dtype: Any) -> Optional[np.ndarray]:
+        arena = self.arena
+        return None if arena is None else arena.empty(shape, dtype)
+
+    def _offered(self, size: ArenaSize) -> int:
+        welcome = self._welcome()
+        return 0 if welcome is None else size.next(min(self._nbytes, welcome.shared_bytes))
+
+    def _ask(self, size: ArenaSize, asking: Future[Arena]) -> None:
+        attempt = Attachment(self._offered(size), self._timeout, self._patience)
+        attempt.future.add_done_callback(lambda done: self._answered(done, size, asking))
+        self._start(attempt)
+
+    def _answered(self, attempt: Future[Arena], size: ArenaSize, asking: Future[Arena]) -> None:
+        error = attempt.exception()
+        if error is None:
+            self._pause, self._not_before = _FIRST_PAUSE_S, 0.0
+            asking.set_result(attempt.result())
+        elif _lacks_room(error) and size.halve():
+            self._ask(size, asking)
+        else:
+            asking.set_exception(error)
+
+
+def _lacks_room(error: BaseException) -> bool:
+    """Whether the daemon has refused so much memory, and might have less."""
+    return isinstance(error, Rejected) and error.step != "client" and error.status in (Status.REJECTED, Status.TOO_LARGE)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from typing import Dict, Optional, Protocol
+from typing import Dict, List, Optional, Protocol
 
 from . import wire
 from .arena import Arena
@@ -16,6 +16,8 @@ from .wire import MessageType, Status
 
 #: How long until the Unix socket is tried again where too many wait.
 _BETWEEN_CONNECTS_S = 0.005
+#: How long until it is seen that nothing lies in what was outgrown: nobody tells of it.
+_BETWEEN_LOOKS_S = 1.0
 _RETURNS = (MessageType.RESULT, MessageType.RESULT_SHARED, MessageType.RELEASED)
 
 
@@ -30,7 +32,7 @@ class Outlet(Protocol):
 
 
 class Tenancy:
-    """The arena, its lease, and which requests the daemon may still read and write memory of: theirs is kept until its
+    """The arena, its lease, those that it has outgrown, and which requests the daemon may still read and write memory of: theirs is kept until its
     word, or until their arena goes, also when nobody waits for them any more. That word can be lost like any other: it
     is asked for."""
 
@@ -40,8 +42,10 @@ class Tenancy:
         self._dealer = dealer
         self._patience = patience
         self._lease: Optional[Lease] = None
-        self._connect_at = 0.0  # of a lease that is not connected; in time.monotonic()'s seconds
-        self._attachment: Optional[Attachment] = None  # whose arena is being fetched
+        self._outgrown: List[Lease] = []  # in whose arenas something still lies
+        self._coming: Optional[Lease] = None  # whose arena is being fetched
+        self._attachment: Optional[Attachment] = None  # for it
+        self._connect_at = 0.0  # of one that is not connected; in time.monotonic()'s seconds
         self._lent: Dict[int, Placement] = {}
         self._questions: Dict[int, PlaceQuestion] = {}  # after what is lent and has ended here
 
@@ -49,10 +53,10 @@ class Tenancy:
 
     def fetch(self, exchange: Attachment, attached: Attached) -> None:
         """ATTACHED came: the exchange ends when the arena is there, or when it can't be had."""
-        if self._lease is not None:
+        if self._coming is not None:
             return  # a repeat
         try:
-            self._lease = Lease(attached)
+            self._coming = Lease(attached)
         except OSError as error:
             self._outlet.end(exchange, error=Rejected(str(error), step="client", request_id=exchange.request_id))
             return
@@ -62,44 +66,45 @@ class Tenancy:
 
     def seconds_left(self, now: float) -> Optional[float]:
         """Until `look` has something to do that the dealer does not tell of; None when it has nothing."""
-        waits = self._lease is not None and not self._lease.connected
-        return max(0.0, self._connect_at - now) if waits else None
+        if self._coming is not None and not self._coming.connected:
+            return max(0.0, self._connect_at - now)
+        return _BETWEEN_LOOKS_S if self._outgrown else None
 
     def look(self) -> None:
-        """Connects where that is due, and takes what has come over the lease's connection; perhaps its end."""
-        lease = self._lease
-        if lease is None:
-            return
-        try:
-            if not lease.connected:
-                self._connect(lease)
-            elif self._dealer.is_ready(lease.fileno()):
-                lease.receive()
-        except OSError as error:
-            self._leave(str(error))
-            return
-        attachment = self._attachment
-        if attachment is not None and lease.arena is not None:
-            self._attachment, self.arena = None, lease.arena
-            self._outlet.end(attachment, self.arena)
+        """Connects where that is due, and takes what has come over the leases' connections; perhaps their end."""
+        for lease in self._leases():
+            try:
+                if not lease.connected:
+                    self._connect(lease)
+                elif self._dealer.is_ready(lease.fileno()):
+                    lease.receive()
+            except OSError as error:
+                self._leave(lease, str(error))
+        if self._coming is not None and self._coming.arena is not None:
+            self._take_over(self._coming, self._coming.arena)
+        for lease in self._outgrown.copy():
+            if lease.arena is not None and lease.arena.unused:
+                self._leave(lease, "it was outgrown")
 
     def end(self, arena: Arena) -> None:
         """The daemon does not know this one any more."""
         arena.end()
-        if self._lease is not None and self._lease.arena is arena:
-            self._leave("the daemon does not know this memory any more")
+        for lease in self._leases():
+            if lease.arena is arena:
+                self._leave(lease, "the daemon does not know this memory any more")
 
     def leave(self) -> None:
-        """Ends the lease, if there is one: the daemon is another one, or the client goes."""
-        if self._lease is not None:
-            self._leave("the lease has ended")
+        """Ends what leases there are: the daemon is another one, or the client goes."""
+        for lease in self._leases():
+            self._leave(lease, "the lease has ended")
 
     def ended(self, exchange: Exchange) -> None:
         """Nobody waits for that exchange any more: an arena that comes later is not wanted, and what the daemon may still
         use of its memory is asked for."""
         if exchange is self._attachment:
             self._attachment = None
-            self.leave()
+            if self._coming is not None:
+                self._leave(self._coming, "nobody waits for it")
         request_id = exchange.request_id
         question = self._questions.pop(request_id, None)
         if request_id in self._lent:
@@ -107,21 +112,40 @@ class Tenancy:
             question.begins = True
             self._outlet.begin(question)
 
-    def _leave(self, reason: str) -> None:
-        lease, self._lease = self._lease, None
+    def _leases(self) -> List[Lease]:
+        held = [] if self._lease is None else [self._lease]
+        return self._outgrown + held + ([] if self._coming is None else [self._coming])
+
+    def _take_over(self, lease: Lease, arena: Arena) -> None:
+        """Requests that lie in the one before, results and arrays stay where they are."""
+        if self._lease is not None and self._lease.arena is not None:
+            self._lease.arena.outgrow()
+            self._outgrown.append(self._lease)
         attachment, self._attachment = self._attachment, None
-        assert lease is not None
+        self._lease, self._coming, self.arena = lease, None, arena
+        if attachment is not None:
+            self._outlet.end(attachment, arena)
+
+    def _leave(self, lease: Lease, reason: str) -> None:
         if lease.connected:
             self._dealer.unwatch(lease.fileno())
         lease.close()
-        if self.arena is not None:
-            self.arena.end()
-            self._lent = {request_id: each for request_id, each in self._lent.items() if each.arena is not self.arena}
-            self.arena = None
-        for question in list(self._questions.values()):
-            self._outlet.end(question)
-        if attachment is not None:
-            self._outlet.end(attachment, error=Rejected(reason, step="client", request_id=attachment.request_id))
+        if lease is self._coming:
+            attachment, self._coming, self._attachment = self._attachment, None, None
+            if attachment is not None:
+                self._outlet.end(attachment,
+                                 error=Rejected(reason, step="client", request_id=attachment.request_id))
+            return
+        if lease is self._lease:
+            self._lease = self.arena = None
+        else:
+            self._outgrown.remove(lease)
+        if lease.arena is not None:
+            lease.arena.end()
+        self._lent = {request_id: each for request_id, each in self._lent.items() if each.arena is not lease.arena}
+        for request_id, question in list(self._questions.items()):
+            if request_id not in self._lent:
+                self._outlet.end(question)
 
     def _connect(self, lease: Lease) -> None:
         now = time.monotonic()
