@@ -23,6 +23,8 @@ _OUTPUTS = (TensorDescription("top", "f32", "f32", (3,), False, "moments"),
             TensorDescription("out", "f32", "f32", (FLOATS,), True, "affine"))
 WIDE = PipelineDescription(4, "wide", 4, _INPUT, _OUTPUTS)
 TRACKED = PipelineDescription(5, "tracked", 4, _INPUT, _OUTPUTS, keeps_state=True)
+#: Large frames in, and little out.
+PEAK = PipelineDescription(6, "peak", 4, _INPUT, _OUTPUTS[:1])
 #: What one request of one frame takes up: input, "top", "out".
 ROOM = 4 * FLOATS + 64 + 4 * FLOATS
 
@@ -119,7 +121,7 @@ class Keeper:
 class SharedMemoryTest(RouterTest):
     """Tests of a client against the scripted daemon that shares memory."""
 
-    greeting = {"shared_bytes": 1 << 30, "pipelines": (WIDE, TRACKED)}
+    greeting = {"shared_bytes": 1 << 30, "pipelines": (WIDE, TRACKED, PEAK)}
 
     def setUp(self):
         super().setUp()

@@ -36,12 +36,19 @@ class Choice(SharedMemoryTest):
 
     def test_small_requests_ask_for_nothing_and_are_not_shared(self):
         client = self.connect(self.greeting)
-        client.submit("wide", frame(length=100))
+        client.submit("peak", frame(length=100))
         self.router.expect(MessageType.SUBMIT)
         self.expect_nothing_before_a_ping(client)
         client, _ = self.connect_shared()
-        client.submit("wide", frame(length=100))
+        client.submit("peak", frame(length=100))
         self.router.expect(MessageType.SUBMIT)
+
+    def test_requests_are_shared_when_their_frames_or_their_outputs_are_large(self):
+        client, lent = self.connect_shared()
+        for pipeline, x in (("peak", frame()), ("wide", frame(length=100))):
+            client.submit(pipeline, x)
+            message = self.router.expect(MessageType.SUBMIT_SHARED)
+            np.testing.assert_array_equal(lent.input(message), [x])
 
     def test_zmq_never_asks(self):
         client = self.connect(self.greeting, transport="zmq")
@@ -197,8 +204,8 @@ class Arrays(SharedMemoryTest):
 
     def test_a_result_in_shared_memory_of_a_request_that_was_not_is_an_error(self):
         client, _ = self.connect_shared()
-        future = client.submit("wide", frame(length=8))
-        self.result_shared(self.router.expect(MessageType.SUBMIT), (1, 3), (1, 8))
+        future = client.submit("peak", frame(length=8))
+        self.result_shared(self.router.expect(MessageType.SUBMIT), (1, 3))
         self.assertEqual(self.error_of(future).status_name, "MALFORMED")
 
 

@@ -24,9 +24,10 @@ class Sessions(SharedMemoryTest):
         self.assertEqual([self.wait(each)["out"][0] for each in futures], [2, 3, 4])
 
     def test_large_and_small_ones_keep_their_order(self):
-        self.session.submit(frame(1))
-        self.session.submit(frame(2, length=4))
-        self.session.submit(frame(3))
+        session = self.open_session(self.client, 6, pipeline="peak")
+        session.submit(frame(1))
+        session.submit(frame(2, length=4))
+        session.submit(frame(3))
         messages = [self.router.receive() for _ in range(3)]
         self.assertEqual([each.type for each in messages],
                          [MessageType.SUBMIT_SHARED, MessageType.SUBMIT, MessageType.SUBMIT_SHARED])

@@ -60,9 +60,10 @@ class Client:
             `penstock keygen` makes both, where the daemon asks for keys. The connection is then encrypted.
 
         transport: how frames travel to a daemon on this machine. "auto": through memory that it shares with the client,
-            where it offers some and a request has 16 KiB or more; the first such request asks for it, and goes through
-            the socket like all others. "zmq": through the socket only. "shm": as "auto", but the memory is there when
-            this returns. A request for which it has no room just now goes through the socket in each of them.
+            where it offers some and the frames or the outputs of a request have 16 KiB or more; the first such request
+            asks for it, and goes through the socket like all others. "zmq": through the socket only. "shm": as "auto",
+            but the memory is there when this returns. A request for which it has no room just now goes through the
+            socket in each of them.
         shared_bytes: of that memory at most, for inputs and outputs in flight and for the results that are kept: 4 MiB
             at first, or what two requests need, and twice as much whenever a request found no room; less where the
             daemon has no room for so much. What was outgrown stays beside it as long as anything lies there.

@@ -19,7 +19,8 @@ from .placement import Placement
 from .tenancy import Tenancy
 from .wire import Status, room_for
 
-#: Requests below this are not worth a place in shared memory, unless they lie there anyway.
+#: Requests whose frames and whose outputs are below this are not worth a place in shared memory, unless they lie there
+#: anyway.
 SHARE_FROM_BYTES = 16384
 #: How long to wait until an arena is asked for again, in seconds; twice as long each time that there was none.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
@@ -78,10 +79,10 @@ class SharedMemory:
 
     def place(self, pipeline: PipelineDescription, batch: np.ndarray, dtype: np.dtype[Any]) -> Optional[Placement]:
         """Where to send the frames of `batch` from, which are to be of that dtype: where they lie, if that is in the
-        arena, else a copy of them there. None for few bytes, and when there is no arena or no room in it: they then go
+        arena, else a copy of them there. None for few bytes there and back, and when there is no arena or no room in it: they then go
         through the socket."""
         room = sum(room_for(frames.most_bytes(each, len(batch))) for each in pipeline.outputs)
-        large = batch.nbytes >= SHARE_FROM_BYTES
+        large = max(batch.nbytes, room) >= SHARE_FROM_BYTES
         placement = self._place(batch, dtype, room, large)
         if placement is None and large:
             # The first large request asks, and not the welcome: small users need no memory pinned for them.
