@@ -15,24 +15,24 @@ dispatcher::dispatcher(std::span<const plan> plans, ring& slots, wheel& streams,
 }
 
 void dispatcher::add(const plan& later) {
-  active_.push_back(lanes_.emplace_back(std::make_unique<lane>(later, streams_.in_place_bytes())).get());
+  active_.push_back(intakes_.emplace_back(std::make_unique<intake>(later, streams_.in_place_bytes())).get());
   hungry_.reserve(active_.size());
 }
 
 bool dispatcher::done_with(const plan& which) const noexcept {
-  const lane& of = *lanes_[which.place];
+  const intake& of = *intakes_[which.place];
   const auto its = [&](const slot* each) { return each->work.pipeline == &which; };
   return of.filling() == nullptr && of.waiting.empty() && std::none_of(ready_.begin(), ready_.end(), its) &&
          std::none_of(launched_.begin(), launched_.end(), its);
 }
 
 void dispatcher::remove(const plan& which) noexcept {
-  std::erase(active_, lanes_[which.place].get());
-  lanes_[which.place].reset();
+  std::erase(active_, intakes_[which.place].get());
+  intakes_[which.place].reset();
 }
 
 bool dispatcher::submit(request& accepted, std::span<const std::byte> payload) {
-  lane& in = *lanes_[accepted.pipeline->place];
+  intake& in = *intakes_[accepted.pipeline->place];
   if (in.waiting.empty() && place(in, accepted, payload)) {
     in.served(accepted, false, false);
     return !accepted.home->work.in_place.has_value();
@@ -43,7 +43,7 @@ bool dispatcher::submit(request& accepted, std::span<const std::byte> payload) {
 
 // Into the pipeline's open slot, opening one where there is none; false when it has to wait. A slot is opened only when
 // a stream has room for its batch: until then the turns of the queue decide who comes into it.
-bool dispatcher::place(lane& in, request& what, std::span<const std::byte> payload) {
+bool dispatcher::place(intake& in, request& what, std::span<const std::byte> payload) {
   if (in.filling() != nullptr && !in.fits(what, payload)) {
     close(in, in.reason_against(what));
   }
@@ -94,7 +94,7 @@ void dispatcher::finish(slot& done, time_point now) {
   last_done_ = now;
   ++batches_done_;
   launched_.erase(std::find(launched_.begin(), launched_.end(), &done));
-  --lane_of(done).launched;
+  --intake_of(done).launched;
   timeline_.completed(done);
   unpark(done.work);
   if (const fault why = done.completed.status) {
@@ -119,14 +119,14 @@ void dispatcher::unpark(batch& of) noexcept {
 
 bool dispatcher::feed() {
   hungry_.clear();
-  for (lane* const each : active_) {
+  for (intake* const each : active_) {
     if (!each->waiting.empty()) {
       hungry_.push_back({each});
       look(hungry_.back());
     }
   }
   bool progress = false;
-  for (hungry_lane* in = next_to_feed(); in != nullptr; in = next_to_feed()) {
+  for (hungry_intake* in = next_to_feed(); in != nullptr; in = next_to_feed()) {
     request& next = *in->first;
     if (place(*in->which, next, payloads_.parked(next.index))) {
       in->which->served(next, in->which->waiting.heavy(next), in->held);
@@ -140,23 +140,23 @@ bool dispatcher::feed() {
     }
     // There is no slot for it, so there is none for its like. The others still have room in a slot of their own.
     const stream_priority priority = in->which->priority();
-    std::erase_if(hungry_, [&](const hungry_lane& each) {
+    std::erase_if(hungry_, [&](const hungry_intake& each) {
       return each.which->priority() == priority && each.which->filling() == nullptr;
     });
   }
   return progress;
 }
 
-void dispatcher::look(hungry_lane& at) noexcept {
+void dispatcher::look(hungry_intake& at) noexcept {
   at.held = holds_heavy(*at.which);
   at.first = at.which->waiting.first(!at.held);
   at.turn = at.first != nullptr ? at.which->turn_of(at.first->received) : never;
 }
 
-dispatcher::hungry_lane* dispatcher::next_to_feed() noexcept {
-  hungry_lane* found = nullptr;
+dispatcher::hungry_intake* dispatcher::next_to_feed() noexcept {
+  hungry_intake* found = nullptr;
   time_point earliest = never;
-  for (hungry_lane& each : hungry_) {
+  for (hungry_intake& each : hungry_) {
     if (each.turn < earliest) {
       earliest = each.turn;
       found = &each;
@@ -166,12 +166,12 @@ dispatcher::hungry_lane* dispatcher::next_to_feed() noexcept {
 }
 
 // Whoever has much waiting leaves half of the device to those that have not: what is on it can't be taken back.
-bool dispatcher::holds_heavy(const lane& of) const noexcept {
+bool dispatcher::holds_heavy(const intake& of) const noexcept {
   return of.holds_heavy() && streams_.half_taken(of.priority());
 }
 
 // Closed batches that still wait for a stream come first: while there are any, there is no room for others.
-wheel_room dispatcher::room_for(const lane& of) const noexcept {
+wheel_room dispatcher::room_for(const intake& of) const noexcept {
   const bool waits = std::any_of(ready_.begin(), ready_.end(), [&](const slot* each) {
     return each->work.pipeline->declaration.priority == of.priority();
   });
@@ -181,11 +181,11 @@ wheel_room dispatcher::room_for(const lane& of) const noexcept {
 bool dispatcher::close_due(time_point now) {
   bool progress = false;
   close_reason why{};
-  while (lane* const in = next_to_close(now, why)) {
+  while (intake* const in = next_to_close(now, why)) {
     close(*in, why);
     progress |= launch_ready(now);
   }
-  for (lane* const each : active_) {
+  for (intake* const each : active_) {
     if (draining_ && each->filling() != nullptr) {
       close(*each, close_reason::drain);
     }
@@ -193,10 +193,10 @@ bool dispatcher::close_due(time_point now) {
   return progress;
 }
 
-lane* dispatcher::next_to_close(time_point now, close_reason& why) noexcept {
-  lane* found = nullptr;
+intake* dispatcher::next_to_close(time_point now, close_reason& why) noexcept {
+  intake* found = nullptr;
   time_point earliest = never;
-  for (lane* const each : active_) {
+  for (intake* const each : active_) {
     const batch_fill fill = each->fill();
     const std::optional<close_reason> closes = decide(fill, room_for(*each), now);
     if (closes && each->turn_of(fill.oldest) < earliest) {
@@ -208,7 +208,7 @@ lane* dispatcher::next_to_close(time_point now, close_reason& why) noexcept {
   return found;
 }
 
-void dispatcher::close(lane& in, close_reason why) {
+void dispatcher::close(intake& in, close_reason why) {
   slot& closed = in.close();
   --open_;
   closed.work.reason = why;
@@ -246,7 +246,7 @@ std::size_t dispatcher::next_to_launch() noexcept {
     const bool behind_its_own =
         std::any_of(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(at),
                     [&](const slot* before) { return before->work.pipeline == each.work.pipeline; });
-    const lane& of = lane_of(each);
+    const intake& of = intake_of(each);
     const time_point turn = of.turn_of(each.work.oldest);
     if (!behind_its_own && turn < earliest && streams_.room(of.priority(), of.launched == 0) != wheel_room::none) {
       earliest = turn;
@@ -266,7 +266,7 @@ void dispatcher::launch(slot& next, time_point now) {
     next.work.input = payloads_.parked(*next.work.in_place).data();
   }
   launched_.push_back(&next);
-  ++lane_of(next).launched;
+  ++intake_of(next).launched;
   timeline_.launching(next);
   if (const launch_fault failed = streams_.launch(next, now); failed.what) {
     lost_ = device_loss{.error = failed.what.name, .stage = failed.stage};
@@ -281,7 +281,7 @@ void dispatcher::end(request& early, wire::status code, const std::string& reaso
   if (queued && early.session != nullptr && early.pipeline->keeps_state()) {
     book_.abandon(early);
   } else if (queued) {
-    lanes_[early.pipeline->place]->waiting.remove(early);
+    intakes_[early.pipeline->place]->waiting.remove(early);
     payloads_.unpark(early.index);
     book_.release(early);
   }
@@ -289,7 +289,7 @@ void dispatcher::end(request& early, wire::status code, const std::string& reaso
 
 request* dispatcher::oldest_queued(const client_record& of, const plan& pipeline) const noexcept {
   // Of a plan that was replaced first: what waits there is older.
-  for (const lane* const each : active_) {
+  for (const intake* const each : active_) {
     request* const found = each->pipeline().id == pipeline.id ? each->waiting.oldest_of(of) : nullptr;
     if (found != nullptr) {
       return found;
@@ -300,7 +300,7 @@ request* dispatcher::oldest_queued(const client_record& of, const plan& pipeline
 
 time_point dispatcher::next_decision() const noexcept {
   time_point earliest = never;
-  for (const lane* const each : active_) {
+  for (const intake* const each : active_) {
     if (each->filling() != nullptr && streams_.room(each->priority(), each->launched == 0) != wheel_room::none) {
       earliest = std::min(earliest, penstock::next_decision(each->fill()));
     }

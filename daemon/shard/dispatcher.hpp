@@ -13,7 +13,7 @@
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/request/ledger.hpp"
 #include "daemon/ring/ring.hpp"
-#include "daemon/shard/lane.hpp"
+#include "daemon/shard/intake.hpp"
 #include "daemon/shard/result_order.hpp"
 #include "daemon/timeline/recorder.hpp"
 #include "daemon/wheel/wheel.hpp"
@@ -72,27 +72,27 @@ class dispatcher {
   [[nodiscard]] time_point next_decision() const noexcept;
 
  private:
-  /// A lane whose requests wait, as `feed` looks at it.
-  struct hungry_lane {
-    lane* which = nullptr;
+  /// An intake whose requests wait, as `feed` looks at it.
+  struct hungry_intake {
+    intake* which = nullptr;
     request* first = nullptr;  // whose turn it is; nullptr when its clients are held back
     bool held = false;         // heavy clients are
     time_point turn = never;
   };
 
-  [[nodiscard]] lane& lane_of(const slot& filled) noexcept { return *lanes_[filled.work.pipeline->place]; }
-  [[nodiscard]] bool place(lane& in, request& what, std::span<const std::byte> payload);
-  [[nodiscard]] wheel_room room_for(const lane& of) const noexcept;
+  [[nodiscard]] intake& intake_of(const slot& filled) noexcept { return *intakes_[filled.work.pipeline->place]; }
+  [[nodiscard]] bool place(intake& in, request& what, std::span<const std::byte> payload);
+  [[nodiscard]] wheel_room room_for(const intake& of) const noexcept;
   bool complete(time_point now);
   void finish(slot& done, time_point now);
   void unpark(batch& of) noexcept;
   bool feed();
-  void look(hungry_lane& at) noexcept;
-  [[nodiscard]] hungry_lane* next_to_feed() noexcept;
-  [[nodiscard]] bool holds_heavy(const lane& of) const noexcept;
+  void look(hungry_intake& at) noexcept;
+  [[nodiscard]] hungry_intake* next_to_feed() noexcept;
+  [[nodiscard]] bool holds_heavy(const intake& of) const noexcept;
   bool close_due(time_point now);
-  [[nodiscard]] lane* next_to_close(time_point now, close_reason& why) noexcept;
-  void close(lane& in, close_reason why);
+  [[nodiscard]] intake* next_to_close(time_point now, close_reason& why) noexcept;
+  void close(intake& in, close_reason why);
   bool launch_ready(time_point now);
   [[nodiscard]] std::size_t next_to_launch() noexcept;
   void launch(slot& next, time_point now);
@@ -100,8 +100,8 @@ class dispatcher {
   void end_batch(slot& of, wire::status code, const wire::error_body& why);
   void end_launched(slot& of, wire::status code, const wire::error_body& why);
 
-  std::vector<std::unique_ptr<lane>> lanes_;  // by the place of the plan; none where it was removed
-  std::vector<lane*> active_;                 // those that there are
+  std::vector<std::unique_ptr<intake>> intakes_;  // by the place of the plan; none where it was removed
+  std::vector<intake*> active_;                   // those that there are
   ring& ring_;
   wheel& streams_;
   completion_queue& completed_;
@@ -111,7 +111,7 @@ class dispatcher {
   result_order order_{book_, timeline_};
   std::vector<slot*> ready_;     // closed, waiting for a stream; in the order in which they were closed
   std::vector<slot*> launched_;  // with the device, in no order
-  std::vector<hungry_lane> hungry_;
+  std::vector<hungry_intake> hungry_;
   time_point last_done_{};
   std::uint64_t batches_done_ = 0;
   std::size_t open_ = 0;

@@ -13,7 +13,7 @@ void dispatcher::drain() {
 }
 
 void dispatcher::empty_queues(wire::status code, const wire::error_body& why) {
-  for (lane* const each : active_) {
+  for (intake* const each : active_) {
     while (request* next = each->waiting.first()) {
       each->waiting.remove(*next);
       payloads_.unpark(next->index);
@@ -50,7 +50,7 @@ void dispatcher::end_launched(slot& of, wire::status code, const wire::error_bod
 
 void dispatcher::end_all(wire::status code, const wire::error_body& why) {
   ended_ = true;
-  for (lane* const each : active_) {
+  for (intake* const each : active_) {
     if (each->filling() != nullptr) {
       ready_.push_back(&each->close());
       --open_;

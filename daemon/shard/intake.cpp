@@ -1,4 +1,4 @@
-#include "daemon/shard/lane.hpp"
+#include "daemon/shard/intake.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -30,20 +30,20 @@ std::chrono::nanoseconds head_start(stream_priority priority) noexcept {
 
 }  // namespace
 
-lane::lane(const plan& of, std::size_t in_place_bytes)
+intake::intake(const plan& of, std::size_t in_place_bytes)
     : waiting(quantum_of(of)),
       what_(of),
       most_shared_(most_shared_of(of)),
       in_place_bytes_(in_place_bytes),
       ahead_(head_start(of.declaration.priority)) {}
 
-bool lane::in_place(const request& what, std::span<const std::byte> payload) const noexcept {
+bool intake::in_place(const request& what, std::span<const std::byte> payload) const noexcept {
   constexpr std::size_t largest_element = 8;
   return payload.size() >= in_place_bytes_ && what.shared.arena == nullptr &&
          reinterpret_cast<std::uintptr_t>(payload.data()) % largest_element == 0;
 }
 
-bool lane::fits(const request& what, std::span<const std::byte> payload) const noexcept {
+bool intake::fits(const request& what, std::span<const std::byte> payload) const noexcept {
   const batch& work = open_->work;
   if (work.in_place.has_value() || (work.frames != 0 && in_place(what, payload))) {
     return false;
@@ -55,21 +55,21 @@ bool lane::fits(const request& what, std::span<const std::byte> payload) const n
   return length && copies && work.frames + what.frames <= what_.max_frames;
 }
 
-close_reason lane::reason_against(const request& what) const noexcept {
+close_reason intake::reason_against(const request& what) const noexcept {
   const batch& work = open_->work;
   const bool full = work.in_place.has_value() || work.frames + what.frames > what_.max_frames ||
                     (what.shared.arena != nullptr && work.shared >= most_shared_);
   return full ? close_reason::full : close_reason::extent;
 }
 
-void lane::open(slot& empty, const request& first) noexcept {
+void intake::open(slot& empty, const request& first) noexcept {
   open_ = &empty;
   empty.work.pipeline = &what_;
   empty.work.leading = first.leading;
   empty.work.oldest = first.received;
 }
 
-void lane::put(request& what, std::span<const std::byte> payload) noexcept {
+void intake::put(request& what, std::span<const std::byte> payload) noexcept {
   batch& work = open_->work;
   if (what.shared.arena != nullptr) {
     ++work.shared;  // the device fetches them from where they are
@@ -88,11 +88,11 @@ void lane::put(request& what, std::span<const std::byte> payload) noexcept {
   work.requests.push_back(&what);
 }
 
-slot& lane::close() noexcept {
+slot& intake::close() noexcept {
   return *std::exchange(open_, nullptr);
 }
 
-void lane::served(const request& what, bool heavy, bool held) noexcept {
+void intake::served(const request& what, bool heavy, bool held) noexcept {
   if (heavy) {
     heavy_ = what.client;
     passed_over_ = 0;
@@ -105,7 +105,7 @@ void lane::served(const request& what, bool heavy, bool held) noexcept {
   }
 }
 
-batch_fill lane::fill() const noexcept {
+batch_fill intake::fill() const noexcept {
   if (open_ == nullptr) {
     return {};
   }

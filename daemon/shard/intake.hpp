@@ -12,15 +12,15 @@
 namespace penstock {
 
 /// One pipeline's way into slots: the requests that wait, and the open slot that is being filled. Thread: the shard.
-class lane {
+class intake {
  public:
   /// `in_place_bytes`: device_facts'.
-  lane(const plan& of, std::size_t in_place_bytes);
+  intake(const plan& of, std::size_t in_place_bytes);
 
   [[nodiscard]] const plan& pipeline() const noexcept { return what_; }
   [[nodiscard]] stream_priority priority() const noexcept { return what_.declaration.priority; }
   /// When work that came at that time counts as having come: a higher priority is ahead by a fixed time for each level.
-  /// What has waited longer than that still comes first, so that a lane with endless work never starves another.
+  /// What has waited longer than that still comes first, so that an intake with endless work never starves another.
   [[nodiscard]] time_point turn_of(time_point received) const noexcept { return received - ahead_; }
 
   /// Whether the payload stays where it is, and the request is a batch of its own.
@@ -34,7 +34,7 @@ class lane {
   /// Copies the payload into the open slot, behind what is there, unless it lies in shared memory or is `in_place`.
   /// `what` fits.
   void put(request& what, std::span<const std::byte> payload) noexcept;
-  /// The open slot leaves the lane.
+  /// The open slot leaves the intake.
   [[nodiscard]] slot& close() noexcept;
   /// What the batcher looks at.
   [[nodiscard]] batch_fill fill() const noexcept;
