@@ -74,7 +74,7 @@ client_counters client::counters() const noexcept {
   const link::atomic_counters& from = self_->counters();
   return {read(from.submitted),         read(from.results), read(from.errors),
           read(from.sent_again),        read(from.hellos),  read(from.unmatched_replies),
-          read(from.malformed_replies), read(from.shared)};
+          read(from.malformed_replies), read(from.shared),  read(from.unshared)};
 }
 
 }  // namespace penstock

@@ -84,10 +84,12 @@ std::uint64_t client::implementation::submit(std::string_view pipeline,
   pending.done = std::move(done);
   pending.session = session;
   bool shared = false;
+  bool unshared = false;
   const auto hand_on = [&](std::uint64_t sequence) {
     pending.sequence = sequence;
     load(pending, what);
     shared = pending.payload.shared();
+    unshared = pending.need > 0 && !shared;
     link::command command{std::move(pending)};
     const bool posted = connection_.post(command);
     if (!posted) {
@@ -107,6 +109,9 @@ std::uint64_t client::implementation::submit(std::string_view pipeline,
   link::atomic_counters::count(counters_.submitted);
   if (shared) {
     link::atomic_counters::count(counters_.shared);
+  }
+  if (unshared) {
+    link::atomic_counters::count(counters_.unshared);
   }
   return id;
 }

@@ -23,8 +23,8 @@
 
 namespace penstock::link {
 
-/// Counters of one client. Writer: the connection's thread (`submitted`, `shared`: callers). Readers: any thread.
-/// Relaxed: each stands for itself.
+/// Counters of one client. Writer: the connection's thread (`submitted`, `shared`, `unshared`: callers). Readers: any
+/// thread. Relaxed: each stands for itself.
 struct atomic_counters {
   std::atomic<std::uint64_t> submitted{0};
   std::atomic<std::uint64_t> results{0};
@@ -34,6 +34,7 @@ struct atomic_counters {
   std::atomic<std::uint64_t> unmatched_replies{0};
   std::atomic<std::uint64_t> malformed_replies{0};
   std::atomic<std::uint64_t> shared{0};
+  std::atomic<std::uint64_t> unshared{0};
 
   static void count(std::atomic<std::uint64_t>& counter) noexcept { counter.fetch_add(1, std::memory_order_relaxed); }
 };

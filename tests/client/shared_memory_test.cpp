@@ -86,6 +86,7 @@ TEST_F(SharedMemory, TheTransportZmqNeverAsks) {
   auto future = submit();
   daemon_.result(expect_submit());
   future.get();
+  EXPECT_EQ(client_->counters().unshared, 0U);
   settle();
   EXPECT_NE(client_->shared_memory().absence, "");
 }
@@ -163,6 +164,11 @@ TEST_F(SharedMemory, WhatFindsNoRoomGoesOverTheSocket) {
   auto future = submit();
   daemon_.result(expect_submit());
   expect_right(future.get());
+  EXPECT_EQ(client_->counters().unshared, 1U) << "nothing falls back in silence";
+  auto other = submit(small);
+  daemon_.result(expect_submit());
+  other.get();
+  EXPECT_EQ(client_->counters().unshared, 1U) << "this one was not to be shared";
 }
 
 TEST_F(SharedMemory, RoomComesBackWithTheLastCopyOfAResultOnAnyThread) {

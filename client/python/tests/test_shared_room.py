@@ -43,9 +43,11 @@ class Room(SharedMemoryTest):
         self.expect_nothing_before_a_ping(self.client)
         gc.collect()
 
-    def test_a_request_without_room_goes_through_the_socket(self):
+    def test_a_request_without_room_goes_through_the_socket_and_is_counted(self):
         self.submit()
+        self.assertEqual(self.client.large_requests, {"shm": 1, "zmq": 0})
         self.assert_full()
+        self.assertEqual(self.client.large_requests, {"shm": 1, "zmq": 1})
 
     def test_room_comes_back_with_the_last_view_of_a_result(self):
         future, message = self.submit()

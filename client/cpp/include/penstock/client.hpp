@@ -41,6 +41,7 @@ struct client_counters {
   std::uint64_t unmatched_replies = 0;  ///< replies to nothing that was in flight: repeats, or too late
   std::uint64_t malformed_replies = 0;  ///< messages that could not be read, or made no sense
   std::uint64_t shared = 0;             ///< of `submitted`: those that went through shared memory at first
+  std::uint64_t unshared = 0;           ///< of `submitted`: large ones that found no room there; 0 with transport::zmq
 };
 
 /// The memory that a client shares with its daemon now.

@@ -9,9 +9,11 @@ namespace penstock {
 /// How frames and results travel. Shared memory is for a daemon on the same machine that offers it; everything that
 /// does not go through it goes over ZeroMQ, and neither requests nor results look any different.
 enum class transport : std::uint8_t {
-  automatic,     ///< large ones through shared memory where that can be had, all others over ZeroMQ
-  zmq,           ///< all over ZeroMQ
-  shared_memory  ///< as automatic, but the constructor throws where there is none; what finds no room goes over ZeroMQ
+  automatic,  ///< large ones through shared memory where that can be had, all others over ZeroMQ
+  zmq,        ///< all over ZeroMQ
+  /// As automatic, but the constructor throws where there is none. What finds no room later goes over ZeroMQ, and is
+  /// counted: client_counters::unshared.
+  shared_memory
 };
 
 /// How a client finds its daemon and how patient it is.

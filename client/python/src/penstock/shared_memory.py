@@ -5,7 +5,7 @@ import threading
 import time
 from concurrent import futures
 from concurrent.futures import Future
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
@@ -42,6 +42,13 @@ class SharedMemory:
         self._asking: Optional[Future[Arena]] = None
         self._not_before = 0.0  # in time.monotonic()'s seconds
         self._pause = _FIRST_PAUSE_S
+        self._shared = self._unshared = 0  # requests; under the lock
+
+    @property
+    def requests(self) -> Tuple[int, int]:
+        """How many found room there, and how many large ones did not."""
+        with self._lock:
+            return self._shared, self._unshared
 
     @property
     def arena(self) -> Optional[Arena]:
@@ -84,6 +91,9 @@ class SharedMemory:
         room = sum(room_for(frames.most_bytes(each, len(batch))) for each in pipeline.outputs)
         large = max(batch.nbytes, room) >= SHARE_FROM_BYTES
         placement = self._place(batch, dtype, room, large)
+        with self._lock:
+            self._shared += placement is not None
+            self._unshared += placement is None and large
         if placement is None and large:
             # The first large request asks, and not the welcome: small users need no memory pinned for them.
             self.fetch(room_for(batch.nbytes) + room)
