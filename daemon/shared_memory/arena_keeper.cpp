@@ -18,6 +18,7 @@ using boost::system::error_code;
 
 constexpr std::chrono::milliseconds pause_after_trouble{100};
 constexpr std::chrono::seconds between_complaints{1};
+constexpr std::chrono::seconds between_looks{1};
 
 std::string any_name() {
   std::random_device entropy;
@@ -140,6 +141,7 @@ void arena_keeper::lend(arena_lease& to, std::string_view ticket) {
 }
 
 client_arena* arena_keeper::make(const arena_order& what, arena_lease& to) {
+  look_at_left();
   if (!may_have(what)) {
     complain(fmt::format("no {} bytes for {}: max_bytes or max_client_bytes is reached", what.bytes, to.peer()));
     return nullptr;
@@ -150,7 +152,8 @@ client_arena* arena_keeper::make(const arena_order& what, arena_lease& to) {
     arenas_.fetch_add(1);
     bytes_.fetch_add(made->bytes());
     client_arena* const arena = made.get();
-    tenancies_.emplace(arena->number(), tenancy{std::move(made), what.shard, what.client, to.weak_from_this()});
+    tenancies_.emplace(arena->number(), tenancy{std::move(made), what.shard, what.client, to.weak_from_this(),
+                                                memory_watch(arena->descriptor())});
     return arena;
   } catch (const std::exception& error) {
     complain(fmt::format("no {} bytes for {}: {}", what.bytes, to.peer(), error.what()));
@@ -158,7 +161,7 @@ client_arena* arena_keeper::make(const arena_order& what, arena_lease& to) {
   }
 }
 
-// Of all memory, and of the client's own, with what its last requests still use.
+// Of all memory, and of the client's own, with what its last requests still use and what it has kept.
 bool arena_keeper::may_have(const arena_order& what) const {
   std::size_t arenas = 0;
   std::size_t bytes = what.bytes;
@@ -166,6 +169,9 @@ bool arena_keeper::may_have(const arena_order& what) const {
     const bool its = each.shard == what.shard && each.client == what.client;
     arenas += its ? 1U : 0U;
     bytes += its ? std::min(each.arena->bytes(), how_.max_client_bytes) : 0;
+  }
+  for (const left_behind& each : left_) {
+    bytes += each.shard == what.shard && each.client == what.client ? std::min(each.bytes, how_.max_client_bytes) : 0;
   }
   return what.bytes <= how_.max_bytes - std::min(bytes_.load(), how_.max_bytes) && arenas < most_of_a_client &&
          bytes <= how_.max_client_bytes;
@@ -207,12 +213,33 @@ void arena_keeper::remove(std::uint32_t number) {
   const auto found = tenancies_.find(number);
   const std::shared_ptr<arena_lease> lease = found->second.lease.lock();
   const std::size_t bytes = found->second.arena->bytes();
-  tenancies_.erase(found);  // counted until it is unpinned and gone
-  bytes_.fetch_sub(bytes);
+  found->second.arena.reset();  // counted until it is unpinned, and until its client has let go of it
+  left_.push_back({std::move(found->second.watch), bytes, found->second.shard, std::move(found->second.client)});
+  tenancies_.erase(found);
+  look_at_left();
   arenas_.fetch_sub(1);
   if (lease != nullptr) {
     lease->end();
   }
+}
+
+// A client may end its lease and keep the mapping, for results that it still reads: the pages stay until it lets go.
+void arena_keeper::look_at_left() {
+  std::erase_if(left_, [this](const left_behind& each) {
+    const bool kept = each.watch.sees_anybody();
+    bytes_.fetch_sub(kept ? 0 : each.bytes);
+    return !kept;
+  });
+  if (left_.empty()) {
+    next_look_.cancel();
+    return;
+  }
+  next_look_.expires_after(between_looks);
+  next_look_.async_wait([this](const error_code& error) {
+    if (!error) {
+      look_at_left();
+    }
+  });
 }
 
 }  // namespace penstock

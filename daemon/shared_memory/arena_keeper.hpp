@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -19,6 +20,7 @@
 #include "daemon/shared_memory/arena_lease.hpp"
 #include "daemon/shared_memory/arena_tenants.hpp"
 #include "daemon/shared_memory/client_arena.hpp"
+#include "daemon/shared_memory/memory_watch.hpp"
 #include "daemon/shared_memory/shared_memory_use.hpp"
 #include "daemon/shared_memory/ticket_office.hpp"
 #include "daemon/shared_memory/waiting_room.hpp"
@@ -58,6 +60,14 @@ class arena_keeper final : public arena_owner {
     std::uint32_t shard = 0;
     std::string client;
     std::weak_ptr<arena_lease> lease;
+    memory_watch watch;
+  };
+  /// Memory whose lease has ended and that its client has kept.
+  struct left_behind {
+    memory_watch watch;
+    std::size_t bytes = 0;
+    std::uint32_t shard = 0;
+    std::string client;
   };
 
   void listen(const security_settings& access);
@@ -70,6 +80,8 @@ class arena_keeper final : public arena_owner {
   void hand_over(std::uint32_t number, bool admitted);
   void forget(const arena_lease& ended);
   void remove(std::uint32_t number);
+  /// Counts what nobody has kept any more as free, and looks again soon while there is other.
+  void look_at_left();
 
   shared_memory_settings how_;
   arena_tenants& tenants_;
@@ -83,6 +95,8 @@ class arena_keeper final : public arena_owner {
   boost::asio::steady_timer pause_{io_};
   waiting_room visitors_;
   std::unordered_map<std::uint32_t, tenancy> tenancies_;
+  std::vector<left_behind> left_;
+  boost::asio::steady_timer next_look_{io_};
   std::chrono::steady_clock::time_point complained_{};
   std::uint32_t next_number_;
   std::thread thread_;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/shared_memory/client_arena.hpp"
+#include "daemon/shared_memory/memory_watch.hpp"
 #include "daemon/shared_memory/peer_process.hpp"
 
 namespace penstock {
@@ -93,11 +94,16 @@ void arena_lease::wait_for_ticket() {
 }
 
 bool arena_lease::give(const client_arena& what) {
-  if (ended_ || !send_with_descriptor(peer_.native_handle(), record_of(what), what.descriptor())) {
-    end();
-    return false;
+  const int its_own = memory_watch::open_again(what.descriptor());
+  const int sent = its_own >= 0 ? its_own : what.descriptor();
+  const bool given = !ended_ && send_with_descriptor(peer_.native_handle(), record_of(what), sent);
+  if (its_own >= 0) {
+    ::close(its_own);
   }
-  return true;
+  if (!given) {
+    end();
+  }
+  return given;
 }
 
 // Nothing more is to come over it.

@@ -41,6 +41,11 @@ class Arena:
         return fcntl.fcntl(self.descriptor, fcntl.F_GET_SEALS)
 
     def end(self):
+        self.leave()
+        self.memory.close()
+
+    def leave(self):
+        """Ends the lease, and keeps the mapping."""
         self.connection.close()
         os.close(self.descriptor)
 

@@ -71,6 +71,18 @@ class SharedLeaseTest(SharingTest):
             arena.end()
         self.daemons.each(self, ended)
 
+    def test_what_a_client_keeps_after_its_lease_counts_until_it_lets_go(self):
+        def counted(daemon):
+            self.until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "nothing is left over")
+            with SharedClient(daemon.url) as client:
+                arena = client.attach(MIB)
+                arena.leave()
+                self.until(lambda: self.shared(daemon)["arenas"] == 0, "the lease has ended")
+                self.assertEqual(self.shared(daemon)["bytes"], MIB)
+                arena.memory.close()
+                self.until(lambda: self.shared(daemon)["bytes"] == 0, "the mapping has gone")
+        self.daemons.each(self, counted)
+
     def test_a_ticket_is_left_behind_with_goodbye(self):
         def left(daemon):
             with SharedClient(daemon.url) as client:
@@ -108,9 +120,11 @@ class SharedLeaseTest(SharingTest):
         with subprocess.Popen([sys.executable, "-c", program, daemon.url], cwd=os.path.dirname(__file__),
                               stdin=subprocess.PIPE) as killed:  # its end is the child's
             self.assertEqual(killed.wait(60), -signal.SIGKILL)
-            self.until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "the memory comes back")
+            self.until(lambda: self.shared(daemon)["arenas"] == 0, "the lease has ended")
             with SharedClient(daemon.url) as other:
                 self.until(lambda: self.clients(other) == 1, "the client is forgotten")
+            self.assertEqual(self.shared(daemon)["bytes"], MIB, "the child has the mapping, too")
+        self.until(lambda: self.shared(daemon)["bytes"] == 0, "and has ended")
 
     def test_a_quiet_client_stays_as_long_as_it_shares_memory(self):
         daemon = Daemon("host", "callback", SLOW_CONFIGURATION + '[clients]\nidle_timeout = "1s"\n')

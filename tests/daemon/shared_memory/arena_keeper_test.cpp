@@ -87,6 +87,22 @@ class visitor {
     std::memcpy(&size, record.data() + 8, sizeof size);
     return got == static_cast<ssize_t>(record.size()) ? size : 0;
   }
+  /// The same, and keeps the descriptor of it, which is the caller's.
+  int receive_descriptor() {
+    std::array<std::byte, 16> record{};
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+    iovec content{record.data(), record.size()};
+    msghdr message{};
+    message.msg_iov = &content;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    int descriptor = -1;
+    if (::recvmsg(socket_, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) > 0 && CMSG_FIRSTHDR(&message) != nullptr) {
+      std::memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof descriptor);
+    }
+    return descriptor;
+  }
   /// Whether the connection ends.
   bool ends() {
     std::byte one{};
@@ -138,6 +154,24 @@ TEST_F(ArenaKeeper, KeepsMemoryPinnedAsLongAsARequestLiesInIt) {
   *used.at(0) = std::byte{1};
   used.drop();
   EXPECT_TRUE(until(1));
+}
+
+TEST_F(ArenaKeeper, CountsWhatAClientKeepsAfterItsLease) {
+  visitor ann(keeper_.socket(), ticket(3 * mebibyte));
+  const int kept = ann.receive_descriptor();
+  ASSERT_GE(kept, 0);
+  ann.leave();
+  EXPECT_TRUE(until(0));
+  EXPECT_EQ(keeper_.in_use().bytes, 3 * mebibyte);
+  EXPECT_EQ(shard_.on.pinned_bytes(), 0U);
+  EXPECT_EQ(ticket(2 * mebibyte, "ben"), "") << "the pages are there still";
+  const std::string small = ticket(mebibyte);
+  visitor again(keeper_.socket(), small);
+  EXPECT_TRUE(again.ends()) << "it has its share";
+  ::close(kept);
+  visitor ben(keeper_.socket(), ticket(mebibyte, "ben"));
+  EXPECT_EQ(ben.receive(), mebibyte) << "and is looked at when somebody comes";
+  EXPECT_EQ(keeper_.in_use().bytes, mebibyte);
 }
 
 TEST_F(ArenaKeeper, EndsTheConnectionWhenTheShardLetsGo) {
