@@ -118,8 +118,10 @@ std::uint64_t client::implementation::submit(std::string_view pipeline,
 
 void client::implementation::load(link::pending_request& to, request& what) {
   const auto output_bytes = link::output_room(*to.pipeline, what.frames);
-  const bool large = options_.transport != transport::zmq && output_bytes &&
-                     std::max<std::uint64_t>(what.bytes.size(), *output_bytes) >= options_.shared_from_bytes;
+  const bool large =
+      options_.transport != transport::zmq && output_bytes &&
+      std::max<std::uint64_t>(what.bytes.size(), link::likely_output(*to.pipeline, what.frames, what.leading)) >=
+          options_.shared_from_bytes;
   to.need = large ? wire::room_for(what.bytes.size()) + *output_bytes : 0;
   const auto arena = output_bytes ? arenas_.current() : nullptr;
   auto through = arena != nullptr && (large || arena->holds(what.bytes))

@@ -109,4 +109,16 @@ std::optional<std::uint64_t> output_room(const pipeline_info& pipeline, std::uin
   return room;
 }
 
+std::uint64_t likely_output(const pipeline_info& pipeline, std::uint32_t frames, std::int64_t leading) {
+  const tensor_info& input = pipeline.input;
+  const bool shorter = input.variable && leading > 0;
+  std::uint64_t bytes = 0;
+  for (const tensor_info& output : pipeline.outputs) {
+    const double part =
+        shorter && output.variable ? static_cast<double>(leading) / static_cast<double>(input.shape.front()) : 1;
+    bytes += wire::room_for(static_cast<std::uint64_t>(part * static_cast<double>(output.frame_bytes())) * frames);
+  }
+  return bytes;
+}
+
 }  // namespace penstock::link

@@ -82,4 +82,8 @@ class payload {
 /// Bytes of the arena that the outputs of such a request take up at most; nullopt when that can't be told.
 [[nodiscard]] std::optional<std::uint64_t> output_room(const pipeline_info& pipeline, std::uint32_t frames);
 
+/// What they are likely to take up, where `output_room` can be told: outputs of variable length are taken to be as long
+/// in proportion as the input, whose leading extent is `leading` (0: the most).
+[[nodiscard]] std::uint64_t likely_output(const pipeline_info& pipeline, std::uint32_t frames, std::int64_t leading);
+
 }  // namespace penstock::link

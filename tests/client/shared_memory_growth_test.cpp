@@ -1,13 +1,41 @@
 #include <thread>
 
+#include <gmock/gmock.h>
+
 #include "tests/client/shared_rig.hpp"
 
 namespace penstock::test {
 namespace {
 
+using ::testing::HasSubstr;
 using wire::message_type;
 
 class SharedMemoryGrowth : public shared_rig {};
+
+TEST_F(SharedMemoryGrowth, WhereItIsRefusedNobodyNotices) {
+  connect();
+  auto future = submit();
+  EXPECT_EQ(refuse_attach("no more"), scripted_arena::usual_bytes);
+  daemon_.result(expect_submit());
+  expect_right(future.get());
+  settle();
+  EXPECT_THAT(client_->shared_memory().absence, HasSubstr("no more"));
+}
+
+TEST_F(SharedMemoryGrowth, WhatFindsNoRoomGoesOverTheSocket) {
+  connect_shared();
+  const auto all = client_->lend(scripted_arena::usual_bytes);
+  ASSERT_TRUE(all);
+  EXPECT_FALSE(client_->lend(1));
+  auto future = submit();
+  daemon_.result(expect_submit());
+  expect_right(future.get());
+  EXPECT_EQ(client_->counters().unshared, 1U) << "nothing falls back in silence";
+  auto other = submit(small);
+  daemon_.result(expect_submit());
+  other.get();
+  EXPECT_EQ(client_->counters().unshared, 1U) << "this one was not to be shared";
+}
 
 TEST_F(SharedMemoryGrowth, WhereTheDaemonHasNoRoomForSoMuchLessIsAskedFor) {
   daemon_.offer().shared_bytes = 2 * scripted_arena::usual_bytes;

@@ -70,6 +70,20 @@ TEST_F(SharedMemory, SmallFramesGoOverTheSocketBesideLargeOnes) {
   expect_right(future.get());
 }
 
+TEST_F(SharedMemory, ShortFramesAreNotLargeForWhatTheirOutputsCouldBeAtMost) {
+  wire::pipeline_description& pipeline = daemon_.offer().pipelines[0];
+  pipeline.input.variable = pipeline.outputs[0].variable = true;
+  connect_shared();
+  const auto bytes = counting_bytes(large / 2);
+  client::request request;
+  request.bytes = bytes;
+  request.frames = large;
+  request.leading = 2;
+  auto future = client_->submit("double", request);
+  daemon_.error(expect_submit(), wire::status::rejected);
+  EXPECT_EQ(error_of(future).kind(), error_kind::rejected);
+}
+
 TEST_F(SharedMemory, ADaemonThatOffersNoneIsNotAsked) {
   daemon_.offer().shared_bytes = 0;
   connect();
@@ -144,31 +158,6 @@ TEST_F(SharedMemory, WhereItCanNotBeReachedNobodyNotices) {
   auto second = submit();
   daemon_.result(expect_submit());
   expect_right(second.get());
-}
-
-TEST_F(SharedMemory, WhereItIsRefusedNobodyNotices) {
-  connect();
-  auto future = submit();
-  EXPECT_EQ(refuse_attach("no more"), scripted_arena::usual_bytes);
-  daemon_.result(expect_submit());
-  expect_right(future.get());
-  settle();
-  EXPECT_THAT(client_->shared_memory().absence, HasSubstr("no more"));
-}
-
-TEST_F(SharedMemory, WhatFindsNoRoomGoesOverTheSocket) {
-  connect_shared();
-  const auto all = client_->lend(scripted_arena::usual_bytes);
-  ASSERT_TRUE(all);
-  EXPECT_FALSE(client_->lend(1));
-  auto future = submit();
-  daemon_.result(expect_submit());
-  expect_right(future.get());
-  EXPECT_EQ(client_->counters().unshared, 1U) << "nothing falls back in silence";
-  auto other = submit(small);
-  daemon_.result(expect_submit());
-  other.get();
-  EXPECT_EQ(client_->counters().unshared, 1U) << "this one was not to be shared";
 }
 
 TEST_F(SharedMemory, RoomComesBackWithTheLastCopyOfAResultOnAnyThread) {

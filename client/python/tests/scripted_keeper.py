@@ -25,6 +25,8 @@ WIDE = PipelineDescription(4, "wide", 4, _INPUT, _OUTPUTS)
 TRACKED = PipelineDescription(5, "tracked", 4, _INPUT, _OUTPUTS, keeps_state=True)
 #: Large frames in, and little out.
 PEAK = PipelineDescription(6, "peak", 4, _INPUT, _OUTPUTS[:1])
+#: And the other way round.
+TALL = PipelineDescription(7, "tall", 4, _INPUT, (TensorDescription("out", "f32", "f32", (FLOATS,), False, "affine"),))
 #: What one request of one frame takes up: input, "top", "out".
 ROOM = 4 * FLOATS + 64 + 4 * FLOATS
 
@@ -121,7 +123,7 @@ class Keeper:
 class SharedMemoryTest(RouterTest):
     """Tests of a client against the scripted daemon that shares memory."""
 
-    greeting = {"shared_bytes": 1 << 30, "pipelines": (WIDE, TRACKED, PEAK)}
+    greeting = {"shared_bytes": 1 << 30, "pipelines": (WIDE, TRACKED, PEAK, TALL)}
 
     def setUp(self):
         super().setUp()

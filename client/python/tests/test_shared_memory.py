@@ -45,10 +45,15 @@ class Choice(SharedMemoryTest):
 
     def test_requests_are_shared_when_their_frames_or_their_outputs_are_large(self):
         client, lent = self.connect_shared()
-        for pipeline, x in (("peak", frame()), ("wide", frame(length=100))):
+        for pipeline, x in (("peak", frame()), ("tall", frame(length=100))):
             client.submit(pipeline, x)
             message = self.router.expect(MessageType.SUBMIT_SHARED)
             np.testing.assert_array_equal(lent.input(message), [x])
+
+    def test_short_frames_are_not_large_for_what_their_outputs_could_be_at_most(self):
+        client, _ = self.connect_shared()
+        client.submit("wide", frame(length=100))
+        self.router.expect(MessageType.SUBMIT)
 
     def test_zmq_never_asks(self):
         client = self.connect(self.greeting, transport="zmq")

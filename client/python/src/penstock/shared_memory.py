@@ -89,7 +89,7 @@ class SharedMemory:
         arena, else a copy of them there. None for few bytes there and back, and when there is no arena or no room in it: they then go
         through the socket."""
         room = sum(room_for(frames.most_bytes(each, len(batch))) for each in pipeline.outputs)
-        large = max(batch.nbytes, room) >= SHARE_FROM_BYTES
+        large = max(batch.nbytes, _likely_output(pipeline, batch)) >= SHARE_FROM_BYTES
         placement = self._place(batch, dtype, room, large)
         with self._lock:
             self._shared += placement is not None
@@ -136,6 +136,13 @@ class SharedMemory:
             self._ask(size, asking)
         else:
             asking.set_exception(error)
+
+
+def _likely_output(pipeline: PipelineDescription, batch: np.ndarray) -> int:
+    """What the outputs are likely to take up: those of variable length as long in proportion as the input."""
+    part = batch.shape[1] / pipeline.input.shape[0] if pipeline.input.variable else 1.0
+    return sum(room_for(int((part if each.variable else 1.0) * frames.most_bytes(each, len(batch))))
+               for each in pipeline.outputs)
 
 
 def _lacks_room(error: BaseException) -> bool:
