@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "proto/control.hpp"
 #include "proto/message.hpp"
 #include "tests/bench/statistics.hpp"
 
@@ -13,9 +14,13 @@ constexpr std::size_t most_in_flight = 1024;
 
 }  // namespace
 
-load_client::load_client(const std::string& endpoint, std::uint32_t pipeline, std::size_t floats, bool hello)
-    : message_(pipeline, floats), sent_at_(most_in_flight) {
+load_client::load_client(const std::string& endpoint, std::uint32_t pipeline, std::size_t floats, bool hello,
+                         const std::string& identity)
+    : message_(pipeline, floats), pipeline_(pipeline), sent_at_(most_in_flight) {
   socket_.set(zmq::sockopt::linger, 0);
+  if (!identity.empty()) {
+    socket_.set(zmq::sockopt::routing_id, identity);
+  }
   socket_.set(zmq::sockopt::rcvtimeo, 20000);
   socket_.connect(endpoint);
   if (hello) {
@@ -34,9 +39,38 @@ void load_client::greet() {
   } while (part.more());
 }
 
+void load_client::open_session() {
+  wire::message_header header;
+  header.type = wire::message_type::open_session;
+  header.request_id = next_id_++;
+  std::string head(wire::header_bytes, '\0');
+  wire::encode(header, std::as_writable_bytes(std::span(head)));
+  (void)socket_.send(zmq::buffer(head), zmq::send_flags::sndmore);
+  (void)socket_.send(zmq::buffer(wire::encode(wire::open_session{pipeline_, ""})), zmq::send_flags::none);
+  zmq::message_t answer;
+  zmq::message_t body;
+  if (!socket_.recv(answer) || !answer.more() || !socket_.recv(body)) {
+    throw std::runtime_error("no answer to OPEN");
+  }
+  const auto opened = wire::decode_session_opened({static_cast<const std::byte*>(body.data()), body.size()});
+  if (!opened) {
+    throw std::runtime_error("the daemon opens no session");
+  }
+  message_.set_session(opened->session);
+  in_session_ = true;
+}
+
+void load_client::share(const wire::shared_place& place) {
+  message_.set_place(place);
+  result_parts_ = 1;
+}
+
 void load_client::send() {
   const std::uint64_t id = next_id_++;
   message_.set_id(id);
+  if (in_session_) {
+    message_.set_sequence(next_sequence_++);
+  }
   sent_at_[id % most_in_flight] = clock::now();
   (void)socket_.send(zmq::buffer(message_.head()), zmq::send_flags::sndmore);
   (void)socket_.send(zmq::buffer(message_.payload()), zmq::send_flags::none);
@@ -45,13 +79,14 @@ void load_client::send() {
 void load_client::receive() {
   zmq::message_t head;
   zmq::message_t body;
-  if (!socket_.recv(head) || !head.more() || !socket_.recv(body)) {
+  if (!socket_.recv(head) || (head.more() && !socket_.recv(body))) {
     throw std::runtime_error("no reply came");
   }
   wire::message_header header;
   const std::span part{static_cast<const std::byte*>(head.data()), head.size()};
+  const std::size_t wanted = result_parts_ == 2 ? message_.payload().size() : 0;
   if (wire::decode(part, header) != wire::decode_error::none || header.code != wire::status::ok ||
-      body.size() != message_.payload().size() || body.more()) {
+      head.more() != (result_parts_ == 2) || body.size() != wanted || body.more()) {
     throw std::runtime_error("the reply is not the RESULT that was asked for: " +
                              std::string(wire::name_of(header.code)));
   }

@@ -10,7 +10,18 @@
 namespace penstock::bench {
 namespace {
 
+// In the header.
+constexpr std::size_t type_offset = 5;
 constexpr std::size_t id_offset = 8;
+constexpr std::size_t timeout_offset = 16;
+constexpr std::size_t session_offset = 28;
+constexpr std::size_t sequence_offset = 32;
+
+// Little-endian, as this machine is.
+template <typename Value>
+void put(std::string& into, std::size_t at, Value what) noexcept {
+  std::memcpy(into.data() + at, &what, sizeof what);
+}
 
 std::string random_floats(std::size_t count) {
   std::mt19937 generator(20240607);
@@ -43,9 +54,26 @@ submit_message::submit_message(std::uint32_t pipeline, std::size_t floats, std::
   wire::encode(tensor, bytes.subspan(wire::header_bytes));
 }
 
-// Little-endian, as this machine is.
 void submit_message::set_id(std::uint64_t id) noexcept {
-  std::memcpy(head_.data() + id_offset, &id, sizeof id);
+  put(head_, id_offset, id);
+}
+
+void submit_message::set_timeout(std::chrono::nanoseconds timeout) noexcept {
+  put(head_, timeout_offset, static_cast<std::uint64_t>(timeout.count()));
+}
+
+void submit_message::set_session(std::uint32_t session) noexcept {
+  put(head_, session_offset, session);
+}
+
+void submit_message::set_sequence(std::uint64_t sequence) noexcept {
+  put(head_, sequence_offset, sequence);
+}
+
+void submit_message::set_place(const wire::shared_place& place) {
+  put(head_, type_offset, wire::message_type::submit_shared);
+  payload_.resize(wire::shared_place_bytes);
+  wire::encode(place, std::as_writable_bytes(std::span(payload_)));
 }
 
 std::string hello_head() {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <thread>
@@ -28,12 +29,17 @@ using std::chrono::milliseconds;
 constexpr std::size_t warm_up_requests = 3000;
 constexpr std::size_t requests = 10'000;
 constexpr milliseconds no_limit = std::chrono::minutes{2};
+constexpr std::size_t arena_bytes = std::size_t{1} << 20U;
 
 struct path_shape {
   const char* name;
   completion_mode completion;
   std::size_t floats;  ///< of a frame; from 64 KiB on the result is sent from its slot
   std::size_t in_flight;
+  bool timed = false;    ///< requests have a deadline
+  bool session = false;  ///< they belong to one
+  bool shared = false;   ///< their frames lie in an arena
+  std::size_t clients = 1;
 };
 
 void PrintTo(const path_shape& shape, std::ostream* to) {
@@ -78,10 +84,27 @@ class running_shard {
   running_shard& operator=(const running_shard&) = delete;
 
   [[nodiscard]] const std::string& endpoint() const noexcept { return endpoint_; }
+  /// Gives the first client an arena, which ends with this object.
+  void lend(const std::string& client) {
+    arena_.emplace(1, arena_bytes, *device_, nobody_);
+    std::promise<bool> admitted;
+    shard_->ask([this, &client, &admitted](shard& on) {
+      admitted.set_value(
+          on.admit_arena({.shard = 0, .client = client, .incarnation = 0, .bytes = arena_bytes}, *arena_));
+    });
+    EXPECT_TRUE(admitted.get_future().get());
+  }
 
  private:
+  /// The arena is the object's own.
+  struct no_owner : arena_owner {
+    void take_back(client_arena& /*unused*/) noexcept override {}
+  };
+
   std::unique_ptr<device> device_;
   std::vector<plan> plans_;
+  no_owner nobody_;
+  std::optional<client_arena> arena_;
   std::promise<void> may_go_;
   std::thread thread_;
   shard* shard_ = nullptr;
@@ -94,14 +117,50 @@ class HotPath : public ::testing::TestWithParam<path_shape> {
   static std::vector<allocation_place> allocations_of(const path_shape& shape) {
     allocation_log::exempt_this_thread();
     const settings how = settings_for(shape);
-    const running_shard serving(how);
-    bench::load_client client(serving.endpoint(), 0, shape.floats, true);
-    (void)client.run(shape.in_flight, warm_up_requests, no_limit);
+    running_shard serving(how);
+    std::vector<std::unique_ptr<bench::load_client>> clients;
+    for (std::size_t each = 0; each < shape.clients; ++each) {
+      clients.push_back(std::make_unique<bench::load_client>(serving.endpoint(), 0, shape.floats, true,
+                                                             "client" + std::to_string(each)));
+      prepare(*clients.back(), shape, serving);
+    }
+    (void)run(clients, shape.in_flight, warm_up_requests);
     allocation_log::begin();
-    const bench::load_result done = client.run(shape.in_flight, requests, no_limit);
+    const std::size_t results = run(clients, shape.in_flight, requests);
     allocation_log::end();
-    EXPECT_EQ(done.results, requests);
+    EXPECT_EQ(results, requests);
     return allocation_log::places();
+  }
+
+ private:
+  static void prepare(bench::load_client& client, const path_shape& shape, running_shard& serving) {
+    if (shape.timed) {
+      client.limit_requests(std::chrono::minutes{1});
+    }
+    if (shape.session) {
+      client.open_session();
+    }
+    if (shape.shared) {
+      serving.lend("client0");
+      client.share({.arena = 1, .input = 0, .output = arena_bytes / 2, .output_bytes = arena_bytes / 2});
+    }
+  }
+
+  // So many together, by all clients at once. How many results came.
+  static std::size_t run(std::vector<std::unique_ptr<bench::load_client>>& clients, std::size_t in_flight,
+                         std::size_t together) {
+    std::vector<std::future<bench::load_result>> running;
+    for (const auto& each : clients) {
+      running.push_back(std::async(std::launch::async, [&each, in_flight, share = together / clients.size()] {
+        allocation_log::exempt_this_thread();
+        return each->run(in_flight, share, no_limit);
+      }));
+    }
+    std::size_t results = 0;
+    for (auto& each : running) {
+      results += each.get().results;
+    }
+    return results;
   }
 };
 
@@ -121,13 +180,20 @@ TEST_P(HotPath, AsksForNoMemoryAfterItsWarmUp) {
   EXPECT_GT(of_libzmq, 0) << "the log sees nothing: a received message of this size has memory of its own";
 }
 
-INSTANTIATE_TEST_SUITE_P(EachWay, HotPath,
-                         ::testing::Values(path_shape{"SmallByCallback", completion_mode::callback, 64, 32},
-                                           path_shape{"SmallPolled", completion_mode::poll, 64, 32},
-                                           path_shape{"LentByCallback", completion_mode::callback, 32768, 8},
-                                           path_shape{"LentPolled", completion_mode::poll, 32768, 8},
-                                           path_shape{"OneAtATime", completion_mode::callback, 1024, 1}),
-                         [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    EachWay, HotPath,
+    ::testing::Values(path_shape{"SmallByCallback", completion_mode::callback, 64, 32},
+                      path_shape{"SmallPolled", completion_mode::poll, 64, 32},
+                      path_shape{"LentByCallback", completion_mode::callback, 32768, 8},
+                      path_shape{"LentPolled", completion_mode::poll, 32768, 8},
+                      path_shape{"OneAtATime", completion_mode::callback, 1024, 1},
+                      path_shape{"InPlace", completion_mode::callback, 98304, 4},
+                      path_shape{"Timed", completion_mode::callback, 64, 32, true},
+                      path_shape{"InASession", completion_mode::callback, 64, 32, false, true},
+                      path_shape{"TimedInASession", completion_mode::poll, 64, 32, true, true},
+                      path_shape{"Shared", completion_mode::callback, 16384, 8, false, false, true},
+                      path_shape{"OfManyClients", completion_mode::callback, 1024, 8, true, false, false, 4}),
+    [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace penstock::testing
