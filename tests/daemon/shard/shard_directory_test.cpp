@@ -23,7 +23,7 @@ TEST(ShardDirectory, SpreadsClientsThatComeOneAfterTheOther) {
   for (int client = 0; client < 30; ++client) {
     ++clients[come(shards, std::to_string(client))];
   }
-  EXPECT_THAT(clients, testing::Each(10U));
+  EXPECT_THAT(clients, ::testing::Each(10U));
 }
 
 TEST(ShardDirectory, SpreadsClientsThatComeAtOnce) {
@@ -37,7 +37,7 @@ TEST(ShardDirectory, SpreadsClientsThatComeAtOnce) {
       shards.arrived(0, identity);
     }
   }
-  EXPECT_THAT(sent, testing::Each(10U));
+  EXPECT_THAT(sent, ::testing::Each(10U));
 }
 
 // `penstock ping`, a health check, somebody's `penstock info`.
@@ -48,7 +48,7 @@ TEST(ShardDirectory, IsNotMisledByThoseThatOnlyLookIn) {
     ++clients[come(shards, std::to_string(client))];
     shards.left(come(shards, "ping"));
   }
-  EXPECT_THAT(clients, testing::Each(10U));
+  EXPECT_THAT(clients, ::testing::Each(10U));
 }
 
 TEST(ShardDirectory, FillsUpWhereClientsHaveLeft) {
