@@ -60,7 +60,7 @@ std::vector<std::string> with_shape(std::int64_t samples) {
 
 const bad_input bad_inputs[] = {
     {"WrongMagic", [] { return with_byte(0, 'X'); }, status::malformed, "PNSK"},
-    {"AnotherMajorVersion", [] { return with_byte(4, 9); }, status::unsupported_version, "version 1"},
+    {"AnotherMajorVersion", [] { return with_byte(4, 9); }, status::unsupported_version, "versions 1 to 1"},
     {"TruncatedHeader", [] { return std::vector<std::string>{good().parts()[0].substr(0, 40)}; }, status::malformed,
      "64"},
     {"EmptyMessage", [] { return std::vector<std::string>{""}; }, status::malformed, "64"},
