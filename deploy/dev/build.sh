@@ -49,6 +49,8 @@ configure() {
 build() {
   # Which language the compiler speaks changes nothing of what it makes; in an image it has none.
   export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-locale}
+  # Paths in the tree count as relative ones: presets in folders of their own share what is the same in both.
+  export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}
   local preset=$1 count started=$SECONDS quiet=() targets=() target
   shift
   count=$(job_count)

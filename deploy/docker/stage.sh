@@ -20,8 +20,8 @@ build() {
   local root=/image/root targets=(penstockd penstock penstock_documents) more
   [[ $1 == OFF ]] || targets+=(penstock-cuda)
   read -ra more <<<"${CMAKE_ARGS:-}"
-  # In the folder of ./dev package, and in no language, as there: what that one left in ccache fits.
-  export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-locale}
+  # In the folder of ./dev package, in no language, and with relative paths, as there: what that one left in ccache fits.
+  export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-locale} CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}
   cmake -S . -B build/package -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr \
     -DPENSTOCK_TESTS=OFF -DPENSTOCK_BENCH=OFF -DPENSTOCK_CUDA="$1" "${more[@]}"
   cmake --build build/package --target "${targets[@]}"
