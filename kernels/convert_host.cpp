@@ -117,6 +117,7 @@ class convert_host final : public operation {
         out_parts_{is_complex(settings_.to) ? std::size_t{2} : std::size_t{1}},
         value_bytes_{size_of(settings_.from) / in_parts_} {}
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const batch_extent& extent = arguments.extent;
     const auto* const in = static_cast<const std::byte*>(arguments.inputs[0]);

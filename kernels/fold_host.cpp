@@ -48,6 +48,7 @@ class fold_host final : public operation {
  public:
   explicit fold_host(fold_settings settings) : settings_{std::move(settings)} {}
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const auto count = static_cast<std::size_t>(settings_.count(arguments.extent)) * (settings_.complex_input ? 2 : 1);
     auto* const out = static_cast<float*>(arguments.output);

@@ -25,6 +25,7 @@ class magnitude_host final : public operation {
  public:
   explicit magnitude_host(magnitude_settings settings) : settings_{std::move(settings)} {}
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const batch_extent& extent = arguments.extent;
     const auto count = static_cast<std::size_t>(extent.frames * settings_.input.elements(extent.leading));

@@ -124,6 +124,7 @@ class moments_host final : public operation {
  public:
   explicit moments_host(moments_settings settings) : settings_{std::move(settings)} {}
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const auto rows = static_cast<std::size_t>(settings_.rows.count(arguments.extent));
     const auto length = static_cast<std::size_t>(settings_.rows.length(arguments.extent));

@@ -49,8 +49,9 @@ class operation {
   [[nodiscard]] virtual std::size_t scratch_bytes() const noexcept { return 0; }
   /// Bytes that each session keeps between its batches; 0 where the operator keeps nothing.
   [[nodiscard]] virtual std::size_t state_bytes() const noexcept { return 0; }
-  /// On CUDA: whether a run reads its inputs once, writes its output once and does not read it again, each in long rows
-  /// of bytes, or little as a whole. It may then be given pinned memory of the host as well as the device's own.
+  /// Whether a run reads its inputs once, writes its output once and does not read it again, each in long rows of
+  /// bytes, or little as a whole. On CUDA it may then be given pinned memory of the host as well as the device's own;
+  /// on the host a payload is read where it came in from fewer bytes on.
   [[nodiscard]] virtual bool single_pass() const noexcept { return false; }
   /// `stream` is the `cudaStream_t` on CUDA and nullptr on the host.
   virtual fault run(void* stream, const operation_arguments& arguments) noexcept = 0;

@@ -67,6 +67,7 @@ class power_spectrum_host final : public operation {
     return (row_space() + 2 * static_cast<std::size_t>(settings_.bins)) * sizeof(float);
   }
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const auto rows = static_cast<std::size_t>(settings_.rows.count(arguments.extent));
     const auto bins = static_cast<std::size_t>(settings_.bins);

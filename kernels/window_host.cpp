@@ -27,6 +27,7 @@ class window_host final : public operation {
  public:
   explicit window_host(window_settings settings) : settings_{std::move(settings)} {}
 
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const auto rows = static_cast<std::size_t>(settings_.rows.count(arguments.extent));
     const std::size_t length = settings_.coefficients.size();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <stdexcept>
@@ -32,10 +33,12 @@ class event {
   [[nodiscard]] virtual double elapsed_us(const event& earlier) const noexcept = 0;
 };
 
-/// Runs exactly once, on a thread of the device's: store, push, wake, return. No CUDA call, lock, log or wait inside.
+/// Runs exactly once, on a thread of the device's, or inside the call that enqueued it (stream::run_inline): store,
+/// push, wake, return. No CUDA call, lock, log or wait inside.
 using completion_function = void (*)(void* context, fault status) noexcept;
 
-/// An in-order queue of device work. Thread: the shard that opened it. Every call only enqueues; none blocks.
+/// An in-order queue of device work. Thread: the shard that opened it. Every call only enqueues; none blocks, but for
+/// the work itself where `run_inline` asked for it.
 ///
 /// A fault that a call returns means that nothing was enqueued by that call. A device that has failed keeps failing.
 class stream {
@@ -71,6 +74,9 @@ class stream {
   /// `function(context, status)` runs once everything before it is done, or as soon as the device fails.
   /// If this returns no fault, it runs exactly once; otherwise it never runs.
   virtual fault on_complete(completion_function function, void* context) noexcept = 0;
+  /// Whether what is enqueued from now on is so brief (device_facts::inline_limit) that the calls may do it themselves,
+  /// completion and all, where nothing is in front of it. A device with threads of its own need not.
+  virtual void run_inline(bool /*brief*/) noexcept {}
   /// Blocks until everything enqueued is done. Start-up, shutdown and tests only; never on the hot path.
   virtual fault synchronize() noexcept = 0;
 };
@@ -96,6 +102,8 @@ struct device_facts {
   /// A payload of at least so many bytes need not be copied at all: operations read it where it came in, whatever
   /// memory that is. SIZE_MAX: they can't.
   std::size_t in_place_bytes = SIZE_MAX;
+  /// The same where all operations go over their inputs and outputs once (operation::single_pass).
+  std::size_t single_pass_in_place_bytes = SIZE_MAX;
   /// Operations may read batches of up to so many bytes where they lie in pinned memory, and write results of up to so
   /// many there, instead of having them copied. 0: everything is copied.
   std::size_t direct_bytes = 0;
@@ -103,6 +111,9 @@ struct device_facts {
   std::size_t single_pass_bytes = 0;
   /// Whether a recorded event is seen sooner than the function behind it runs: on a GPU by tens of microseconds.
   bool events_come_first = false;
+  /// Batches that take no longer are better done by the thread that enqueues them than handed over
+  /// (stream::run_inline). 0: none is.
+  std::chrono::microseconds inline_limit{0};
 };
 
 /// Everything Penstock asks of a device. What it hands out must not outlive it.

@@ -39,12 +39,16 @@ std::uint64_t host_queue::publish() noexcept {
   published_ = put_;
   // Release: the runner that sees the count sees the commands.
   if (fresh != 0 && pending_.fetch_add(fresh, std::memory_order_acq_rel) == 0) {
-    workers_.schedule(*this);
+    if (inline_) {
+      run(runner::caller);
+    } else {
+      workers_.schedule(*this);
+    }
   }
   return put_;
 }
 
-void host_queue::run() noexcept {
+void host_queue::run(runner who) noexcept {
   for (int ran = 1;; ++ran) {
     const std::uint64_t position = completed_.load(std::memory_order_relaxed);
     const host_command& command = commands_[position % capacity];
@@ -62,7 +66,7 @@ void host_queue::run() noexcept {
     if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       return;
     }
-    if (workers_.others_first(priority_, batch_ends || ran % turn_commands == 0)) {
+    if (who == runner::worker && workers_.others_first(priority_, batch_ends || ran % turn_commands == 0)) {
       workers_.schedule(*this);
       return;
     }

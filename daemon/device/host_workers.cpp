@@ -52,7 +52,7 @@ void host_workers::work() noexcept {
   for (;;) {
     if (host_queue* const next = take()) {
       lock.unlock();
-      next->run();
+      next->run(host_queue::runner::worker);
       lock.lock();
     } else if (stopping_) {
       return;

@@ -15,7 +15,7 @@ dispatcher::dispatcher(std::span<const plan> plans, ring& slots, wheel& streams,
 }
 
 void dispatcher::add(const plan& later) {
-  active_.push_back(intakes_.emplace_back(std::make_unique<intake>(later, streams_.in_place_bytes())).get());
+  active_.push_back(intakes_.emplace_back(std::make_unique<intake>(later, streams_.in_place_bytes(later))).get());
   hungry_.reserve(active_.size());
 }
 

@@ -14,7 +14,7 @@ namespace penstock {
 /// One pipeline's way into slots: the requests that wait, and the open slot that is being filled. Thread: the shard.
 class intake {
  public:
-  /// `in_place_bytes`: device_facts'.
+  /// `in_place_bytes`: from how many on a payload stays where it is (device_facts).
   intake(const plan& of, std::size_t in_place_bytes);
 
   [[nodiscard]] const plan& pipeline() const noexcept { return what_; }

@@ -121,7 +121,7 @@ shard::shard(const settings& how, device& on, std::span<const plan> plans, std::
 void shard::warm_up() {
   slot* const scratch = ring_.claim();
   for (const plan* const each : served_.in_order) {
-    wheel_.warm_up(*each, *scratch);
+    wheel_.set_brief(each->place, wheel_.warm_up(*each, *scratch));
   }
   ring::drop(*scratch);
   ring_.collect();

@@ -25,7 +25,7 @@ fresh_pipeline make_fresh(const pipeline_declaration& declared, std::uint32_t id
     wheel warm(on, static_cast<int>(made.what->order.lanes), std::array{declared.priority}, completion_mode::callback,
                states);
     slot* const one = scratch.claim();
-    warm.warm_up(*made.what, *one);
+    made.brief_steps = warm.warm_up(*made.what, *one);
     ring::drop(*one);
   }
   made.states = states.take(0);

@@ -14,7 +14,8 @@ namespace penstock {
 /// A pipeline that is ready to be served: compiled, with the states of its sessions, each of its kernels launched once.
 struct fresh_pipeline {
   std::unique_ptr<plan> what;
-  device_memory states;  ///< none when it keeps none
+  device_memory states;          ///< none when it keeps none
+  std::int64_t brief_steps = 0;  ///< what wheel::warm_up returned
 };
 
 /// Streams for a priority that no pipeline had before.

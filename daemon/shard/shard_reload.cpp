@@ -74,6 +74,7 @@ void shard::serve(fresh_pipeline fresh) {
   plan& made = *adopted_.emplace_back(std::move(fresh.what));
   made.place = next_place_++;
   states_.add(std::move(fresh.states));
+  wheel_.set_brief(made.place, fresh.brief_steps);
   pages_.add(made);
   timeline_.add(made.id);
   book_.add(made);

@@ -63,13 +63,18 @@ class wheel {
   void retire(slot& completed, time_point now) noexcept;
 
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
-  /// From how many bytes on a payload need not be copied (device_facts::in_place_bytes).
-  [[nodiscard]] std::size_t in_place_bytes() const noexcept { return in_place_bytes_; }
+  /// From how many bytes on a payload for that plan need not be copied (device_facts).
+  [[nodiscard]] std::size_t in_place_bytes(const plan& of) const noexcept {
+    return of.single_pass ? single_pass_in_place_bytes_ : in_place_bytes_;
+  }
   [[nodiscard]] std::size_t streams() const noexcept { return spokes_.size(); }
   /// Before the plan is served, at the start or for a reload: runs it on the first stream of its priority in every
-  /// batch size that may need a kernel of its own, and on each of the others in the largest. Waits for it. Throws
-  /// device_error with what failed.
-  void warm_up(const plan& what, slot& on);
+  /// batch size that may need a kernel of its own, and on each of the others in the largest. Waits for it. Returns how
+  /// many steps (frames times their leading extent) a batch may have to be brief, as measured: device_facts'
+  /// inline_limit. Throws device_error with what failed.
+  std::int64_t warm_up(const plan& what, slot& on);
+  /// Batches of the plan with that place are brief up to so many steps: the device may run them within `launch`.
+  void set_brief(std::uint32_t place, std::int64_t steps);
 
  private:
   struct spoke {
@@ -94,19 +99,26 @@ class wheel {
   [[nodiscard]] std::size_t group_of(stream_priority priority) const noexcept;
   [[nodiscard]] bool polls(const group& of) const noexcept;
   void choose_streams(slot& filled) noexcept;
+  [[nodiscard]] bool brief(const batch& work) const noexcept;
   [[nodiscard]] launch_fault enqueue_work(slot& with) noexcept;
+  void run_once(slot& on);
+  [[nodiscard]] bool runs_within(std::chrono::nanoseconds limit, slot& on);
+  void let_run_inline(const slot& work, bool brief) noexcept;
 
   completion_mode mode_;
   std::size_t direct_bytes_;
   std::size_t single_pass_bytes_;
   std::size_t in_place_bytes_;
+  std::size_t single_pass_in_place_bytes_;
   bool events_come_first_;
+  std::chrono::nanoseconds inline_limit_;
   std::size_t at_once_;  // batches of one priority that the device works on
   const state_pool& states_;
   std::vector<spoke> spokes_;
   std::vector<group> groups_;
-  std::vector<stream*> lanes_;  // of the batch that is being enqueued
-  copy_list pieces_;            // the same
+  std::vector<std::int64_t> brief_steps_;  // by the plan's place
+  std::vector<stream*> lanes_;             // of the batch that is being enqueued
+  copy_list pieces_;                       // the same
   std::size_t in_flight_ = 0;
   std::size_t polled_ = 0;
   std::uint64_t launches_ = 0;

@@ -40,82 +40,6 @@ ordered_json contender(double rate, double p50_us, double limit) {
           {"of_limit", of(rate / limit)}};
 }
 
-// Echo 1000, callback 800, poll 900, by hand as told.
-ordered_json throughput_row(const char* transport, std::size_t bytes, std::size_t clients, double hand) {
-  return {{"transport", transport},
-          {"bytes", bytes},
-          {"clients", clients},
-          {"in_flight", 32},
-          {"echo", contender(1000, 50, 1000)},
-          {"callback", contender(800, 60, 1000)},
-          {"poll", contender(900, 55, 1000)},
-          {"hand", contender(hand, 50, 1000)}};
-}
-
-ordered_json throughput() {
-  ordered_json made = result_of("throughput");
-  made["record_bytes"] = 256;
-  made["records_a_request"] = 64;
-  made["rows"] = {throughput_row("tcp", 256, 1, 100), throughput_row("tcp", 65536, 1, 100),
-                  throughput_row("tcp", 256, 32, 150), throughput_row("tcp", 65536, 32, 100)};
-  made["records"] = {throughput_row("tcp", 16384, 1, 100)};
-  made["one_at_a_time"] = {throughput_row("tcp", 4096, 1, 100)};
-  return made;
-}
-
-TEST(ThroughputSection, HoldsTheWorstRowOfTheBetterModeAgainstEachAim) {
-  const std::string text = aims_table({throughput()});
-  EXPECT_THAT(text, HasSubstr("64 KiB to 1 MiB over ZeroMQ, of the raw echo | ≥ 90 % | 90 % | yes |"));
-  EXPECT_THAT(text,
-              HasSubstr("of the server by hand (the better of callback and polled) | ≥ 5 times | 6.0 times | yes |"));
-  EXPECT_THAT(text,
-              HasSubstr("beside the server by hand (the better of callback and polled) | ≤ 10 % longer | +10 % |"));
-  EXPECT_THAT(text, HasSubstr("a shard | ≥ 1 M/s | 0.06 M/s | no |"));
-}
-
-TEST(ThroughputSection, TellsWhatTwoShardsDoForManySmallRequests) {
-  ordered_json made = throughput();
-  EXPECT_THAT(aims_table({made}), HasSubstr("256 B, many clients, of the raw echo | ≥ 80 % | 90 % | yes |"));
-  made["rows"][2]["poll"] = contender(600, 60, 1000);
-  made["rows"][2]["callback"] = contender(500, 60, 1000);
-  made["rows"][2]["poll_two_shards"] = contender(1400, 60, 1000);
-  EXPECT_THAT(aims_table({made}), HasSubstr("| ≥ 80 % | 60 % with one shard, 140 % with two | no |"));
-  EXPECT_THAT(tables_of(made), HasSubstr("daemon, poll, 2 shards"));
-  made["rows"][2]["wide_echo"] = contender(2000, 60, 1000);
-  EXPECT_THAT(aims_table({made}), HasSubstr("140 % with two; of one with as many I/O threads 30 % with one shard, 70 % "
-                                            "with two | no |"));
-}
-
-TEST(ThroughputSection, HoldsEachRowOfTheHostAgainstTheEcho) {
-  ordered_json made = throughput();
-  made["device"]["backend"] = "host";
-  EXPECT_THAT(aims_table({made}), HasSubstr("of the raw echo | ≥ 70 % | 80 to 80 %, 5 of 5 rows | yes |"));
-  made["rows"][1]["callback"] = contender(600, 60, 1000);
-  EXPECT_THAT(aims_table({made}), HasSubstr("of the raw echo | ≥ 70 % | 60 to 80 %, 4 of 5 rows | no |"));
-}
-
-TEST(ThroughputSection, HoldsTheModeThatChoosesAgainstTheBetterOfTheOthers) {
-  EXPECT_THAT(tables_of(throughput()), Not(HasSubstr("auto")));
-  ordered_json made = throughput();
-  for (ordered_json& row : made["rows"]) {
-    row["auto"] = contender(810, 44, 1000);
-  }
-  made["one_at_a_time"][0]["auto"] = contender(1, 44, 1000);
-  EXPECT_THAT(aims_table({made}), HasSubstr("| 0.90 times (from 0.90 to 1.25) | no |"));
-  EXPECT_THAT(tables_of(made), HasSubstr("| daemon, auto |"));
-}
-
-TEST(ThroughputSection, CountsRecordsNotRequests) {
-  EXPECT_THAT(tables_of(throughput()), HasSubstr("| tcp, 1 | 64 (64–64) | 51 (51–51) | 58 (58–58) |"));
-}
-
-TEST(ThroughputSection, DrawsAChartForEachTransportAndNumberOfClientsThatThereIs) {
-  const std::vector<chart> charts = section_of(throughput()).charts(throughput());
-  ASSERT_EQ(charts.size(), 2U);
-  EXPECT_EQ(charts[0].lines.size(), 4U);
-  EXPECT_EQ(charts[1].title, "tcp, 32 clients");
-}
-
 ordered_json shared() {
   const auto row = [](std::size_t bytes, double of_limit) {
     const auto way = [](double share, double us) {
@@ -302,8 +226,7 @@ TEST(RingSection, DrawsEachOperationAsALevelBesideTheCopies) {
 }
 
 TEST(Sections, CanAllBeDrawn) {
-  for (const ordered_json& each :
-       {throughput(), shared(), latency(), overload(), growth(), steady(true), zmq(), ring()}) {
+  for (const ordered_json& each : {shared(), latency(), overload(), growth(), steady(true), zmq(), ring()}) {
     EXPECT_THAT(draw_charts(section_of(each).charts(each)), HasSubstr("<svg")) << each.at("benchmark");
   }
 }

@@ -93,6 +93,11 @@ void declare(CLI::App& app, command_line& line) {
   app.add_option("--floors", line.floors,
                  "Measure a few ratios on the host backend instead, and fail when one is below its floor in this file");
   app.add_flag("--quick", line.options.quick, "Short runs: to see that it works, not for figures");
+  app.add_option(
+         "--turn", line.options.turn_ms,
+         "Milliseconds that each contender of `throughput`, `shared`, `growth` or the idle rows of `latency` runs "
+         "for in a repeat; default: 1000, with --quick 100")
+      ->check(CLI::Range(10, 60'000));
   app.add_option("--render", line.render, "Measure nothing: print the page of these JSON files");
   app.add_option("--draw", line.draw, "Measure nothing: draw these JSON files, each beside itself as SVG");
 }
@@ -105,6 +110,9 @@ void declare(CLI::App& app, command_line& line) {
   nlohmann::ordered_json result = chosen.run(options);
   if (options.quick) {
     result["quick"] = true;
+  }
+  if (options.turn_ms != 0) {
+    result["turn_ms"] = options.turn_ms;
   }
   std::fputs((tables_of(result) + aims_table({result})).c_str(), stdout);
   if (!line.json.empty() && !(std::ofstream(line.json) << result.dump(1) << '\n')) {

@@ -118,6 +118,8 @@ TEST(FactsLine, SaysWhereRepeatsWereShort) {
   EXPECT_THAT(tables_of(result), Not(HasSubstr("short interleaved repeats")));
   result["quick"] = true;
   EXPECT_THAT(tables_of(result), HasSubstr("short interleaved repeats (least–most)"));
+  result["turn_ms"] = 200;
+  EXPECT_THAT(tables_of(result), HasSubstr("short interleaved repeats, in turns of 200 ms (least–most)"));
 }
 
 TEST(OverlapSection, NamesTheLowestShareOfEachMode) {

@@ -11,12 +11,13 @@ std::string facts_line(const nlohmann::ordered_json& result) {
   const nlohmann::ordered_json& device = result.at("device");
   return fmt::format(
       "Device: {} backend, {} ({}). Machine: {}, {} cores, kernel {}, libzmq {}, {}. "
-      "Median of {} {}interleaved repeats (least–most).\n\n",
+      "Median of {} {}interleaved repeats{} (least–most).\n\n",
       device.at("backend").get<std::string>(), device.at("name").get<std::string>(),
       device.at("detail").get<std::string>(), machine.at("processor").get<std::string>(),
       machine.at("cores").get<int>(), machine.at("kernel").get<std::string>(), machine.at("libzmq").get<std::string>(),
       machine.at("date").get<std::string>(), result.at("repeats").get<int>(),
-      result.value("quick", false) ? "short " : "");
+      result.value("quick", false) ? "short " : "",
+      result.contains("turn_ms") ? fmt::format(", in turns of {} ms", result.at("turn_ms").get<int>()) : "");
 }
 
 std::string spread_text(const nlohmann::ordered_json& of, double scale, int decimals) {

@@ -97,6 +97,8 @@ class manual_stream : public stream {
     return on_.health();
   }
 
+  void run_inline(bool brief) noexcept override { inline_ = brief; }
+
   [[nodiscard]] std::size_t marks() const noexcept {
     return static_cast<std::size_t>(std::count_if(
         queue_.begin(), queue_.end(), [](const work& each) { return each.mark != nullptr && !each.passing; }));
@@ -142,6 +144,10 @@ class manual_stream : public stream {
     on_.enqueued_.notify_all();
     if (!on_.held_) {
       on_.finish_all();
+    } else if (inline_) {
+      const std::lock_guard lock(on_.running_);
+      while (finish(on_.health())) {
+      }
     }
     return {};
   }
@@ -157,6 +163,7 @@ class manual_stream : public stream {
 
   manual_device& on_;
   std::deque<work> queue_;
+  bool inline_ = false;
 };
 
 manual_device::~manual_device() {

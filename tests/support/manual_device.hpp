@@ -48,6 +48,11 @@ class manual_device : public device {
   void pass_in_place_up_to(std::size_t bytes) noexcept { facts_.single_pass_bytes = bytes; }
   /// What device_facts::in_place_bytes says. Before a wheel is made.
   void read_payloads_from(std::size_t bytes) noexcept { facts_.in_place_bytes = bytes; }
+  /// What device_facts::single_pass_in_place_bytes says. Before a wheel is made.
+  void read_single_pass_payloads_from(std::size_t bytes) noexcept { facts_.single_pass_in_place_bytes = bytes; }
+  /// What device_facts::inline_limit says. Before a wheel is made. A stream that runs inline does its work as soon as
+  /// it is enqueued, as after `let_run`.
+  void run_inline_up_to(std::chrono::microseconds limit) noexcept { facts_.inline_limit = limit; }
   /// What device_facts::events_come_first says. Before a wheel is made.
   void let_events_come_first(bool they_do) noexcept { facts_.events_come_first = they_do; }
   /// From now on work is done as soon as it is enqueued, on the thread that enqueues it.

@@ -138,7 +138,7 @@ series by_shards(const bench_options& options, const echo_server& echo) {
 }
 
 ordered_json measure(series all, const bench_options& options) {
-  const milliseconds span{options.quick ? 100 : 1000};
+  const milliseconds span = options.turn();
   for (point& each : all.points) {
     each.contenders.warm_up(span / 4);
   }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/bench/hand_server/hand_work.hpp"
+#include "tests/bench/hand_server/mapped_hand_work.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -104,6 +105,9 @@ class cuda_work final : public hand_work {
 }  // namespace
 
 std::unique_ptr<hand_work> make_cuda_hand_work(hand_way how, std::size_t bytes, int wake) {
+  if (how == hand_way::mapped) {
+    return make_mapped_hand_work(bytes);
+  }
   return std::make_unique<cuda_work>(how, bytes, wake);
 }
 

@@ -21,7 +21,7 @@ constexpr std::size_t streams = 8;
 class server {
  public:
   server(const std::string& endpoint, hand_way how, std::size_t bytes)
-      : how_(how), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+      : spins_(how == hand_way::polled || how == hand_way::mapped), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     for (place& each : places_) {
       each.work = make_hand_work(how, bytes, wake_);
       if (each.work == nullptr) {
@@ -36,7 +36,7 @@ class server {
     for (;;) {
       const bool answered = answer();
       const bool took = last_ - first_ < streams && take();
-      if (!answered && !took && !(how_ == hand_way::polled && last_ > first_)) {
+      if (!answered && !took && !(spins_ && last_ > first_)) {
         wait();
       }
     }
@@ -85,7 +85,7 @@ class server {
     (void)!::read(wake_, &count, sizeof count);
   }
 
-  hand_way how_;
+  bool spins_;
   int wake_;
   std::array<place, streams> places_;
   zmq::context_t context_{1};

@@ -10,6 +10,7 @@ enum class hand_way {
   inline_host,  ///< no device: it computes before it receives again
   callback,     ///< a CUDA stream callback that wakes it
   polled,       ///< it asks a CUDA event over and over
+  mapped,       ///< the kernel works in mapped memory and writes a word there that the server looks at over and over
 };
 
 /// One request on its way, on a stream of its own: 2 x + 1 on f32. Thread: one.
@@ -19,7 +20,7 @@ class hand_work {
   /// Where the request's payload goes, and where its result will be.
   [[nodiscard]] virtual std::byte* input() noexcept = 0;
   [[nodiscard]] virtual const std::byte* output() const noexcept = 0;
-  /// So many bytes of the input: copied in, one kernel, copied out, all enqueued.
+  /// So many bytes of the input: copied in, one kernel, copied out, all enqueued; or the kernel alone.
   virtual void start(std::size_t bytes) = 0;
   [[nodiscard]] virtual bool done() = 0;
 };

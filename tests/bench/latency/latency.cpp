@@ -115,7 +115,7 @@ ordered_json measure_idle(const std::vector<contender>& contenders, const bench_
   for (const contender& each : contenders) {
     all.add(each.name, {.endpoint = each.endpoint, .hello = each.hello, .floats = floats});
   }
-  const milliseconds span{options.quick ? 100 : 1000};
+  const milliseconds span = options.turn();
   all.warm_up(span / 4);
   const std::unique_ptr<lone_batch> batch = open_lone_batch(options.backend, frame_bytes);
   std::array<std::vector<double>, 2> bare;

@@ -76,7 +76,7 @@ void core_way::fill_slots() {
       std::memcpy(each->pinned_input.get() + at, &value, sizeof value);
     }
   }
-  streams_.warm_up(plans_.front(), *held.front());
+  streams_.set_brief(plans_.front().place, streams_.warm_up(plans_.front(), *held.front()));
   for (slot* each : held) {
     ring::drop(*each);
   }

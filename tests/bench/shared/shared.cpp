@@ -76,7 +76,7 @@ ordered_json measure(std::size_t bytes, both_ways& limit, ordered_json& device, 
   device = device_of(daemon.endpoint());
   pair_of_clients shared(daemon.endpoint(), transport::shared_memory, bytes);
   pair_of_clients sent(daemon.endpoint(), transport::zmq, bytes);
-  const milliseconds span{options.quick ? 100 : 1000};
+  const milliseconds span = options.turn();
   shared.warm_up(span / 4);
   sent.warm_up(span / 4);
   const std::size_t copies = std::clamp<std::size_t>(2 * limit_bytes / bytes, 2, most_copies);

@@ -70,9 +70,9 @@ class field {
     }
     using ways = std::vector<std::pair<const char*, hand_way>>;
     if (frames == 1) {
-      for (const auto& [name, how] : backend == "cuda"
-                                         ? ways{{"hand_callback", hand_way::callback}, {"hand_poll", hand_way::polled}}
-                                         : ways{{"hand", hand_way::inline_host}}) {
+      const ways on_cuda{
+          {"hand_callback", hand_way::callback}, {"hand_poll", hand_way::polled}, {"hand_mapped", hand_way::mapped}};
+      for (const auto& [name, how] : backend == "cuda" ? on_cuda : ways{{"hand", hand_way::inline_host}}) {
         hand_.emplace_back(name, std::make_unique<hand_server>(endpoints_.of(transport), how, bytes));
       }
     }
@@ -86,7 +86,7 @@ class field {
   [[nodiscard]] ordered_json device() const { return device_of(daemons_.front().second->endpoint()); }
 
   ordered_json measure(const bench_options& options, std::size_t clients, std::size_t in_flight) const {
-    const milliseconds span{options.quick ? 100 : 1000};
+    const milliseconds span = options.turn();
     race all;
     const auto add = [&](const std::string& name, const std::string& endpoint, bool hello) {
       all.add(name, {.endpoint = endpoint,

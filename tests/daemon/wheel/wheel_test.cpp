@@ -151,6 +151,16 @@ TEST_P(Wheel, CopiesForPlansThatGoOverTheirMemoryMoreThanOnce) {
   }
 }
 
+TEST_P(Wheel, LeavesSmallerPayloadsWhereTheyAreForPlansThatGoOverThemOnce) {
+  device_.read_payloads_from(64);
+  device_.read_single_pass_payloads_from(32);
+  wheel_ = std::make_unique<wheel>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
+  plans_.front().single_pass = true;
+  EXPECT_EQ(wheel_->in_place_bytes(plans_.front()), 32U);
+  plans_.front().single_pass = false;
+  EXPECT_EQ(wheel_->in_place_bytes(plans_.front()), 64U);
+}
+
 TEST_P(Wheel, CompletesEachBatchOnceInTheOrderOfItsStream) {
   std::vector<slot*> batches;
   for (int batch = 0; batch < 2 * streams; ++batch) {
@@ -204,7 +214,7 @@ TEST_P(Wheel, NeverCompletesABatchOfWhichACallWasRefused) {
 
 TEST_P(Wheel, WarmsUpEveryStreamAndLeavesItIdle) {
   slot& scratch = *slots_->claim();
-  wheel_->warm_up(plans_.front(), scratch);
+  EXPECT_EQ(wheel_->warm_up(plans_.front(), scratch), 0) << "the device runs nothing inline";
   EXPECT_EQ(wheel_->room(stream_priority::normal), wheel_room::idle);
   EXPECT_EQ(wheel_->in_flight(), 0U);
   EXPECT_TRUE(completions().empty());
@@ -214,7 +224,7 @@ TEST_P(Wheel, SaysWhatFailedInTheWarmUp) {
   slot& scratch = *slots_->claim();
   device_.refuse(manual_device::call::launch, "cudaErrorNoKernelImageForDevice");
   try {
-    wheel_->warm_up(plans_.front(), scratch);
+    (void)wheel_->warm_up(plans_.front(), scratch);
     FAIL() << "it did not throw";
   } catch (const device_error& error) {
     EXPECT_STREQ(error.what(),
