@@ -23,9 +23,11 @@ inline constexpr std::chrono::seconds longest_attachment{5};
 /// nothing here waits. Thread: the connection's.
 class arena_lease {
  public:
-  /// After a failure the next try is `retry_after` away, each further one twice as long, up to `retry_limit`.
-  arena_lease(arena_slot& slot, std::chrono::nanoseconds retry_after, std::chrono::nanoseconds retry_limit)
-      : slot_(slot), retry_after_(retry_after), retry_limit_(retry_limit), pause_(retry_after) {}
+  /// `first`: the bytes to begin with. After a failure the next try is `retry_after` away, each further one twice as
+  /// long, up to `retry_limit`.
+  arena_lease(arena_slot& slot, std::uint64_t first, std::chrono::nanoseconds retry_after,
+              std::chrono::nanoseconds retry_limit)
+      : slot_(slot), retry_after_(retry_after), retry_limit_(retry_limit), pause_(retry_after), size_(first) {}
 
   /// A request of that many bytes has found no room. No change where an arena is on its way, and soon after a failure.
   void want(std::uint64_t need, time_point now);

@@ -9,8 +9,10 @@ namespace penstock::link {
 /// is no room for so much. What one client does not need is there for others. Thread: one at a time.
 class arena_size {
  public:
-  static constexpr std::uint64_t first = std::uint64_t{4} << 20U;
   static constexpr std::uint64_t smallest = std::uint64_t{64} << 10U;
+
+  /// `first`: what to begin with, where that is enough for two requests.
+  explicit arena_size(std::uint64_t first) noexcept : first_(first) {}
 
   /// A request of `need` bytes has found no room in the `held` bytes that there are; 0 for either: none.
   void want(std::uint64_t need, std::uint64_t held) noexcept {
@@ -26,7 +28,7 @@ class arena_size {
       return 0;
     }
     const std::uint64_t base = std::max(need_, held_);
-    const std::uint64_t wanted = base > most / 2 ? most : std::min(most, std::max(first, 2 * base));
+    const std::uint64_t wanted = base > most / 2 ? most : std::min(most, std::max(first_, 2 * base));
     const std::uint64_t least = std::min(most, std::max({need_, held_ + 1, smallest}));
     const std::uint64_t asked = std::clamp(wanted / divisor_, least, most);
     may_be_less_ = asked > least;
@@ -39,6 +41,7 @@ class arena_size {
   }
 
  private:
+  std::uint64_t first_;
   std::uint64_t need_ = 0;
   std::uint64_t held_ = 0;
   std::uint64_t divisor_ = 1;

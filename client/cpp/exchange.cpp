@@ -27,7 +27,7 @@ exchange::exchange(const client_options& options, credit_gate& credits, arena_sl
       listener_(std::move(listener)),
       socket_(options),
       greeting_(options.retry_after, options.retry_limit),
-      arena_(arenas, options.retry_after, options.retry_limit),
+      arena_(arenas, options.shared_at_first, options.retry_after, options.retry_limit),
       last_heard_(clock_now()) {}
 
 void exchange::perform(command&& what, time_point now) {

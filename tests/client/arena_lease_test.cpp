@@ -42,7 +42,7 @@ class ArenaLease : public ::testing::Test {
   static constexpr std::uint64_t need = 1000;
   time_point now_ = time_point{} + 1h;
   link::arena_slot slot_;
-  arena_lease lease_{slot_, 2s, 5s};
+  arena_lease lease_{slot_, std::uint64_t{4} << 20U, 2s, 5s};
 };
 
 TEST_F(ArenaLease, AsksForNothingUnlessItIsWanted) {

@@ -89,6 +89,15 @@ class Choice(SharedMemoryTest):
         self.tell_where(self.router.expect(MessageType.ATTACH))  # and nobody answers there
         self.assertIsInstance(self.error_of(connecting), penstock.Expired)
 
+    def test_a_program_says_how_much_to_begin_with(self):
+        connecting = self.aside(Client, self.router.url, transport="shm", connect_timeout=PATIENCE_S,
+                                shared_at_first=20 << 20)
+        self.router.welcome(self.router.expect(MessageType.HELLO), **self.greeting)
+        attach = self.router.expect(MessageType.ATTACH)
+        self.assertEqual(control.decode(control.Attach, attach.parts[1]).bytes, 20 << 20)
+        self.tell_where(attach, "/nowhere/penstock")
+        self.error_of(connecting)
+
     def test_a_client_of_another_machine_goes_on_through_the_socket(self):
         client = self.connect(self.greeting)
         arriving = self.aside(client.empty, 4, np.float32)
@@ -105,7 +114,7 @@ class Choice(SharedMemoryTest):
         self.wait(future)
 
     def test_bad_options_are_refused(self):
-        for options in ({"transport": "tcp"}, {"shared_bytes": 0}):
+        for options in ({"transport": "tcp"}, {"shared_bytes": 0}, {"shared_at_first": 0}):
             with self.assertRaises(ValueError):
                 Client(self.router.url, **options)
 

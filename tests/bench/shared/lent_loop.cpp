@@ -16,6 +16,7 @@ client_options options_of(const lent_loop::settings& how) {
   made.url = how.endpoint;
   made.transport = how.transport;
   made.shared_bytes = 2 * (how.in_flight + 1) * (how.bytes + 4096);
+  made.shared_at_first = made.shared_bytes;  // frames stay where they lie
   made.shared_from_bytes = 1;
   return made;
 }

@@ -27,11 +27,14 @@ struct client_options {
   std::string key_file{};    ///< a file that `penstock keygen` has written, which nobody else can read
   std::string secret_key{};  ///< the secret key itself, 40 letters of Z85
   penstock::transport transport = penstock::transport::automatic;
-  /// How much memory to share with the daemon, in bytes, at most: 4 MiB at first, or what two requests need, and twice
-  /// as much whenever a request found no room; less where the daemon has no room for so much. It holds the frames and
-  /// the results of requests in flight, the results that the program keeps, and what it was lent. What it has outgrown
-  /// stays beside it as long as anything lies there.
+  /// How much memory to share with the daemon, in bytes, at most: `shared_at_first`, or what two requests need, and
+  /// twice as much whenever a request found no room; less where the daemon has no room for so much. It holds the frames
+  /// and the results of requests in flight, the results that the program keeps, and what it was lent. What it has
+  /// outgrown stays beside it as long as anything lies there.
   std::uint64_t shared_bytes = std::uint64_t{64} << 20U;
+  /// For a program that writes into the same lent memory again and again: as much as that and the results take. A frame
+  /// that lies in memory which the client has outgrown is copied into what it has now.
+  std::uint64_t shared_at_first = std::uint64_t{4} << 20U;
   /// A request goes through shared memory when its frames or its outputs have at least so many bytes.
   std::uint64_t shared_from_bytes = std::uint64_t{16} << 10U;
   /// How long the constructor waits for the daemon's welcome.

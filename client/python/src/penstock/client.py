@@ -44,7 +44,8 @@ class Client:
     def __init__(self, url: str = "tcp://127.0.0.1:7600", *, timeout: Optional[float] = 30.0,
                  connect_timeout: float = 5.0, name: str = "penstock-python", retry_after: float = 2.0,
                  retry_limit: float = 16.0, grace: float = 0.25, server_key: Optional[str] = None,
-                 key_file: Optional[str] = None, transport: str = "auto", shared_bytes: int = 64 << 20) -> None:
+                 key_file: Optional[str] = None, transport: str = "auto", shared_bytes: int = 64 << 20,
+                 shared_at_first: int = 4 << 20) -> None:
         """Connects and waits for the daemon's welcome.
 
         url: any ZeroMQ endpoint, "tcp://HOST:PORT" or "ipc://PATH". Where the daemon there runs several shards and
@@ -64,9 +65,11 @@ class Client:
             asks for it, and goes through the socket like all others. "zmq": through the socket only. "shm": as "auto",
             but the memory is there when this returns. A request for which it has no room just now goes through the
             socket in each of them, which `large_requests` counts.
-        shared_bytes: of that memory at most, for inputs and outputs in flight and for the results that are kept: 4 MiB
-            at first, or what two requests need, and twice as much whenever a request found no room; less where the
-            daemon has no room for so much. What was outgrown stays beside it as long as anything lies there.
+        shared_bytes: of that memory at most, for inputs and outputs in flight and for the results that are kept:
+            `shared_at_first`, or what two requests need, and twice as much whenever a request found no room; less where
+            the daemon has no room for so much. What was outgrown stays beside it as long as anything lies there.
+        shared_at_first: for a program that writes into the same arrays of `empty` again and again: as much as those and
+            the results take. An array that lies in memory which was outgrown is copied into what there is now.
 
         Raises Expired when no welcome, or with "shm" no memory, came in time, Rejected or Shutdown when the daemon
         refused, also the client's key, ValueError for a bad url, transport or key, or a key file that others can read,
@@ -76,13 +79,13 @@ class Client:
             raise ValueError("a client's name has at most 64 bytes")
         if transport not in ("auto", "zmq", "shm"):
             raise ValueError(f"transport is \"auto\", \"zmq\" or \"shm\", not {transport!r}")
-        if shared_bytes < 1:
-            raise ValueError("shared_bytes is at least 1")
+        if shared_bytes < 1 or shared_at_first < 1:
+            raise ValueError("shared_bytes and shared_at_first are at least 1")
         self._timeout = timeout
         self._patience = Patience(retry_after, retry_limit, grace)
         self._connection = Connection(url, Hello(name, __version__), self._patience, read_keys(server_key, key_file),
                                       shared_bytes=0 if transport == "zmq" else shared_bytes,
-                                      shared_timeout=connect_timeout)
+                                      shared_at_first=shared_at_first, shared_timeout=connect_timeout)
         self._finalizer = weakref.finalize(self, self._connection.close)
         try:
             self._connection.welcomed.future.result(connect_timeout)

@@ -24,14 +24,15 @@ class Connection:
     that say otherwise."""
 
     def __init__(self, url: str, hello: Hello, patience: Patience, keys: Optional[Keys] = None, *,
-                 shared_bytes: int = 0, shared_timeout: float = 0.0) -> None:
-        """shared_bytes: of memory to share with the daemon, 0 = none; shared_timeout: seconds to wait for it."""
+                 shared_bytes: int = 0, shared_at_first: int = 0, shared_timeout: float = 0.0) -> None:
+        """shared_bytes: of memory to share with the daemon, 0 = none; shared_at_first: of it, to begin with;
+        shared_timeout: seconds to wait for it."""
         self._conversation = Conversation(url, hello, patience, keys)
         self.credits = self._conversation.credits
         self.welcomed = self._conversation.welcomed
         self._wakeup = Wakeup()
-        self.shared = SharedMemory(shared_bytes, shared_timeout, patience, self._conversation.tenancy, self.start,
-                                   lambda: self._conversation.welcome)
+        self.shared = SharedMemory(shared_bytes, shared_at_first, shared_timeout, patience, self._conversation.tenancy,
+                                   self.start, lambda: self._conversation.welcome)
         self._ids = itertools.count(1)
         self._closing = False
         self._process = os.getpid()

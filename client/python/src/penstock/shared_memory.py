@@ -29,10 +29,12 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 class SharedMemory:
     """The callers' side of an arena. Every method may be called from any thread."""
 
-    def __init__(self, nbytes: int, timeout: float, patience: Patience, tenancy: Tenancy,
+    def __init__(self, nbytes: int, first: int, timeout: float, patience: Patience, tenancy: Tenancy,
                  start: Callable[[Exchange], None], welcome: Callable[[], Optional[Welcome]]) -> None:
-        """nbytes: how much to ask for, where the daemon gives so much; timeout: seconds until it must be there."""
+        """nbytes: how much to ask for at most, where the daemon gives so much; first: how much to begin with; timeout:
+        seconds until it must be there."""
         self._nbytes = nbytes
+        self._first = first
         self._timeout = timeout
         self._patience = patience
         self._tenancy = tenancy
@@ -63,7 +65,7 @@ class SharedMemory:
             if self._asking is not None and not self._asking.done():
                 return self._asking
             arena, now = self.arena, time.monotonic()
-            size = ArenaSize(need, 0 if arena is None else arena.nbytes)
+            size = ArenaSize(self._first, need, 0 if arena is None else arena.nbytes)
             if self._offered(size) == 0 or now < self._not_before:
                 return None
             self._not_before = now + self._pause
