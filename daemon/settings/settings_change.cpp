@@ -38,6 +38,7 @@ settings fixed_part_of(settings what) {
   what.daemon.drain_timeout = defaults.daemon.drain_timeout;
   what.daemon.log_level = defaults.daemon.log_level;
   what.wheel.hang_timeout = defaults.wheel.hang_timeout;
+  what.timing.batches_per_second = defaults.timing.batches_per_second;
   return what;
 }
 
@@ -78,6 +79,9 @@ std::vector<std::string> needs_restart(const settings& started, const settings& 
   }
   if (wanted.clients.max_request_bytes > started.clients.max_request_bytes) {
     after.push_back("[clients] max_request_bytes above " + std::to_string(started.clients.max_request_bytes));
+  }
+  if (started.timing.batches_per_second == 0 && wanted.timing.batches_per_second != 0) {
+    after.emplace_back("[timing] batches_per_second from 0");
   }
   return after;
 }

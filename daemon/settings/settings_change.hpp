@@ -16,7 +16,8 @@ namespace penstock {
 
 /// What the second has different from what the daemon started with and only a restart can change, a line each:
 /// "[device] streams = 4". Everything but pipelines, the limits of clients, sessions.idle_timeout, drain_timeout,
-/// hang_timeout and log_level; and larger requests than the sockets were opened for.
+/// hang_timeout, log_level and timing.batches_per_second; and larger requests than the sockets were opened for, and
+/// timing where the daemon started without.
 [[nodiscard]] std::vector<std::string> needs_restart(const settings& started, const settings& wanted);
 
 }  // namespace penstock

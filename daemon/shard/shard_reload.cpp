@@ -64,6 +64,7 @@ void shard::commit(std::uint64_t attempt) {
   how_.clients = how.clients;
   how_.daemon.drain_timeout = how.daemon.drain_timeout;
   how_.wheel.hang_timeout = how.wheel.hang_timeout;
+  timeline_.set_rate(how.timing.batches_per_second);
   sessions_.set_idle_timeout(how.sessions.idle_timeout);
   egress_.adopt(how.clients);
   configuration_ = taken.what.configuration;

@@ -32,6 +32,11 @@ class recorder {
   recorder(device& on, clock_pool& clocks, std::span<const plan> plans, std::size_t slots, const timing_settings& how,
            time_source now);
 
+  /// From now on so many batches a second are timed; none where none was to be at the start.
+  void set_rate(std::uint32_t batches_per_second) noexcept {
+    sampling_.set_rate(device_clock_ != nullptr ? batches_per_second : 0);
+  }
+
   /// Begins a turn of the shard: what it is told from now on happens at this time.
   void turn(time_point now) noexcept;
 

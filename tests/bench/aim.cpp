@@ -25,6 +25,15 @@ std::vector<aim> aims_of(const ordered_json& result) {
   return of.aims == nullptr ? std::vector<aim>{} : of.aims(result);
 }
 
+std::string verdict(const aim& on) {
+  constexpr std::size_t digits = 4;
+  if (on.met) {
+    return "yes";
+  }
+  return on.held_back.empty() ? "no"
+                              : fmt::format("no: [{}](decisions/{}.md)", on.held_back.substr(0, digits), on.held_back);
+}
+
 bool speaks_for(const ordered_json& result, const needed_run& run) {
   return result.at("benchmark") == run.benchmark && ran_on(result, run.backend) && !aims_of(result).empty();
 }
@@ -39,9 +48,8 @@ std::string aims_table(const std::vector<ordered_json>& results) {
   std::string rows;
   for (const ordered_json& result : results) {
     for (const aim& each : aims_of(result)) {
-      rows += fmt::format("| {} | {} | {} | {} | {}{}, {} |\n", each.what, each.wanted, each.reached,
-                          each.met ? "yes" : "no", result.at("benchmark").get<std::string>(),
-                          result.value("quick", false) ? " (short)" : "",
+      rows += fmt::format("| {} | {} | {} | {} | {}{}, {} |\n", each.what, each.wanted, each.reached, verdict(each),
+                          result.at("benchmark").get<std::string>(), result.value("quick", false) ? " (short)" : "",
                           result.at("device").at("name").get<std::string>());
     }
   }

@@ -13,6 +13,7 @@ struct aim {
   std::string wanted;   ///< "≥ 90 %"
   std::string reached;  ///< by the run's median; of several rows by the one that is farthest from it
   bool met = false;
+  std::string held_back{};  ///< the decision that says by what, where it is not met: "0024-replies-client-by-client"
 };
 
 /// Every aim that one of the results speaks of, in a table that also says by which run, and whether that was a

@@ -79,14 +79,17 @@ void load_client::send() {
 void load_client::receive() {
   zmq::message_t head;
   zmq::message_t body;
-  if (!socket_.recv(head) || (head.more() && !socket_.recv(body))) {
-    throw std::runtime_error("no reply came");
-  }
   wire::message_header header;
-  const std::span part{static_cast<const std::byte*>(head.data()), head.size()};
+  wire::decode_error read = wire::decode_error::none;
+  do {  // a daemon that has been reloaded says so in between
+    if (!socket_.recv(head) || (head.more() && !socket_.recv(body))) {
+      throw std::runtime_error("no reply came");
+    }
+    read = wire::decode({static_cast<const std::byte*>(head.data()), head.size()}, header);
+  } while (read == wire::decode_error::none && header.type == wire::message_type::welcome);
   const std::size_t wanted = result_parts_ == 2 ? message_.payload().size() : 0;
-  if (wire::decode(part, header) != wire::decode_error::none || header.code != wire::status::ok ||
-      head.more() != (result_parts_ == 2) || body.size() != wanted || body.more()) {
+  if (read != wire::decode_error::none || header.code != wire::status::ok || head.more() != (result_parts_ == 2) ||
+      body.size() != wanted || body.more()) {
     throw std::runtime_error("the reply is not the RESULT that was asked for: " +
                              std::string(wire::name_of(header.code)));
   }

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -126,6 +127,24 @@ void daemon_process::await_ready() {
     }
   }
   throw std::runtime_error("penstockd did not become ready:\n" + log());
+}
+
+void daemon_process::reload(const std::string& configuration) {
+  if (asking_ == nullptr) {
+    asking_ = std::make_unique<raw_peer>(endpoint_);
+  }
+  const auto version = [&] { return asking_->status().at("configuration").at("version").get<std::uint64_t>(); };
+  const std::uint64_t before = version();
+  const fs::path file = folder_ / "penstock.toml";
+  std::ofstream(file) << configuration;
+  signal(SIGHUP);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+  while (version() == before) {
+    if (std::chrono::steady_clock::now() > give_up) {
+      throw std::runtime_error("penstockd does not serve another configuration:\n" + log());
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
 }
 
 bool daemon_process::running() {

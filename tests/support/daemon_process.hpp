@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct daemon_options {
   std::string admin = {};     ///< where its admin endpoint does; empty for a Unix socket in its own folder
 };
 
+class raw_peer;
+
 /// A real penstockd in a process of its own, on an ipc socket in a folder of its own unless told otherwise. Ends with
 /// the test.
 class daemon_process {
@@ -33,6 +36,8 @@ class daemon_process {
   [[nodiscard]] const std::string& endpoint() const noexcept { return endpoint_; }
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   void signal(int number) const;
+  /// Gives it another configuration, and waits until it serves that one. Throws where that takes more than a minute.
+  void reload(const std::string& configuration);
   /// Waits until it ends; its exit code, or -signal.
   int wait();
   /// SIGTERM, then wait.
@@ -45,6 +50,7 @@ class daemon_process {
   void await_ready();
   [[nodiscard]] bool running();
 
+  std::unique_ptr<raw_peer> asking_;  // one client, however many reloads
   std::filesystem::path folder_;
   std::string endpoint_;
   pid_t pid_ = -1;

@@ -65,6 +65,28 @@ class ReloadEdgesTest(unittest.TestCase):
                     pass
             self.assertEqual(daemon.process.wait(60), 0, daemon.log.read_text())
 
+    def test_timing_is_switched_off_and_on_unless_it_was_off_at_the_start(self):
+        def at_rate(rate):
+            return configuration(steady(), before=f"[timing]\nbatches_per_second = {rate}\n")
+
+        def timed_batches(client):
+            for _ in range(20):
+                client.submit("steady", numpy.ones((1, FRAME), numpy.float32)).result(60)
+            steady_one, = daemon.counters()["status"]["pipelines"]
+            return steady_one["timing_us"].get("compute", {"count": 0})["count"]
+        daemon = self.daemon(at_rate(1_000_000))
+        with Client(daemon.url) as client:
+            at_first = timed_batches(client)
+            self.assertGreater(at_first, 0)
+            self.assertEqual(daemon.reload(at_rate(0))[0], 200)
+            self.assertEqual(timed_batches(client), at_first)
+            self.assertEqual(daemon.reload(at_rate(1_000_000))[0], 200)
+            self.assertGreater(timed_batches(client), at_first)
+        daemon = self.daemon(at_rate(0))
+        status, said = daemon.reload(at_rate(200))
+        self.assertEqual(status, 422)
+        self.assertIn("only a restart can change [timing] batches_per_second from 0", said["error"])
+
     def test_fewer_credits_refuse_nothing_that_was_under_way(self):
         daemon = self.daemon(configuration(steady(), credits=128))
         faults, over = [], threading.Event()

@@ -10,8 +10,9 @@ namespace penstock::bench {
 std::string timing_tables(const nlohmann::ordered_json& result) {
   std::string text = facts_line(result);
   text += fmt::format(
-      "Throughput of requests of {} with {} in flight, through daemons that differ in `[timing] "
-      "batches_per_second` alone. \"every\" asks for every batch; the daemon reads as many as a part of its thread "
+      "Throughput of requests of {} with {} in flight, through one daemon whose `[timing] batches_per_second` is "
+      "changed "
+      "by a reload before each turn. \"every\" asks for every batch; the daemon reads as many as a part of its thread "
       "allows. The aim is to cost less than 1 %.\n\n"
       "| timing | batches a second | requests a second, thousands | of off |\n|---|---|---|---|\n",
       bytes_text(result.at("bytes").get<std::size_t>()), result.at("in_flight").get<int>());

@@ -32,6 +32,15 @@ TEST(Sampling, TakesSoManyASecondEvenlySpread) {
   }
 }
 
+TEST(Sampling, GoesOnAtAnotherRateAndAtNone) {
+  sampling rate(300);
+  EXPECT_NEAR(static_cast<double>(taken(rate, start, 70us, 1s).size()), 300, 1);
+  rate.set_rate(0);
+  EXPECT_TRUE(taken(rate, start + 1s, 70us, 1s).empty());
+  rate.set_rate(50);
+  EXPECT_NEAR(static_cast<double>(taken(rate, start + 2s, 70us, 1s).size()), 50, 1);
+}
+
 TEST(Sampling, TakesEveryBatchThatComesLessOften) {
   sampling rate(300);
   EXPECT_EQ(taken(rate, start, 10ms, 1s).size(), 100U);
