@@ -28,10 +28,6 @@ constexpr std::array<std::pair<const char*, const char*>, 11> contenders{{{"echo
                                                                           {"hand_poll", "by hand, poll"},
                                                                           {"hand_mapped", "by hand, mapped"}}};
 
-double rate(const ordered_json& row, const char* who) {
-  return median_of(row.at(who), "requests_per_second");
-}
-
 ordered_json select(const ordered_json& rows, const std::string& transport, std::size_t clients) {
   ordered_json made = ordered_json::array();
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(made), [&](const ordered_json& row) {
