@@ -39,14 +39,19 @@ std::string processor_name() {
 
 // A payload that is read in place makes a batch of its own, whose cost a copy of so much exceeds: for operations that
 // read it once, and for others, which find the copy in a cache and may go over it in pieces of several payloads.
+// Measured on two processors; more of them can work on several such batches at once.
 constexpr std::size_t least_single_pass_in_place = std::size_t{64} << 10U;
 constexpr std::size_t least_in_place = std::size_t{256} << 10U;
 
+bool few_processors() {
+  constexpr unsigned few = 4;
+  return std::thread::hardware_concurrency() < few;
+}
+
 // A worker's wake-up and the way back cost a batch some 20 us. On few processors nothing is won by it at all before
 // clients would have to wait longer for the shard than their own kernel may make them wait.
-std::chrono::microseconds inline_limit_for(unsigned processors) {
-  constexpr unsigned few = 4;
-  return std::chrono::microseconds(processors < few ? 250 : 20);
+std::chrono::microseconds inline_limit() {
+  return std::chrono::microseconds(few_processors() ? 250 : 20);
 }
 
 device_facts read_facts(std::size_t threads) {
@@ -57,10 +62,10 @@ device_facts read_facts(std::size_t threads) {
           .pci_bus_id = "",
           .at_once = threads,
           .in_place_bytes = least_in_place,
-          .single_pass_in_place_bytes = least_single_pass_in_place,
+          .single_pass_in_place_bytes = few_processors() ? least_single_pass_in_place : least_in_place,
           .direct_bytes = SIZE_MAX,  // its memory is all the same
           .single_pass_bytes = SIZE_MAX,
-          .inline_limit = inline_limit_for(std::thread::hardware_concurrency())};
+          .inline_limit = inline_limit()};
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 namespace penstock {
 
 host_stream::host_stream(host_workers& workers, host_queue& queue, std::atomic<bool>& taken) noexcept
-    : workers_(workers), queue_(queue), taken_(taken) {}
+    : workers_(workers), queue_(queue), taken_(taken) {
+  queue_.run_inline(false);
+}
 
 host_stream::~host_stream() {
   workers_.await(queue_, queue_.publish());

@@ -61,9 +61,10 @@ bool dispatcher::place(intake& in, request& what, std::span<const std::byte> pay
 }
 
 bool dispatcher::turn(time_point now) {
+  now_ = now;
   timeline_.turn(now);
   bool progress = streams_.polling() && streams_.poll();
-  progress |= complete(now);
+  progress |= complete();
   if (ring_.collect()) {
     timeline_.collected();
     progress = true;
@@ -71,27 +72,27 @@ bool dispatcher::turn(time_point now) {
   if (lost_ || ended_) {
     return progress;
   }
-  progress |= launch_ready(now);
+  progress |= launch_ready();
   progress |= feed();
-  progress |= close_due(now);
-  progress |= launch_ready(now);
+  progress |= close_due();
+  progress |= launch_ready();
   return progress;
 }
 
-bool dispatcher::complete(time_point now) {
+bool dispatcher::complete() {
   completion_node* node = completed_.take();
   const bool any = node != nullptr;
   while (node != nullptr) {
     completion_node* next = node->next;
-    finish(*node->owner, now);
+    finish(*node->owner);
     node = next;
   }
   return any;
 }
 
-void dispatcher::finish(slot& done, time_point now) {
-  streams_.retire(done, now);
-  last_done_ = now;
+void dispatcher::finish(slot& done) {
+  streams_.retire(done, now_);
+  last_done_ = now_;
   ++batches_done_;
   launched_.erase(std::find(launched_.begin(), launched_.end(), &done));
   --intake_of(done).launched;
@@ -178,12 +179,12 @@ wheel_room dispatcher::room_for(const intake& of) const noexcept {
   return waits ? wheel_room::none : streams_.room(of.priority(), of.launched == 0);
 }
 
-bool dispatcher::close_due(time_point now) {
+bool dispatcher::close_due() {
   bool progress = false;
   close_reason why{};
-  while (intake* const in = next_to_close(now, why)) {
+  while (intake* const in = next_to_close(why)) {
     close(*in, why);
-    progress |= launch_ready(now);
+    progress |= launch_ready();
   }
   for (intake* const each : active_) {
     if (draining_ && each->filling() != nullptr) {
@@ -193,12 +194,12 @@ bool dispatcher::close_due(time_point now) {
   return progress;
 }
 
-intake* dispatcher::next_to_close(time_point now, close_reason& why) noexcept {
+intake* dispatcher::next_to_close(close_reason& why) noexcept {
   intake* found = nullptr;
   time_point earliest = never;
   for (intake* const each : active_) {
     const batch_fill fill = each->fill();
-    const std::optional<close_reason> closes = decide(fill, room_for(*each), now);
+    const std::optional<close_reason> closes = decide(fill, room_for(*each), now_);
     if (closes && each->turn_of(fill.oldest) < earliest) {
       earliest = each->turn_of(fill.oldest);
       why = *closes;
@@ -221,7 +222,7 @@ void dispatcher::close(intake& in, close_reason why) {
   ready_.push_back(&closed);
 }
 
-bool dispatcher::launch_ready(time_point now) {
+bool dispatcher::launch_ready() {
   bool progress = false;
   while (!lost_) {
     const std::size_t at = next_to_launch();
@@ -230,7 +231,7 @@ bool dispatcher::launch_ready(time_point now) {
     }
     slot& next = *ready_[at];
     ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(at));
-    launch(next, now);
+    launch(next);
     progress = true;
   }
   return progress;
@@ -256,7 +257,7 @@ std::size_t dispatcher::next_to_launch() noexcept {
   return found;
 }
 
-void dispatcher::launch(slot& next, time_point now) {
+void dispatcher::launch(slot& next) {
   for (request* each : next.work.requests) {
     if (each->step == request_step::batched) {
       each->step = request_step::executing;
@@ -268,8 +269,16 @@ void dispatcher::launch(slot& next, time_point now) {
   launched_.push_back(&next);
   ++intake_of(next).launched;
   timeline_.launching(next);
-  if (const launch_fault failed = streams_.launch(next, now); failed.what) {
+  if (const launch_fault failed = streams_.launch(next, now_); failed.what) {
     lost_ = device_loss{.error = failed.what.name, .stage = failed.stage};
+  } else if (streams_.inline_time().count() != 0) {
+    // It is done, most likely, and nobody's result waits for the next batch.
+    now_ += streams_.inline_time();
+    timeline_.turn(now_);
+    if (streams_.polling()) {
+      (void)streams_.poll();
+    }
+    complete();
   }
 }
 

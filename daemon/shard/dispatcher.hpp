@@ -83,19 +83,19 @@ class dispatcher {
   [[nodiscard]] intake& intake_of(const slot& filled) noexcept { return *intakes_[filled.work.pipeline->place]; }
   [[nodiscard]] bool place(intake& in, request& what, std::span<const std::byte> payload);
   [[nodiscard]] wheel_room room_for(const intake& of) const noexcept;
-  bool complete(time_point now);
-  void finish(slot& done, time_point now);
+  bool complete();
+  void finish(slot& done);
   void unpark(batch& of) noexcept;
   bool feed();
   void look(hungry_intake& at) noexcept;
   [[nodiscard]] hungry_intake* next_to_feed() noexcept;
   [[nodiscard]] bool holds_heavy(const intake& of) const noexcept;
-  bool close_due(time_point now);
-  [[nodiscard]] intake* next_to_close(time_point now, close_reason& why) noexcept;
+  bool close_due();
+  [[nodiscard]] intake* next_to_close(close_reason& why) noexcept;
   void close(intake& in, close_reason why);
-  bool launch_ready(time_point now);
+  bool launch_ready();
   [[nodiscard]] std::size_t next_to_launch() noexcept;
-  void launch(slot& next, time_point now);
+  void launch(slot& next);
   void empty_queues(wire::status code, const wire::error_body& why);
   void end_batch(slot& of, wire::status code, const wire::error_body& why);
   void end_launched(slot& of, wire::status code, const wire::error_body& why);
@@ -112,6 +112,7 @@ class dispatcher {
   std::vector<slot*> ready_;     // closed, waiting for a stream; in the order in which they were closed
   std::vector<slot*> launched_;  // with the device, in no order
   std::vector<hungry_intake> hungry_;
+  time_point now_{};  // of the turn, which goes on with each batch that the wheel has run in it
   time_point last_done_{};
   std::uint64_t batches_done_ = 0;
   std::size_t open_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <ctime>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,12 @@ void batch_done(void* context, fault status) noexcept {
   auto& node = *static_cast<completion_node*>(context);
   node.status = status;
   node.queue->push(node);
+}
+
+std::chrono::nanoseconds thread_time() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
 }
 
 }  // namespace
@@ -116,22 +123,41 @@ launch_fault wheel::launch(slot& filled, time_point now) noexcept {
   if (filled.work.pipeline->keeps_state()) {
     write_session_frames(filled);
   }
-  if (inline_limit_.count() != 0) {
-    let_run_inline(filled, brief(filled.work));
-  }
-  if (launch_fault failed = enqueue_work(filled); failed.what) {
+  inline_time_ = {};
+  return inline_limit_.count() != 0 && brief(filled.work) ? run_brief(filled) : enqueue_batch(filled);
+}
+
+launch_fault wheel::enqueue_batch(slot& with) noexcept {
+  if (launch_fault failed = enqueue_work(with); failed.what) {
     return failed;
   }
-  if (polls(of)) {
-    const fault failed = home.queue->record(*filled.done);
+  spoke& home = spokes_[with.streams.front()];
+  if (polls(groups_[group_of(with.work.pipeline->declaration.priority)])) {
+    const fault failed = home.queue->record(*with.done);
     // Only now: an event that was not recorded for this batch would say that it is done.
     if (!failed) {
-      (home.polled[0] == nullptr ? home.polled[0] : home.polled[1]) = &filled;
+      (home.polled[0] == nullptr ? home.polled[0] : home.polled[1]) = &with;
       ++polled_;
     }
     return {failed};
   }
-  return {home.queue->on_complete(batch_done, &filled.completed)};
+  return {home.queue->on_complete(batch_done, &with.completed)};
+}
+
+// What it takes is what this thread works: that others hold the processor meanwhile is not the batch's doing.
+launch_fault wheel::run_brief(slot& with) noexcept {
+  const std::int64_t steps = with.work.frames * with.work.leading;
+  briefness& expected = brief_[with.work.pipeline->place];
+  const time_point begin = std::chrono::steady_clock::now();
+  const std::chrono::nanoseconds worked = thread_time();
+  let_run_inline(with, true);
+  const launch_fault failed = enqueue_batch(with);
+  let_run_inline(with, false);
+  if (thread_time() - worked > inline_limit_) {
+    expected.failed(steps);
+  }
+  inline_time_ = std::chrono::steady_clock::now() - begin;
+  return failed;
 }
 
 launch_fault wheel::enqueue_work(slot& with) noexcept {
@@ -231,28 +257,22 @@ void wheel::run_once(slot& on) {
   }
 }
 
-// The quickest of a few tries: the others were held up.
 bool wheel::runs_within(std::chrono::nanoseconds limit, slot& on) {
-  constexpr int tries = 3;
+  const std::chrono::nanoseconds worked = thread_time();
   let_run_inline(on, true);
-  bool within = false;
-  for (int each = 0; each < tries && !within; ++each) {
-    const time_point before = std::chrono::steady_clock::now();
-    run_once(on);
-    within = std::chrono::steady_clock::now() - before <= limit;
-  }
+  run_once(on);
   let_run_inline(on, false);
-  return within;
+  return thread_time() - worked <= limit;
 }
 
 void wheel::set_brief(std::uint32_t place, std::int64_t steps) {
-  brief_steps_.resize(std::max<std::size_t>(brief_steps_.size(), place + std::size_t{1}));
-  brief_steps_[place] = steps;
+  brief_.resize(std::max<std::size_t>(brief_.size(), place + std::size_t{1}));
+  brief_[place] = briefness(steps);
 }
 
-bool wheel::brief(const batch& work) const noexcept {
+bool wheel::brief(const batch& work) noexcept {
   const std::uint32_t place = work.pipeline->place;
-  return place < brief_steps_.size() && work.frames * work.leading <= brief_steps_[place];
+  return place < brief_.size() && brief_[place].holds(work.frames * work.leading);
 }
 
 void wheel::let_run_inline(const slot& work, bool brief) noexcept {

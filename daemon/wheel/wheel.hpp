@@ -13,6 +13,7 @@
 #include "daemon/ring/state_pool.hpp"
 #include "daemon/settings/settings.hpp"
 #include "daemon/wheel/batch_work.hpp"
+#include "daemon/wheel/briefness.hpp"
 
 namespace penstock {
 
@@ -52,9 +53,12 @@ class wheel {
   /// Whether batches of that priority that are not short take half of what the device works on at once already. Each
   /// further one makes all of them take longer, whoever they belong to.
   [[nodiscard]] bool half_taken(stream_priority priority) const noexcept;
-  /// Enqueues the slot's batch on the next stream that is free: copy in, the stages, copies out, the completion.
-  /// There must be room. After a fault the slot is still in the device's hands: other work of the batch may be queued.
+  /// Enqueues the slot's batch on the next stream that is free: copy in, the stages, copies out, the completion. A
+  /// brief one may be done when this returns; then `inline_time` has passed. There must be room. After a fault the slot
+  /// is still in the device's hands: other work of the batch may be queued.
   [[nodiscard]] launch_fault launch(slot& filled, time_point now) noexcept;
+  /// How long the last launch took where the batch was brief; else 0.
+  [[nodiscard]] std::chrono::nanoseconds inline_time() const noexcept { return inline_time_; }
   /// Pushes every polled batch that has finished. Returns whether there was one.
   bool poll() noexcept;
   /// Whether there are batches whose end is seen by `poll` alone: the shard must not sleep.
@@ -99,8 +103,10 @@ class wheel {
   [[nodiscard]] std::size_t group_of(stream_priority priority) const noexcept;
   [[nodiscard]] bool polls(const group& of) const noexcept;
   void choose_streams(slot& filled) noexcept;
-  [[nodiscard]] bool brief(const batch& work) const noexcept;
+  [[nodiscard]] bool brief(const batch& work) noexcept;
   [[nodiscard]] launch_fault enqueue_work(slot& with) noexcept;
+  [[nodiscard]] launch_fault enqueue_batch(slot& with) noexcept;
+  [[nodiscard]] launch_fault run_brief(slot& with) noexcept;
   void run_once(slot& on);
   [[nodiscard]] bool runs_within(std::chrono::nanoseconds limit, slot& on);
   void let_run_inline(const slot& work, bool brief) noexcept;
@@ -116,9 +122,10 @@ class wheel {
   const state_pool& states_;
   std::vector<spoke> spokes_;
   std::vector<group> groups_;
-  std::vector<std::int64_t> brief_steps_;  // by the plan's place
-  std::vector<stream*> lanes_;             // of the batch that is being enqueued
-  copy_list pieces_;                       // the same
+  std::vector<briefness> brief_;  // by the plan's place
+  std::chrono::nanoseconds inline_time_{};
+  std::vector<stream*> lanes_;  // of the batch that is being enqueued
+  copy_list pieces_;            // the same
   std::size_t in_flight_ = 0;
   std::size_t polled_ = 0;
   std::uint64_t launches_ = 0;

@@ -40,17 +40,18 @@ using namespace penstock::bench;
 // What measures. How it is shown is in sections.cpp, under the same name.
 struct benchmark {
   nlohmann::ordered_json (*run)(const bench_options&);
-  int repeats;  ///< unless told otherwise
+  int repeats;               ///< unless told otherwise
+  bool takes_turns = false;  ///< of bench_options::turn
 };
 
 const std::map<std::string, benchmark> benchmarks{
     {"zmq", {run_zmq, 5}},
     {"ring", {run_ring, 5}},
-    {"throughput", {run_throughput, 5}},
-    {"shared", {run_shared, 5}},
-    {"latency", {run_latency, 5}},
+    {"throughput", {run_throughput, 5, true}},
+    {"shared", {run_shared, 5, true}},
+    {"latency", {run_latency, 5, true}},
     {"overload", {run_overload, 5}},
-    {"growth", {run_growth, 5}},
+    {"growth", {run_growth, 5, true}},
     {"steady", {run_steady, 1}},
     {"round-trip", {run_round_trip, 5}},
     {"overlap", {run_overlap, 7}},
@@ -111,7 +112,7 @@ void declare(CLI::App& app, command_line& line) {
   if (options.quick) {
     result["quick"] = true;
   }
-  if (options.turn_ms != 0) {
+  if (options.turn_ms != 0 && chosen.takes_turns) {
     result["turn_ms"] = options.turn_ms;
   }
   std::fputs((tables_of(result) + aims_table({result})).c_str(), stdout);

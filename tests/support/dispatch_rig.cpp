@@ -59,6 +59,7 @@ namespace {
 
 manual_device& told(manual_device& which, const rig_shape& shape) {
   which.read_payloads_from(shape.in_place_bytes);
+  which.run_inline_up_to(shape.inline_steps != 0 ? std::chrono::hours{1} : std::chrono::hours{0});
   return which;
 }
 
@@ -74,7 +75,11 @@ dispatch_rig::dispatch_rig(const rig_shape& shape, const std::vector<plan_wish>&
       sessions(shape.max_sessions, std::chrono::minutes{10}, 1),
       book(plans.size(), replied, counters),
       timeline(device, clocks, plans, shape.slots, shape.timing, [this] { return now; }),
-      path(plans, slots, streams, completed, book, payloads, timeline) {}
+      path(plans, slots, streams, completed, book, payloads, timeline) {
+  for (const plan& each : plans) {
+    streams.set_brief(each.place, shape.inline_steps);
+  }
+}
 
 dispatch_rig::~dispatch_rig() {
   drop_lent();

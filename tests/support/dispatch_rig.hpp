@@ -67,6 +67,7 @@ struct rig_shape {
   std::uint32_t max_sessions = 16;
   timing_settings timing{.batches_per_second = 0, .recent_batches = 64};
   std::size_t in_place_bytes = SIZE_MAX;  ///< device_facts'
+  std::int64_t inline_steps = 0;          ///< batches of up to so many steps are brief: done within their launch
 };
 
 /// What a request asks for, beside its client and its id.

@@ -56,18 +56,24 @@ struct beside_mapped {
   [[nodiscard]] bool known() const noexcept { return least < 1e9; }
 };
 
-// The mode that chooses beside the better of the two that it chooses from.
-double beside_better(const ordered_json& row, figure what) {
-  return what(row, "auto") / best(row, {"callback", "poll"}, what);
+// Beside the better of the two that the mode `auto` chooses from.
+double beside_better(const ordered_json& row, const char* who, figure what) {
+  return what(row, who) / best(row, {"callback", "poll"}, what);
+}
+
+// Rows whose share is lower than noise of a twentieth explains.
+std::ptrdiff_t fall_short(const std::vector<double>& shares) {
+  constexpr double noise = 0.05;
+  return std::count_if(shares.begin(), shares.end(), [](double share) { return share < 1 - noise; });
 }
 
 aim aim_of_auto(const ordered_json& result) {
   std::vector<double> shares;
-  std::vector<double> alike;  // two daemons that differ in nothing
+  std::vector<double> alike;  // of a second polled daemon, whose rows differ from the first one's by noise alone
   const auto take = [&](const ordered_json& row, figure what) {
-    shares.push_back(beside_better(row, what));
+    shares.push_back(beside_better(row, "auto", what));
     if (row.contains("poll_again")) {
-      alike.push_back(what(row, "poll_again") / what(row, "poll"));
+      alike.push_back(beside_better(row, "poll_again", what));
     }
   };
   for (const ordered_json& row : result.at("rows")) {
@@ -77,15 +83,16 @@ aim aim_of_auto(const ordered_json& result) {
     take(row, speed);
   }
   const spread all = spread_of(shares);
-  const spread noise = alike.empty() ? spread{1, 0.95, 1.05} : spread_of(alike);
-  std::string reached = fmt::format("{:.2f} times (from {:.2f} to {:.2f})", all.median, all.least, all.most);
+  std::string reached = fmt::format("{:.2f} times (from {:.2f} to {:.2f}), {} of {} rows less", all.median, all.least,
+                                    all.most, fall_short(shares), shares.size());
   if (!alike.empty()) {
-    reached += fmt::format("; of two polled daemons one beside the other {:.2f} (from {:.2f} to {:.2f})", noise.median,
-                           noise.least, noise.most);
+    const spread noise = spread_of(alike);
+    reached += fmt::format("; another daemon that polls {:.2f} (from {:.2f} to {:.2f}), {} rows", noise.median,
+                           noise.least, noise.most, fall_short(alike));
   }
   return {"`completion = \"auto\"` beside the better of the other two",
-          alike.empty() ? "never less, but for noise of 5 %" : "never less, but for noise", reached,
-          all.least >= noise.least, "0018-completion-by-itself"};
+          alike.empty() ? "never less, but for noise of 5 %" : "in no more rows less by 5 % than another that polls",
+          reached, fall_short(shares) <= fall_short(alike), "0018-completion-by-itself"};
 }
 
 // The lowest shares of an echo that the rows of an aim have, with one shard and with two.

@@ -21,7 +21,8 @@ class random_walk {
   static constexpr std::uint32_t credits = 64;
 
   /// `slots`: few let requests wait in the queue, many let batches overtake each other. With every other seed the
-  /// device reads payloads of 40 bytes and more where they came in.
+  /// device reads payloads of 40 bytes and more where they came in, with the seeds 5 and 7 small batches are done
+  /// within their launch.
   random_walk(std::uint64_t seed, completion_mode mode, std::size_t slots, int streams)
       : random_(seed),
         in_place_(seed % 2 == 0),
@@ -30,7 +31,8 @@ class random_walk {
                        .mode = mode,
                        .credits = credits,
                        .max_sessions = max_sessions,
-                       .in_place_bytes = in_place_ ? 40U : SIZE_MAX},
+                       .in_place_bytes = in_place_ ? 40U : SIZE_MAX,
+                       .inline_steps = seed == 5 || seed == 7 ? 32 : 0},
              wishes()) {}
 
   /// One thing happens. Every so often the rig is asked whether everything adds up.

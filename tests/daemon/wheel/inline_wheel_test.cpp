@@ -92,6 +92,32 @@ TEST_P(InlineWheel, HandsOverWhatHasMoreSteps) {
   EXPECT_EQ(device_.pending(), 3U);
 }
 
+TEST_P(InlineWheel, HandsOverForAWhileWhatHasTakenLonger) {
+  constexpr int launches_to_try_more = 1024;
+  std::unique_ptr<operation>& first = plans_.front().stages.front().compiled;
+  first = std::make_unique<slow_for_many>(std::move(first), 1, 60ms);
+  run_inline_up_to(30ms);
+  wheel_->set_brief(plans_.front().place, 2 * frame_steps);
+  // Whether a batch of so many frames is done within its launch.
+  const auto inline_ran = [this](std::size_t frames) {
+    slot& batch = launch(std::string(frames * 16, 'a'));
+    const bool done = completions() == std::vector<slot*>{&batch};
+    device_.finish_all();
+    (void)completions();
+    wheel_->retire(batch, start);
+    ring::drop(batch);
+    slots_->collect();
+    return done;
+  };
+  EXPECT_TRUE(inline_ran(2)) << "nothing is known yet";
+  EXPECT_FALSE(inline_ran(2));
+  for (int each = 1; each < launches_to_try_more - 1; ++each) {
+    ASSERT_TRUE(inline_ran(1));
+  }
+  EXPECT_TRUE(inline_ran(2)) << "tried again";
+  EXPECT_FALSE(inline_ran(2));
+}
+
 TEST_P(InlineWheel, KeepsTheOrderOfAStreamThatIsTakenByMore) {
   run_inline_up_to(1h);
   wheel_->set_brief(plans_.front().place, frame_steps);
