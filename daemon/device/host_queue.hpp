@@ -41,6 +41,8 @@ class host_queue {
 
   /// How many commands are done, or skipped because the device has failed. Any thread.
   [[nodiscard]] std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_seq_cst); }
+  /// Whether no worker has it: what is published next is the first. Any thread.
+  [[nodiscard]] bool idle() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }
   [[nodiscard]] stream_priority priority() const noexcept { return priority_; }
 
   enum class runner { worker, caller };

@@ -1,5 +1,7 @@
 #include "daemon/device/host_stream.hpp"
 
+#include <thread>
+
 #include "daemon/device/host_event.hpp"
 
 namespace penstock {
@@ -57,6 +59,9 @@ fault host_stream::on_complete(completion_function function, void* context) noex
 
 fault host_stream::synchronize() noexcept {
   workers_.await(queue_, queue_.publish());
+  while (!queue_.idle()) {
+    std::this_thread::yield();  // its worker has yet to see that there is nothing left
+  }
   return workers_.health().get();
 }
 

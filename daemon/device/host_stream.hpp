@@ -25,7 +25,7 @@ class host_stream final : public stream {
   fault wait(const event& point) noexcept override;
   fault on_complete(completion_function function, void* context) noexcept override;
   void run_inline(bool brief) noexcept override { queue_.run_inline(brief); }
-  /// Returns when all completions have run as well, also on a failed device.
+  /// Returns when all completions have run as well, also on a failed device. No worker has the stream then.
   fault synchronize() noexcept override;
 
  private:

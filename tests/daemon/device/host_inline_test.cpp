@@ -129,6 +129,22 @@ TEST_F(host_inline, HandsOverAgainWhatIsNotBrief) {
   }
 }
 
+TEST_F(host_inline, FindsNoWorkerThereAfterASynchronize) {
+  constexpr std::size_t times = 2000;
+  const auto on = open_stream();
+  const auto point = open_event();
+  for (std::size_t each = 0; each < times; ++each) {
+    on->run_inline(false);
+    launch(*on);
+    EXPECT_ENQUEUED(on->synchronize());
+    on->run_inline(true);
+    ran_by_.clear();
+    launch(*on);
+    EXPECT_ENQUEUED(on->record(*point));
+    ASSERT_EQ(ran_by_, here(1)) << each;
+  }
+}
+
 TEST_F(host_inline, TellsTheFaultOfTheWork) {
   completion_log done(1);
   const auto on = open_stream();
