@@ -8,9 +8,9 @@
 
 #include "tests/bench/aim.hpp"
 #include "tests/bench/chart.hpp"
+#include "tests/bench/made_up_result.hpp"
 #include "tests/bench/page.hpp"
 #include "tests/bench/sections.hpp"
-#include "tests/bench/statistics.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -18,25 +18,6 @@ namespace {
 using nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-ordered_json of(double value) {
-  return to_json({value, value, value});
-}
-
-ordered_json result_of(const char* benchmark) {
-  return {{"benchmark", benchmark},
-          {"machine",
-           {{"date", "2026-01-02"}, {"processor", "A Processor"}, {"cores", 2}, {"kernel", "6"}, {"libzmq", "4.3.4"}}},
-          {"device", {{"backend", "cuda"}, {"name", "A Device"}, {"detail", "2 threads"}}},
-          {"repeats", 5}};
-}
-
-ordered_json contender(double rate, double p50_us, double limit) {
-  return {{"requests_per_second", of(rate)},
-          {"latency_p50_us", of(p50_us)},
-          {"latency_p99_us", of(2 * p50_us)},
-          {"of_limit", of(rate / limit)}};
-}
 
 // Echo 1000, callback 800, poll 900, by hand as told.
 ordered_json throughput_row(const char* transport, std::size_t bytes, std::size_t clients, double hand) {

@@ -73,9 +73,9 @@ ordered_json run_timing(const bench_options& options) {
   std::fputc('\n', stderr);
   const std::vector<double>& off = rates.front().requests_per_second;
   ordered_json result = {
-      {"benchmark", "timing"},        {"machine", machine_facts()}, {"device", device_of(daemon.endpoint())},
-      {"repeats", options.repeats},   {"in_flight", in_flight},     {"bytes", floats * sizeof(float)},
-      {"rows", ordered_json::array()}};
+      {"benchmark", "timing"},      {"machine", machine_facts()},   {"device", device_of(daemon.endpoint())},
+      {"repeats", options.repeats}, {"in_flight", in_flight},       {"bytes", floats * sizeof(float)},
+      {"one_daemon", true},         {"rows", ordered_json::array()}};
   for (const rate& each : rates) {
     result["rows"].push_back({{"timing", each.name},
                               {"batches_per_second", each.batches_per_second},

@@ -10,12 +10,14 @@ namespace penstock::bench {
 std::string timing_tables(const nlohmann::ordered_json& result) {
   std::string text = facts_line(result);
   text += fmt::format(
-      "Throughput of requests of {} with {} in flight, through one daemon whose `[timing] batches_per_second` is "
-      "changed "
-      "by a reload before each turn. \"every\" asks for every batch; the daemon reads as many as a part of its thread "
+      "Throughput of requests of {} with {} in flight, through {}. \"every\" asks for every batch; the daemon reads as "
+      "many as a part of its thread "
       "allows. The aim is to cost less than 1 %.\n\n"
       "| timing | batches a second | requests a second, thousands | of off |\n|---|---|---|---|\n",
-      bytes_text(result.at("bytes").get<std::size_t>()), result.at("in_flight").get<int>());
+      bytes_text(result.at("bytes").get<std::size_t>()), result.at("in_flight").get<int>(),
+      result.value("one_daemon", false)
+          ? "one daemon whose `[timing] batches_per_second` is changed by a reload before each turn"
+          : "daemons that differ in `[timing] batches_per_second` alone");
   for (const nlohmann::ordered_json& row : result.at("rows")) {
     text += fmt::format("| {} | {} | {} | {} |\n", row.at("timing").get<std::string>(),
                         row.at("batches_per_second").get<std::uint64_t>(),
