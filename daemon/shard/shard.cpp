@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include <boost/asio/post.hpp>
 #include <spdlog/spdlog.h>
@@ -12,6 +13,7 @@
 
 #include "daemon/settings/client_memory.hpp"
 #include "daemon/shard/status_report.hpp"
+#include "daemon/socket/message_memory.hpp"
 #include "penstock_version.hpp"
 
 namespace penstock {
@@ -191,6 +193,17 @@ void shard::sweep(time_point now) {
   sweep_at_ = now + sweep_interval;
   reception_.sweep(now);
   dispatcher_.check_hung(now, how_.wheel.hang_timeout);
+  look_after_memory(now);
+}
+
+void shard::look_after_memory(time_point now) {
+  constexpr std::uint64_t worth_keeping = std::uint64_t{1} << 20U;
+  const std::uint64_t came = counters_.payload_bytes_in - std::exchange(swept_bytes_, counters_.payload_bytes_in);
+  if (came >= worth_keeping) {
+    note_message_memory(now);
+  } else if (counters_.requests.in_flight == 0) {
+    (void)return_message_memory(now);
+  }
 }
 
 // A watch is set anew only before the shard sleeps: set from its own handler, a descriptor that stays readable until

@@ -109,6 +109,7 @@ class shard {
   void watch(descriptor_watch& which);
   void expire(time_point now);
   void sweep(time_point now);
+  void look_after_memory(time_point now);
   void check_end(time_point now);
   [[nodiscard]] time_point next_end() const noexcept;
   void begin_drain();
@@ -164,6 +165,7 @@ class shard {
   boost::asio::steady_timer timer_{io_};
   time_point timer_at_ = never;
   time_point sweep_at_;
+  std::uint64_t swept_bytes_ = 0;  // payload_bytes_in, at the last sweep
   time_point drain_until_ = never;
   time_point quiet_at_ = never;
   time_point idle_since_ = never;  // in a drain

@@ -1,9 +1,21 @@
 #pragma once
 
+#include <chrono>
+
 namespace penstock {
+
+/// How long no shard must have had messages to speak of before their memory goes back.
+inline constexpr std::chrono::seconds message_memory_kept{10};
 
 /// Has malloc keep the memory of messages that ZeroMQ frees, instead of giving it back to the system and having each
 /// page of the next message faulted in again. For the whole process: called once, before it has other threads.
 void keep_message_memory() noexcept;
+
+/// There are messages whose memory is worth keeping. Thread: any.
+void note_message_memory(std::chrono::steady_clock::time_point now) noexcept;
+
+/// Gives what malloc has kept back to the system, but for the end of each heap, if nobody has noted any for so long.
+/// Returns whether it did: once for each time that there was something. Thread: any.
+bool return_message_memory(std::chrono::steady_clock::time_point now) noexcept;
 
 }  // namespace penstock
