@@ -23,6 +23,20 @@ PENSTOCK_VECTOR_CLONES void scale_complex(const float* __restrict in, float* __r
   }
 }
 
+// The same where the output is the input.
+PENSTOCK_VECTOR_CLONES void rescale_real(float* data, std::size_t count, float a, float b) {
+  for (std::size_t i = 0; i < count; ++i) {
+    data[i] = a * data[i] + b;
+  }
+}
+
+PENSTOCK_VECTOR_CLONES void rescale_complex(float* data, std::size_t count, float a, float b) {
+  for (std::size_t i = 0; i < count; ++i) {
+    data[2 * i] = a * data[2 * i] + b;
+    data[2 * i + 1] = a * data[2 * i + 1];
+  }
+}
+
 class affine_host final : public operation {
  public:
   explicit affine_host(affine_settings settings) : settings_{std::move(settings)} {}
@@ -33,10 +47,10 @@ class affine_host final : public operation {
     const auto count = static_cast<std::size_t>(extent.frames * settings_.input.elements(extent.leading));
     const auto* const in = static_cast<const float*>(arguments.inputs[0]);
     auto* const out = static_cast<float*>(arguments.output);
-    if (settings_.complex_input) {
-      scale_complex(in, out, count, settings_.a, settings_.b);
+    if (in == out) {
+      (settings_.complex_input ? rescale_complex : rescale_real)(out, count, settings_.a, settings_.b);
     } else {
-      scale_real(in, out, count, settings_.a, settings_.b);
+      (settings_.complex_input ? scale_complex : scale_real)(in, out, count, settings_.a, settings_.b);
     }
     return {};
   }

@@ -42,7 +42,7 @@ constexpr std::array<std::string_view, 1> window_keys{"window"};
 constexpr operator_definition all_operators[] = {
     {"accumulate", accumulate_keys, infer_accumulate, make_accumulate_host, accumulate_session},
     {"add", {}, infer_add, make_add_host},
-    {"affine", affine_keys, infer_affine, make_affine_host},
+    {"affine", affine_keys, infer_affine, make_affine_host, nullptr, true},
     {"concat", concat_keys, infer_concat, make_concat_host},
     {"convert", convert_keys, infer_convert, make_convert_host},
     {"correlate", correlate_keys, infer_correlate, make_correlate_host},
@@ -56,7 +56,7 @@ constexpr operator_definition all_operators[] = {
     {"multiply", multiply_keys, infer_multiply, make_multiply_host},
     {"power_spectrum", power_spectrum_keys, infer_power_spectrum, make_power_spectrum_host},
     {"reframe", reframe_keys, infer_reframe, make_reframe_host, reframe_session},
-    {"window", window_keys, infer_window, make_window_host},
+    {"window", window_keys, infer_window, make_window_host, nullptr, true},
 };
 
 }  // namespace

@@ -23,7 +23,9 @@ struct batch_extent {
 };
 
 /// What one run of an operation reads and writes: device memory on CUDA, ordinary memory on the host.
-/// Every pointer is aligned to 256 bytes; inputs never overlap the output or the scratch.
+/// Every pointer is aligned to 256 bytes, but on the host those of payloads that stay where they came in: to 8. Inputs
+/// never overlap the output or the scratch, but for the first input of an operator that overwrites: that may be the
+/// output.
 struct operation_arguments {
   std::span<const void* const> inputs;
   void* output = nullptr;
@@ -82,6 +84,8 @@ struct operator_definition {
   make_operation make_host;
   /// nullptr for an operator that keeps no state. Asked only after `infer` has accepted the same.
   session_traits (*session)(const parameters& settings, std::span<const tensor_spec> inputs) = nullptr;
+  /// Whether on the host a run's output may be its first input itself.
+  bool overwrites = false;
 };
 
 /// All operators, sorted by name.

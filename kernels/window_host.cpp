@@ -23,6 +23,21 @@ PENSTOCK_VECTOR_CLONES void weigh_complex(const float* __restrict in, const floa
   }
 }
 
+// The same where the output is the input.
+PENSTOCK_VECTOR_CLONES void reweigh_real(float* __restrict data, const float* __restrict weights, std::size_t length) {
+  for (std::size_t i = 0; i < length; ++i) {
+    data[i] = weights[i] * data[i];
+  }
+}
+
+PENSTOCK_VECTOR_CLONES void reweigh_complex(float* __restrict data, const float* __restrict weights,
+                                            std::size_t length) {
+  for (std::size_t i = 0; i < length; ++i) {
+    data[2 * i] = weights[i] * data[2 * i];
+    data[2 * i + 1] = weights[i] * data[2 * i + 1];
+  }
+}
+
 class window_host final : public operation {
  public:
   explicit window_host(window_settings settings) : settings_{std::move(settings)} {}
@@ -35,8 +50,13 @@ class window_host final : public operation {
     const std::size_t stride = complex ? 2 * length : length;
     const auto* in = static_cast<const float*>(arguments.inputs[0]);
     auto* out = static_cast<float*>(arguments.output);
+    const bool over = in == out;
     for (std::size_t row = 0; row < rows; ++row, in += stride, out += stride) {
-      (complex ? weigh_complex : weigh_real)(in, settings_.coefficients.data(), out, length);
+      if (over) {
+        (complex ? reweigh_complex : reweigh_real)(out, settings_.coefficients.data(), length);
+      } else {
+        (complex ? weigh_complex : weigh_real)(in, settings_.coefficients.data(), out, length);
+      }
     }
     return {};
   }

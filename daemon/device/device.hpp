@@ -99,8 +99,8 @@ struct device_facts {
   std::string pci_bus_id{};  ///< "0000:1b:00.0"; "" for the host
   /// How many batches make progress at once, where that is known: more would only stand in line. 0 = not known.
   std::size_t at_once = 0;
-  /// A payload of at least so many bytes need not be copied at all: operations read it where it came in, whatever
-  /// memory that is. SIZE_MAX: they can't.
+  /// A payload of at least so many bytes need not be copied at all: operations read it, and write a result over it,
+  /// where it came in, whatever memory that is. SIZE_MAX: they can't.
   std::size_t in_place_bytes = SIZE_MAX;
   /// The same where all operations go over their inputs and outputs once (operation::single_pass).
   std::size_t single_pass_in_place_bytes = SIZE_MAX;

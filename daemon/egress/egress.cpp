@@ -30,8 +30,9 @@ wire::message_header reply_header(const request& of, wire::message_type type, wi
 
 }  // namespace
 
-egress::egress(router_socket& to, const ring& slots, const client_settings& limits, account& counters)
-    : to_(to), ring_(slots), limits_(limits), counters_(counters) {}
+egress::egress(router_socket& to, const ring& slots, message_store& received, const client_settings& limits,
+               account& counters)
+    : to_(to), ring_(slots), received_(received), limits_(limits), counters_(counters) {}
 
 void egress::result(const request& of, slot& from) {
   const bool shared = of.shared.arena != nullptr;
@@ -60,6 +61,10 @@ void egress::result(const request& of, slot& from) {
 }
 
 void egress::append_output(const request& of, slot& from, std::size_t output, std::size_t bytes) {
+  if (from.work.rewrites) {
+    parts_.push_back(received_.take(of.index));
+    return;
+  }
   std::byte* const data =
       from.pinned_output.get() + of.pipeline->outputs[output].pinned_offset +
       static_cast<std::size_t>(of.first_frame) * of.pipeline->output_buffer(output).pitch(from.work.leading);

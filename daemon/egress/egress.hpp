@@ -15,6 +15,7 @@
 #include "daemon/request/reply_port.hpp"
 #include "daemon/ring/ring.hpp"
 #include "daemon/settings/settings.hpp"
+#include "daemon/socket/message_store.hpp"
 #include "daemon/socket/router_socket.hpp"
 #include "proto/message.hpp"
 
@@ -24,10 +25,13 @@ namespace penstock {
 /// does not fit into it is dropped and counted, nobody else's. Thread: the shard.
 class egress : public reply_port {
  public:
-  /// From this size an output is sent from the pinned memory itself, below it is copied.
+  /// From this size an output is sent from the pinned memory itself, below it is copied; whatever was written over its
+  /// payload is sent in the message of that.
   static constexpr std::size_t lend_bytes = 64 * 1024;
 
-  egress(router_socket& to, const ring& slots, const client_settings& limits, account& counters);
+  /// `received`: the payloads, of which those that were written over are results.
+  egress(router_socket& to, const ring& slots, message_store& received, const client_settings& limits,
+         account& counters);
 
   void result(const request& of, slot& from) override;
   void error(const request& of, wire::status code, const wire::error_body& why) override;
@@ -73,6 +77,7 @@ class egress : public reply_port {
 
   router_socket& to_;
   const ring& ring_;
+  message_store& received_;
   client_settings limits_;
   account& counters_;
   recent_replies recent_;

@@ -1,8 +1,5 @@
 #include "daemon/ingress/ingress.hpp"
 
-#include <bit>
-#include <utility>
-
 namespace penstock {
 namespace {
 
@@ -33,22 +30,6 @@ std::optional<incoming> ingress::receive() {
   message.head = message.parts > 0 ? bytes_of(kept_[0]) : std::span<const std::byte>{};
   message.body = message.parts > 1 ? bytes_of(kept_[1]) : std::span<const std::byte>{};
   return message;
-}
-
-// Room for twice as many each time: requests that wait for the first time late find theirs.
-void ingress::park(std::uint32_t place) {
-  if (place >= parked_.size()) {
-    parked_.resize(std::bit_ceil(std::size_t{place} + 1));
-  }
-  parked_[place] = std::move(kept_[1]);
-}
-
-std::span<const std::byte> ingress::parked(std::uint32_t place) const noexcept {
-  return bytes_of(parked_[place]);
-}
-
-void ingress::unpark(std::uint32_t place) noexcept {
-  parked_[place].rebuild();
 }
 
 }  // namespace penstock

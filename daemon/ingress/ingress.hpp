@@ -6,11 +6,12 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include <zmq.hpp>
 
 #include "daemon/ingress/payload_store.hpp"
+#include "daemon/socket/message_store.hpp"
 #include "daemon/socket/router_socket.hpp"
 
 namespace penstock {
@@ -24,28 +25,26 @@ struct incoming {
   std::size_t bytes = 0;            ///< of all parts but part 0
 };
 
-/// Takes messages off the socket without blocking, and keeps the payloads of requests that wait for a slot. The
-/// payload stays where libzmq received it: it is copied once, into a slot, or read there. Thread: the shard.
+/// Takes messages off the socket without blocking, and has the payloads of requests that wait for a slot kept. The
+/// payload stays where libzmq received it: it is copied once, into a slot, or used there. Thread: the shard.
 class ingress : public payload_store {
  public:
-  explicit ingress(router_socket& from) : from_(from) {}
+  ingress(router_socket& from, message_store& kept) : from_(from), parked_(kept) {}
 
   /// The next message, nullopt when there is none. Parts beyond those that a message can have are counted and let go.
   [[nodiscard]] std::optional<incoming> receive();
 
   /// Keeps the body of the message just received under `place` (request::index).
-  void park(std::uint32_t place);
-  [[nodiscard]] std::span<const std::byte> parked(std::uint32_t place) const noexcept override;
-  void unpark(std::uint32_t place) noexcept override;
+  void park(std::uint32_t place) { parked_.keep(place, std::move(kept_[1])); }
+  [[nodiscard]] std::span<std::byte> parked(std::uint32_t place) noexcept override { return parked_.bytes(place); }
+  void unpark(std::uint32_t place) noexcept override { (void)parked_.take(place); }
 
  private:
-  static constexpr std::size_t usual_places = 256;  // more when more requests wait
-
   router_socket& from_;
+  message_store& parked_;
   zmq::message_t identity_;
   std::array<zmq::message_t, 2> kept_;
   zmq::message_t surplus_;
-  std::vector<zmq::message_t> parked_ = std::vector<zmq::message_t>(usual_places);
 };
 
 }  // namespace penstock

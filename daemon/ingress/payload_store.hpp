@@ -6,8 +6,8 @@
 
 namespace penstock {
 
-/// Keeps the payloads of requests that wait for a slot, or are read where they came in, under request::index. Thread:
-/// the shard.
+/// Keeps the payloads of requests that wait for a slot, or are read or written over where they came in, under
+/// request::index. Thread: the shard.
 class payload_store {
  public:
   payload_store() = default;
@@ -15,8 +15,9 @@ class payload_store {
   payload_store& operator=(const payload_store&) = delete;
   virtual ~payload_store() = default;
 
-  [[nodiscard]] virtual std::span<const std::byte> parked(std::uint32_t place) const noexcept = 0;
-  /// Lets go of it.
+  /// Its bytes, which the device may write over: see plan::rewrites_input.
+  [[nodiscard]] virtual std::span<std::byte> parked(std::uint32_t place) noexcept = 0;
+  /// Lets go of it, if it is still there.
   virtual void unpark(std::uint32_t place) noexcept = 0;
 };
 

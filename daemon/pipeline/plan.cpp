@@ -140,6 +140,29 @@ bool goes_over_once(const plan& made) {
   return reads <= 1;
 }
 
+/// See plan::rewrites_input. Once the order is made.
+bool may_rewrite_input(const plan& made) {
+  if (made.keeps_state() || made.outputs.size() != 1) {
+    return false;
+  }
+  const std::size_t written = made.outputs.front().buffer;
+  const plan_buffer& output = made.buffers[written];
+  if (output.spec.bytes() != made.input().bytes() || output.spec.variable != made.input().variable ||
+      output.rate.ragged()) {
+    return false;
+  }
+  for (std::size_t node = 1; node <= made.stages.size(); ++node) {
+    const plan_stage& stage = made.stages[node - 1];
+    const auto reads = std::count(stage.inputs.begin(), stage.inputs.end(), std::size_t{0});
+    const operator_definition* const op = find_operator(stage.op);
+    const bool bears_it = reads == 1 && stage.inputs.front() == 0 && op != nullptr && op->overwrites;
+    if (reads != 0 && !(node == written ? bears_it : made.order.before(node, written))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// Node 0 is the copy in, then come the stages, then the copies out.
 void make_order(plan& made, std::uint32_t max_lanes) {
   std::vector<schedule_node> nodes{{.reads = {}, .follows = false}};
@@ -239,6 +262,7 @@ plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, dev
     made.single_pass = goes_over_once(made);
     made.mixes_lengths = made.keeps_state() && declaration.input.variable && works_step_by_step(made);
     make_order(made, max_lanes);
+    made.rewrites_input = may_rewrite_input(made);
     place_buffers(made);
   } catch (const std::length_error& error) {
     refuse({declaration.position, declaration.name, "", "batch"}, error.what());

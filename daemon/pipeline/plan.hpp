@@ -77,6 +77,9 @@ struct plan {
   /// The input is read once, each output is written once and by nobody read, and by operations that are single_pass. No
   /// stage keeps state.
   bool single_pass = false;
+  /// The one output is as large as the input at every length, and where it is written nobody needs the input any more:
+  /// it may lie where the input does. No stage keeps state.
+  bool rewrites_input = false;
 
   /// Of a pipeline that keeps state.
   std::vector<std::size_t> keepers;    ///< the stages that keep some, in their order

@@ -21,7 +21,8 @@ struct batch {
   /// It is one request whose payload stays where it came in: its place in the payload_store, and, once it is launched,
   /// where its bytes are.
   std::optional<std::uint32_t> in_place;
-  const std::byte* input = nullptr;
+  std::byte* input = nullptr;
+  bool rewrites = false;  ///< and its result is written over it: see plan::rewrites_input
   std::int64_t frames = 0;
   std::int64_t leading = 0;  ///< of the input's leading dimension; the same for all its requests
   time_point oldest = never;
@@ -34,6 +35,7 @@ struct batch {
     shared = 0;
     in_place.reset();
     input = nullptr;
+    rewrites = false;
     frames = 0;
     oldest = never;
     launched = never;

@@ -97,7 +97,6 @@ void dispatcher::finish(slot& done) {
   launched_.erase(std::find(launched_.begin(), launched_.end(), &done));
   --intake_of(done).launched;
   timeline_.completed(done);
-  unpark(done.work);
   if (const fault why = done.completed.status) {
     if (!lost_) {
       lost_ = device_loss{.error = why.name};
@@ -108,14 +107,6 @@ void dispatcher::finish(slot& done) {
     order_.finished(done);
   }
   ring::drop(done);
-}
-
-// Nobody reads the payload any more that stayed in place.
-void dispatcher::unpark(batch& of) noexcept {
-  if (of.in_place.has_value()) {
-    payloads_.unpark(*of.in_place);
-    of.in_place.reset();
-  }
 }
 
 bool dispatcher::feed() {
@@ -265,6 +256,7 @@ void dispatcher::launch(slot& next) {
   }
   if (next.work.in_place.has_value()) {
     next.work.input = payloads_.parked(*next.work.in_place).data();
+    next.work.rewrites = next.work.pipeline->rewrites_input;
   }
   launched_.push_back(&next);
   ++intake_of(next).launched;

@@ -85,7 +85,6 @@ class dispatcher {
   [[nodiscard]] wheel_room room_for(const intake& of) const noexcept;
   bool complete();
   void finish(slot& done);
-  void unpark(batch& of) noexcept;
   bool feed();
   void look(hungry_intake& at) noexcept;
   [[nodiscard]] hungry_intake* next_to_feed() noexcept;
@@ -108,7 +107,7 @@ class dispatcher {
   ledger& book_;
   payload_store& payloads_;
   recorder& timeline_;
-  result_order order_{book_, timeline_};
+  result_order order_{book_, timeline_, payloads_};
   std::vector<slot*> ready_;     // closed, waiting for a stream; in the order in which they were closed
   std::vector<slot*> launched_;  // with the device, in no order
   std::vector<hungry_intake> hungry_;

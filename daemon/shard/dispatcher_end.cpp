@@ -25,6 +25,7 @@ void dispatcher::empty_queues(wire::status code, const wire::error_body& why) {
   }
 }
 
+// A payload that stayed in place is not let go of: of a device that has failed nobody knows when it stops writing.
 void dispatcher::end_batch(slot& of, wire::status code, const wire::error_body& why) {
   for (request* each : of.work.requests) {
     if (each->step != request_step::answered) {
@@ -60,7 +61,9 @@ void dispatcher::end_all(wire::status code, const wire::error_body& why) {
     end_launched(*each, code, why);
   }
   for (slot* each : std::exchange(ready_, {})) {
-    unpark(each->work);
+    if (each->work.in_place.has_value()) {
+      payloads_.unpark(*each->work.in_place);
+    }
     end_batch(*each, code, why);
     ring::drop(*each);
   }

@@ -10,6 +10,10 @@ namespace penstock {
 // the client whose request came first, so that none is always the last.
 void result_order::finished(slot& from) {
   std::vector<request*>& all = from.work.requests;
+  const bool is_result = from.work.rewrites && !all.empty() && all.front()->step != request_step::answered;
+  if (from.work.in_place.has_value() && !is_result) {
+    payloads_.unpark(*from.work.in_place);
+  }
   if (all.empty()) {
     return;  // answered when the daemon ended
   }
@@ -46,6 +50,7 @@ void result_order::end(request& early, wire::status code, const wire::error_body
   session_record* const session = early.session;
   book_.settle_error(early, code, why);
   if (held) {
+    forget_result(early, *early.home);
     ring::drop(*early.home);
     book_.release(early);
   }
@@ -55,6 +60,14 @@ void result_order::end(request& early, wire::status code, const wire::error_body
 void result_order::settle(request& done, slot& from) {
   timeline_.replied(done);
   book_.settle_result(done, from);
+  forget_result(done, from);
+}
+
+// Of a result over its payload, what its reply has left of it.
+void result_order::forget_result(const request& of, const slot& from) noexcept {
+  if (from.work.rewrites) {
+    payloads_.unpark(of.index);
+  }
 }
 
 void result_order::let_follow(session_record* session) {

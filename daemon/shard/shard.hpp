@@ -52,7 +52,7 @@ class shard {
   /// keys that clients must have; without them, none are asked for.
   shard(const settings& how, device& on, std::span<const plan> plans, std::uint32_t number = 0,
         const keyring* keys = nullptr);
-  /// Once the device has done what it still has: it may read payloads.
+  /// Once the device has done what it still has: it may use payloads.
   ~shard() { wheel_.close(); }
   shard(const shard&) = delete;
   shard& operator=(const shard&) = delete;
@@ -141,6 +141,7 @@ class shard {
   time_point started_;
   wake_signal signal_;
   completion_queue completed_{signal_};
+  message_store received_;
   ring ring_;
   state_pool states_;
   clock_pool clocks_;

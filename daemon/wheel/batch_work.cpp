@@ -39,7 +39,7 @@ batch_work::batch_work(slot& of, const batch_means& with) noexcept
       with_(with),
       operand_(of.operands.data()),
       reads_pinned_(of.work.input != nullptr || (of.work.shared == 0 && input_bytes(of.work) <= with.direct_bytes)),
-      writes_pinned_(of.work.shared == 0 && output_bytes(of.work) <= with.direct_bytes) {}
+      writes_pinned_(of.work.rewrites || (of.work.shared == 0 && output_bytes(of.work) <= with.direct_bytes)) {}
 
 launch_fault batch_work::enqueue() noexcept {
   for (std::size_t node = 0; node < plan_.order.steps.size(); ++node) {
@@ -179,8 +179,10 @@ const std::byte* batch_work::source_of(std::size_t buffer) const noexcept {
 std::byte* batch_work::place_of(std::size_t buffer) const noexcept {
   const auto output = std::find_if(plan_.outputs.begin(), plan_.outputs.end(),
                                    [buffer](const plan_output& each) { return each.buffer == buffer; });
-  return output != plan_.outputs.end() && writes_pinned_ ? slot_.pinned_output.get() + output->pinned_offset
-                                                         : slot_.arena.get() + plan_.buffers[buffer].offset;
+  if (output == plan_.outputs.end() || !writes_pinned_) {
+    return slot_.arena.get() + plan_.buffers[buffer].offset;
+  }
+  return slot_.work.rewrites ? slot_.work.input : slot_.pinned_output.get() + output->pinned_offset;
 }
 
 fault batch_work::run_stage(stream& on, std::size_t index) noexcept {

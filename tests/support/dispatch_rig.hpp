@@ -17,7 +17,7 @@ struct recorded_reply {
   wire::status code = wire::status::ok;
   wire::error_body why;
   std::string next;                  ///< bytes of the output "next"
-  std::vector<std::int32_t> sums;    ///< of the output "sum"
+  std::vector<std::int32_t> sums;    ///< of the output "sum", where there is one
   std::vector<std::int32_t> totals;  ///< of the output "total", where the pipeline keeps state
 };
 
@@ -48,8 +48,8 @@ class recorded_replies : public reply_port {
 /// The payloads of queued requests.
 class parked_payloads : public payload_store {
  public:
-  std::span<const std::byte> parked(std::uint32_t place) const noexcept override {
-    return std::as_bytes(std::span(at_.at(place)));
+  std::span<std::byte> parked(std::uint32_t place) noexcept override {
+    return std::as_writable_bytes(std::span(at_.at(place)));
   }
   void unpark(std::uint32_t place) noexcept override { at_.erase(place); }
   void park(std::uint32_t place, std::string payload) { at_[place] = std::move(payload); }
@@ -129,7 +129,7 @@ class dispatch_rig {
  private:
   struct sent {
     std::string payload;
-    std::uint32_t frames = 0;
+    std::vector<std::int32_t> sums;
     std::vector<std::int32_t> totals;
   };
   std::map<recorded_replies::key, sent> sent_;

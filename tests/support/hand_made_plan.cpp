@@ -113,6 +113,14 @@ class total_operation : public stage_operation {
   }
 };
 
+// Without "sum".
+void leave_next_alone(plan& made) {
+  made.rewrites_input = true;
+  made.buffers.pop_back();
+  made.stages.pop_back();
+  made.outputs.pop_back();
+}
+
 void add_total(plan& made) {
   const tensor_spec total{element_type::i32, {1}, false};
   const std::size_t bytes = static_cast<std::size_t>(made.max_frames) * total.bytes();
@@ -178,7 +186,9 @@ plan hand_made_plan(std::uint32_t id, const plan_wish& wish) {
   made.pinned_input_bytes = input_bytes;
   made.pinned_output_bytes = aligned(input_bytes) + sum_bytes;
   made.arena_bytes = 2 * aligned(input_bytes) + sum_bytes;
-  if (wish.keeps_state) {
+  if (wish.rewrites_input) {
+    leave_next_alone(made);
+  } else if (wish.keeps_state) {
     add_total(made);
   }
   make_order(made, wish.max_lanes);

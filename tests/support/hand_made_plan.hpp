@@ -21,6 +21,7 @@ struct plan_wish {
   overflow_policy overflow = overflow_policy::reject;
   bool ordered = true;
   bool keeps_state = false;     ///< a third stage with an output, "total"
+  bool rewrites_input = false;  ///< only the first stage, whose output may lie where the input does; no state
   std::uint32_t max_lanes = 1;  ///< the streams that a batch may run on
 };
 

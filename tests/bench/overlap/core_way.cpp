@@ -40,7 +40,7 @@ void core_way::reply_count::error(const request& /*of*/, wire::status /*code*/, 
   ++errors;
 }
 
-std::span<const std::byte> core_way::nothing_parked::parked(std::uint32_t /*place*/) const noexcept {
+std::span<std::byte> core_way::nothing_parked::parked(std::uint32_t /*place*/) noexcept {
   return {};
 }
 

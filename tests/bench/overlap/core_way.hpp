@@ -43,7 +43,7 @@ class core_way final : public overlap_way {
   // The payloads lie in the slots: nothing is parked, and nothing copied.
   class nothing_parked final : public payload_store {
    public:
-    std::span<const std::byte> parked(std::uint32_t place) const noexcept override;
+    std::span<std::byte> parked(std::uint32_t place) noexcept override;
     void unpark(std::uint32_t place) noexcept override;
   };
 

@@ -36,7 +36,8 @@ class egress_rig {
   };
 
   explicit egress_rig(const client_settings& limits = {}, std::size_t slots_made = 8)
-      : slots(device, slots_made, size_for(plans), false, completed, signal), out(router, slots, limits, counters) {}
+      : slots(device, slots_made, size_for(plans), false, completed, signal),
+        out(router, slots, received, limits, counters) {}
 
   /// A client that is connected, known to the router and to the client table.
   client_record& connect(const std::string& name, int receive_high_water = 1000) {
@@ -129,12 +130,14 @@ class egress_rig {
   }
 
   manual_device device;
-  std::vector<plan> plans =
-      hand_made_plans({{.shape = {small_frame}, .max_frames = 4}, {.shape = {large_frame}, .max_frames = 4}});
+  std::vector<plan> plans = hand_made_plans({{.shape = {small_frame}, .max_frames = 4},
+                                             {.shape = {large_frame}, .max_frames = 4},
+                                             {.shape = {large_frame}, .max_frames = 4, .rewrites_input = true}});
   wake_signal signal;
   completion_queue completed{signal};
   ring slots;
   router_socket router{{{"tcp://127.0.0.1:*"}, std::size_t{1} << 20U}};
+  message_store received;
   account counters;
   client_table clients{16, 16};
   egress out;

@@ -73,6 +73,37 @@ TEST(Egress, LendsALargeOutputAndGetsTheSlotBackOnceItIsSent) {
   EXPECT_TRUE(rig.wait_for_free(8));
 }
 
+TEST(Egress, SendsThePayloadItselfThatItsResultWasWrittenOver) {
+  egress_rig rig;
+  client_record& client = rig.connect("a");
+  slot& from = *rig.slots.claim();
+  from.work.rewrites = true;
+  request asked = rig.made(client, 1, 2);
+  asked.index = 3000;
+  rig.received.keep(asked.index, zmq::message_t(std::string(egress_rig::large_frame, 'x')));
+  rig.out.result(asked, from);
+  EXPECT_EQ(from.references.load(), 1U) << "nothing of the slot is under way";
+  EXPECT_TRUE(rig.received.bytes(asked.index).empty());
+  EXPECT_EQ(rig.receive("a").parts, std::vector<std::string>{std::string(egress_rig::large_frame, 'x')});
+}
+
+TEST(Egress, RepeatsThePayloadItselfThatItsResultWasWrittenOver) {
+  egress_rig rig;
+  client_record& client = rig.connect("a");
+  slot& from = *rig.slots.claim();
+  from.work.rewrites = true;
+  session_record session;
+  session.number = 8;
+  request asked = rig.made(client, 1, 2);
+  asked.session = &session;
+  rig.received.keep(asked.index, zmq::message_t(std::string(egress_rig::large_frame, 'x')));
+  rig.out.result(asked, from);
+  const egress_rig::message first = rig.receive("a");
+  EXPECT_TRUE(rig.out.repeat(client, 1));
+  EXPECT_EQ(rig.receive("a").parts, first.parts);
+  EXPECT_EQ(first.parts, std::vector<std::string>{std::string(egress_rig::large_frame, 'x')});
+}
+
 TEST(Egress, SendsAnErrorWithItsBody) {
   egress_rig rig;
   client_record& client = rig.connect("a");

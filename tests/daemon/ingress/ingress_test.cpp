@@ -40,7 +40,8 @@ class Ingress : public ::testing::Test {
   }
 
   router_socket router_{{{"tcp://127.0.0.1:*"}, 1U << 20U}};
-  ingress in_{router_};
+  message_store parked_;
+  ingress in_{router_, parked_};
   zmq::context_t context_;
   zmq::socket_t dealer_{context_, zmq::socket_type::dealer};
 };

@@ -251,6 +251,32 @@ TEST_F(plan_compiler, KnowsWhetherTheInputAndTheOutputsAreGoneOverOnce) {
   EXPECT_FALSE(once({convert("a", {}), stage("s", "moments", {"a"})}, {"s"}));
 }
 
+TEST_F(plan_compiler, LetsTheResultLieWhereTheInputDoesOnlyWhereNobodyNeedsItAnyMore) {
+  const auto rewrites = [&](std::vector<stage_declaration> stages, std::vector<std::string> outputs,
+                            tensor_spec input = {element_type::f32, {512}, false}) {
+    auto declared = pipeline(std::move(stages), std::move(outputs));
+    declared.input = std::move(input);
+    return compile(declared).rewrites_input;
+  };
+  const auto affine = [](std::string name, std::string from) { return stage(std::move(name), "affine", {from}); };
+  EXPECT_TRUE(rewrites({affine("a", "input")}, {"a"}));
+  EXPECT_TRUE(rewrites({affine("a", "input")}, {"a"}, {element_type::f32, {512, 2}, true}));
+  // By then all that read the input are done.
+  EXPECT_TRUE(rewrites({affine("a", "input"), stage("m", "multiply", {"a", "a"})}, {"m"}));
+  EXPECT_TRUE(rewrites({affine("a", "input"), affine("b", "input"), stage("m", "multiply", {"a", "b"})}, {"m"}));
+  // The stage itself reads it, and does not bear that.
+  EXPECT_FALSE(rewrites({affine("a", "input"), stage("m", "multiply", {"a", "input"})}, {"m"}));
+  EXPECT_FALSE(rewrites({stage("m", "multiply", {"input", "input"})}, {"m"}));
+  // Two outputs, of which one would come before the other's stage.
+  EXPECT_FALSE(rewrites({affine("a", "input"), affine("b", "input")}, {"a", "b"}));
+  // Of another size.
+  EXPECT_FALSE(rewrites({stage("m", "moments", {"input"})}, {"m"}));
+  EXPECT_FALSE(rewrites({stage("m", "magnitude", {"input"})}, {"m"}, {element_type::cf32, {512}, false}));
+  // State.
+  EXPECT_FALSE(rewrites({stage("f", "fir", {"input"}, {{"taps", std::vector<double>{1.0, 2.0}}})}, {"f"},
+                        {element_type::f32, {512}, true}));
+}
+
 TEST_F(plan_compiler, SaysWhichStageTheDeviceRefuses) {
   const auto declared = check_pipeline(pipeline({convert("a", {}), stage("s", "moments", {"a"})}));
   device_.refused = "moments";

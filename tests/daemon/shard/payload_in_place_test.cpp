@@ -9,6 +9,7 @@ namespace penstock {
 namespace {
 
 using testing::dispatch_rig;
+using testing::manual_device;
 
 // A device that reads payloads of three frames and more where they came in.
 class PayloadInPlace : public ::testing::TestWithParam<completion_mode> {};
@@ -49,7 +50,89 @@ TEST_P(PayloadInPlace, MakesABatchOfItsOwnOfWhatStaysInPlace) {
   rig.end_in_peace();
 }
 
+// The same, where the result may be written over the payload.
+class PayloadRewritten : public PayloadInPlace {
+ protected:
+  dispatch_rig rig_{{.slots = 4, .streams = 3, .mode = GetParam(), .in_place_bytes = 48}, {{.rewrites_input = true}}};
+};
+
+TEST_P(PayloadRewritten, IsTheResult) {
+  rig_.device.refuse(manual_device::call::copy_in, "NO_COPY_IN");
+  rig_.device.refuse(manual_device::call::copy_out, "NO_COPY_OUT");
+  request& large = rig_.submit(1, {.frames = 3});
+  rig_.settle();
+  const std::byte* const payload = rig_.payloads.parked(large.index).data();
+  EXPECT_TRUE(large.home->work.rewrites);
+  EXPECT_EQ(large.home->work.input, payload);
+  rig_.finish(0);
+  EXPECT_EQ(rig_.reply(1).next, testing::next_of(rig_.payload(1)));
+  EXPECT_EQ(rig_.payloads.size(), 0U);
+}
+
+TEST_P(PayloadRewritten, IsNotWhenItWasCopied) {
+  request& small = rig_.submit(1, {.frames = 2});
+  rig_.settle();
+  EXPECT_FALSE(small.home->work.rewrites);
+  rig_.finish(0);
+  EXPECT_EQ(rig_.reply(1).next, testing::next_of(rig_.payload(1)));
+  rig_.end_in_peace();
+}
+
+TEST_P(PayloadRewritten, StaysUntilTheDeviceHasDoneWithIt) {
+  request& large = rig_.submit(1, {.frames = 3});
+  rig_.settle();
+  rig_.path.end(large, wire::status::expired, "too late");
+  EXPECT_EQ(rig_.payloads.size(), 1U);
+  rig_.finish(0);
+  EXPECT_EQ(rig_.payloads.size(), 0U);
+  rig_.end_in_peace();
+}
+
+TEST_P(PayloadRewritten, IsHeldForTheOrderOfItsSession) {
+  session_record& session = rig_.session("one");
+  rig_.submit(1, {.frames = 3, .session = &session});
+  rig_.submit(2, {.frames = 3, .session = &session});
+  request& cancelled = rig_.submit(3, {.frames = 3, .session = &session});
+  rig_.settle();
+  rig_.finish(1);
+  rig_.finish(2);
+  EXPECT_EQ(rig_.replies(2), 0U);
+  EXPECT_EQ(rig_.payloads.size(), 3U);
+  ASSERT_EQ(cancelled.step, request_step::held);
+  rig_.path.end(cancelled, wire::status::cancelled, "cancelled");
+  EXPECT_EQ(rig_.payloads.size(), 2U);
+  rig_.finish(0);
+  EXPECT_EQ(rig_.reply(1).next, testing::next_of(rig_.payload(1)));
+  EXPECT_EQ(rig_.reply(2).next, testing::next_of(rig_.payload(2)));
+  rig_.end_in_peace();
+}
+
+TEST_P(PayloadRewritten, IsLetGoOfWithEverything) {
+  rig_.submit(1, {.frames = 3});
+  rig_.settle();
+  rig_.submit(2, {.frames = 3});  // in an open slot
+  EXPECT_EQ(rig_.payloads.size(), 2U);
+  rig_.path.end_all(wire::status::shutdown, {"stopping", "", "", ""});
+  EXPECT_EQ(rig_.payloads.size(), 1U) << "the device writes there";
+  rig_.device.finish_all();
+  rig_.settle();
+  EXPECT_EQ(rig_.payloads.size(), 0U);
+}
+
+TEST_P(PayloadRewritten, StaysWhenTheDeviceHasFailed) {
+  rig_.submit(1, {.frames = 3});
+  rig_.settle();
+  rig_.device.lose("cudaErrorIllegalAddress");
+  rig_.settle();
+  EXPECT_EQ(rig_.reply(1).code, wire::status::device_failed);
+  EXPECT_EQ(rig_.payloads.size(), 1U) << "nobody knows when it stops writing";
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, PayloadInPlace, ::testing::Values(completion_mode::callback, completion_mode::poll),
+                         [](const ::testing::TestParamInfo<completion_mode>& mode) {
+                           return mode.param == completion_mode::poll ? "Poll" : "Callback";
+                         });
+INSTANTIATE_TEST_SUITE_P(Modes, PayloadRewritten, ::testing::Values(completion_mode::callback, completion_mode::poll),
                          [](const ::testing::TestParamInfo<completion_mode>& mode) {
                            return mode.param == completion_mode::poll ? "Poll" : "Callback";
                          });

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <zmq.hpp>
+
+namespace penstock {
+
+/// Messages that were received and are not done with, each at a place of its own (request::index). Nobody else has
+/// their bytes, which may be written to. Thread: the shard; the bytes themselves also the device's.
+class message_store {
+ public:
+  /// In place of what was there.
+  void keep(std::uint32_t place, zmq::message_t&& message);
+  /// Of what is kept there; they do not move until it is taken.
+  [[nodiscard]] std::span<std::byte> bytes(std::uint32_t place) noexcept;
+  /// Gives it away; an empty message where there is none.
+  [[nodiscard]] zmq::message_t take(std::uint32_t place) noexcept;
+
+ private:
+  static constexpr std::size_t usual_places = 256;  // more when more requests wait
+
+  std::vector<zmq::message_t> kept_ = std::vector<zmq::message_t>(usual_places);
+};
+
+}  // namespace penstock
