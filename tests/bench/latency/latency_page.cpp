@@ -99,7 +99,7 @@ std::vector<aim> latency_aims(const ordered_json& result) {
                           median_of(idle, bare);
     made.push_back({fmt::format("one {} frame, idle daemon, {}, beyond the raw round trip and one bare batch",
                                 bytes_text(result.at("bytes").get<std::size_t>()), name),
-                    "≤ 10 µs", fmt::format("{:.1f} µs", beyond), beyond <= 10});
+                    "≤ 10 µs", fmt::format("{:.1f} µs", beyond), beyond <= 10, "0018-completion-by-itself"});
   }
   return made;
 }
