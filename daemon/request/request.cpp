@@ -4,11 +4,24 @@
 
 namespace penstock {
 
+request_pool::request_pool() {
+  while (all_.size() < usual_requests) {
+    make();
+  }
+  for (auto each = all_.rbegin(); each != all_.rend(); ++each) {
+    release(*each);
+  }
+}
+
+request& request_pool::make() {
+  request& made = all_.emplace_back();
+  made.index = static_cast<std::uint32_t>(all_.size() - 1);
+  return made;
+}
+
 request& request_pool::claim() {
   if (free_ == nullptr) {
-    request& made = all_.emplace_back();
-    made.index = static_cast<std::uint32_t>(all_.size() - 1);
-    return made;
+    return make();
   }
   request& reused = *free_;
   free_ = reused.next;

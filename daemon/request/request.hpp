@@ -70,16 +70,22 @@ struct request {
   [[nodiscard]] std::size_t credit_bytes() const noexcept { return shared.arena == nullptr ? bytes : 0; }
 };
 
-/// The requests of a shard. It grows by blocks up to what credits allow and never shrinks; nothing is allocated once
-/// the most requests that were ever in flight have been there. Thread: the shard.
+/// So many in flight at once are provided for from the start.
+inline constexpr std::size_t usual_requests = 256;
+
+/// The requests of a shard. Beyond the usual ones it grows by blocks up to what credits allow and never shrinks;
+/// nothing is allocated once the most requests that were ever in flight have been there. Thread: the shard.
 class request_pool {
  public:
+  request_pool();
   [[nodiscard]] request& claim();
   void release(request& done) noexcept;
   /// How many requests have ever been made: indices are below it.
   [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
 
  private:
+  request& make();
+
   std::deque<request> all_;
   request* free_ = nullptr;
 };
@@ -102,6 +108,7 @@ class request_queue {
 /// Requests with a deadline, the earliest on top. A binary heap whose members know their place. Thread: the shard.
 class deadline_heap {
  public:
+  deadline_heap() { heap_.reserve(usual_requests); }
   /// `never` when it is empty.
   [[nodiscard]] time_point earliest() const noexcept { return heap_.empty() ? never : heap_.front()->deadline; }
   /// The request whose deadline is due, nullptr when none is.

@@ -82,7 +82,7 @@ TEST(RequestPool, GivesAReleasedOneAgainCleanAndAtItsPlace) {
   EXPECT_EQ(again.deadline, never);
   EXPECT_EQ(again.step, request_step::queued);
   EXPECT_EQ(again.home, nullptr);
-  EXPECT_EQ(pool.size(), 2U);
+  EXPECT_EQ(pool.size(), usual_requests);
 }
 
 TEST(RequestPool, NeverMovesARequest) {
