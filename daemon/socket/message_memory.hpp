@@ -14,8 +14,8 @@ void keep_message_memory() noexcept;
 /// There are messages whose memory is worth keeping. Thread: any.
 void note_message_memory(std::chrono::steady_clock::time_point now) noexcept;
 
-/// Gives what malloc has kept back to the system, but for the end of each heap, if nobody has noted any for so long.
-/// Returns whether it did: once for each time that there was something. Thread: any.
+/// Gives what malloc has kept back to the system, but for the end of each thread's last heap, if nobody has noted any
+/// for so long. Returns whether it did: once for each time that there was something. Thread: any.
 bool return_message_memory(std::chrono::steady_clock::time_point now) noexcept;
 
 }  // namespace penstock
