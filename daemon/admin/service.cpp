@@ -75,6 +75,14 @@ void mask_signals(int how) noexcept {
 // Beyond drain_timeout, for replies to go out.
 constexpr auto reply_grace = std::chrono::seconds{6};
 
+std::vector<std::string> bus_ids_of(const std::vector<opened_device>& devices) {
+  std::vector<std::string> all;
+  for (const opened_device& each : devices) {
+    all.push_back(each.device->facts().pci_bus_id);
+  }
+  return all;
+}
+
 // How much worse than a drain an ending is.
 int severity(shard_ending ending) noexcept {
   return static_cast<int>(ending);
@@ -106,6 +114,7 @@ void service::start_shards() {
   std::vector<std::vector<std::string>> listen = endpoints_of_all(how_.daemon.listen, count);
   std::vector<device*> on_devices;
   fitted_ = fitted(how_, count, count_processors());
+  device_interrupts interrupts(bus_ids_of(devices_));
   for (std::size_t number = 0; number < count; ++number) {
     settings own = fitted_;
     own.daemon.listen = std::move(listen[number]);
@@ -118,6 +127,12 @@ void service::start_shards() {
   std::vector<std::vector<std::string>> endpoints;
   for (shard_thread& each : shards_) {
     endpoints.push_back(each.wait_until_made());
+  }
+  if (how_.daemon.avoid_interrupts) {
+    for (const opened_device& each : devices_) {
+      provoke_interrupts(*each.device);
+    }
+    interrupts_.emplace(admin_, std::move(interrupts), count * processors_to_spare);
   }
   directory_.emplace(std::move(endpoints));
   if (how_.shared_memory.max_bytes != 0) {

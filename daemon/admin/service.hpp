@@ -11,6 +11,7 @@
 
 #include "daemon/admin/heartbeat.hpp"
 #include "daemon/admin/http/admin_endpoint.hpp"
+#include "daemon/admin/interrupt_watch.hpp"
 #include "daemon/admin/live_configuration.hpp"
 #include "daemon/admin/service_manager.hpp"
 #include "daemon/admin/shard_tenants.hpp"
@@ -64,6 +65,7 @@ class service {
   std::optional<admin_endpoint> endpoint_;
   std::optional<live_configuration> configuration_;
   std::optional<heartbeat> heartbeat_;  // once the shards serve
+  std::optional<interrupt_watch> interrupts_;
 };
 
 }  // namespace penstock

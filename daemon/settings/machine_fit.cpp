@@ -5,8 +5,6 @@
 namespace penstock {
 namespace {
 
-// With fewer for each shard, one that spins keeps ZeroMQ's threads, the device's and the clients' from theirs.
-constexpr std::size_t least_to_spin = 4;
 // A shard has no use for more: see docs/decisions/0019-threads-of-a-shard.md.
 constexpr std::size_t most_io_threads = 4;
 
@@ -17,7 +15,7 @@ settings fitted(settings what, std::size_t shards, std::size_t processors) {
   if (what.daemon.io_threads == 0) {
     what.daemon.io_threads = static_cast<int>(std::clamp<std::size_t>(each / 4, 1, most_io_threads));
   }
-  if (each < least_to_spin) {
+  if (each < processors_to_spare) {
     what.daemon.spin = std::chrono::nanoseconds{0};
   }
   if (each < 2 && what.wheel.completion == completion_mode::automatic) {

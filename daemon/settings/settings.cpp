@@ -60,6 +60,7 @@ void read_daemon(settings_table table, daemon_settings& into) {
   table.read("log_level", log_levels, into.log_level);
   table.read("io_threads", 0, 16, into.io_threads);
   table.read("spin", nanoseconds(0), std::chrono::milliseconds(10), into.spin);
+  table.read("avoid_interrupts", into.avoid_interrupts);
   table.refuse_unknown();
 }
 

@@ -23,6 +23,7 @@ struct daemon_settings {
   int io_threads = 0;              ///< ZeroMQ's, of each shard; 0: as many as suit the machine
   /// How long a shard that finds nothing to do looks again before it sleeps.
   std::chrono::nanoseconds spin = std::chrono::microseconds{100};
+  bool avoid_interrupts = true;  ///< no thread runs on a processor that takes the devices' interrupts
 };
 
 /// The ring and the wheel of a shard.

@@ -97,6 +97,7 @@ void print_daemon(const daemon_settings& what, std::string& out) {
   line(out, "log_level", string_text(what.log_level));
   line(out, "io_threads", std::to_string(what.io_threads));
   line(out, "spin", string_text(print_duration(what.spin)));
+  line(out, "avoid_interrupts", what.avoid_interrupts ? "true" : "false");
 }
 
 void print_device(const device_settings& device, const wheel_settings& wheel, std::string& out) {

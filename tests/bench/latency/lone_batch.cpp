@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "daemon/device/backend.hpp"
+#include "daemon/settings/machine_fit.hpp"
+#include "daemon/shard/interrupts.hpp"
+#include "daemon/shard/thread_mask.hpp"
 #include "tests/bench/statistics.hpp"
 
 namespace penstock::bench {
@@ -48,7 +51,9 @@ class seam_batch final : public lone_batch {
                 .output = output_.get(),
                 .scratch = scratch_.get(),
                 .extent = {1, static_cast<std::int64_t>(bytes / sizeof(float))},
-                .session = {}} {}
+                .session = {}} {
+    keep_off_interrupts();
+  }
 
   double p50_us(completion_mode how, std::size_t count) override {
     std::vector<double> took;
@@ -68,6 +73,13 @@ class seam_batch final : public lone_batch {
   }
 
  private:
+  // As the daemon does, so that both are measured without the interrupt's handler in the way.
+  void keep_off_interrupts() {
+    device_interrupts interrupts({device_->facts().pci_bus_id});
+    provoke_interrupts(*device_);
+    thread_mask().keep_off(interrupts.look(), processors_to_spare);
+  }
+
   void await_callback() {
     told_.store(false, std::memory_order_relaxed);
     require(stream_->on_complete(

@@ -33,6 +33,7 @@ settings random_settings(std::mt19937_64& random) {
   made.daemon.log_level = pick(0, 1) == 0 ? "trace" : "error";
   made.daemon.io_threads = static_cast<int>(pick(0, 16));
   made.daemon.spin = std::chrono::nanoseconds(pick(0, 10'000'000));
+  made.daemon.avoid_interrupts = pick(0, 1) == 1;
   made.device.backend = static_cast<backend_choice>(pick(0, 2));
   made.device.every_device = pick(0, 3) == 0;
   if (!made.device.every_device) {
@@ -104,6 +105,7 @@ void expect_same(const settings& left, const settings& right) {
   EXPECT_EQ(left.daemon.log_level, right.daemon.log_level);
   EXPECT_EQ(left.daemon.io_threads, right.daemon.io_threads);
   EXPECT_EQ(left.daemon.spin, right.daemon.spin);
+  EXPECT_EQ(left.daemon.avoid_interrupts, right.daemon.avoid_interrupts);
   EXPECT_EQ(left.device.backend, right.device.backend);
   EXPECT_EQ(left.device.ids, right.device.ids);
   EXPECT_EQ(left.device.every_device, right.device.every_device);

@@ -54,6 +54,7 @@ drain_timeout = "3s"
 log_level = "debug"
 io_threads = 2
 spin = "15us"
+avoid_interrupts = false
 [device]
 backend = "host"
 ids = [2, 0]
@@ -91,6 +92,7 @@ recent_batches = 16
   EXPECT_EQ(given.daemon.log_level, "debug");
   EXPECT_EQ(given.daemon.io_threads, 2);
   EXPECT_EQ(given.daemon.spin, 15us);
+  EXPECT_FALSE(given.daemon.avoid_interrupts);
   EXPECT_EQ(given.device.backend, backend_choice::host);
   EXPECT_EQ(given.device.ids, (std::vector<int>{2, 0}));
   EXPECT_FALSE(given.device.every_device);
