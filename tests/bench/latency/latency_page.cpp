@@ -40,11 +40,14 @@ std::string idle_table(const ordered_json& result) {
   const ordered_json& idle = result.at("idle");
   const double echo = median_of(idle.at("echo"), "latency_p50_us");
   std::string text = fmt::format(
-      "\nOne {} frame on an idle daemon, p50 in µs. The aim is at most the raw round trip + one bare batch + 10 µs. "
-      "The "
-      "threads of the bare batch stay off the processor that takes the GPU's interrupts, as the daemon's do:\n\n"
+      "\nOne {} frame on an idle daemon, p50 in µs. The aim is at most the raw round trip + one bare batch + 10 "
+      "µs.{}\n\n"
       "| completion | raw round trip | bare batch | daemon | daemon − both |\n|---|---|---|---|---|\n",
-      bytes_text(result.at("bytes").get<std::size_t>()));
+      bytes_text(result.at("bytes").get<std::size_t>()),
+      ran_on(result, "cuda")
+          ? " The bare batch's threads stay off the processor that takes the GPU's interrupts, as the "
+            "daemon's do."
+          : "");
   for (const std::string mode : {"callback", "poll", "auto"}) {
     if (!idle.contains(mode)) {
       continue;
