@@ -106,9 +106,9 @@ void frame_stream::send(std::vector<std::byte>&& bytes, std::uint32_t frames, st
   report_.bytes_in += kept->size();
   try {
     submit_(request, [this, sequence, frames](outcome&& how) { arrived(sequence, frames, std::move(how)); });
-  } catch (const request_error& refused) {
+  } catch (request_error& refused) {
     lost_ = refused.kind() == error_kind::session_lost;
-    arrived(sequence, frames, refused);
+    arrived(sequence, frames, std::move(refused));
   }
 }
 
