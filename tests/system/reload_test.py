@@ -1,13 +1,11 @@
 """Another configuration for the real daemon while it serves: taken whole or not at all, and no request notices."""
 
 import collections
-import http.client
 import itertools
 import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -19,6 +17,7 @@ import numpy
 from daemon_process import BIN, Daemon, backends
 from penstock import Client, PenstockError, SessionLost
 from pipeline_text import VERSION, pipeline
+from unix_connection import UnixConnection
 
 SEED = random.randrange(1 << 32)
 RELOADS = int(os.environ.get("PENSTOCK_RELOADS", "1000"))
@@ -63,17 +62,6 @@ def fnv(text):
     for byte in text.encode():
         value = ((value ^ byte) * 0x100000001B3) % (1 << 64)
     return f"{value:016x}"
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=60)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
 
 
 class Reloaded(Daemon):

@@ -1,0 +1,104 @@
+"""Clients and their sessions over every device that the machine has, and over two shards of each.
+
+PENSTOCK_TEST_SEED repeats a run.
+"""
+
+import collections
+import json
+import os
+import random
+import unittest
+
+import numpy
+import scipy.signal
+
+from daemon_process import Daemon, backends
+from penstock import Client
+from pipeline_text import VERSION, pipeline
+from unix_connection import UnixConnection
+
+SHARDS_A_DEVICE = 2
+CLIENTS = 8
+SAMPLES = 200_000
+LONGEST = 4096
+DECIMATION = 8
+TAPS = scipy.signal.firwin(101, 0.1)
+SEED = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**32)))
+
+
+def configuration():
+    fir = f"taps = {TAPS.tolist()}\ndecimation = {DECIMATION}\n"
+    return (VERSION + f'[device]\nids = "all"\nshards = {SHARDS_A_DEVICE}\n' +
+            pipeline("band", "cf32", [f"max {LONGEST}"], [("fir", "fir", fir)], ["fir"], "batch = { max_frames = 16 }\n"))
+
+
+def cuts(chance):
+    """Where requests begin and end."""
+    at = 0
+    while at < SAMPLES:
+        length = min(chance.randint(1, LONGEST), SAMPLES - at)
+        yield at, at + length
+        at += length
+
+
+class Shards:
+    """What the daemon's shards say of themselves."""
+
+    def __init__(self, daemon):
+        http = UnixConnection(daemon.admin.removeprefix("unix:"))
+        http.request("GET", "/api/v1/status")
+        self.each = json.loads(http.getresponse().read())["shards"]
+        http.close()
+
+    def accepted(self):
+        return [shard["requests"]["accepted"] for shard in self.each]
+
+    def sessions(self):
+        return [shard["sessions"]["open"] for shard in self.each]
+
+
+class Devices(unittest.TestCase):
+    def test_sessions_of_clients_on_all_shards_equal_scipy(self):
+        print("seed", SEED)
+        for backend in backends():
+            with self.subTest(backend=backend):
+                daemon = Daemon(backend, "callback", configuration())
+                try:
+                    self.check(daemon, random.Random(SEED))
+                finally:
+                    code, log = daemon.stop()
+                self.assertEqual(code, 0, log)
+
+    def check(self, daemon, chance):
+        shards = len(Shards(daemon).each)
+        self.assertEqual(shards % SHARDS_A_DEVICE, 0)
+        print(f"{daemon.backend}: {shards // SHARDS_A_DEVICE} device(s), {shards} shards")
+        made = numpy.random.default_rng(chance.randrange(2**32))
+        signals = [(made.standard_normal(SAMPLES) + 1j * made.standard_normal(SAMPLES)).astype(numpy.complex64)
+                   for _ in range(CLIENTS)]
+        clients = [Client(daemon.url, name=f"antenna-{index}") for index in range(CLIENTS)]
+        try:
+            sessions = [client.session("band") for client in clients]
+            waiting = collections.deque((index, iter(list(cuts(chance)))) for index in range(CLIENTS))
+            futures = [[] for _ in range(CLIENTS)]
+            while waiting:
+                index, rest = waiting.popleft()
+                if (span := next(rest, None)) is not None:
+                    futures[index].append(sessions[index].submit(signals[index][slice(*span)]))
+                    waiting.append((index, rest))
+            for index, signal in enumerate(signals):
+                got = numpy.concatenate([future.result()["fir"].reshape(-1) for future in futures[index]])
+                wanted = scipy.signal.lfilter(TAPS, 1, signal.astype(numpy.complex128))[::DECIMATION]
+                self.assertEqual(got.shape, wanted.shape)
+                self.assertLess(numpy.abs(got - wanted).max(), 1e-5 * numpy.abs(wanted).max(), f"client {index}")
+            after = Shards(daemon)
+            self.assertEqual(sum(after.accepted()), sum(map(len, futures)))
+            most, least = -(-CLIENTS // shards), CLIENTS // shards
+            self.assertTrue(all(least <= count <= most for count in after.sessions()), after.sessions())
+        finally:
+            for client in clients:
+                client.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
