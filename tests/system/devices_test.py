@@ -3,7 +3,7 @@
 PENSTOCK_TEST_SEED repeats a run.
 """
 
-import collections
+import itertools
 import json
 import os
 import random
@@ -41,20 +41,13 @@ def cuts(chance):
         at += length
 
 
-class Shards:
+def shards_of(daemon):
     """What the daemon's shards say of themselves."""
-
-    def __init__(self, daemon):
-        http = UnixConnection(daemon.admin.removeprefix("unix:"))
-        http.request("GET", "/api/v1/status")
-        self.each = json.loads(http.getresponse().read())["shards"]
-        http.close()
-
-    def accepted(self):
-        return [shard["requests"]["accepted"] for shard in self.each]
-
-    def sessions(self):
-        return [shard["sessions"]["open"] for shard in self.each]
+    http = UnixConnection(daemon.admin.removeprefix("unix:"))
+    http.request("GET", "/api/v1/status")
+    told = json.loads(http.getresponse().read())["shards"]
+    http.close()
+    return told
 
 
 class Devices(unittest.TestCase):
@@ -70,7 +63,7 @@ class Devices(unittest.TestCase):
                 self.assertEqual(code, 0, log)
 
     def check(self, daemon, chance):
-        shards = len(Shards(daemon).each)
+        shards = len(shards_of(daemon))
         self.assertEqual(shards % SHARDS_A_DEVICE, 0)
         print(f"{daemon.backend}: {shards // SHARDS_A_DEVICE} device(s), {shards} shards")
         made = numpy.random.default_rng(chance.randrange(2**32))
@@ -79,22 +72,21 @@ class Devices(unittest.TestCase):
         clients = [Client(daemon.url, name=f"antenna-{index}") for index in range(CLIENTS)]
         try:
             sessions = [client.session("band") for client in clients]
-            waiting = collections.deque((index, iter(list(cuts(chance)))) for index in range(CLIENTS))
             futures = [[] for _ in range(CLIENTS)]
-            while waiting:
-                index, rest = waiting.popleft()
-                if (span := next(rest, None)) is not None:
-                    futures[index].append(sessions[index].submit(signals[index][slice(*span)]))
-                    waiting.append((index, rest))
+            for turn in itertools.zip_longest(*(list(cuts(chance)) for _ in range(CLIENTS))):
+                for index, span in enumerate(turn):
+                    if span is not None:
+                        futures[index].append(sessions[index].submit(signals[index][slice(*span)]))
             for index, signal in enumerate(signals):
                 got = numpy.concatenate([future.result()["fir"].reshape(-1) for future in futures[index]])
                 wanted = scipy.signal.lfilter(TAPS, 1, signal.astype(numpy.complex128))[::DECIMATION]
                 self.assertEqual(got.shape, wanted.shape)
                 self.assertLess(numpy.abs(got - wanted).max(), 1e-5 * numpy.abs(wanted).max(), f"client {index}")
-            after = Shards(daemon)
-            self.assertEqual(sum(after.accepted()), sum(map(len, futures)))
+            told = shards_of(daemon)
+            self.assertEqual(sum(shard["requests"]["accepted"] for shard in told), sum(map(len, futures)))
+            opened = [shard["sessions"]["open"] for shard in told]
             most, least = -(-CLIENTS // shards), CLIENTS // shards
-            self.assertTrue(all(least <= count <= most for count in after.sessions()), after.sessions())
+            self.assertTrue(all(least <= count <= most for count in opened), opened)
         finally:
             for client in clients:
                 client.close()
