@@ -12,18 +12,18 @@ MISSING = [each for each in ("numpy", "zmq") if importlib.util.find_spec(each) i
 FRAME = 8192
 TAPS = [1.0] * 1024
 # A batch takes a while, on one stream: what comes meanwhile is one batch, of up to 64 requests.
-CONFIGURATION = (VERSION + "[device]\nshards = 2\nstreams = 1\n[timing]\nrecent_batches = 16\n"
-                 + pipeline("slow", "f32", [FRAME], [("y", "correlate", f'mode = "valid"\nmethod = "direct"\n'
-                                                     f"template = {TAPS}\n")], ["y"],
-                            "batch = { max_frames = 64 }\n"))
+PIPELINE = pipeline("slow", "f32", [FRAME], [("y", "correlate", f'mode = "valid"\nmethod = "direct"\n'
+                                                               f"template = {TAPS}\n")], ["y"],
+                    "batch = { max_frames = 64 }\n")
 
 
 @unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
 class TraceTest(unittest.TestCase):
 
-    def setUp(self):
+    def start(self, recent_batches):
         import penstock
-        self.daemon = Daemon("host", "callback", CONFIGURATION)
+        self.daemon = Daemon("host", "callback", VERSION + "[device]\nshards = 2\nstreams = 1\n[timing]\n"
+                             f"recent_batches = {recent_batches}\n" + PIPELINE)
         self.addCleanup(self.daemon.stop)
         self.clients = [penstock.Client(self.daemon.url) for _ in range(2)]  # the daemon puts one on each shard
         for client in self.clients:
@@ -41,6 +41,7 @@ class TraceTest(unittest.TestCase):
         return json.loads(done.stdout)["traceEvents"], done.stderr
 
     def test_draws_the_requests_of_every_shard(self):
+        self.start(recent_batches=16)
         for client in self.clients:
             self.send(client, 1)
         events, said = self.trace("--last", "100000h")  # since before any clock began
@@ -51,6 +52,7 @@ class TraceTest(unittest.TestCase):
         self.assertEqual(said, "2 batches of 1 pipeline on 2 shards, 2 of them timed on the device\n")
 
     def test_says_how_far_back_a_shard_remembers_where_that_is_less_than_was_asked_for(self):
+        self.start(recent_batches=16)
         for _ in range(20):
             self.send(self.clients[0], 1)
         self.send(self.clients[1], 1)
@@ -62,6 +64,7 @@ class TraceTest(unittest.TestCase):
         self.assertEqual(said.count("goes back only"), 1)
 
     def test_says_how_many_requests_it_does_not_draw(self):
+        self.start(recent_batches=100)  # all that there can be
         self.send(self.clients[0], 100)
         events, said = self.trace("--last", "1m")
         drawn = sum(event.get("cat") == "request" and event["ph"] == "X" for event in events)
