@@ -170,7 +170,7 @@ bool is_name(std::string_view text) noexcept {
 
 bool from_json(const json& object, hello& out) {
   return read(object, "client", out.client) && read(object, "version", out.version) && is_name(out.client) &&
-         is_name(out.version);
+         is_name(out.version) && read_if_there(object, "inline_bytes", out.inline_bytes);
 }
 
 bool from_json(const json& object, welcome& out) {
@@ -178,7 +178,8 @@ bool from_json(const json& object, welcome& out) {
          read(object, "credit_requests", out.credit_requests) && read(object, "credit_bytes", out.credit_bytes) &&
          read(object, "max_request_bytes", out.max_request_bytes) && read(object, "pipelines", out.pipelines) &&
          read_if_there(object, "answering", out.answering) && read_if_there(object, "shard", out.shard) &&
-         read_if_there(object, "shards", out.shards) && read_if_there(object, "shared_bytes", out.shared_bytes);
+         read_if_there(object, "shards", out.shards) && read_if_there(object, "shared_bytes", out.shared_bytes) &&
+         read_if_there(object, "inline_bytes", out.inline_bytes);
 }
 
 bool from_json(const json& object, open_session& out) {
@@ -221,7 +222,11 @@ std::optional<Body> decode_body(std::span<const std::byte> bytes) noexcept try {
 }  // namespace
 
 std::string encode(const hello& body) {
-  return text_of({{"client", clip(body.client, max_name_bytes)}, {"version", clip(body.version, max_name_bytes)}});
+  json made{{"client", clip(body.client, max_name_bytes)}, {"version", clip(body.version, max_name_bytes)}};
+  if (body.inline_bytes != 0) {
+    made["inline_bytes"] = body.inline_bytes;
+  }
+  return text_of(made);
 }
 
 std::string encode(const welcome& body) {
@@ -240,6 +245,9 @@ std::string encode(const welcome& body) {
             {"shards", body.shards}};
   if (body.shared_bytes != 0) {
     made["shared_bytes"] = body.shared_bytes;
+  }
+  if (body.inline_bytes != 0) {
+    made["inline_bytes"] = body.inline_bytes;
   }
   return text_of(made);
 }

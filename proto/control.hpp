@@ -14,8 +14,9 @@ namespace penstock::wire {
 
 /// HELLO: who asks.
 struct hello {
-  std::string client;   ///< a name for people, at most 64 bytes
-  std::string version;  ///< of the client library
+  std::string client;              ///< a name for people, at most 64 bytes
+  std::string version;             ///< of the client library
+  std::uint64_t inline_bytes = 0;  ///< a RESULT of at most so many payload bytes may come in one part; 0: none may
 };
 
 /// One tensor of a pipeline, as one frame of it has it on the wire (integer IQ: dtype "u8", last dimension 2).
@@ -54,6 +55,7 @@ struct welcome {
   /// the host that the client has connected to.
   std::vector<std::vector<std::string>> shards;
   std::uint64_t shared_bytes = 0;  ///< the most memory that this client may share with the daemon; 0: none
+  std::uint64_t inline_bytes = 0;  ///< a SUBMIT of at most so many payload bytes may be sent in one part; 0: none may
 };
 
 /// OPEN: which session.

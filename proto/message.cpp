@@ -221,6 +221,10 @@ decode_error decode_tensor(std::span<const std::byte> part, const message_header
   return is_known(out.type) && size_fits(out) ? decode_error::none : decode_error::bad_tensor;
 }
 
+std::span<const std::byte> inline_payloads(std::span<const std::byte> part, const message_header& header) noexcept {
+  return part.subspan(header.header_len + header.tensors * tensor_header_bytes);
+}
+
 void encode(const shared_place& place, std::span<std::byte> out) noexcept {
   std::byte* const to = out.data();
   store(to + place_at::arena, place.arena);

@@ -19,6 +19,8 @@ inline constexpr std::size_t max_dimensions = 8;
 inline constexpr std::size_t max_header_len = 4096;   ///< a larger header_len is malformed
 inline constexpr std::size_t max_tensors = 64;        ///< of one message
 inline constexpr std::size_t max_body_bytes = 65536;  ///< of a control message's JSON
+/// Up to so many payload bytes this version sends, and takes, behind the headers of part 0.
+inline constexpr std::size_t max_inline_bytes = 4096;
 
 enum class message_type : std::uint8_t {
   hello = 1,           ///< client: JSON body `hello`
@@ -35,7 +37,7 @@ enum class message_type : std::uint8_t {
   trace_report = 13,   ///< daemon: JSON body, recent batches; `sequence` is the next cursor
   attach = 14,         ///< client: JSON body `attach`; answered with ATTACHED
   attached = 15,       ///< daemon: JSON body `attached`
-  submit = 16,         ///< client: tensor headers, then one part a tensor
+  submit = 16,         ///< client: tensor headers, then one part a tensor, or the payloads behind them
   cancel = 17,         ///< client: request_id names the request; no body
   submit_shared = 18,  ///< client: tensor headers, then a `shared_place`
   result = 32,         ///< daemon: as SUBMIT
@@ -45,8 +47,8 @@ enum class message_type : std::uint8_t {
 };
 
 /// The fixed header of every message. Part 0 is these 64 bytes (or header_len of them, the rest unknown to this
-/// version), then `tensors` tensor headers. Control messages have their JSON as part 1, data messages one part a
-/// tensor.
+/// version), then `tensors` tensor headers. Control messages have their JSON as part 1, data messages one part a tensor
+/// or, where the other side takes it so, all payloads behind the tensor headers and no other part.
 struct message_header {
   std::uint8_t major = major_version;
   message_type type = message_type::hello;
@@ -120,6 +122,11 @@ void encode(const shared_place& place, std::span<std::byte> out) noexcept;
 /// shape × item size equals bytes, without overflow.
 [[nodiscard]] decode_error decode_tensor(std::span<const std::byte> part, const message_header& header,
                                          std::size_t index, tensor_header& out) noexcept;
+
+/// What lies behind the tensor headers of part 0, whose message header has been decoded into `header`: the payloads,
+/// one straight behind the other, of a data message that has no other part.
+[[nodiscard]] std::span<const std::byte> inline_payloads(std::span<const std::byte> part,
+                                                         const message_header& header) noexcept;
 
 /// Reads part 1 of SUBMIT_SHARED; false when it is not of that size.
 [[nodiscard]] bool decode(std::span<const std::byte> part, shared_place& out) noexcept;

@@ -12,36 +12,8 @@ import struct
 import sys
 from pathlib import Path
 
+from offers import WELCOME, WELCOME_SHARDS
 from parts import Collection, DTYPES, TRACE, U64_MAX, header_fields, pack_header, pack_place, pack_tensor
-
-
-def tensor(name, dtype, element, shape, op="", variable=False):
-    return {"name": name, "dtype": dtype, "element": element, "shape": shape, "variable": variable, "op": op}
-
-
-def pipeline(number, name, max_frames, taken, given, keeps_state=False, ordered=True, period=1):
-    return {"id": number, "name": name, "max_frames": max_frames, "input": taken, "outputs": given,
-            "keeps_state": keeps_state, "ordered": ordered, "period": period}
-
-
-WELCOME = {
-    "server": "penstockd 0.1.0", "instance": "5f0c7a52b1d94e38", "credit_requests": 256, "credit_bytes": 67108864,
-    "max_request_bytes": 67108864,
-    "pipelines": [
-        pipeline(0, "spectrum", 256, tensor("input", "u8", "cu8", [4, 2]),
-                 [tensor("psd", "f32", "f32", [4], "power_spectrum"), tensor("stats", "f32", "f32", [5], "moments")]),
-        pipeline(1, "motion – ecg", 64, tensor("input", "i16", "i16", [512], variable=True),
-                 [tensor("scaled", "f32", "f32", [512], "affine", variable=True)]),
-    ], "answering": 0, "shard": 0, "shards": []}
-
-WELCOME_SHARDS = {
-    **WELCOME, "pipelines": [
-        pipeline(0, "decimated", 16, tensor("input", "c64", "cf32", [1024], variable=True),
-                 [tensor("slow", "c64", "cf32", [128], "fir", variable=True)], keeps_state=True, period=8),
-        pipeline(1, "levels", 16, tensor("input", "f32", "f32", [256]), [tensor("level", "f32", "f32", [256], "iir")],
-                 keeps_state=True, ordered=False),
-    ], "answering": 0, "shard": 1,
-    "shards": [["tcp://*:7600", "ipc:///run/penstock/0"], ["tcp://*:7601", "ipc:///run/penstock/1"]]}
 
 
 def error_body(reason, step="", stage="", device_error=""):
@@ -109,6 +81,35 @@ def add_data(to):
     to.data("submit_no_tensors", "submit", [], request_id=15)
     to.data("result", "result", [("f32", [1, 4], [4.0, 1.0, 0.0, 1.0]), ("f32", [1, 5], [0.5, 0.25, -1.0, 1.0, 0.75])],
             request_id=7, frames=1, trace_id=TRACE.hex())
+
+
+def add_inlined(to):
+    """Payloads behind their headers, in the same part."""
+    to.control("hello_inline", "hello", {"client": "golden", "version": "0.1.0", "inline_bytes": 4096}, request_id=1)
+    to.control("welcome_inline", "welcome", {**WELCOME, "inline_bytes": 4096}, request_id=1)
+    to.data("submit_inline", "submit", [("u8", [1, 4, 2], [127, 128, 255, 128, 127, 0, 0, 127])], inlined=True,
+            request_id=7, timeout_ns=250_000_000, frames=1, trace_id=TRACE.hex())
+    to.data("submit_inline_long_header", "submit", [("i16", [2, 3], [1, -2, 3, -4, 5, -6])], inlined=True,
+            extra=bytes(range(0xA0, 0xA8)), request_id=10, pipeline=1, frames=2)
+    to.data("submit_inline_session", "submit", [("c64", [1, 3], [1, -1, 2, -2, 3, -3])], inlined=True, request_id=22,
+            session=5, sequence=7, frames=1)
+    to.data("result_inline", "result",
+            [("u8", [1, 3], [1, 2, 3]), ("f32", [1, 2], [0.5, -1.0]), ("c64", [1, 1], [0.25, -8.0])], inlined=True,
+            request_id=7, frames=1, trace_id=TRACE.hex())
+    to.data("result_inline_some_rows", "result", [("c64", [1, 0], []), ("i16", [1, 2], [-32768, 32767])],
+            inlined=True, request_id=24, session=5, sequence=2, frames=1)
+    to.data("result_inline_no_rows", "result", [("c64", [1, 0], [])], inlined=True, request_id=25, session=5,
+            sequence=3, frames=1)
+
+
+def add_malformed_inlined(to):
+    whole = to.files["result_inline.0.bin"]
+    to.bad_payloads("bad_payloads_short", whole[:-1])
+    to.bad_payloads("bad_payloads_long", whole + bytes(1))
+    to.bad_payloads("bad_payloads_none", whole[:64 + 3 * 80])
+    to.bad_body("bad_body_hello_inline_text", "hello", b'{"client":"golden","version":"0.1.0","inline_bytes":"4096"}')
+    to.bad_body("bad_body_hello_inline_negative", "hello", b'{"client":"golden","version":"0.1.0","inline_bytes":-1}')
+    to.bad_body("bad_body_welcome_inline_fraction", "welcome", json.dumps({**WELCOME, "inline_bytes": 0.5}).encode())
 
 
 def place(arena, source, output, output_bytes, repeat=False):
@@ -264,9 +265,10 @@ def collect():
     to = Collection()
     for add in (add_control, add_data, add_sessions, add_traces, add_errors, add_malformed_headers,
                 add_malformed_tensors, add_malformed_bodies, add_malformed_later_keys, add_shared, add_shared_errors,
-                add_malformed_shared):
+                add_malformed_shared, add_inlined, add_malformed_inlined):
         add(to)
-    index = {"messages": to.messages, "malformed": to.malformed, "bad_bodies": to.bodies, "bad_places": to.places}
+    index = {"messages": to.messages, "malformed": to.malformed, "bad_bodies": to.bodies, "bad_places": to.places,
+             "bad_payloads": to.payloads}
     lines = [f' "{key}": [\n' + ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in entries) + "\n ]"
              for key, entries in index.items()]
     to.files["index.json"] = ("{\n" + ",\n".join(lines) + "\n}\n").encode()

@@ -58,6 +58,7 @@ class Collection:
         self.malformed = []
         self.bodies = []
         self.places = []
+        self.payloads = []
 
     def _add_parts(self, name, parts):
         names = [f"{name}.{i}.bin" for i in range(len(parts))]
@@ -75,8 +76,9 @@ class Collection:
         entry["parts"] = self._add_parts(name, parts)
         self.messages.append(entry)
 
-    def data(self, name, kind, tensors, extra=b"", **given):
-        """tensors: (dtype, shape, flat numbers); the numbers of a complex tensor are re, im, re, im, ..."""
+    def data(self, name, kind, tensors, extra=b"", inlined=False, **given):
+        """tensors: (dtype, shape, flat numbers); the numbers of a complex tensor are re, im, re, im, ... `inlined`: all
+        in one part."""
         fields = header_fields(kind, tensors=len(tensors), header_len=64 + len(extra), **given)
         head, payloads, described = pack_header(fields) + extra, [], []
         for dtype, shape, numbers in tensors:
@@ -87,7 +89,9 @@ class Collection:
             described.append({"dtype": dtype, "code": code, "bits": bits, "lanes": 1, "bytes": len(payload),
                               "shape": list(shape), "numbers": list(numbers)})
         entry = {"name": name, "header": fields, "tensors": described}
-        entry["parts"] = self._add_parts(name, [head] + payloads)
+        if inlined:
+            entry["inlined"] = True
+        entry["parts"] = self._add_parts(name, [head + b"".join(payloads)] if inlined else [head] + payloads)
         self.messages.append(entry)
 
     def shared(self, name, kind, tensors, place=None, **given):
@@ -116,6 +120,10 @@ class Collection:
     def bad_body(self, name, kind, body):
         """A JSON body of a control message that a reader must refuse."""
         self.bodies.append({"name": name, "type": kind, "parts": self._add_parts(name, [body])})
+
+    def bad_payloads(self, name, part):
+        """A data message of one part, whose payloads do not have the sizes that its tensor headers say."""
+        self.payloads.append({"name": name, "parts": self._add_parts(name, [part])})
 
     def bad_place(self, name, part):
         """A part 1 of SUBMIT_SHARED that a reader must refuse."""

@@ -17,7 +17,8 @@ using bytes = std::vector<std::byte>;
 /// A whole file. Throws when it can't be read.
 [[nodiscard]] bytes read_file(const std::filesystem::path& file);
 
-/// index.json, read once: "messages", "malformed", "bad_bodies" and "bad_places". Throws when it can't be read.
+/// index.json, read once: "messages", "malformed", "bad_bodies", "bad_places" and "bad_payloads". Throws when it can't
+/// be read.
 [[nodiscard]] const nlohmann::json& golden_index();
 /// The parts of one entry of the index.
 [[nodiscard]] std::vector<bytes> parts_of(const nlohmann::json& entry);

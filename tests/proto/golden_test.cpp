@@ -1,6 +1,7 @@
 #include "tests/proto/golden.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -44,6 +45,19 @@ std::string again(const std::string& type, const bytes& body) {
   return decoded ? encode(*decoded) : "";
 }
 
+bool is_inlined(const nlohmann::json& entry) {
+  return entry.value("inlined", false);
+}
+
+/// Of all tensors that lie behind the headers of part 0.
+std::size_t payload_bytes(const nlohmann::json& entry) {
+  const auto tensors = tensors_of(entry);
+  return is_inlined(entry)
+             ? std::accumulate(tensors.begin(), tensors.end(), std::size_t{0},
+                               [](std::size_t sum, const tensor_header& each) { return sum + each.bytes; })
+             : 0;
+}
+
 TEST(Golden, HeadersDecodeToWhatTheIndexSays) {
   for (const auto& entry : golden_index().at("messages")) {
     SCOPED_TRACE(entry.at("name"));
@@ -66,23 +80,26 @@ TEST(Golden, HeadersEncodeByteForByte) {
     SCOPED_TRACE(entry.at("name"));
     const bytes part = parts_of(entry).front();
     const message_header header = header_of(entry);
-    // What lies between the 64 bytes and header_len is unknown to this version: only it is taken over.
+    // What lies between the 64 bytes and header_len is unknown to this version: only it is taken over, and payloads.
+    const auto payloads = static_cast<std::ptrdiff_t>(inline_payloads(part, header).size());
     bytes made(part);
     std::fill_n(made.begin(), header_bytes, std::byte{0xEE});
-    std::fill(made.begin() + header.header_len, made.end(), std::byte{0xEE});
+    std::fill(made.begin() + header.header_len, made.end() - payloads, std::byte{0xEE});
     encode(header, made);
     std::size_t offset = header.header_len;
     for (const tensor_header& tensor : tensors_of(entry)) {
       encode(tensor, std::span{made}.subspan(offset));
       offset += tensor_header_bytes;
     }
-    EXPECT_EQ(offset, part.size());
+    EXPECT_EQ(payloads > 0, payload_bytes(entry) > 0);
+    EXPECT_EQ(offset + static_cast<std::size_t>(payloads), part.size());
     EXPECT_EQ(made, part);
   }
 }
 
 TEST(Golden, DataPartsHaveTheSizesOfTheirHeaders) {
   std::size_t checked = 0;
+  std::size_t inlined = 0;
   for (const auto& entry : golden_index().at("messages")) {
     const auto tensors = tensors_of(entry);
     const auto parts = parts_of(entry);
@@ -90,12 +107,35 @@ TEST(Golden, DataPartsHaveTheSizesOfTheirHeaders) {
     if (type == "submit_shared" || type == "result_shared") {
       continue;  // the tensors lie in shared memory
     }
+    if (is_inlined(entry)) {
+      EXPECT_EQ(parts.size(), 1U) << entry.at("name");
+      EXPECT_EQ(inline_payloads(parts.front(), header_of(entry)).size(), payload_bytes(entry)) << entry.at("name");
+      ++inlined;
+      continue;
+    }
     for (std::size_t i = 0; i < tensors.size(); ++i, ++checked) {
       ASSERT_EQ(parts.size(), 1 + tensors.size()) << entry.at("name");
       EXPECT_EQ(parts[1 + i].size(), tensors[i].bytes) << entry.at("name");
     }
   }
   EXPECT_GE(checked, 10U);
+  EXPECT_GE(inlined, 6U);
+}
+
+TEST(Golden, PayloadsOfOtherSizesAreSeen) {
+  for (const auto& entry : golden_index().at("bad_payloads")) {
+    SCOPED_TRACE(entry.at("name"));
+    const guarded_bytes part(parts_of(entry).front());
+    message_header header;
+    ASSERT_EQ(decode(part.view(), header), decode_error::none);
+    std::size_t announced = 0;
+    for (std::size_t i = 0; i < header.tensors; ++i) {
+      tensor_header tensor;
+      ASSERT_EQ(decode_tensor(part.view(), header, i, tensor), decode_error::none);
+      announced += tensor.bytes;
+    }
+    EXPECT_NE(inline_payloads(part.view(), header).size(), announced);
+  }
 }
 
 TEST(Golden, BodiesComeBackByteForByte) {

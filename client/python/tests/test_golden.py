@@ -33,6 +33,12 @@ def parts_of(entry):
     return [(GOLDEN / name).read_bytes() for name in entry["parts"]]
 
 
+def payloads_of(entry):
+    """Of a data message, whichever form it has."""
+    parts = parts_of(entry)
+    return wire.inline_payloads(parts[0], header_of(entry)) if entry.get("inlined") else parts[1:]
+
+
 def header_of(entry):
     fields = dict(entry["header"])
     fields["type"] = wire.MessageType[fields["type"].upper()]
@@ -64,19 +70,31 @@ class Golden(unittest.TestCase):
                 part, header = parts_of(entry)[0], header_of(entry)
                 unknown = part[wire.HEADER_BYTES:header.header_len]
                 made = wire.encode_header(header) + unknown + b"".join(map(wire.encode_tensor, tensors_of(entry)))
+                if entry.get("inlined"):
+                    made += b"".join(payloads_of(entry))
                 self.assertEqual(made, part)
 
     def test_payloads_are_the_numbers_of_the_index(self):
         for entry in INDEX["messages"]:
             if entry["header"]["type"] in SHARED:
                 continue
-            for tensor, described, payload in zip(tensors_of(entry), entry["tensors"], parts_of(entry)[1:]):
+            payloads = payloads_of(entry) if entry["tensors"] else []
+            self.assertEqual(len(payloads), len(entry["tensors"]), entry["name"])
+            for tensor, described, payload in zip(tensors_of(entry), entry["tensors"], payloads):
                 with self.subTest(entry["name"], dtype=described["dtype"]):
                     array = np.frombuffer(payload, wire.dtype_of(tensor)).reshape(tensor.shape)
                     flat = array.view(array.real.dtype).ravel() if array.dtype.kind == "c" else array.ravel()
                     self.assertEqual(flat.tolist(), described["numbers"])
                     self.assertEqual(wire.tensor_header(array), tensor)
                     self.assertEqual(array.tobytes(), payload)
+
+    def test_payloads_of_other_sizes_are_refused(self):
+        self.assertGreaterEqual(len(INDEX["bad_payloads"]), 3)
+        for entry in INDEX["bad_payloads"]:
+            with self.subTest(entry["name"]), self.assertRaises(wire.DecodeError) as caught:
+                part = parts_of(entry)[0]
+                wire.inline_payloads(part, read_all(part)[0])
+            self.assertEqual(caught.exception.request_id, 7)
 
     def test_places_decode_to_what_the_index_says_and_encode_byte_for_byte(self):
         placed = [entry for entry in INDEX["messages"] if "place" in entry]
@@ -108,6 +126,7 @@ class Golden(unittest.TestCase):
         entries = [entry for entry in INDEX["messages"] if entry["header"]["type"] == "welcome"]
         welcomes = [json.loads(parts_of(entry)[1]) for entry in entries]
         for body in welcomes:
+            body.pop("inline_bytes", None)
             for key in ("answering", "shard", "shards"):
                 del body[key]
             for pipeline in body["pipelines"]:
@@ -115,6 +134,7 @@ class Golden(unittest.TestCase):
                     del pipeline[key]
             welcome = control.decode(control.Welcome, json.dumps(body).encode())
             self.assertEqual((welcome.answering, welcome.shard, welcome.shards), (0, 0, ()))
+            self.assertEqual(welcome.inline_bytes, 0)
             for pipeline in welcome.pipelines:
                 self.assertEqual((pipeline.keeps_state, pipeline.ordered, pipeline.period), (False, True, 1))
         self.assertGreaterEqual(len(welcomes), 2)
@@ -136,7 +156,9 @@ class Golden(unittest.TestCase):
             part = parts_of(entry)[0]
             for length in range(len(part)):
                 with self.subTest(entry["name"], length=length), self.assertRaises(wire.DecodeError):
-                    read_all(memoryview(part)[:length])
+                    header, _ = read_all(memoryview(part)[:length])
+                    if entry.get("inlined"):
+                        wire.inline_payloads(memoryview(part)[:length], header)
 
     def test_a_mutated_message_is_read_or_refused(self):
         seed = int(os.environ.get("PENSTOCK_SEED", random.randrange(1 << 32)))
@@ -156,6 +178,8 @@ class Golden(unittest.TestCase):
             for tensor in read_all(parts[0])[1]:
                 self.assertEqual(int(np.prod([float(extent) for extent in tensor.shape])) * tensor.bits // 8,
                                  tensor.nbytes)
+            if entry.get("inlined"):
+                wire.inline_payloads(parts[0], wire.decode_header(parts[0]))
         except wire.DecodeError:
             pass
         if entry["header"]["type"] in BODIES:

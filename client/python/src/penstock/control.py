@@ -15,6 +15,7 @@ class Hello:
     """HELLO: who asks, for people who read the daemon's log. At most 64 bytes each."""
     client: str
     version: str
+    inline_bytes: int = 0  #: a RESULT of at most so many payload bytes may come in one part; 0: none may
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Welcome:
     shard: int = 0  #: the shard that this client should use
     shards: Tuple[Tuple[str, ...], ...] = ()  #: for each shard its endpoints; empty when there is only one
     shared_bytes: int = 0  #: the most memory that this client may share with the daemon; 0: none
+    inline_bytes: int = 0  #: a SUBMIT of at most so many payload bytes may be sent in one part; 0: none may
 
     @functools.cached_property
     def by_name(self) -> Mapping[str, PipelineDescription]:
@@ -116,11 +118,11 @@ Body = TypeVar("Body", Hello, Welcome, OpenSession, SessionOpened, Attach, Attac
 _U32, _U64, _I64 = (1 << 32) - 1, (1 << 64) - 1, (1 << 63) - 1
 _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_bytes": _U64, "max_request_bytes": _U64,
            "period": _U64, "answering": _U32, "shard": _U32, "pipeline": _U32, "session": _U32, "next_sequence": _U64,
-           "shared_bytes": _U64, "bytes": _U64}
+           "shared_bytes": _U64, "inline_bytes": _U64, "bytes": _U64}
 _NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription}
 _LISTS = ("outputs", "pipelines")
 _FLAGS = ("variable", "keeps_state", "ordered", "holds")
-_LEFT_OUT = ("shared_bytes", "holds")  # where they are 0
+_LEFT_OUT = ("shared_bytes", "inline_bytes", "holds")  # where they are 0
 
 
 def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, Attach, Attached, ErrorBody]) -> bytes:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import enum
 import struct
-from typing import Dict, NamedTuple, Tuple, Union
+from typing import Dict, List, NamedTuple, Tuple, Union
 
 import numpy as np
 
@@ -15,6 +15,7 @@ MAX_DIMENSIONS = 8
 MAX_HEADER_LEN = 4096
 MAX_TENSORS = 64
 MAX_BODY_BYTES = 65536
+MAX_INLINE_BYTES = 4096  #: of payload that this version sends, and takes, behind the headers of part 0
 PLACE_BYTES = 32
 PLACE_ALIGNMENT = 64
 NO_TRACE = bytes(16)
@@ -24,6 +25,7 @@ _TENSOR = struct.Struct("<BBHB3xQ8q")
 _PLACE = struct.Struct("<IIQQQ")
 _REPEAT = 1
 _REQUEST_ID = struct.Struct("<Q")
+_NBYTES = struct.Struct("<8xQ64x")
 _U64_LIMIT = 1 << 64
 
 Buffer = Union[bytes, bytearray, memoryview]
@@ -224,6 +226,20 @@ def decode_tensor(part: Buffer, header: Header, index: int) -> TensorHeader:
     if product >= _U64_LIMIT or nbytes != (0 if 0 in shape else product):
         raise DecodeError("bad_tensor", header.request_id)
     return TensorHeader(code, bits, nbytes, shape, lanes)
+
+
+def inline_payloads(part: Buffer, header: Header) -> List[memoryview]:
+    """The payloads of a data message that is one part: they lie behind the tensor headers, one straight behind the
+    other. Raises DecodeError when they do not have the sizes that those say."""
+    view = memoryview(part)
+    begin = header.header_len + header.tensors * TENSOR_BYTES
+    payloads = []
+    for nbytes, in _NBYTES.iter_unpack(view[header.header_len:begin]):
+        payloads.append(view[begin:begin + nbytes])
+        begin += nbytes
+    if begin != len(view):
+        raise DecodeError("bad_payloads", header.request_id)
+    return payloads
 
 
 def encode_place(place: SharedPlace) -> bytes:
