@@ -42,16 +42,20 @@ void egress::result(const request& of, slot& from) {
   header.pipeline = of.pipeline->id;
   header.frames = of.frames;
   header.tensors = static_cast<std::uint16_t>(outputs);
+  const std::optional<std::size_t> inlined = shared ? std::nullopt : bytes_behind(of, from);
   parts_.clear();
-  zmq::message_t& head = parts_.emplace_back(wire::part_bytes(outputs));
+  zmq::message_t& head = parts_.emplace_back(wire::part_bytes(outputs) + inlined.value_or(0));
   auto* const bytes = static_cast<std::byte*>(head.data());
   wire::encode(header, {bytes, wire::header_bytes});
+  std::byte* payload = bytes + wire::part_bytes(outputs);
   for (std::size_t output = 0; output < outputs; ++output) {
     const plan_buffer& buffer = of.pipeline->output_buffer(output);
     const result_extent extent = extent_of(buffer, of.steps_before, of.leading, of.frames);
     wire::encode(wire_header(buffer.spec, of.frames, extent.leading),
                  {bytes + wire::part_bytes(output), wire::tensor_header_bytes});
-    if (!shared) {
+    if (inlined) {
+      payload = std::copy_n(output_of(of, from, output), extent.bytes, payload);
+    } else if (!shared) {
       append_output(of, from, output, extent.bytes);
     }
     counters_.payload_bytes_out += extent.bytes;
@@ -60,14 +64,29 @@ void egress::result(const request& of, slot& from) {
   deliver(of.client->identity, of.client);
 }
 
+// One part is cheaper than two on both sides.
+std::optional<std::size_t> egress::bytes_behind(const request& of, const slot& from) {
+  if (of.client->inline_bytes == 0 || from.work.rewrites) {
+    return std::nullopt;
+  }
+  std::size_t total = 0;
+  for (std::size_t output = 0; output < of.pipeline->outputs.size(); ++output) {
+    total += extent_of(of.pipeline->output_buffer(output), of.steps_before, of.leading, of.frames).bytes;
+  }
+  return total <= of.client->inline_bytes ? std::optional{total} : std::nullopt;
+}
+
+std::byte* egress::output_of(const request& of, const slot& from, std::size_t output) {
+  return from.pinned_output.get() + of.pipeline->outputs[output].pinned_offset +
+         static_cast<std::size_t>(of.first_frame) * of.pipeline->output_buffer(output).pitch(from.work.leading);
+}
+
 void egress::append_output(const request& of, slot& from, std::size_t output, std::size_t bytes) {
   if (from.work.rewrites) {
     parts_.push_back(received_.take(of.index));
     return;
   }
-  std::byte* const data =
-      from.pinned_output.get() + of.pipeline->outputs[output].pinned_offset +
-      static_cast<std::size_t>(of.first_frame) * of.pipeline->output_buffer(output).pitch(from.work.leading);
+  std::byte* const data = output_of(of, from, output);
   // A client that reads slowly keeps a lent slot; when slots are scarce its reply is copied instead. So is one that the
   // cache keeps, which would hold the slot for long.
   const bool kept = of.session != nullptr && box_of(*of.client).of_sessions.takes(bytes);

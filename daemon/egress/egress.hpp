@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -69,6 +70,9 @@ class egress : public reply_port {
   enum class attempt { sent, full, unreachable };
 
   void keep(const request& of);
+  /// The bytes of all outputs, if they are few enough for this client to go behind their headers.
+  [[nodiscard]] static std::optional<std::size_t> bytes_behind(const request& of, const slot& from);
+  [[nodiscard]] static std::byte* output_of(const request& of, const slot& from, std::size_t output);
   void append_output(const request& of, slot& from, std::size_t output, std::size_t bytes);
   void compose(const wire::message_header& header, std::string_view body);
   bool deliver(std::string_view identity, const client_record* to);

@@ -67,9 +67,27 @@ verdict check_shape(const wire::tensor_header& tensor, const wire::message_heade
   return {};
 }
 
+verdict check_parts(const incoming& message, const wire::message_header& header) {
+  const bool inlined = header.type == wire::message_type::submit && message.parts == 1;
+  if (header.tensors != 1 || (message.parts != 2 && !inlined)) {
+    const char* const right =
+        header.type == wire::message_type::submit
+            ? "a SUBMIT has one tensor and so two parts, or one with the payload behind its headers"
+            : "a SUBMIT_SHARED has one tensor, and two parts";
+    return refuse(status::malformed, std::string(right) + "; this one announces " + std::to_string(header.tensors) +
+                                         " tensors in " + std::to_string(message.parts) + " parts");
+  }
+  if (inlined && message.body.size() > wire::max_inline_bytes) {
+    return refuse(status::too_large, "behind the headers of part 0 lie " + std::to_string(message.body.size()) +
+                                         " bytes; a payload of more than " + std::to_string(wire::max_inline_bytes) +
+                                         " has a part of its own");
+  }
+  return {};
+}
+
 }  // namespace
 
-verdict read_header(const incoming& message, const client_settings& limits, wire::message_header& header) {
+verdict read_header(incoming& message, const client_settings& limits, wire::message_header& header) {
   const wire::decode_error error = wire::decode(message.head, header);
   if (error != wire::decode_error::none) {
     std::string reason(wire::text_of(error));
@@ -84,6 +102,10 @@ verdict read_header(const incoming& message, const client_settings& limits, wire
     return refuse(status::malformed, "the message has " + std::to_string(message.parts) +
                                          " parts; its header announces " + std::to_string(header.tensors) + " tensors");
   }
+  if (header.type == wire::message_type::submit && message.parts == 1) {
+    message.body = wire::inline_payloads(message.head, header);
+    message.bytes = message.body.size();
+  }
   const bool data = header.type == wire::message_type::submit || header.type == wire::message_type::submit_shared;
   const std::size_t most = data ? limits.max_request_bytes : wire::max_body_bytes;
   if (message.bytes > most) {
@@ -95,10 +117,8 @@ verdict read_header(const incoming& message, const client_settings& limits, wire
 
 verdict check_submit(const incoming& message, const wire::message_header& header, const plan& pipeline,
                      submitted& what) {
-  if (header.tensors != 1 || message.parts != 2) {
-    return refuse(status::malformed, "a SUBMIT has one tensor and so two parts; this one announces " +
-                                         std::to_string(header.tensors) + " tensors in " +
-                                         std::to_string(message.parts) + " parts");
+  if (verdict wrong = check_parts(message, header); !wrong.admitted()) {
+    return wrong;
   }
   wire::tensor_header tensor;
   if (const wire::decode_error error = wire::decode_tensor(message.head, header, 0, tensor);
@@ -119,7 +139,7 @@ verdict check_submit(const incoming& message, const wire::message_header& header
   what.bytes = tensor.bytes;
   if (header.type == wire::message_type::submit && message.body.size() != tensor.bytes) {
     return refuse(status::wrong_shape, "the tensor's header says " + std::to_string(tensor.bytes) +
-                                           " bytes, its part has " + std::to_string(message.body.size()));
+                                           " bytes, its payload has " + std::to_string(message.body.size()));
   }
   return {};
 }

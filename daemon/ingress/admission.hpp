@@ -20,8 +20,9 @@ struct verdict {
   [[nodiscard]] bool admitted() const noexcept { return code == wire::status::ok; }
 };
 
-/// Reads a message's header and checks what every message must have. What a peer sent is never trusted.
-[[nodiscard]] verdict read_header(const incoming& message, const client_settings& limits, wire::message_header& header);
+/// Reads a message's header, finds the body of a SUBMIT that is one part, and checks what every message must have. What
+/// a peer sent is never trusted.
+[[nodiscard]] verdict read_header(incoming& message, const client_settings& limits, wire::message_header& header);
 
 /// What a SUBMIT or SUBMIT_SHARED has.
 struct submitted {

@@ -1,5 +1,7 @@
 #include "daemon/ingress/ingress.hpp"
 
+#include "proto/message.hpp"
+
 namespace penstock {
 namespace {
 
@@ -30,6 +32,16 @@ std::optional<incoming> ingress::receive() {
   message.head = message.parts > 0 ? bytes_of(kept_[0]) : std::span<const std::byte>{};
   message.body = message.parts > 1 ? bytes_of(kept_[1]) : std::span<const std::byte>{};
   return message;
+}
+
+void ingress::park(const incoming& what, std::uint32_t place) {
+  zmq::message_t& part = kept_[what.parts > 1 ? 1 : 0];
+  const std::size_t from = part.size() - what.body.size();
+  if (from <= wire::part_bytes(1)) {
+    parked_.keep(place, std::move(part), from);
+  } else {  // headers of 4 KiB would be bytes that no credit counts
+    parked_.keep(place, zmq::message_t(what.body.data(), what.body.size()));
+  }
 }
 
 }  // namespace penstock

@@ -20,9 +20,10 @@ namespace penstock {
 struct incoming {
   std::string_view identity;        ///< the client's ZeroMQ routing id
   std::span<const std::byte> head;  ///< part 0: header and tensor headers, at any alignment
-  std::span<const std::byte> body;  ///< part 1: a tensor's bytes, or a control message's JSON
-  std::size_t parts = 0;            ///< without the routing id
-  std::size_t bytes = 0;            ///< of all parts but part 0
+  /// A tensor's bytes, or a control message's JSON: part 1, or the end of part 0 of a SUBMIT that has no other.
+  std::span<const std::byte> body;
+  std::size_t parts = 0;  ///< without the routing id
+  std::size_t bytes = 0;  ///< of the body, and of parts beyond it
 };
 
 /// Takes messages off the socket without blocking, and has the payloads of requests that wait for a slot kept. The
@@ -34,10 +35,10 @@ class ingress : public payload_store {
   /// The next message, nullopt when there is none. Parts beyond those that a message can have are counted and let go.
   [[nodiscard]] std::optional<incoming> receive();
 
-  /// Keeps the body of the message just received under `place` (request::index).
-  void park(std::uint32_t place) { parked_.keep(place, std::move(kept_[1])); }
+  /// Keeps the body of the message just received under `place` (request::index), and the headers before it in its part.
+  void park(const incoming& what, std::uint32_t place);
   [[nodiscard]] std::span<std::byte> parked(std::uint32_t place) noexcept override { return parked_.bytes(place); }
-  void unpark(std::uint32_t place) noexcept override { (void)parked_.take(place); }
+  void unpark(std::uint32_t place) noexcept override { parked_.drop(place); }
 
  private:
   router_socket& from_;

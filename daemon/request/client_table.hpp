@@ -65,6 +65,7 @@ class client_record {
   /// Requests that still refer to it: in flight, or answered early and still with the device.
   std::uint32_t references = 0;
   std::string name;                   ///< as it said in its HELLO
+  std::size_t inline_bytes = 0;       ///< of a RESULT that it takes in one part; 0: of none
   std::vector<client_arena*> arenas;  ///< that it may name; each has a use for it
   std::uint64_t results = 0;          ///< that were made for it
   time_point last_heard;

@@ -62,7 +62,9 @@ client_memory memory_of_clients(const settings& what, std::size_t shards) {
   }
   // Requests that ended early and still go through their sessions: check_abandoned lets them reach twice the credits.
   const std::size_t windows = most.keeps_state ? 3 : 1;
-  return {.requests = windows * what.clients.credit_bytes,
+  // A payload that waits behind its headers keeps them too.
+  const std::size_t headers = what.clients.credit_requests * wire::part_bytes(1);
+  return {.requests = windows * (what.clients.credit_bytes + headers),
           .replies = static_cast<std::size_t>(replies_under_way(what.clients)) * most.reply +
                      what.clients.reply_queue_bytes + what.clients.reply_cache_bytes,
           .slots = static_cast<std::size_t>(what.wheel.slots) * slot,

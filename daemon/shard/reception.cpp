@@ -44,7 +44,7 @@ std::vector<std::string> reception::welcomes_of(const served_pipelines& served, 
 std::size_t reception::receive(time_point now, std::size_t most) {
   std::size_t taken = 0;
   while (taken < most) {
-    const std::optional<incoming> message = with_.in.receive();
+    std::optional<incoming> message = with_.in.receive();
     if (!message) {
       break;
     }
@@ -55,7 +55,7 @@ std::size_t reception::receive(time_point now, std::size_t most) {
   return taken;
 }
 
-void reception::handle(const incoming& message, time_point now) {
+void reception::handle(incoming& message, time_point now) {
   client_record* from = with_.clients.find(message.identity);
   if (from != nullptr) {
     from->last_heard = now;
@@ -156,7 +156,7 @@ void reception::submit(const incoming& message, const wire::message_header& head
   }
   request& accepted = with_.book.open(from, header, what, now);
   if (!with_.path.submit(accepted, message.body)) {
-    with_.in.park(accepted.index);
+    with_.in.park(message, accepted.index);
   }
 }
 

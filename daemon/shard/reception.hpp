@@ -73,7 +73,7 @@ class reception {
  private:
   [[nodiscard]] static wire::message_header answer_to(const wire::message_header& question,
                                                       wire::message_type type) noexcept;
-  void handle(const incoming& message, time_point now);
+  void handle(incoming& message, time_point now);
   void serve(const incoming& message, const wire::message_header& header, client_record& from, time_point now);
   void welcome(const incoming& message, const wire::message_header& header, time_point now);
   void submit(const incoming& message, const wire::message_header& header, client_record& from, time_point now);

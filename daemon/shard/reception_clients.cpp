@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "daemon/shard/reception.hpp"
@@ -53,6 +54,7 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
   }
   client->gone = false;
   client->name = said->client;
+  client->inline_bytes = std::min<std::uint64_t>(said->inline_bytes, wire::max_inline_bytes);
   if (fresh && among_ != nullptr) {
     client->shard = among_->choose(self_.shard, client->identity);
     client->elsewhere = client->shard != self_.shard;

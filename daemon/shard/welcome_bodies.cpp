@@ -20,6 +20,7 @@ std::string body_for(std::uint32_t shard, const welcome_facts& of) {
   body.credit_bytes = of.limits.credit_bytes;
   body.max_request_bytes = of.limits.max_request_bytes;
   body.shared_bytes = of.shared_bytes;
+  body.inline_bytes = wire::max_inline_bytes;
   for (const plan* const one : of.served.in_order) {
     const plan& each = *one;
     wire::pipeline_description made;

@@ -8,14 +8,13 @@
 #include "client/cpp/shard_choice.hpp"
 #include "proto/control.hpp"
 #include "proto/message.hpp"
+#include "tests/bench/reply.hpp"
 
 namespace penstock::bench {
 namespace {
 
 constexpr std::size_t kept_latencies = 100'000;
 constexpr int patience_ms = 20'000;
-// From here on ZeroMQ takes the bytes where they lie.
-constexpr std::size_t lent_from = std::size_t{64} << 10U;
 constexpr std::size_t events_at_once = 64;
 
 }  // namespace
@@ -83,33 +82,17 @@ void closed_loop_thread::send(client& which, std::size_t place) {
   made.id += settings_.in_flight;
   which.message->set_id(made.id);
   made.sent = clock::now();
-  (void)which.socket.send(zmq::buffer(which.message->head()), zmq::send_flags::sndmore);
-  send_payload(which);
+  which.message->send(which.socket);
   ++in_flight_;
 }
 
-void closed_loop_thread::send_payload(client& which) {
-  const std::string& payload = which.message->payload();
-  if (payload.size() < lent_from) {
-    (void)which.socket.send(zmq::buffer(payload), zmq::send_flags::none);
-    return;
-  }
-  // Nobody writes to it: ZeroMQ asks for a pointer that is not const, and only reads.
-  zmq::message_t lent(
-      const_cast<char*>(payload.data()), payload.size(), [](void*, void*) {}, nullptr);
-  (void)which.socket.send(lent, zmq::send_flags::none);
-}
-
 std::size_t closed_loop_thread::receive(client& which) {
-  zmq::message_t head;
-  zmq::message_t body;
-  if (!which.socket.recv(head) || !head.more() || !which.socket.recv(body)) {
+  const std::optional<reply> came = receive_reply(which.socket);
+  if (!came) {
     throw std::runtime_error("no reply came");
   }
-  wire::message_header header;
-  const std::span part{static_cast<const std::byte*>(head.data()), head.size()};
-  if (wire::decode(part, header) != wire::decode_error::none || header.code != wire::status::ok || body.more() ||
-      body.size() != which.message->payload().size()) {
+  const wire::message_header& header = came->header;
+  if (header.code != wire::status::ok || came->payload_bytes != which.message->payload_bytes()) {
     throw std::runtime_error("the reply is not the RESULT that was asked for: " +
                              std::string(wire::name_of(header.code)));
   }

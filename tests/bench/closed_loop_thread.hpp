@@ -43,7 +43,6 @@ class closed_loop_thread {
   void connect(client& which);
   void greet(client& which);
   void send(client& which, std::size_t place);
-  void send_payload(client& which);
   [[nodiscard]] std::size_t receive(client& which);
   void serve(client& which);
   void wait();

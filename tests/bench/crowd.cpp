@@ -9,6 +9,7 @@
 #include <zmq.hpp>
 
 #include "proto/message.hpp"
+#include "tests/bench/reply.hpp"
 #include "tests/bench/submit_message.hpp"
 
 namespace penstock::bench {
@@ -79,8 +80,7 @@ class crowd {
   void send(std::size_t place) {
     message_.set_id(place + 1);
     zmq::socket_t& socket = sockets_[departures_[place].client];
-    (void)socket.send(zmq::buffer(message_.head()), zmq::send_flags::sndmore);
-    (void)socket.send(zmq::buffer(message_.payload()), zmq::send_flags::none);
+    message_.send(socket);
   }
 
   // ZMQ_FD tells of edges alone: it is waited for only when no socket has anything.
@@ -108,18 +108,12 @@ class crowd {
   }
 
   void receive(std::size_t client) {
-    zmq::message_t head;
-    (void)sockets_[client].recv(head);
+    const std::optional<reply> came = receive_reply(sockets_[client]);
     const clock::time_point now = clock::now();
-    zmq::message_t rest;
-    for (bool more = head.more(); more; more = rest.more()) {
-      (void)sockets_[client].recv(rest);
+    if (!came) {
+      throw std::runtime_error("no reply came");
     }
-    wire::message_header header;
-    const std::span part{static_cast<const std::byte*>(head.data()), head.size()};
-    if (wire::decode(part, header) != wire::decode_error::none) {
-      throw std::runtime_error("a reply can't be read");
-    }
+    const wire::message_header& header = came->header;
     if (header.type == wire::message_type::welcome) {
       --welcomes_;
       return;

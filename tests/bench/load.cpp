@@ -5,6 +5,7 @@
 
 #include "proto/control.hpp"
 #include "proto/message.hpp"
+#include "tests/bench/reply.hpp"
 #include "tests/bench/statistics.hpp"
 
 namespace penstock::bench {
@@ -62,7 +63,7 @@ void load_client::open_session() {
 
 void load_client::share(const wire::shared_place& place) {
   message_.set_place(place);
-  result_parts_ = 1;
+  shares_ = true;
 }
 
 void load_client::send() {
@@ -72,24 +73,19 @@ void load_client::send() {
     message_.set_sequence(next_sequence_++);
   }
   sent_at_[id % most_in_flight] = clock::now();
-  (void)socket_.send(zmq::buffer(message_.head()), zmq::send_flags::sndmore);
-  (void)socket_.send(zmq::buffer(message_.payload()), zmq::send_flags::none);
+  message_.send(socket_);
 }
 
 void load_client::receive() {
-  zmq::message_t head;
-  zmq::message_t body;
-  wire::message_header header;
-  wire::decode_error read = wire::decode_error::none;
+  std::optional<reply> came;
   do {  // a daemon that has been reloaded says so in between
-    if (!socket_.recv(head) || (head.more() && !socket_.recv(body))) {
+    came = receive_reply(socket_);
+    if (!came) {
       throw std::runtime_error("no reply came");
     }
-    read = wire::decode({static_cast<const std::byte*>(head.data()), head.size()}, header);
-  } while (read == wire::decode_error::none && header.type == wire::message_type::welcome);
-  const std::size_t wanted = result_parts_ == 2 ? message_.payload().size() : 0;
-  if (read != wire::decode_error::none || header.code != wire::status::ok || head.more() != (result_parts_ == 2) ||
-      body.size() != wanted || body.more()) {
+  } while (came->header.type == wire::message_type::welcome);
+  const wire::message_header& header = came->header;
+  if (header.code != wire::status::ok || came->payload_bytes != (shares_ ? 0 : message_.payload_bytes())) {
     throw std::runtime_error("the reply is not the RESULT that was asked for: " +
                              std::string(wire::name_of(header.code)));
   }

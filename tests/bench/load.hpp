@@ -50,7 +50,7 @@ class load_client {
   zmq::socket_t socket_{context_, zmq::socket_type::dealer};
   submit_message message_;
   std::uint32_t pipeline_;
-  std::size_t result_parts_ = 2;
+  bool shares_ = false;
   std::uint64_t next_id_ = 1;
   std::uint64_t next_sequence_ = 0;
   bool in_session_ = false;

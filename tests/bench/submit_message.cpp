@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 #include <span>
+#include <utility>
 
 #include "proto/control.hpp"
 #include "proto/message.hpp"
@@ -16,6 +17,9 @@ constexpr std::size_t id_offset = 8;
 constexpr std::size_t timeout_offset = 16;
 constexpr std::size_t session_offset = 28;
 constexpr std::size_t sequence_offset = 32;
+
+// From here on ZeroMQ takes the bytes where they lie.
+constexpr std::size_t lent_from = std::size_t{64} << 10U;
 
 // Little-endian, as this machine is.
 template <typename Value>
@@ -37,7 +41,7 @@ std::string random_floats(std::size_t count) {
 }  // namespace
 
 submit_message::submit_message(std::uint32_t pipeline, std::size_t floats, std::uint32_t frames)
-    : payload_(random_floats(floats * frames)) {
+    : payload_bytes_(floats * frames * sizeof(float)), payload_(random_floats(floats * frames)) {
   wire::message_header header;
   header.type = wire::message_type::submit;
   header.pipeline = pipeline;
@@ -47,11 +51,30 @@ submit_message::submit_message(std::uint32_t pipeline, std::size_t floats, std::
   tensor.type = wire::float32_type;
   tensor.dimensions = 2;
   tensor.shape = {frames, static_cast<std::int64_t>(floats)};
-  tensor.bytes = payload_.size();
+  tensor.bytes = payload_bytes_;
   head_.resize(wire::part_bytes(1));
   const auto bytes = std::as_writable_bytes(std::span(head_));
   wire::encode(header, bytes);
   wire::encode(tensor, bytes.subspan(wire::header_bytes));
+  if (payload_bytes_ <= wire::max_inline_bytes) {
+    head_ += std::exchange(payload_, "");
+  }
+}
+
+void submit_message::send(zmq::socket_t& to) const {
+  if (payload_.empty()) {
+    (void)to.send(zmq::buffer(head_), zmq::send_flags::none);
+    return;
+  }
+  (void)to.send(zmq::buffer(head_), zmq::send_flags::sndmore);
+  if (payload_.size() < lent_from) {
+    (void)to.send(zmq::buffer(payload_), zmq::send_flags::none);
+    return;
+  }
+  // Nobody writes to it: ZeroMQ asks for a pointer that is not const, and only reads.
+  zmq::message_t lent(
+      const_cast<char*>(payload_.data()), payload_.size(), [](void*, void*) {}, nullptr);
+  (void)to.send(lent, zmq::send_flags::none);
 }
 
 void submit_message::set_id(std::uint64_t id) noexcept {
@@ -72,6 +95,7 @@ void submit_message::set_sequence(std::uint64_t sequence) noexcept {
 
 void submit_message::set_place(const wire::shared_place& place) {
   put(head_, type_offset, wire::message_type::submit_shared);
+  head_.resize(wire::part_bytes(1));
   payload_.resize(wire::shared_place_bytes);
   wire::encode(place, std::as_writable_bytes(std::span(payload_)));
 }
@@ -85,7 +109,7 @@ std::string hello_head() {
 }
 
 std::string hello_body() {
-  return wire::encode(wire::hello{"penstock-bench", ""});
+  return wire::encode(wire::hello{"penstock-bench", "", wire::max_inline_bytes});
 }
 
 }  // namespace penstock::bench

@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <string>
 
+#include <zmq.hpp>
+
 #include "proto/message.hpp"
 
 namespace penstock::bench {
 
-/// A SUBMIT of f32 values, written by hand and sent over and over under other ids.
+/// A SUBMIT of f32 values, written by hand and sent over and over under other ids. As clients do, it has a small
+/// payload behind its headers and a larger one in a part of its own.
 class submit_message {
  public:
   /// `frames` frames of `floats` random values each, normally distributed, for pipeline `pipeline`.
@@ -21,12 +24,15 @@ class submit_message {
   void set_sequence(std::uint64_t sequence) noexcept;
   /// From now on it is a SUBMIT_SHARED of frames in that place.
   void set_place(const wire::shared_place& place);
-  [[nodiscard]] const std::string& head() const noexcept { return head_; }
-  [[nodiscard]] const std::string& payload() const noexcept { return payload_; }
+  /// Of frames of 64 KiB and more ZeroMQ takes the bytes where they lie: they stay as they are.
+  void send(zmq::socket_t& to) const;
+  /// Of its frames; its result has as many.
+  [[nodiscard]] std::size_t payload_bytes() const noexcept { return payload_bytes_; }
 
  private:
-  std::string head_;
-  std::string payload_;
+  std::size_t payload_bytes_;
+  std::string head_;     // with a small payload behind it
+  std::string payload_;  // in a part of its own, where it has one
 };
 
 /// HELLO's two parts.

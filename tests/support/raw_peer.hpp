@@ -20,6 +20,10 @@ namespace penstock::testing {
 struct raw_message {
   wire::message_header header;
   std::vector<std::string> parts;
+  /// What lies behind the headers of part 0.
+  [[nodiscard]] std::string behind() const {
+    return parts.front().substr(header.header_len + header.tensors * wire::tensor_header_bytes);
+  }
   [[nodiscard]] nlohmann::json json() const { return nlohmann::json::parse(parts.at(1)); }
 };
 
@@ -35,8 +39,9 @@ class raw_peer {
   [[nodiscard]] std::optional<raw_message> receive(std::chrono::milliseconds patience = std::chrono::seconds{20});
   /// Takes in what has come, for `receive` to give.
   void take_in();
-  /// HELLO; the WELCOME that comes back, or an exception.
-  wire::welcome hello();
+  /// HELLO, which says up to how many bytes a RESULT may have in one part; the WELCOME that comes back, or an
+  /// exception.
+  wire::welcome hello(std::uint64_t inline_bytes = 0);
   /// The daemon's counters.
   [[nodiscard]] nlohmann::json status();
 
@@ -62,6 +67,7 @@ struct raw_submit {
   static raw_submit of_iq(std::uint64_t request_id, std::uint32_t pipeline, std::uint32_t frames, std::int64_t samples,
                           char fill);
   [[nodiscard]] std::vector<std::string> parts() const { return {bytes_of(header) + bytes_of(tensor), payload}; }
+  [[nodiscard]] std::vector<std::string> in_one_part() const { return {bytes_of(header) + bytes_of(tensor) + payload}; }
 };
 
 }  // namespace penstock::testing

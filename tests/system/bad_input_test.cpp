@@ -84,6 +84,31 @@ const bad_input bad_inputs[] = {
        return submit.parts();
      },
      status::wrong_shape, "5"},
+    {"OnePartShorterThanAnnounced",
+     [] {
+       raw_submit submit = good();
+       submit.payload.pop_back();
+       return submit.in_one_part();
+     },
+     status::wrong_shape, "31"},
+    {"OnePartLongerThanAnnounced",
+     [] {
+       raw_submit submit = good();
+       submit.payload += 'x';
+       return submit.in_one_part();
+     },
+     status::wrong_shape, "33"},
+    {"OnePartOfHeadersAlone", [] { return std::vector<std::string>{good().parts()[0]}; }, status::wrong_shape, "has 0"},
+    {"OnePartOverItsLimit", [] { return raw_submit::of_iq(7, 0, 8, 257, 'x').in_one_part(); }, status::too_large,
+     "4112"},
+    {"OnePartWithATensorTooMany",
+     [] {
+       raw_submit submit = good();
+       submit.header.tensors = 2;
+       submit.payload.resize(wire::tensor_header_bytes + 32);
+       return submit.in_one_part();
+     },
+     status::malformed, "2 tensors"},
     {"UnknownPipeline",
      [] {
        raw_submit submit = good();

@@ -85,6 +85,18 @@ class Exchange : public ::testing::TestWithParam<std::string> {
     EXPECT_TRUE(counters.at("balanced")) << counters.dump(1);
   }
 
+  // Of cu8 samples, in float64.
+  static void expect_power_of(const std::string& samples, const std::string& result) {
+    ASSERT_EQ(result.size(), samples.size() / 2 * sizeof(float));
+    for (std::size_t sample = 0; sample < samples.size() / 2; ++sample) {
+      float power = 0;
+      std::memcpy(&power, result.data() + sample * sizeof power, sizeof power);
+      const double i = (static_cast<unsigned char>(samples[2 * sample]) - 127.5) / 127.5;
+      const double q = (static_cast<unsigned char>(samples[2 * sample + 1]) - 127.5) / 127.5;
+      EXPECT_NEAR(power, i * i + q * q, 1e-6) << "sample " << sample;
+    }
+  }
+
   daemon_process daemon_{{.backend = GetParam(), .completion = "callback", .configuration = configuration}};
   raw_peer peer_{daemon_.endpoint()};
 };
@@ -113,14 +125,22 @@ TEST_P(Exchange, ResultIsTheArithmeticOfTheFrame) {
   ASSERT_EQ(answer->header.type, message_type::result);
   EXPECT_EQ(answer->header.frames, 2U);
   EXPECT_EQ(answer->header.trace_id[5], std::byte{42});
-  ASSERT_EQ(answer->parts.at(1).size(), 2 * 16 * sizeof(float));
-  for (std::size_t sample = 0; sample < 32; ++sample) {
-    float power = 0;
-    std::memcpy(&power, answer->parts[1].data() + sample * sizeof power, sizeof power);
-    const double i = (static_cast<unsigned char>(submit.payload[2 * sample]) - 127.5) / 127.5;
-    const double q = (static_cast<unsigned char>(submit.payload[2 * sample + 1]) - 127.5) / 127.5;
-    EXPECT_NEAR(power, i * i + q * q, 1e-6) << "sample " << sample;
+  expect_power_of(submit.payload, answer->parts.at(1));
+}
+
+TEST_P(Exchange, SmallPayloadsGoAndComeInOnePart) {
+  ASSERT_EQ(peer_.hello(2 * 16 * sizeof(float)).inline_bytes, 4096U);
+  for (std::uint64_t id = 1; id <= 20; ++id) {
+    const raw_submit submit =
+        raw_submit::of_iq(id, 0, 1 + static_cast<std::uint32_t>(id % 3), 16, static_cast<char>(11 * id));
+    peer_.send(id % 2 == 0 ? submit.parts() : submit.in_one_part());
+    const auto answer = peer_.receive();
+    ASSERT_TRUE(answer);
+    ASSERT_EQ(answer->header.type, message_type::result);
+    ASSERT_EQ(answer->parts.size(), id % 3 < 2 ? 1U : 2U);
+    expect_power_of(submit.payload, id % 3 < 2 ? answer->behind() : answer->parts[1]);
   }
+  expect_balanced(peer_);
 }
 
 TEST_P(Exchange, UnknownClientMustSayHelloFirst) {

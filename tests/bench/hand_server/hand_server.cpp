@@ -1,9 +1,11 @@
 #include "tests/bench/hand_server/hand_server.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -11,6 +13,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <zmq.hpp>
+
+#include "proto/message.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -47,6 +51,7 @@ class server {
     std::unique_ptr<hand_work> work;
     zmq::message_t client;
     zmq::message_t head;
+    bool inlined = false;  // its frames lie behind its headers
     std::size_t bytes = 0;
   };
 
@@ -55,14 +60,24 @@ class server {
     if (!socket_.recv(into.client, zmq::recv_flags::dontwait)) {
       return false;
     }
-    zmq::message_t payload;
     (void)socket_.recv(into.head);
-    (void)socket_.recv(payload);
-    into.bytes = payload.size();
-    std::memcpy(into.work->input(), payload.data(), payload.size());
-    into.work->start(payload.size());
+    into.inlined = !into.head.more();
+    if (into.inlined) {
+      const std::span part{static_cast<const std::byte*>(into.head.data()), into.head.size()};
+      start(into, part.subspan(std::min(part.size(), wire::part_bytes(1))));
+    } else {
+      zmq::message_t payload;
+      (void)socket_.recv(payload);
+      start(into, {static_cast<const std::byte*>(payload.data()), payload.size()});
+    }
     ++last_;
     return true;
+  }
+
+  static void start(place& in, std::span<const std::byte> payload) {
+    in.bytes = payload.size();
+    std::memcpy(in.work->input(), payload.data(), payload.size());
+    in.work->start(payload.size());
   }
 
   bool answer() {
@@ -70,8 +85,13 @@ class server {
     for (; first_ < last_ && places_[first_ % streams].work->done(); ++first_) {
       place& from = places_[first_ % streams];
       (void)socket_.send(from.client, zmq::send_flags::sndmore);
-      (void)socket_.send(from.head, zmq::send_flags::sndmore);
-      (void)socket_.send(zmq::buffer(from.work->output(), from.bytes), zmq::send_flags::none);
+      if (from.inlined) {  // the result takes its frames' place
+        std::memcpy(static_cast<std::byte*>(from.head.data()) + wire::part_bytes(1), from.work->output(), from.bytes);
+        (void)socket_.send(from.head, zmq::send_flags::none);
+      } else {
+        (void)socket_.send(from.head, zmq::send_flags::sndmore);
+        (void)socket_.send(zmq::buffer(from.work->output(), from.bytes), zmq::send_flags::none);
+      }
       any = true;
     }
     return any;

@@ -121,7 +121,8 @@ std::string throughput_tables(const ordered_json& result) {
       "a launch, eight streams, no batching; \"mapped\" has one kernel read and write host memory and set a word there "
       "that the server looks at; on the host backend it computes before it receives again, so that there a "
       "launch costs it nothing and batching can gain nothing: 5 times it is the aim on a GPU. All are driven by the "
-      "same load generator.\n";
+      "same load generator, and get the same messages: up to 4 KiB of payload in one part with the headers, more in a "
+      "part of its own.\n";
   for (const char* const transport : {"tcp", "ipc"}) {
     for (const std::size_t clients : {1U, 32U}) {
       if (const ordered_json rows = select(result.at("rows"), transport, clients); !rows.empty()) {

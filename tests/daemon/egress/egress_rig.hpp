@@ -32,6 +32,7 @@ class egress_rig {
   struct message {
     wire::message_header header;
     wire::tensor_header tensor;  ///< the first, of a RESULT
+    std::string behind;          ///< what lies behind the tensor headers
     std::vector<std::string> parts;
   };
 
@@ -97,6 +98,7 @@ class egress_rig {
     if (got.header.tensors > 0) {
       (void)wire::decode_tensor(std::as_bytes(std::span(head)), got.header, 0, got.tensor);
     }
+    got.behind = head.substr(wire::part_bytes(got.header.tensors));
     got.parts.erase(got.parts.begin());
     return got;
   }

@@ -60,6 +60,51 @@ TEST(Egress, CopiesASmallOutputSoThatItsSlotIsFreeAtOnce) {
   EXPECT_EQ(rig.receive("a").parts[0], std::string(egress_rig::small_frame, 'x'));
 }
 
+TEST(Egress, SendsFewBytesBehindTheirHeadersToWhoTakesThemSo) {
+  egress_rig rig;
+  client_record& client = rig.connect("a");
+  slot& from = *rig.slots.claim();
+  const std::string bytes = testing::payload_of(4 * egress_rig::small_frame, 3);
+  std::memcpy(from.pinned_output.get(), bytes.data(), bytes.size());
+  const std::int32_t sums[] = {10, 20, 30, 40};
+  std::memcpy(from.pinned_output.get() + rig.plans[0].outputs[1].pinned_offset, sums, sizeof sums);
+  request asked = rig.made(client, 99);
+  asked.first_frame = 1;
+  asked.frames = 2;
+  const std::string both = bytes.substr(egress_rig::small_frame, 2 * egress_rig::small_frame) +
+                           std::string(reinterpret_cast<const char*>(sums + 1), 8);
+  client.inline_bytes = both.size();
+  rig.out.result(asked, from);
+  std::memset(from.pinned_output.get(), 'y', bytes.size());
+  const egress_rig::message got = rig.receive("a");
+  EXPECT_EQ(got.header.tensors, 2U);
+  EXPECT_EQ(got.tensor.bytes, 32U);
+  EXPECT_TRUE(got.parts.empty());
+  EXPECT_EQ(got.behind, both);
+  EXPECT_EQ(from.references.load(), 1U);
+  EXPECT_EQ(rig.counters.payload_bytes_out, both.size());
+  EXPECT_TRUE(rig.out.repeat(client, 99));
+  EXPECT_EQ(rig.receive("a").behind, both);
+
+  client.inline_bytes = both.size() - 1;
+  asked.id = 100;
+  rig.out.result(asked, from);
+  const egress_rig::message apart = rig.receive("a");
+  EXPECT_EQ(apart.parts.size(), 2U);
+  EXPECT_EQ(apart.behind, "");
+}
+
+TEST(Egress, SendsWhatWasWrittenOverItsPayloadInAPartOfItsOwn) {
+  egress_rig rig;
+  client_record& client = rig.connect("a");
+  client.inline_bytes = SIZE_MAX;
+  slot& from = *rig.slots.claim();
+  from.work.rewrites = true;
+  rig.received.keep(0, zmq::message_t(std::string(egress_rig::large_frame, 'x')));
+  rig.out.result(rig.made(client, 1, 2), from);
+  EXPECT_EQ(rig.receive("a").parts, std::vector<std::string>{std::string(egress_rig::large_frame, 'x')});
+}
+
 TEST(Egress, LendsALargeOutputAndGetsTheSlotBackOnceItIsSent) {
   egress_rig rig;
   client_record& client = rig.connect("a");

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "proto/message.hpp"
+
 namespace penstock {
 namespace {
 
@@ -95,14 +97,41 @@ TEST_F(Ingress, TakesEmptyParts) {
 TEST_F(Ingress, KeepsAParkedPayloadWithoutCopyingItUntilItIsUnparked) {
   const std::string payload(4096, 'p');
   send({"head", payload});
-  const std::byte* const there = receive().body.data();
-  in_.park(7);
+  const incoming first = receive();
+  const std::byte* const there = first.body.data();
+  in_.park(first, 7);
   send({"head", "another"});
-  (void)receive();
-  in_.park(2);
+  in_.park(receive(), 2);
   EXPECT_EQ(text_of(in_.parked(7)), payload);
   EXPECT_EQ(in_.parked(7).data(), there);
   EXPECT_EQ(text_of(in_.parked(2)), "another");
+  in_.unpark(7);
+  EXPECT_TRUE(in_.parked(7).empty());
+}
+
+TEST_F(Ingress, KeepsAParkedPayloadThatLiesBehindItsHeadersWithoutCopyingIt) {
+  send({"the head" + std::string(4096, 'p')});
+  incoming message = receive();
+  message.body = message.head.subspan(8);
+  const std::byte* const there = message.body.data();
+  in_.park(message, 7);
+  send({"the next"});
+  (void)receive();
+  EXPECT_EQ(text_of(in_.parked(7)), std::string(4096, 'p'));
+  EXPECT_EQ(in_.parked(7).data(), there);
+  EXPECT_EQ(parked_.take(7).to_string(), std::string(4096, 'p')) << "without its head";
+  EXPECT_TRUE(in_.parked(7).empty());
+}
+
+TEST_F(Ingress, KeepsNoHeadersThatAreLongerThanThoseOfThisVersion) {
+  constexpr std::size_t headers = wire::max_header_len + wire::tensor_header_bytes;
+  send({std::string(headers, 'h') + "payload"});
+  incoming message = receive();
+  message.body = message.head.subspan(headers);
+  const std::byte* const there = message.body.data();
+  in_.park(message, 7);
+  EXPECT_EQ(text_of(in_.parked(7)), "payload");
+  EXPECT_NE(in_.parked(7).data(), there);
   in_.unpark(7);
   EXPECT_TRUE(in_.parked(7).empty());
 }

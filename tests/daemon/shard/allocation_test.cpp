@@ -34,7 +34,7 @@ constexpr std::size_t arena_bytes = std::size_t{1} << 20U;
 struct path_shape {
   const char* name;
   completion_mode completion;
-  std::size_t floats;  ///< of a frame; from 64 KiB on the result is sent from its slot
+  std::size_t floats;  ///< of a frame; up to 4 KiB go in one part, from 64 KiB on the result is sent from its slot
   std::size_t in_flight;
   bool timed = false;    ///< requests have a deadline
   bool session = false;  ///< they belong to one
@@ -187,6 +187,7 @@ INSTANTIATE_TEST_SUITE_P(
                       path_shape{"LentByCallback", completion_mode::callback, 32768, 8},
                       path_shape{"LentPolled", completion_mode::poll, 32768, 8},
                       path_shape{"OneAtATime", completion_mode::callback, 1024, 1},
+                      path_shape{"InAPartOfItsOwn", completion_mode::callback, 2048, 32},
                       path_shape{"InPlace", completion_mode::callback, 98304, 4},
                       path_shape{"Timed", completion_mode::callback, 64, 32, true},
                       path_shape{"InASession", completion_mode::callback, 64, 32, false, true},

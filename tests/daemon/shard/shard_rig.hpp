@@ -134,6 +134,7 @@ struct submit_draft {
     return *this;
   }
   [[nodiscard]] std::vector<std::string> parts() const { return {bytes_of(header) + bytes_of(tensor), payload}; }
+  [[nodiscard]] std::vector<std::string> in_one_part() const { return {bytes_of(header) + bytes_of(tensor) + payload}; }
 };
 
 /// A client that has said HELLO.
