@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "client/cpp/shard_choice.hpp"
+#include "proto/message.hpp"
 #include "proto/status.hpp"
 
 namespace penstock::link {
@@ -57,7 +58,8 @@ void check_extents(const pipeline_info& pipeline, const client::request& what) {
 
 catalogue::catalogue(const wire::welcome& from, std::string_view url)
     : server_{from.server,       from.instance,  from.credit_requests,       from.credit_bytes, from.max_request_bytes,
-              from.shared_bytes, from.answering, endpoints_of_all(from, url)} {
+              from.shared_bytes, from.answering, endpoints_of_all(from, url)},
+      inline_bytes_(std::min<std::uint64_t>(from.inline_bytes, wire::max_inline_bytes)) {
   for (const wire::pipeline_description& each : from.pipelines) {
     pipelines_.push_back(std::make_shared<const pipeline_info>(info_of(each)));
     by_name_.insert_or_assign(each.name, pipelines_.back());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +21,8 @@ class catalogue {
   explicit catalogue(const wire::welcome& from, std::string_view url = {});
 
   [[nodiscard]] const server_info& server() const noexcept { return server_; }
+  /// A SUBMIT of at most so many payload bytes is sent in one part.
+  [[nodiscard]] std::uint64_t inline_bytes() const noexcept { return inline_bytes_; }
   /// In the daemon's order.
   [[nodiscard]] std::vector<pipeline_info> pipelines() const;
   /// nullptr when there is none of that name.
@@ -33,6 +36,7 @@ class catalogue {
 
  private:
   server_info server_;
+  std::uint64_t inline_bytes_;
   std::vector<std::shared_ptr<const pipeline_info>> pipelines_;
   std::map<std::string, std::shared_ptr<const pipeline_info>, std::less<>> by_name_;
 };

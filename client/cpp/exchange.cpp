@@ -97,8 +97,8 @@ void exchange::cancel(std::uint64_t id) {
 void exchange::send(pending_request& what, time_point now) {
   time_point alarm = expiry_of(what);
   if (greeting_.ready() && !held_back(what)) {
-    auto parts = submit_message(what, now);
-    if (socket_.send(parts)) {
+    auto parts = submit_message(what, now, catalogue_->inline_bytes());
+    if (socket_.send(parts.span())) {
       if (std::exchange(what.sent, true)) {
         atomic_counters::count(counters_.sent_again);
       }

@@ -36,7 +36,7 @@ wire::tensor_header tensor_of(const pending_request& from) {
 
 }  // namespace
 
-std::array<zmq::message_t, 2> submit_message(pending_request& from, time_point now) {
+submit_parts submit_message(pending_request& from, time_point now, std::uint64_t inline_bytes) {
   wire::message_header header;
   header.type = from.payload.shared() ? wire::message_type::submit_shared : wire::message_type::submit;
   header.request_id = from.id;
@@ -52,16 +52,20 @@ std::array<zmq::message_t, 2> submit_message(pending_request& from, time_point n
     const auto left = std::chrono::nanoseconds{from.deadline - now}.count();
     header.timeout_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(left, 1));
   }
-  std::array<zmq::message_t, 2> parts{zmq::message_t{wire::part_bytes(1)}, zmq::message_t{}};
-  wire::encode(header, writable(parts[0]));
-  wire::encode(tensor_of(from), writable(parts[0]).subspan(wire::header_bytes));
-  if (from.payload.shared()) {
-    parts[1].rebuild(wire::shared_place_bytes);
-    wire::encode(from.payload.place(/*repeat=*/from.sent), writable(parts[1]));
-  } else {
-    parts[1] = from.payload.message();
+  const bool inlined = !from.payload.shared() && from.payload.bytes() <= inline_bytes;
+  zmq::message_t head{wire::part_bytes(1) + (inlined ? from.payload.bytes() : 0)};
+  wire::encode(header, writable(head));
+  wire::encode(tensor_of(from), writable(head).subspan(wire::header_bytes));
+  if (inlined) {
+    std::ranges::copy(from.payload.contents(), writable(head).subspan(wire::part_bytes(1)).begin());
+    return submit_parts{std::move(head)};
   }
-  return parts;
+  if (from.payload.shared()) {
+    zmq::message_t place{wire::shared_place_bytes};
+    wire::encode(from.payload.place(/*repeat=*/from.sent), writable(place));
+    return {std::move(head), std::move(place)};
+  }
+  return {std::move(head), from.payload.message()};
 }
 
 zmq::message_t bare_message(wire::message_type type, std::uint64_t request_id) {
@@ -84,7 +88,7 @@ zmq::message_t close_message(std::uint32_t session) {
 }
 
 std::array<zmq::message_t, 2> hello_message(std::uint64_t request_id, std::string_view client_name) {
-  const std::string body = wire::encode(wire::hello{std::string(client_name), version});
+  const std::string body = wire::encode(wire::hello{std::string(client_name), version, wire::max_inline_bytes});
   return {bare_message(wire::message_type::hello, request_id), zmq::message_t{body.data(), body.size()}};
 }
 

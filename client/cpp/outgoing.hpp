@@ -1,8 +1,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include <penstock/client.hpp>
 #include <zmq.hpp>
@@ -12,10 +15,24 @@
 
 namespace penstock::link {
 
-/// The two parts of SUBMIT, or of SUBMIT_SHARED where the payload goes through an arena: it says that it is a repeat
-/// when the request was sent before. The timeout that it carries is what is left of the budget at `now`; the payload
-/// shares the bytes of the request's.
-[[nodiscard]] std::array<zmq::message_t, 2> submit_message(pending_request& from, time_point now);
+/// The parts of a SUBMIT or a SUBMIT_SHARED.
+class submit_parts {
+ public:
+  /// Headers with the payload behind them.
+  explicit submit_parts(zmq::message_t&& whole) : parts_{std::move(whole), {}}, count_(1) {}
+  submit_parts(zmq::message_t&& head, zmq::message_t&& body) : parts_{std::move(head), std::move(body)}, count_(2) {}
+
+  [[nodiscard]] std::span<zmq::message_t> span() noexcept { return {parts_.data(), count_}; }
+
+ private:
+  std::array<zmq::message_t, 2> parts_;
+  std::size_t count_;
+};
+
+/// SUBMIT, or SUBMIT_SHARED where the payload goes through an arena: it says that it is a repeat when the request was
+/// sent before. The timeout that it carries is what is left of the budget at `now`. A payload of at most `inline_bytes`
+/// is copied behind the headers, a larger one shares the bytes of the request's.
+[[nodiscard]] submit_parts submit_message(pending_request& from, time_point now, std::uint64_t inline_bytes);
 
 /// A message that is only a header.
 [[nodiscard]] zmq::message_t bare_message(wire::message_type type, std::uint64_t request_id);

@@ -79,11 +79,14 @@ void payload::keep_unreleased() noexcept {
   }
 }
 
+std::span<const std::byte> payload::contents() const noexcept {
+  return {input_ ? input_.data() + (input_at_ - input_.offset()) : static_cast<const std::byte*>(message_.data()),
+          bytes_};
+}
+
 zmq::message_t payload::message() {
   if (message_.size() == 0 && input_) {
-    auto owner = std::make_unique<kept<arena_block>>(input_.again());
-    const std::byte* const start = input_.data() + (input_at_ - input_.offset());
-    message_ = message_of(std::span{start, bytes_}, std::move(owner));
+    message_ = message_of(contents(), std::make_unique<kept<arena_block>>(input_.again()));
   }
   zmq::message_t shared;
   shared.copy(message_);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <penstock/client.hpp>
@@ -35,6 +36,8 @@ class payload {
   /// Whether it lies in this arena, whichever way it goes.
   [[nodiscard]] bool lies_in(const arena* which) const noexcept { return input_ && input_.home().get() == which; }
 
+  /// The bytes themselves, valid while this is.
+  [[nodiscard]] std::span<const std::byte> contents() const noexcept;
   /// For SUBMIT: shares the bytes. They stay where they are until the last such message has gone.
   [[nodiscard]] zmq::message_t message();
   /// For SUBMIT_SHARED.

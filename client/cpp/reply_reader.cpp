@@ -35,6 +35,39 @@ bool is_shape_of(const wire::tensor_header& tensor, std::uint32_t frames, const 
   return true;
 }
 
+/// The payloads of a RESULT, one after the other: each a part of its own, or all behind the headers of the only part.
+class payload_cursor {
+ public:
+  payload_cursor(const wire::message_header& header, std::span<const zmq::message_t> parts)
+      : inlined_(parts.size() == 1), own_(parts.subspan(1)) {
+    if (inlined_) {
+      behind_ = wire::inline_payloads(bytes_of(parts.front()), header);
+    }
+  }
+
+  /// nullopt when it does not have that many bytes.
+  [[nodiscard]] std::optional<std::span<const std::byte>> next(std::uint64_t bytes) {
+    if (!inlined_) {
+      const std::span<const std::byte> part = bytes_of(own_.front());
+      own_ = own_.subspan(1);
+      return part.size() == bytes ? std::optional{part} : std::nullopt;
+    }
+    if (behind_.size() < bytes) {
+      return std::nullopt;
+    }
+    const std::span<const std::byte> taken = behind_.first(bytes);
+    behind_ = behind_.subspan(bytes);
+    return taken;
+  }
+  /// Whether nothing lies behind the last one.
+  [[nodiscard]] bool at_end() const noexcept { return behind_.empty(); }
+
+ private:
+  bool inlined_;
+  std::span<const zmq::message_t> own_;
+  std::span<const std::byte> behind_;
+};
+
 /// Output `index` of the message whose part 0 is `part`: its header as a view without bytes, and how many it has.
 struct described_tensor {
   tensor_view view;
@@ -62,7 +95,7 @@ std::span<const std::byte> bytes_of(const zmq::message_t& part) noexcept {
 std::optional<result> read_result(const wire::message_header& header, std::vector<zmq::message_t>&& parts,
                                   std::shared_ptr<const pipeline_info> pipeline) {
   const std::size_t outputs = pipeline->outputs.size();
-  if (header.tensors != outputs || parts.size() != outputs + 1) {
+  if (header.tensors != outputs || (parts.size() != outputs + 1 && parts.size() != 1)) {
     return std::nullopt;
   }
   auto storage = std::make_shared<received_message>();
@@ -70,14 +103,18 @@ std::optional<result> read_result(const wire::message_header& header, std::vecto
   storage->pipeline = std::move(pipeline);
   std::vector<tensor_view> views;
   views.reserve(outputs);
+  payload_cursor payloads{header, storage->parts};
   for (std::size_t index = 0; index < outputs; ++index) {
     auto tensor = read_tensor(header, storage->parts.front(), index, storage->pipeline->outputs[index]);
-    const std::span<const std::byte> bytes = bytes_of(storage->parts[index + 1]);
-    if (!tensor || tensor->bytes != bytes.size()) {
+    const auto bytes = tensor ? payloads.next(tensor->bytes) : std::nullopt;
+    if (!bytes) {
       return std::nullopt;
     }
-    tensor->view.bytes = bytes;
+    tensor->view.bytes = *bytes;
     views.push_back(tensor->view);
+  }
+  if (!payloads.at_end()) {
+    return std::nullopt;
   }
   return result{header.request_id, header.frames, std::move(views), std::move(storage)};
 }

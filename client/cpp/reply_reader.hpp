@@ -20,7 +20,8 @@ namespace penstock::link {
 
 /// The result that a RESULT message holds; its views look into the parts, which it keeps. nullopt when the message is
 /// not what `pipeline` gives: wrong number of tensors or of parts, a tensor that can't be read, an unknown dtype,
-/// another shape. A variable output's leading extent is taken as it comes, from 0 up to the most.
+/// another shape, payloads of another size. Payloads may lie behind the headers, with no part of their own. A variable
+/// output's leading extent is taken as it comes, from 0 up to the most.
 [[nodiscard]] std::optional<result> read_result(const wire::message_header& header, std::vector<zmq::message_t>&& parts,
                                                 std::shared_ptr<const pipeline_info> pipeline);
 

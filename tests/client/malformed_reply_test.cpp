@@ -62,6 +62,22 @@ INSTANTIATE_TEST_SUITE_P(
                       malformed_case{"SurplusPart", [](auto& parts) { parts.emplace_back("more"); }},
                       malformed_case{"ShortPart", [](auto& parts) { parts[1].pop_back(); }},
                       malformed_case{"LongPart", [](auto& parts) { parts[2] += '\0'; }},
+                      malformed_case{"NoPart", [](auto& parts) { parts.resize(1); }},
+                      malformed_case{"TooLittleInOnePart",
+                                     [](auto& parts) {
+                                       parts = in_one_part(parts);
+                                       parts[0].pop_back();
+                                     }},
+                      malformed_case{"TooMuchInOnePart",
+                                     [](auto& parts) {
+                                       parts = in_one_part(parts);
+                                       parts[0] += '\0';
+                                     }},
+                      malformed_case{"OneOfTwoInTheFirstPart",
+                                     [](auto& parts) {
+                                       parts[0] += parts[1];
+                                       parts.erase(parts.begin() + 1);
+                                     }},
                       malformed_case{"ErrorWithoutBody",
                                      [](auto& parts) {
                                        parts.resize(1);

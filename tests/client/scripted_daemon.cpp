@@ -175,7 +175,19 @@ void scripted_daemon::answer_pings(int count) {
 }
 
 std::vector<std::string> result_parts(const received& to) {
-  return result_parts(to, message_type::result, to.parts.at(1));
+  return result_parts(to, message_type::result, payload_of(to));
+}
+
+std::vector<std::string> in_one_part(const std::vector<std::string>& parts) {
+  return {std::accumulate(parts.begin(), parts.end(), std::string())};
+}
+
+std::string payload_of(const received& submit) {
+  if (submit.parts.size() == 2) {
+    return submit.parts[1];
+  }
+  const auto behind = wire::inline_payloads(readable(submit.parts.at(0)), submit.header);
+  return {reinterpret_cast<const char*>(behind.data()), behind.size()};
 }
 
 wire::shared_place place_of(const received& submit) {

@@ -87,8 +87,12 @@ class scripted_daemon {
 [[nodiscard]] std::string header_part(wire::message_header header, const std::vector<wire::tensor_header>& tensors);
 /// Part 1 of a SUBMIT_SHARED. Throws std::runtime_error when it is none.
 [[nodiscard]] wire::shared_place place_of(const received& submit);
+/// The payload of a SUBMIT, in a part of its own or behind its headers.
+[[nodiscard]] std::string payload_of(const received& submit);
 /// The parts of the right RESULT to a SUBMIT of "double".
 [[nodiscard]] std::vector<std::string> result_parts(const received& to);
+/// The same as one part.
+[[nodiscard]] std::vector<std::string> in_one_part(const std::vector<std::string>& parts);
 
 /// Options that are quick to retry, and patient otherwise.
 [[nodiscard]] client_options quick_options();

@@ -50,7 +50,8 @@ class Message:
     def array(self):
         """The tensor of a SUBMIT, frames first."""
         tensor = wire.decode_tensor(self.parts[0], self.header, 0)
-        return np.frombuffer(self.parts[1], wire.dtype_of(tensor)).reshape(tensor.shape)
+        payload, = self.parts[1:] or wire.inline_payloads(self.parts[0], self.header)
+        return np.frombuffer(payload, wire.dtype_of(tensor)).reshape(tensor.shape)
 
 
 class Router:
@@ -121,15 +122,16 @@ class Router:
         """Answers HELLO."""
         self.send_header(hello, MessageType.WELCOME, control.encode(welcome(**given)))
 
-    def result(self, to, *arrays):
-        """Answers SUBMIT. Each array has its frames dimension."""
+    def result(self, to, *arrays, inlined=False):
+        """Answers SUBMIT. Each array has its frames dimension. `inlined`: in one part."""
         arrays = [np.ascontiguousarray(array) for array in arrays]
         head = wire.encode_header(wire.Header(MessageType.RESULT, to.id, pipeline=to.header.pipeline,
                                               session=to.header.session, sequence=to.header.sequence,
                                               tensors=len(arrays), frames=to.header.frames,
                                               trace_id=to.header.trace_id))
         head += b"".join(wire.encode_tensor(wire.tensor_header(array)) for array in arrays)
-        self.send(to, head, *(array.tobytes() for array in arrays))
+        payloads = [array.tobytes() for array in arrays]
+        self.send(to, *([b"".join([head, *payloads])] if inlined else [head, *payloads]))
 
     def error(self, to, status, reason="no", step="", stage="", device_error="", sequence=None, holds=False):
         """Answers with ERROR."""

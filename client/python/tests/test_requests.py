@@ -1,12 +1,13 @@
 """What a client sends, and what it makes of the answers."""
+import dataclasses
 import unittest
 
-from scripted_router import LARGE, PATIENCE_S, RouterTest, iq, spectra
+from scripted_router import LARGE, PATIENCE_S, SCALED, SPECTRUM, RouterTest, TensorDescription, iq, spectra
 
 import numpy as np
 
 import penstock
-from penstock import Client, Status, wire
+from penstock import Client, Status, control, wire
 from penstock.wire import MessageType
 
 
@@ -44,6 +45,59 @@ class Requests(RouterTest):
         self.assertGreater(message.header.timeout_ns, 0)
         self.assertLessEqual(message.header.timeout_ns, 5_000_000_000)
         np.testing.assert_array_equal(message.array(), [np.arange(8)])
+
+    def test_small_payloads_go_in_one_part_to_a_daemon_that_takes_them(self):
+        client = self.connect({"inline_bytes": 16})
+        for count in (1, 2, 3):
+            future = client.submit("spectrum", iq(count))
+            message = self.router.expect(MessageType.SUBMIT)
+            self.assertEqual(len(message.parts), 1 if count <= 2 else 2)
+            np.testing.assert_array_equal(message.array(), iq(count))
+            self.router.result(message, *spectra(count), inlined=True)
+            result = self.wait(future)
+            for name, expected in zip(("psd", "stats"), spectra(count)):
+                np.testing.assert_array_equal(result[name], expected)
+
+    def test_no_more_goes_in_one_part_than_this_version_sends(self):
+        many = dataclasses.replace(SPECTRUM, max_frames=513)
+        client = self.connect({"inline_bytes": 1 << 63, "pipelines": (many,)})
+        for count in (512, 513):
+            client.submit("spectrum", np.zeros((count, 4, 2), np.uint8))
+            self.assertEqual(len(self.router.expect(MessageType.SUBMIT).parts), 1 if count == 512 else 2)
+
+    def test_a_result_in_one_part_may_have_empty_and_odd_outputs(self):
+        odd = dataclasses.replace(SCALED, outputs=(
+            TensorDescription("few", "u8", "u8", (3,), False, "affine"),
+            TensorDescription("none", "c64", "cf32", (8,), True, "fir"),
+            TensorDescription("out", "f32", "f32", (8,), True, "affine")))
+        client = self.connect({"pipelines": (odd,)})
+        future = client.submit("scaled", np.ones((1, 2), np.float32))
+        outputs = (np.arange(3, dtype=np.uint8)[None], np.zeros((1, 0), np.complex64),
+                   np.arange(2, dtype=np.float32)[None])
+        self.router.result(self.router.expect(MessageType.SUBMIT), *outputs, inlined=True)
+        result = self.wait(future)
+        for name, expected in zip(("few", "none", "out"), outputs):
+            np.testing.assert_array_equal(result[name], expected)
+            self.assertEqual((result[name].dtype, result[name].shape), (expected.dtype, expected.shape))
+        self.assertEqual(float(result["out"].sum()), 1.0)
+
+    def test_hello_says_what_may_come_in_one_part(self):
+        connecting = self.aside(Client, self.router.url, connect_timeout=PATIENCE_S)
+        hello = self.router.expect(MessageType.HELLO)
+        self.assertEqual(control.decode(control.Hello, hello.parts[1]).inline_bytes, wire.MAX_INLINE_BYTES)
+        self.router.welcome(hello)
+        connecting.result(PATIENCE_S).close()
+
+    def test_a_result_in_one_part_of_another_size_is_an_error(self):
+        client = self.connect()
+        for spoil in (lambda part: part[:-1], lambda part: part + b"\0", lambda part: part[:64 + 2 * 80]):
+            future = client.submit("spectrum", iq())
+            message = self.router.expect(MessageType.SUBMIT)
+            arrays = spectra()
+            head = wire.encode_header(wire.Header(MessageType.RESULT, message.id, tensors=2, frames=1))
+            head += b"".join(wire.encode_tensor(wire.tensor_header(array)) for array in arrays)
+            self.router.send(message, spoil(head + b"".join(array.tobytes() for array in arrays)))
+            self.assertEqual(self.error_of(future).status, Status.MALFORMED)
 
     def test_no_timeout_is_zero_on_the_wire(self):
         self.connect(timeout=None).submit("spectrum", iq())

@@ -83,7 +83,8 @@ class Client:
             raise ValueError("shared_bytes and shared_at_first are at least 1")
         self._timeout = timeout
         self._patience = Patience(retry_after, retry_limit, grace)
-        self._connection = Connection(url, Hello(name, __version__), self._patience, read_keys(server_key, key_file),
+        hello = Hello(name, __version__, wire.MAX_INLINE_BYTES)
+        self._connection = Connection(url, hello, self._patience, read_keys(server_key, key_file),
                                       shared_bytes=0 if transport == "zmq" else shared_bytes,
                                       shared_at_first=shared_at_first, shared_timeout=connect_timeout)
         self._finalizer = weakref.finalize(self, self._connection.close)

@@ -76,8 +76,8 @@ class Conversation:
         now = time.monotonic()
         if isinstance(exchange, Request) and exchange.session is not None and exchange.session.holds_back(exchange):
             exchange.sent_at = None
-        elif self._greeted:
-            messages = exchange.messages(now)
+        elif self._greeted and self.welcome is not None:
+            messages = exchange.messages(now, self.welcome)
             exchange.sent_at = now
             exchange.seen = True
             self.tenancy.lend(exchange)

@@ -53,8 +53,8 @@ class Exchange:
         """Whether a message of that type is its answer."""
         return kind == self.answer_kind
 
-    def messages(self, now: float) -> List[List[Any]]:
-        """What to send now."""
+    def messages(self, now: float, welcome: control.Welcome) -> List[List[Any]]:
+        """What to send now, to the daemon that said WELCOME last."""
         return [[wire.encode_header(wire.Header(self.kind, self.request_id))]]
 
     def read(self, header: wire.Header, parts: List[Any], now: float) -> Any:
@@ -120,7 +120,7 @@ class TraceQuestion(Exchange):
         super().__init__(MessageType.GET_TRACE, MessageType.TRACE_REPORT, timeout, patience)
         self._cursor = cursor
 
-    def messages(self, now: float) -> List[List[Any]]:
+    def messages(self, now: float, welcome: control.Welcome) -> List[List[Any]]:
         return [[wire.encode_header(wire.Header(self.kind, self.request_id, sequence=self._cursor))]]
 
     def read(self, header: wire.Header, parts: List[Any], now: float) -> Any:
@@ -136,7 +136,7 @@ class Opening(Exchange):
         self.name = name
         self.behind: Optional[SessionRequests] = None  #: one of the same name that is closing
 
-    def messages(self, now: float) -> List[List[Any]]:
+    def messages(self, now: float, welcome: control.Welcome) -> List[List[Any]]:
         body = control.encode(control.OpenSession(self.pipeline.id, self.name))
         return [[wire.encode_header(wire.Header(self.kind, self.request_id)), body]]
 
@@ -154,7 +154,7 @@ class Attachment(Exchange):
         super().__init__(MessageType.ATTACH, MessageType.ATTACHED, timeout, patience)
         self._nbytes = nbytes
 
-    def messages(self, now: float) -> List[List[Any]]:
+    def messages(self, now: float, welcome: control.Welcome) -> List[List[Any]]:
         body = control.encode(control.Attach(self._nbytes))
         return [[wire.encode_header(wire.Header(self.kind, self.request_id)), body]]
 
@@ -176,10 +176,10 @@ class PlaceQuestion(Exchange):
     def answered_by(self, kind: int) -> bool:
         return kind in (MessageType.RESULT, MessageType.RESULT_SHARED, MessageType.RELEASED)
 
-    def messages(self, now: float) -> List[List[Any]]:
+    def messages(self, now: float, welcome: control.Welcome) -> List[List[Any]]:
         begins, self.begins = self.begins, False
         self.asked = self.asked or not begins
-        return [] if begins else super().messages(now)
+        return [] if begins else super().messages(now, welcome)
 
 
 class Request(Exchange):
@@ -214,22 +214,26 @@ class Request(Exchange):
     def answered_by(self, kind: int) -> bool:
         return kind in (MessageType.RESULT, MessageType.RESULT_SHARED)
 
-    def messages(self, now: float) -> List[List[Any]]:
+    def messages(self, now: float, welcome: control.Welcome) -> List[List[Any]]:
         """SUBMIT, with what is left of the timeout; once it is cancelled, CANCEL. In a session a CANCEL that is
         repeated has the SUBMIT before it again."""
         messages = []
         if self.frames is not None and not self._cancel_alone:
-            messages.append(self._submit(self.frames, now))
+            messages.append(self._submit(self.frames, now, welcome))
         self._cancel_alone = False
         if self.cancelling:
             messages.append([wire.encode_header(wire.Header(MessageType.CANCEL, self.request_id))])
         return messages
 
     def read(self, header: wire.Header, parts: List[Any], now: float) -> Any:
-        shared = header.type == MessageType.RESULT_SHARED
-        if len(parts) != (1 if shared else 1 + header.tensors) or (shared and self.placement is None):
-            raise wire.DecodeError("bad_result", header.request_id)
-        take = frames.taken_from(parts[1:]) if self.placement is None or not shared else self.placement.taker()
+        if header.type == MessageType.RESULT_SHARED:
+            if len(parts) != 1 or self.placement is None:
+                raise wire.DecodeError("bad_result", header.request_id)
+            take = self.placement.taker()
+        else:
+            if len(parts) not in (1, 1 + header.tensors):
+                raise wire.DecodeError("bad_result", header.request_id)
+            take = frames.taken_from(parts[1:] or wire.inline_payloads(parts[0], header))
         return frames.unpack(self.pipeline.outputs, header, parts[0], take, self._single)
 
     def refuse_place(self, status: int) -> bool:
@@ -255,7 +259,7 @@ class Request(Exchange):
         elif self.frames is not None:
             self.frames = self.frames.copied()
 
-    def _submit(self, packed: frames.Frames, now: float) -> List[Any]:
+    def _submit(self, packed: frames.Frames, now: float, welcome: control.Welcome) -> List[Any]:
         left = 0 if self.deadline is None else max(1, int((self.deadline - now) * 1e9))
         place = self.placement if self._in_place else None
         if place is not None and place.arena.ended:
@@ -264,5 +268,9 @@ class Request(Exchange):
         header = wire.Header(self.kind, self.request_id, left, self.pipeline.id,
                              0 if self.session is None else self.session.number, self.sequence, tensors=1,
                              frames=packed.count, trace_id=self._trace_id)
-        return [wire.encode_header(header) + wire.encode_tensor(packed.tensor),
-                packed.payload if place is None else place.lend()]
+        head = wire.encode_header(header) + wire.encode_tensor(packed.tensor)
+        if place is not None:
+            return [head, place.lend()]
+        if packed.tensor.nbytes <= min(welcome.inline_bytes, wire.MAX_INLINE_BYTES):
+            return [b"".join((head, packed.payload))]
+        return [head, packed.payload]

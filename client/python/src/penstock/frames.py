@@ -85,7 +85,7 @@ TakePayload = Callable[[int], Any]
 
 
 def taken_from(parts: Sequence[wire.Buffer]) -> TakePayload:
-    """Takes one part after the other."""
+    """Takes one payload after the other."""
     left = iter(parts)
 
     def take(nbytes: int) -> wire.Buffer:
