@@ -58,11 +58,15 @@ TEST(ThroughputSection, TellsWhatTwoShardsDoForManySmallRequests) {
   made["rows"][2]["poll"] = contender(600, 60, 1000);
   made["rows"][2]["callback"] = contender(500, 60, 1000);
   made["rows"][2]["poll_two_shards"] = contender(1400, 60, 1000);
-  EXPECT_THAT(aims_table({made}), HasSubstr("| ≥ 80 % | 60 % with one shard, 140 % with two | no: "));
+  EXPECT_THAT(aims_table({made}), HasSubstr("256 B, many clients, of the raw echo, one shard | ≥ 80 % | 60 % | no: "));
+  EXPECT_THAT(aims_table({made}),
+              HasSubstr("256 B, many clients, of the raw echo, two shards | ≥ 80 % | 140 % | yes |"));
   EXPECT_THAT(tables_of(made), HasSubstr("daemon, poll, 2 shards"));
   made["rows"][2]["wide_echo"] = contender(2000, 60, 1000);
-  EXPECT_THAT(aims_table({made}), HasSubstr("140 % with two; of one with as many I/O threads 30 % with one shard, 70 % "
-                                            "with two | no: "));
+  EXPECT_THAT(aims_table({made}), HasSubstr("| 60 %; of one with as many I/O threads 30 % | no: "));
+  EXPECT_THAT(aims_table({made}), HasSubstr("| 140 %; of one with as many I/O threads 70 % | yes |"));
+  made["rows"][2]["poll_two_shards"] = contender(790, 60, 1000);
+  EXPECT_THAT(aims_table({made}), HasSubstr("two shards | ≥ 80 % | 79 %; of one with as many I/O threads 40 % | no: "));
 }
 
 TEST(ThroughputSection, HoldsTheDaemonAgainstAServerWithMappedMemoryByItself) {
@@ -106,12 +110,20 @@ TEST(ThroughputSection, TakesForNoiseWhatTwoDaemonsAlikeDifferBy) {
     }
     made["one_at_a_time"][0][each] = contender(1, 55, 1000);
   }
-  EXPECT_THAT(aims_table({made}),
-              HasSubstr("| in no more rows less by 5 % than another that polls | 0.90 times (from 0.90 to "
-                        "1.00), 4 of 5 rows less; another daemon that polls 0.90 (from 0.90 to 1.00), 4 "
-                        "rows | yes |"));
+  EXPECT_THAT(
+      aims_table({made}),
+      HasSubstr("| in no more rows less by 5 % than another that polls, but for chance | 0.90 times (from 0.90 to "
+                "1.00), 4 of 5 rows less; another daemon that polls 0.90 (from 0.90 to 1.00), 4 "
+                "rows | yes |"));
   made["rows"][0]["poll_again"] = contender(890, 44, 1000);
-  EXPECT_THAT(aims_table({made}), HasSubstr("3 rows | no: [0018]"));
+  EXPECT_THAT(aims_table({made}), HasSubstr("3 rows | yes |")) << "4 and 3 differ by chance";
+  for (ordered_json& row : made["rows"]) {
+    row["poll_again"] = contender(890, 44, 1000);
+  }
+  EXPECT_THAT(aims_table({made}), HasSubstr("0 rows | yes |")) << "so do 4 and 0, just";
+  made["one_at_a_time"][0]["auto"] = contender(1, 65, 1000);
+  EXPECT_THAT(aims_table({made}), HasSubstr("5 of 5 rows less; another daemon that polls 0.99 (from 0.99 to 1.00), 0 "
+                                            "rows | no: [0018]"));
 }
 
 TEST(ThroughputSection, CountsRecordsNotRequests) {
