@@ -11,6 +11,10 @@
 namespace penstock {
 namespace {
 
+// libzmq 4.3.4 receives small messages into 8 KiB, beside which it counts their references (`decoder_allocators.cpp`).
+// A small payload that waits keeps all of it, its headers with it.
+constexpr std::size_t receive_bytes = std::size_t{18} << 10U;
+
 struct pipeline_sizes {
   std::size_t request = 0;  // the largest request's payload
   std::size_t reply = 0;    // the largest reply, with its headers
@@ -62,9 +66,8 @@ client_memory memory_of_clients(const settings& what, std::size_t shards) {
   }
   // Requests that ended early and still go through their sessions: check_abandoned lets them reach twice the credits.
   const std::size_t windows = most.keeps_state ? 3 : 1;
-  // A payload that waits behind its headers keeps them too.
-  const std::size_t headers = what.clients.credit_requests * wire::part_bytes(1);
-  return {.requests = windows * (what.clients.credit_bytes + headers),
+  const std::size_t kept_beside = what.clients.credit_requests * receive_bytes;
+  return {.requests = windows * (what.clients.credit_bytes + kept_beside),
           .replies = static_cast<std::size_t>(replies_under_way(what.clients)) * most.reply +
                      what.clients.reply_queue_bytes + what.clients.reply_cache_bytes,
           .slots = static_cast<std::size_t>(what.wheel.slots) * slot,

@@ -10,7 +10,8 @@ namespace penstock {
 /// The most host memory that clients can make a daemon hold, worked out from its configuration. In bytes. It holds for
 /// clients that send whole messages of no more than their credits; SECURITY.md says what libzmq may hold beside it.
 struct client_memory {
-  std::size_t requests = 0;  ///< of one client: payloads in flight, and those that ended early and still pass
+  std::size_t requests = 0;  ///< of one client: payloads in flight, those that ended early and still pass, and what
+                             ///< libzmq received them in
   std::size_t replies = 0;   ///< of one client: in libzmq, in its queue, in its cache
   std::size_t slots = 0;     ///< of one shard: pinned, taken at start-up whatever clients do
   std::size_t recent = 0;    ///< of one shard: replies that its clients were lately sent
