@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "daemon/pipeline/plan.hpp"
-#include "daemon/request/result_extent.hpp"
 #include "daemon/request/session_table.hpp"
 #include "daemon/request/wire_type.hpp"
 #include "daemon/settings/client_memory.hpp"
@@ -42,38 +41,38 @@ void egress::result(const request& of, slot& from) {
   header.pipeline = of.pipeline->id;
   header.frames = of.frames;
   header.tensors = static_cast<std::uint16_t>(outputs);
-  const std::optional<std::size_t> inlined = shared ? std::nullopt : bytes_behind(of, from);
+  const std::size_t total = measure(of);
+  // One part is cheaper than two on both sides. Who has said nothing of it gets no result so, not even one of no bytes.
+  const std::size_t most_behind = shared || from.work.rewrites ? 0 : of.client->inline_bytes;
+  const bool inlined = most_behind > 0 && total <= most_behind;
   parts_.clear();
-  zmq::message_t& head = parts_.emplace_back(wire::part_bytes(outputs) + inlined.value_or(0));
+  zmq::message_t& head = parts_.emplace_back(wire::part_bytes(outputs) + (inlined ? total : 0));
   auto* const bytes = static_cast<std::byte*>(head.data());
   wire::encode(header, {bytes, wire::header_bytes});
   std::byte* payload = bytes + wire::part_bytes(outputs);
   for (std::size_t output = 0; output < outputs; ++output) {
-    const plan_buffer& buffer = of.pipeline->output_buffer(output);
-    const result_extent extent = extent_of(buffer, of.steps_before, of.leading, of.frames);
-    wire::encode(wire_header(buffer.spec, of.frames, extent.leading),
+    const result_extent& extent = extents_[output];
+    wire::encode(wire_header(of.pipeline->output_spec(output), of.frames, extent.leading),
                  {bytes + wire::part_bytes(output), wire::tensor_header_bytes});
     if (inlined) {
       payload = std::copy_n(output_of(of, from, output), extent.bytes, payload);
     } else if (!shared) {
       append_output(of, from, output, extent.bytes);
     }
-    counters_.payload_bytes_out += extent.bytes;
   }
+  counters_.payload_bytes_out += total;
   keep(of);
   deliver(of.client->identity, of.client);
 }
 
-// One part is cheaper than two on both sides.
-std::optional<std::size_t> egress::bytes_behind(const request& of, const slot& from) {
-  if (of.client->inline_bytes == 0 || from.work.rewrites) {
-    return std::nullopt;
-  }
+std::size_t egress::measure(const request& of) {
+  extents_.clear();
   std::size_t total = 0;
   for (std::size_t output = 0; output < of.pipeline->outputs.size(); ++output) {
-    total += extent_of(of.pipeline->output_buffer(output), of.steps_before, of.leading, of.frames).bytes;
+    extents_.push_back(extent_of(of.pipeline->output_buffer(output), of.steps_before, of.leading, of.frames));
+    total += extents_.back().bytes;
   }
-  return total <= of.client->inline_bytes ? std::optional{total} : std::nullopt;
+  return total;
 }
 
 std::byte* egress::output_of(const request& of, const slot& from, std::size_t output) {

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "daemon/request/account.hpp"
 #include "daemon/request/client_table.hpp"
 #include "daemon/request/reply_port.hpp"
+#include "daemon/request/result_extent.hpp"
 #include "daemon/ring/ring.hpp"
 #include "daemon/settings/settings.hpp"
 #include "daemon/socket/message_store.hpp"
@@ -70,8 +70,8 @@ class egress : public reply_port {
   enum class attempt { sent, full, unreachable };
 
   void keep(const request& of);
-  /// The bytes of all outputs, if they are few enough for this client to go behind their headers.
-  [[nodiscard]] static std::optional<std::size_t> bytes_behind(const request& of, const slot& from);
+  /// Fills `extents_`. The bytes of all outputs together.
+  [[nodiscard]] std::size_t measure(const request& of);
   [[nodiscard]] static std::byte* output_of(const request& of, const slot& from, std::size_t output);
   void append_output(const request& of, slot& from, std::size_t output, std::size_t bytes);
   void compose(const wire::message_header& header, std::string_view body);
@@ -86,6 +86,7 @@ class egress : public reply_port {
   account& counters_;
   recent_replies recent_;
   reply_parts parts_;                   // of the reply that is being made
+  std::vector<result_extent> extents_;  // of its outputs
   std::deque<outbox> boxes_;            // by client_record::index
   std::vector<std::uint32_t> waiting_;  // clients whose queue is not empty
 };

@@ -2,7 +2,7 @@
 import dataclasses
 import unittest
 
-from scripted_router import LARGE, PATIENCE_S, SCALED, SPECTRUM, RouterTest, TensorDescription, iq, spectra
+from scripted_router import LARGE, PATIENCE_S, SCALED, SPECTRUM, RouterTest, TensorDescription, iq, spectra, welcome
 
 import numpy as np
 
@@ -80,6 +80,17 @@ class Requests(RouterTest):
             np.testing.assert_array_equal(result[name], expected)
             self.assertEqual((result[name].dtype, result[name].shape), (expected.dtype, expected.shape))
         self.assertEqual(float(result["out"].sum()), 1.0)
+
+    def test_a_welcome_that_comes_unasked_says_anew_what_may_go_in_one_part(self):
+        client = self.connect()
+        for parts, inline_bytes in ((2, 4096), (1, 0), (2, 0)):
+            future = client.submit("spectrum", iq())
+            message = self.router.expect(MessageType.SUBMIT)
+            self.assertEqual(len(message.parts), parts)
+            self.router.send_header(message, MessageType.WELCOME, control.encode(welcome(inline_bytes=inline_bytes)),
+                                    request_id=0)
+            self.router.result(message, *spectra())
+            self.wait(future)
 
     def test_hello_says_what_may_come_in_one_part(self):
         connecting = self.aside(Client, self.router.url, connect_timeout=PATIENCE_S)

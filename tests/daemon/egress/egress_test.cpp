@@ -14,14 +14,27 @@ using testing::egress_rig;
 using wire::message_type;
 using wire::status;
 
+// What a slot of plan 0 has when its batch of four frames is done, and what frames 1 and 2 of it are worth.
+struct four_frames {
+  std::string next = testing::payload_of(4 * egress_rig::small_frame, 3);
+  std::int32_t sums[4] = {10, 20, 30, 40};
+
+  void lie_in(slot& of, const egress_rig& rig) const {
+    std::memcpy(of.pinned_output.get(), next.data(), next.size());
+    std::memcpy(of.pinned_output.get() + rig.plans[0].outputs[1].pinned_offset, sums, sizeof sums);
+  }
+  [[nodiscard]] std::string middle_next() const {
+    return next.substr(egress_rig::small_frame, 2 * egress_rig::small_frame);
+  }
+  [[nodiscard]] std::string middle_sums() const { return {reinterpret_cast<const char*>(sums + 1), 8}; }
+};
+
 TEST(Egress, SendsEveryOutputOfTheRequestsFrames) {
   egress_rig rig;
   client_record& client = rig.connect("a");
   slot& from = *rig.slots.claim();
-  const std::string bytes = testing::payload_of(4 * egress_rig::small_frame, 3);
-  std::memcpy(from.pinned_output.get(), bytes.data(), bytes.size());
-  const std::int32_t sums[] = {10, 20, 30, 40};
-  std::memcpy(from.pinned_output.get() + rig.plans[0].outputs[1].pinned_offset, sums, sizeof sums);
+  const four_frames done;
+  done.lie_in(from, rig);
   request asked = rig.made(client, 99);
   asked.first_frame = 1;
   asked.frames = 2;
@@ -40,8 +53,8 @@ TEST(Egress, SendsEveryOutputOfTheRequestsFrames) {
   EXPECT_EQ(got.header.trace_id, asked.trace_id);
   EXPECT_EQ(got.header.tensors, 2U);
   ASSERT_EQ(got.parts.size(), 2U);
-  EXPECT_EQ(got.parts[0], bytes.substr(egress_rig::small_frame, 2 * egress_rig::small_frame));
-  EXPECT_EQ(got.parts[1], std::string(reinterpret_cast<const char*>(sums + 1), 8));
+  EXPECT_EQ(got.parts[0], done.middle_next());
+  EXPECT_EQ(got.parts[1], done.middle_sums());
   EXPECT_EQ(got.tensor.shape[0], 2);
   EXPECT_EQ(got.tensor.shape[1], 16);
   EXPECT_EQ(got.tensor.bytes, 32U);
@@ -64,18 +77,15 @@ TEST(Egress, SendsFewBytesBehindTheirHeadersToWhoTakesThemSo) {
   egress_rig rig;
   client_record& client = rig.connect("a");
   slot& from = *rig.slots.claim();
-  const std::string bytes = testing::payload_of(4 * egress_rig::small_frame, 3);
-  std::memcpy(from.pinned_output.get(), bytes.data(), bytes.size());
-  const std::int32_t sums[] = {10, 20, 30, 40};
-  std::memcpy(from.pinned_output.get() + rig.plans[0].outputs[1].pinned_offset, sums, sizeof sums);
+  const four_frames done;
+  done.lie_in(from, rig);
   request asked = rig.made(client, 99);
   asked.first_frame = 1;
   asked.frames = 2;
-  const std::string both = bytes.substr(egress_rig::small_frame, 2 * egress_rig::small_frame) +
-                           std::string(reinterpret_cast<const char*>(sums + 1), 8);
+  const std::string both = done.middle_next() + done.middle_sums();
   client.inline_bytes = both.size();
   rig.out.result(asked, from);
-  std::memset(from.pinned_output.get(), 'y', bytes.size());
+  std::memset(from.pinned_output.get(), 'y', done.next.size());
   const egress_rig::message got = rig.receive("a");
   EXPECT_EQ(got.header.tensors, 2U);
   EXPECT_EQ(got.tensor.bytes, 32U);
