@@ -218,8 +218,9 @@ TEST_F(SessionLoss, RefusedRequestKeepsItsErrorAndLosesTheSession) {
   session line = open();
   auto one = submit(line);
   auto two = submit(line);
-  daemon_.error(expect_submit(0), wire::status::failed, {"it broke", "", "fir", ""});
-  (void)expect_submit(1);
+  const received first = expect_submit(0);
+  (void)expect_submit(1);  // before the error, which would end it unsent
+  daemon_.error(first, wire::status::failed, {"it broke", "", "fir", ""});
   EXPECT_EQ(error_of(one).status_name(), "FAILED");
   const request_error other = error_of(two);
   EXPECT_EQ(other.kind(), error_kind::session_lost);
