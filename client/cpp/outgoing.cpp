@@ -52,7 +52,7 @@ submit_parts submit_message(pending_request& from, time_point now, std::uint64_t
     const auto left = std::chrono::nanoseconds{from.deadline - now}.count();
     header.timeout_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(left, 1));
   }
-  const bool inlined = !from.payload.shared() && from.payload.bytes() <= inline_bytes;
+  const bool inlined = !from.payload.shared() && inline_bytes > 0 && from.payload.bytes() <= inline_bytes;
   zmq::message_t head{wire::part_bytes(1) + (inlined ? from.payload.bytes() : 0)};
   wire::encode(header, writable(head));
   wire::encode(tensor_of(from), writable(head).subspan(wire::header_bytes));

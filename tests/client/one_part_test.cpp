@@ -1,3 +1,4 @@
+#include <chrono>
 #include <future>
 #include <limits>
 #include <memory>
@@ -76,24 +77,29 @@ TEST_F(OnePart, NoMoreGoesInOnePartThanThisVersionSends) {
   }
 }
 
-TEST_F(OnePart, BytesThatAreReleasedMayGoInOnePart) {
+TEST_F(OnePart, BytesThatAreReleasedMayGoInOnePartAndStayForARepeat) {
   daemon_.offer().inline_bytes = 4096;
   connect();
   auto bytes = std::make_unique<std::vector<std::byte>>(counting_bytes(1));
-  std::promise<void> released;
+  std::promise<void> done;
+  auto released = done.get_future();
   client::request request;
   request.bytes = *bytes;
   request.release = [&] {
-    bytes.reset();
-    released.set_value();
+    bytes->assign(bytes->size(), std::byte{0xEE});
+    done.set_value();
   };
   auto future = client_->submit("double", request);
-  const received submit = daemon_.expect(message_type::submit);
-  EXPECT_EQ(submit.parts.size(), 1U);
-  EXPECT_EQ(payload_of(submit), "\1\2\3\4");
-  daemon_.result(submit);
+  EXPECT_EQ(payload_of(daemon_.expect(message_type::submit)), "\1\2\3\4");
+  daemon_.restart();
+  daemon_.greet();
+  const received again = daemon_.expect(message_type::submit);
+  EXPECT_EQ(again.parts.size(), 1U);
+  EXPECT_EQ(payload_of(again), "\1\2\3\4");
+  EXPECT_NE(released.wait_for(std::chrono::seconds{0}), std::future_status::ready);
+  daemon_.result(again);
   future.get();
-  released.get_future().get();
+  released.get();
 }
 
 TEST_F(OnePart, AWelcomeUnaskedSaysAnew) {

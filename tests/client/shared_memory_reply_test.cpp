@@ -163,5 +163,18 @@ TEST_F(SharedMemoryReply, APlaceThatIsRefusedIsLeftForTheSocket) {
   EXPECT_GT(client_->shared_memory().bytes, 0U);
 }
 
+TEST_F(SharedMemoryReply, APlaceThatIsRefusedIsLeftForOnePart) {
+  daemon_.offer().inline_bytes = 4096;
+  connect_shared();
+  auto future = submit();
+  daemon_.error(expect_shared(), wire::status::bad_place);
+  const received again = expect_submit();
+  EXPECT_EQ(again.parts.size(), 1U);
+  const auto bytes = counting_bytes(large);
+  EXPECT_EQ(payload_of(again), std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  daemon_.result(again);
+  expect_right(future.get());
+}
+
 }  // namespace
 }  // namespace penstock::test

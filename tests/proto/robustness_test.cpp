@@ -112,6 +112,11 @@ TEST(Robustness, WhatAMutatedMessageIsTakenForIsConsistent) {
       continue;
     }
     ++taken;
+    message_header header;
+    ASSERT_EQ(decode(guarded.view(), header), decode_error::none);
+    const std::span<const std::byte> behind = inline_payloads(guarded.view(), header);
+    ASSERT_EQ(header.header_len + 80U * header.tensors + behind.size(), part.size());
+    ASSERT_EQ(behind.data() + behind.size(), guarded.view().data() + part.size());
     for (const tensor_header& tensor : tensors) {
       // 128-bit arithmetic as the independent judge of shape × item size.
       wide product = tensor.type.item_bytes();

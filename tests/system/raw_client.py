@@ -18,7 +18,7 @@ class RawClient:
         self.socket.setsockopt(zmq.LINGER, 1000)
         self.socket.connect(url)
         self.requests = 0
-        _, welcome = self._ask(wire.MessageType.HELLO, {"client": "raw", "version": "1"})
+        _, welcome = self._ask(wire.MessageType.HELLO, {"client": "raw", "version": "1", "inline_bytes": 4096})
         self.pipelines = {each["name"]: each["id"] for each in welcome["pipelines"]}
 
     def open(self, pipeline):

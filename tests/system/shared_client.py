@@ -79,6 +79,8 @@ class SharedClient(RawClient):
         parts = self.socket.recv_multipart()
         header = self.wire.decode_header(parts[0])
         tensors = [self.wire.decode_tensor(parts[0], header, index) for index in range(header.tensors)]
+        if header.type == RESULT_SHARED and len(parts[0]) != header.header_len + 80 * header.tensors:
+            raise RuntimeError("a result in shared memory has bytes behind its headers")
         return header, tensors, json.loads(parts[1]) if len(parts) > 1 else None
 
     def submit_shared(self, pipeline, arena, frames, at=0, room=None, session=0, sequence=0):

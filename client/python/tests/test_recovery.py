@@ -67,6 +67,18 @@ class Restart(RouterTest):
         self.router.error(message, Status.HELLO_REQUIRED)
         self.router.welcome(self.router.expect(MessageType.HELLO), **given)
 
+    def test_what_went_in_one_part_goes_in_two_to_an_older_daemon(self):
+        client = self.connect({"inline_bytes": 4096})
+        future = client.submit("spectrum", iq())
+        first = self.router.expect(MessageType.SUBMIT)
+        self.assertEqual(len(first.parts), 1)
+        self.forget(first, instance="older")  # and says nothing of inline_bytes
+        again = self.router.expect(MessageType.SUBMIT)
+        self.assertEqual((len(again.parts), again.id), (2, first.id))
+        np.testing.assert_array_equal(again.array(), iq())
+        self.router.result(again, *spectra())
+        self.wait(future)
+
     def test_an_unknown_client_greets_and_sends_again(self):
         client = self.connect()
         future = client.submit("spectrum", iq())

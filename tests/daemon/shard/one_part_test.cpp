@@ -1,5 +1,7 @@
 // Payloads behind their headers, on their way in and out.
 
+#include <array>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -38,6 +40,7 @@ TEST(OnePart, TakesAndGivesSmallPayloadsInOnePart) {
   for (int count = 0; count < 15; ++count) {
     replies.push_back(client.next());
   }
+  std::uint64_t repeated = 0;
   for (const raw_message& got : replies) {
     EXPECT_EQ(got.header.type, message_type::result);
     const submit_draft& of = sent.at(got.header.request_id - 1);
@@ -49,13 +52,16 @@ TEST(OnePart, TakesAndGivesSmallPayloadsInOnePart) {
       EXPECT_EQ(got.behind(), outputs);
       client.send(of.in_one_part());
       EXPECT_EQ(client.next().behind(), outputs) << "the repeat";
+      ++repeated;
     } else {
       ASSERT_EQ(got.parts.size(), 3U);
       EXPECT_EQ(got.behind(), "");
       EXPECT_EQ(got.parts[1] + got.parts[2], outputs);
     }
   }
-  EXPECT_TRUE(client.status().at("balanced").get<bool>());
+  const nlohmann::json status = client.status();
+  EXPECT_TRUE(status.at("balanced").get<bool>());
+  EXPECT_EQ(status.at("repeats").at("answered"), repeated);
 }
 
 TEST(OnePart, CountsThePayloadBehindTheHeadersAgainstTheCredits) {
@@ -71,17 +77,21 @@ TEST(OnePart, CountsThePayloadBehindTheHeadersAgainstTheCredits) {
 }
 
 TEST(OnePart, SendsNoMoreInOnePartThanItSaysItself) {
-  shard_rig rig({.plans = {{.shape = {4096}}}});
+  // With the four bytes of its other output the first has 4096 in all.
+  shard_rig rig({.plans = {{.shape = {4092}}, {.shape = {4093}}}});
   guest client(rig);
   client.hello(std::numeric_limits<std::uint64_t>::max());
-  submit_draft large(1);
-  large.tensor.shape = {1, 4096};
-  large.tensor.bytes = 4096;
-  large.payload = testing::payload_of(4096, 1);
-  client.send(large.in_one_part());
-  const raw_message got = client.next();
-  ASSERT_EQ(got.parts.size(), 3U);
-  EXPECT_EQ(got.parts[1], testing::next_of(large.payload));
+  for (const std::uint32_t pipeline : {0U, 1U}) {
+    const std::uint32_t length = 4092 + pipeline;
+    submit_draft large(1 + pipeline, 1, pipeline);
+    large.tensor.shape = {1, length};
+    large.tensor.bytes = length;
+    large.payload = testing::payload_of(length, 1);
+    client.send(large.in_one_part());
+    const raw_message got = client.next();
+    ASSERT_EQ(got.parts.size(), pipeline == 0 ? 1U : 3U);
+    EXPECT_EQ(pipeline == 0 ? got.behind().substr(0, length) : got.parts[1], testing::next_of(large.payload));
+  }
 }
 
 TEST(OnePart, SendsInOnePartToWhoSaidSoLast) {
@@ -96,10 +106,46 @@ TEST(OnePart, SendsInOnePartToWhoSaidSoLast) {
   EXPECT_EQ(parts_of_a_result(2), 1U);
   client.hello(0);
   EXPECT_EQ(parts_of_a_result(3), 3U);
+}
+
+TEST(OnePart, RepeatsAReplyAsItWasSentUntilItsClientLeaves) {
+  shard_rig rig;
+  guest client(rig);
   client.hello(4096);
+  client.submit(1);
+  EXPECT_EQ(client.next().parts.size(), 1U);
+  client.hello(0);
+  client.submit(1);
+  EXPECT_EQ(client.next().parts.size(), 1U);
+  EXPECT_EQ(client.status().at("repeats").at("answered"), 1U);
   client.send_control(message_type::goodbye, 0);
   client.hello(0);
-  EXPECT_EQ(parts_of_a_result(4), 3U);
+  client.submit(1);
+  EXPECT_EQ(client.next().parts.size(), 3U) << "computed again";
+}
+
+TEST(OnePart, FindsThePayloadBehindHeadersThatAreLongerThanItKnows) {
+  shard_rig rig({.slots = 1, .held = true});
+  guest client(rig);
+  client.hello(4096);
+  std::vector<submit_draft> sent;
+  // The first are computed at once, the others wait for a slot.
+  constexpr std::array<std::uint16_t, 8> lengths{64, 65, 80, 4096, 64, 65, 80, 4096};
+  for (const std::uint16_t header_len : lengths) {
+    const submit_draft& draft = sent.emplace_back(sent.size() + 1);
+    std::string part = draft.in_one_part().front();
+    part.insert(wire::header_bytes, header_len - wire::header_bytes, '?');
+    std::memcpy(part.data() + 6, &header_len, sizeof header_len);
+    client.send({part});
+  }
+  EXPECT_TRUE(client.has_nothing());
+  rig.device.let_run();
+  for (std::size_t count = 0; count < sent.size(); ++count) {
+    const raw_message got = client.next();
+    ASSERT_EQ(got.header.type, message_type::result) << got.header.request_id;
+    const std::string& payload = sent.at(got.header.request_id - 1).payload;
+    EXPECT_EQ(got.behind().substr(0, payload.size()), testing::next_of(payload)) << got.header.request_id;
+  }
 }
 
 }  // namespace

@@ -86,8 +86,8 @@ class PENSTOCK_EXPORT client {
     /// 0 = the client chooses; else one from reserve_id, so that it can be cancelled.
     std::uint64_t id = 0;
     /// Empty: the bytes are copied before submit returns. Else they must stay as they are until this is called, once,
-    /// from any thread: over ZeroMQ more than 4 KiB are sent from where they lie. When submit throws or takes nothing
-    /// it is not called.
+    /// from any thread: over ZeroMQ they are sent from where they lie, though up to 4 KiB may be copied. When submit
+    /// throws or takes nothing it is not called.
     std::function<void()> release;
     /// Goes with the request through the daemon's logs and timelines.
     std::array<std::byte, 16> trace_id{};

@@ -271,6 +271,6 @@ class Request(Exchange):
         head = wire.encode_header(header) + wire.encode_tensor(packed.tensor)
         if place is not None:
             return [head, place.lend()]
-        if packed.tensor.nbytes <= min(welcome.inline_bytes, wire.MAX_INLINE_BYTES):
+        if welcome.inline_bytes > 0 and packed.tensor.nbytes <= min(welcome.inline_bytes, wire.MAX_INLINE_BYTES):
             return [b"".join((head, packed.payload))]
         return [head, packed.payload]
