@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -85,9 +86,16 @@ class stream {
 struct memory_deleter {
   class device* owner = nullptr;
   bool pinned = false;
+  std::size_t bytes = 0;
   void operator()(std::byte* memory) const noexcept;
 };
 using device_memory = std::unique_ptr<std::byte, memory_deleter>;
+
+/// What has been allocated and not given back, in bytes.
+struct memory_use {
+  std::size_t pinned = 0;  ///< of the host's
+  std::size_t device = 0;  ///< of the device's own; of the host's, where that is the device
+};
 
 enum class stream_priority { low, normal, high };
 
@@ -128,8 +136,12 @@ class device {
 
   [[nodiscard]] virtual const device_facts& facts() const noexcept = 0;
   /// Host memory that copies in and out run from at full speed.
-  [[nodiscard]] virtual device_memory allocate_pinned(std::size_t bytes) = 0;
-  [[nodiscard]] virtual device_memory allocate(std::size_t bytes) = 0;
+  [[nodiscard]] device_memory allocate_pinned(std::size_t bytes);
+  [[nodiscard]] device_memory allocate(std::size_t bytes);
+  /// Any thread, at any time.
+  [[nodiscard]] memory_use in_use() const noexcept {
+    return {pinned_bytes_.load(std::memory_order_relaxed), device_bytes_.load(std::memory_order_relaxed)};
+  }
   [[nodiscard]] virtual std::unique_ptr<stream> open_stream(stream_priority priority) = 0;
   [[nodiscard]] virtual std::unique_ptr<event> open_event(bool timed) = 0;
   /// Compiles an operator for this device. `name` is in the catalogue and `request` has passed its `infer`.
@@ -143,15 +155,34 @@ class device {
 
  private:
   friend struct memory_deleter;
+  [[nodiscard]] virtual std::byte* take_pinned(std::size_t bytes) = 0;
   virtual void free_pinned(std::byte* memory) noexcept = 0;
+  [[nodiscard]] virtual std::byte* take_device(std::size_t bytes) = 0;
   virtual void free_device(std::byte* memory) noexcept = 0;
+
+  std::atomic<std::size_t> pinned_bytes_{0};
+  std::atomic<std::size_t> device_bytes_{0};
 };
+
+inline device_memory device::allocate_pinned(std::size_t bytes) {
+  std::byte* const memory = take_pinned(bytes);
+  pinned_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  return {memory, {this, true, bytes}};
+}
+
+inline device_memory device::allocate(std::size_t bytes) {
+  std::byte* const memory = take_device(bytes);
+  device_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  return {memory, {this, false, bytes}};
+}
 
 inline void memory_deleter::operator()(std::byte* memory) const noexcept {
   if (pinned) {
     owner->free_pinned(memory);
+    owner->pinned_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   } else {
     owner->free_device(memory);
+    owner->device_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   }
 }
 

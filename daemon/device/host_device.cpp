@@ -74,12 +74,12 @@ host_device::host_device(int threads) : workers_(thread_count(threads)) {
   facts_ = read_facts(workers_.count());
 }
 
-device_memory host_device::allocate_pinned(std::size_t bytes) {
-  return {allocate_host_memory(bytes), memory_deleter{this, true}};
+std::byte* host_device::take_pinned(std::size_t bytes) {
+  return allocate_host_memory(bytes);
 }
 
-device_memory host_device::allocate(std::size_t bytes) {
-  return {allocate_host_memory(bytes), memory_deleter{this, false}};
+std::byte* host_device::take_device(std::size_t bytes) {
+  return allocate_host_memory(bytes);
 }
 
 void host_device::free_pinned(std::byte* memory) noexcept {

@@ -24,8 +24,6 @@ class host_device final : public device {
   explicit host_device(int threads);
 
   [[nodiscard]] const device_facts& facts() const noexcept override { return facts_; }
-  [[nodiscard]] device_memory allocate_pinned(std::size_t bytes) override;
-  [[nodiscard]] device_memory allocate(std::size_t bytes) override;
   [[nodiscard]] std::unique_ptr<stream> open_stream(stream_priority priority) override;
   [[nodiscard]] std::unique_ptr<event> open_event(bool timed) override;
   [[nodiscard]] std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) override;
@@ -39,7 +37,9 @@ class host_device final : public device {
     lane(host_workers& workers, stream_priority priority) : queue(workers, priority) {}
   };
 
+  [[nodiscard]] std::byte* take_pinned(std::size_t bytes) override;
   void free_pinned(std::byte* memory) noexcept override;
+  [[nodiscard]] std::byte* take_device(std::size_t bytes) override;
   void free_device(std::byte* memory) noexcept override;
 
   device_facts facts_;

@@ -34,6 +34,7 @@ shard_report shard::report() const {
                     .uptime = now - started_,
                     .configuration = configuration_,
                     .facts = device_.facts(),
+                    .memory = device_.in_use(),
                     .device_error = dispatcher_.lost() ? dispatcher_.lost()->error
                                     : sick             ? sick.name
                                                        : "",

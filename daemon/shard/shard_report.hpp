@@ -47,6 +47,7 @@ struct shard_report {
   std::chrono::nanoseconds uptime{};
   configuration_report configuration{};
   device_facts facts{};
+  memory_use memory{};         ///< of the device, for all of its shards
   std::string device_error{};  ///< the device's sticky error; "" while it has none
   std::uint32_t shard = 0;
   account counters{};

@@ -21,8 +21,6 @@ process_usage usage_of(pid_t process) {
   for (std::string line; std::getline(status, line);) {
     if (line.rfind("VmRSS:", 0) == 0) {
       made.resident_bytes = bytes_in(line);
-    } else if (line.rfind("VmLck:", 0) == 0 || line.rfind("VmPin:", 0) == 0) {
-      made.pinned_bytes += bytes_in(line);
     }
   }
   std::error_code gone;

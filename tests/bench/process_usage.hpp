@@ -9,7 +9,6 @@ namespace penstock::bench {
 /// What a process takes of the machine just now, as the kernel counts it; all 0 when there is no such process.
 struct process_usage {
   std::size_t resident_bytes = 0;  ///< in memory
-  std::size_t pinned_bytes = 0;    ///< locked, or pinned for a device, where the driver says so to the kernel
   std::size_t open_files = 0;
 };
 [[nodiscard]] process_usage usage_of(pid_t process);

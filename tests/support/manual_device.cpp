@@ -240,12 +240,12 @@ void manual_device::lose(const char* fault_name) {
   finish_all();
 }
 
-device_memory manual_device::allocate(std::size_t bytes, bool pinned) {
+std::byte* manual_device::take_device(std::size_t bytes) {
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   auto* const memory = static_cast<std::byte*>(::operator new(size, alignment));
   std::memset(memory, 0, size);
   ++allocations_;
-  return {memory, {this, pinned}};
+  return memory;
 }
 
 void manual_device::free_pinned(std::byte* memory) noexcept {

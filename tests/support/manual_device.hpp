@@ -34,8 +34,6 @@ class manual_device : public device {
   ~manual_device() override;
 
   const device_facts& facts() const noexcept override { return facts_; }
-  device_memory allocate_pinned(std::size_t bytes) override { return allocate(bytes, true); }
-  device_memory allocate(std::size_t bytes) override { return allocate(bytes, false); }
   std::unique_ptr<stream> open_stream(stream_priority priority) override;
   std::unique_ptr<event> open_event(bool timed) override;
   /// There are no operators here: plans are made by hand.
@@ -83,8 +81,9 @@ class manual_device : public device {
  private:
   friend class manual_stream;
 
-  device_memory allocate(std::size_t bytes, bool pinned);
+  std::byte* take_pinned(std::size_t bytes) override { return take_device(bytes); }
   void free_pinned(std::byte* memory) noexcept override;
+  std::byte* take_device(std::size_t bytes) override;
   void free_device(std::byte* memory) noexcept override;
   [[nodiscard]] fault refusal(call what) noexcept;
 

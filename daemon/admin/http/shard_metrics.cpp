@@ -50,6 +50,8 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
       credits_granted_(
           gauge(into, "penstock_credits_granted", "What all clients may have in flight: requests, bytes.")),
       device_healthy_(gauge(into, "penstock_device_healthy", "Whether the shard's device has no error that stays.")),
+      device_memory_(gauge(into, "penstock_device_memory_bytes",
+                           "Memory that the daemon holds for a device: pinned on the host, and the device's own.")),
       completion_age_(gauge(into, "penstock_last_completion_age_seconds",
                             "Since the last batch was done, or since the start. An idle shard's grows.")),
       standing_still_(gauge(into, "penstock_device_standing_still_seconds",
@@ -140,6 +142,10 @@ void shard_metrics::set_gauges(const shard_report& now) {
   slots_.Add(with("state", "used")).Set(static_cast<double>(now.slots - now.free_slots));
   batches_in_flight_.Add(shard).Set(static_cast<double>(now.batches_in_flight));
   device_healthy_.Add(shard).Set(now.device_error.empty() ? 1 : 0);
+  // The shards of one device all tell of the whole of it.
+  const std::string device = now.facts.pci_bus_id.empty() ? now.facts.backend : now.facts.pci_bus_id;
+  device_memory_.Add({{"device", device}, {"kind", "pinned"}}).Set(static_cast<double>(now.memory.pinned));
+  device_memory_.Add({{"device", device}, {"kind", "device"}}).Set(static_cast<double>(now.memory.device));
   completion_age_.Add(shard).Set(seconds(now.since_completion));
   standing_still_.Add(shard).Set(seconds(now.standing_still));
 }

@@ -89,6 +89,8 @@ json shard_json(const shard_report& of) {
            {{"backend", of.facts.backend},
             {"name", of.facts.name},
             {"detail", of.facts.detail},
+            {"pinned_bytes", of.memory.pinned},
+            {"memory_bytes", of.memory.device},
             {"error", of.device_error}}},
           {"received", counters.received},
           {"requests", json_of(counters.requests)},

@@ -76,12 +76,12 @@ cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) 
   context_->require(cudaStreamSynchronize(cudaStreamPerThread), "the CUDA device does not do its work");
 }
 
-device_memory cuda_device::allocate_pinned(std::size_t bytes) {
-  return {allocate_cuda_pinned(*context_, bytes), memory_deleter{this, true}};
+std::byte* cuda_device::take_pinned(std::size_t bytes) {
+  return allocate_cuda_pinned(*context_, bytes);
 }
 
-device_memory cuda_device::allocate(std::size_t bytes) {
-  return {allocate_cuda_memory(*context_, bytes), memory_deleter{this, false}};
+std::byte* cuda_device::take_device(std::size_t bytes) {
+  return allocate_cuda_memory(*context_, bytes);
 }
 
 void cuda_device::free_pinned(std::byte* memory) noexcept {

@@ -17,8 +17,6 @@ class cuda_device final : public device {
   explicit cuda_device(int id);
 
   [[nodiscard]] const device_facts& facts() const noexcept override { return facts_; }
-  [[nodiscard]] device_memory allocate_pinned(std::size_t bytes) override;
-  [[nodiscard]] device_memory allocate(std::size_t bytes) override;
   [[nodiscard]] std::unique_ptr<stream> open_stream(stream_priority priority) override;
   [[nodiscard]] std::unique_ptr<event> open_event(bool timed) override;
   [[nodiscard]] std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) override;
@@ -28,7 +26,9 @@ class cuda_device final : public device {
   [[nodiscard]] fault health() noexcept override;
 
  private:
+  [[nodiscard]] std::byte* take_pinned(std::size_t bytes) override;
   void free_pinned(std::byte* memory) noexcept override;
+  [[nodiscard]] std::byte* take_device(std::size_t bytes) override;
   void free_device(std::byte* memory) noexcept override;
 
   std::shared_ptr<cuda_context> context_;  // shared with the completions, which may outlive a failed device

@@ -14,6 +14,7 @@
 #include "tests/bench/process_usage.hpp"
 #include "tests/bench/steady/slope.hpp"
 #include "tests/support/daemon_process.hpp"
+#include "tests/support/raw_peer.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -39,18 +40,24 @@ struct series {
   std::vector<double> seconds;
   std::vector<double> resident_mib;
   std::vector<double> pinned_mib;
+  std::vector<double> device_mib;
   std::vector<double> open_files;
 };
 
-series watch(pid_t process, milliseconds span, milliseconds every) {
+series watch(const testing::daemon_process& daemon, milliseconds span, milliseconds every) {
   series made;
+  testing::raw_peer asking(daemon.endpoint());
   const clock::time_point begin = clock::now();
   for (clock::time_point at = begin + every; at < begin + span; at += every) {
     std::this_thread::sleep_until(at);
-    const process_usage usage = usage_of(process);
+    const process_usage usage = usage_of(daemon.pid());
+    const nlohmann::json status = asking.status();
+    const nlohmann::json& device = status.at("device");
     made.seconds.push_back(std::chrono::duration<double>(at - begin).count());
     made.resident_mib.push_back(mebibytes(usage.resident_bytes));
-    made.pinned_mib.push_back(mebibytes(usage.pinned_bytes));
+    made.pinned_mib.push_back(mebibytes(device.at("pinned_bytes").get<std::size_t>() +
+                                        status.at("shared_memory").at("bytes").get<std::size_t>()));
+    made.device_mib.push_back(mebibytes(device.at("memory_bytes").get<std::size_t>()));
     made.open_files.push_back(static_cast<double>(usage.open_files));
     std::fprintf(stderr, "\rsteady: %.0f s   ", made.seconds.back());
   }
@@ -78,9 +85,10 @@ ordered_json run_steady(const bench_options& options) {
                      .in_flight = 2});
   auto of_small = std::async(std::launch::async, [&] { return small.run(span).requests_per_second; });
   auto of_large = std::async(std::launch::async, [&] { return large.run(span).requests_per_second; });
-  const series seen = watch(daemon.pid(), span, milliseconds{options.quick ? 200 : 1000});
+  const series seen = watch(daemon, span, milliseconds{options.quick ? 200 : 1000});
   const flatness resident = flatness_of(seen.seconds, seen.resident_mib, resident_share, resident_room_mib);
   const flatness pinned = flatness_of(seen.seconds, seen.pinned_mib, 0, nothing);
+  const flatness of_device = flatness_of(seen.seconds, seen.device_mib, 0, nothing);
   const flatness files = flatness_of(seen.seconds, seen.open_files, 0, nothing);
   return {{"benchmark", "steady"},
           {"machine", machine_facts()},
@@ -95,11 +103,13 @@ ordered_json run_steady(const bench_options& options) {
           {"resident_room_mib", resident_room_mib},
           {"resident", to_json(resident)},
           {"pinned", to_json(pinned)},
+          {"device_memory", to_json(of_device)},
           {"files", to_json(files)},
-          {"passed", resident.flat() && pinned.flat() && files.flat()},
+          {"passed", resident.flat() && pinned.flat() && of_device.flat() && files.flat()},
           {"seconds", seen.seconds},
           {"resident_mib", seen.resident_mib},
           {"pinned_mib", seen.pinned_mib},
+          {"device_mib", seen.device_mib},
           {"open_files", seen.open_files}};
 }
 

@@ -34,6 +34,20 @@ TEST_P(memory_contract, IsAlignedAndZeroed) {
   }
 }
 
+TEST_P(memory_contract, IsCountedUntilItIsGivenBack) {
+  const memory_use before = target().in_use();
+  const device_memory pinned = target().allocate_pinned(1000);
+  device_memory memory = target().allocate(300);
+  const device_memory more = target().allocate(70);
+  EXPECT_EQ(target().in_use().pinned - before.pinned, 1000U);
+  EXPECT_EQ(target().in_use().device - before.device, 370U);
+  memory.reset();
+  EXPECT_EQ(target().in_use().pinned - before.pinned, 1000U);
+  EXPECT_EQ(target().in_use().device - before.device, 70U);
+  EXPECT_THROW((void)target().allocate(std::size_t{1} << 60U), device_error);
+  EXPECT_EQ(target().in_use().device - before.device, 70U);
+}
+
 TEST_P(memory_contract, ThatIsTooLargeIsAnError) {
   EXPECT_THROW((void)target().allocate(std::size_t{1} << 60U), device_error);
   EXPECT_THROW((void)target().allocate_pinned(std::size_t{1} << 60U), device_error);

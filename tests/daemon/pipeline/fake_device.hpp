@@ -31,8 +31,6 @@ class fake_device : public device {
   std::string refused;                                      ///< an operator whose parameter "field" it refuses
 
   const device_facts& facts() const noexcept override { return facts_; }
-  device_memory allocate_pinned(std::size_t) override { throw device_error("no memory here"); }
-  device_memory allocate(std::size_t) override { throw device_error("no memory here"); }
   std::unique_ptr<stream> open_stream(stream_priority) override { throw device_error("no streams here"); }
   std::unique_ptr<event> open_event(bool) override { throw device_error("no events here"); }
   fault health() noexcept override { return {}; }
@@ -68,7 +66,9 @@ class fake_device : public device {
     bool single_pass_;
   };
 
+  std::byte* take_pinned(std::size_t) override { throw device_error("no memory here"); }
   void free_pinned(std::byte*) noexcept override {}
+  std::byte* take_device(std::size_t) override { throw device_error("no memory here"); }
   void free_device(std::byte*) noexcept override {}
 
   device_facts facts_;

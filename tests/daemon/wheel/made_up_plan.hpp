@@ -30,8 +30,6 @@ class made_up_compiler : public device {
       : operators_(std::move(operators)) {}
 
   const device_facts& facts() const noexcept override { return facts_; }
-  device_memory allocate_pinned(std::size_t) override { throw device_error("no memory here"); }
-  device_memory allocate(std::size_t) override { throw device_error("no memory here"); }
   std::unique_ptr<stream> open_stream(stream_priority) override { throw device_error("no streams here"); }
   std::unique_ptr<event> open_event(bool) override { throw device_error("no events here"); }
   fault health() noexcept override { return {}; }
@@ -40,7 +38,9 @@ class made_up_compiler : public device {
   }
 
  private:
+  std::byte* take_pinned(std::size_t) override { throw device_error("no memory here"); }
   void free_pinned(std::byte*) noexcept override {}
+  std::byte* take_device(std::size_t) override { throw device_error("no memory here"); }
   void free_device(std::byte*) noexcept override {}
 
   std::map<std::string, std::unique_ptr<operation>> operators_;

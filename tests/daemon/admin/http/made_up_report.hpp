@@ -15,6 +15,7 @@ inline shard_report made_up_report(std::uint32_t shard, std::uint64_t results,
   made.shard = shard;
   made.configuration = {.version = 3, .hash = "9f86d081884c7d65"};
   made.facts = {.backend = "host", .name = "a processor", .detail = "2 worker threads"};
+  made.memory = {.pinned = 4096, .device = 8192};
   made.counters.received = results + 2;
   made.counters.requests = {.accepted = results + 1, .results = results, .in_flight = 1};
   made.counters.refused[wire::status::no_credit] = 2;

@@ -57,6 +57,8 @@ TEST(Metrics, SayWhatTheReportCounts) {
   EXPECT_EQ(values.at(R"(penstock_credits_in_use{kind="bytes"})"), 2048);
   EXPECT_EQ(values.at(R"(penstock_credits_granted{kind="requests"})"), 256);
   EXPECT_EQ(values.at(R"(penstock_device_healthy{shard="0"})"), 1);
+  EXPECT_EQ(values.at(R"(penstock_device_memory_bytes{device="host",kind="pinned"})"), 4096);
+  EXPECT_EQ(values.at(R"(penstock_device_memory_bytes{device="host",kind="device"})"), 8192);
   EXPECT_EQ(values.at(R"(penstock_configuration_info{hash="9f86d081884c7d65"})"), 1);
   EXPECT_EQ(values.at("penstock_configuration_version"), 3);
   EXPECT_EQ(values.at("penstock_start_time_seconds"), 100);
