@@ -25,6 +25,15 @@ std::vector<aim> aims_of(const ordered_json& result) {
   return of.aims == nullptr ? std::vector<aim>{} : of.aims(result);
 }
 
+constexpr const char* how_to_read =
+    "\nMedian (least–most) of the ratios that the turns gave one by one; where there is no spread the run has kept no "
+    "such\nratios, and the figure is made of the medians. Of several rows the one that is farthest from the aim is "
+    "shown, "
+    "with\nits name. Yes or no is by the median; beside the raw echo it is yes only where the ratio of the medians "
+    "says so "
+    "too.\n"
+    "\n| what | wanted | reached | | by |\n|---|---|---|---|---|\n";
+
 std::string verdict(const aim& on) {
   constexpr std::size_t digits = 4;
   if (on.met) {
@@ -53,7 +62,7 @@ std::string aims_table(const std::vector<ordered_json>& results) {
                           result.at("device").at("name").get<std::string>());
     }
   }
-  return rows.empty() ? "" : "\n| what | wanted | reached | | by |\n|---|---|---|---|---|\n" + rows;
+  return rows.empty() ? "" : how_to_read + rows;
 }
 
 std::string missing_runs(const std::vector<ordered_json>& results) {

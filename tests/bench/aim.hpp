@@ -10,8 +10,8 @@ namespace penstock::bench {
 /// A ratio that Penstock is judged by, and what a run says of it.
 struct aim {
   std::string what;
-  std::string wanted;   ///< "≥ 90 %"
-  std::string reached;  ///< by the run's median; of several rows by the one that is farthest from it
+  std::string wanted;  ///< "≥ 90 %"
+  std::string reached;  ///< median (least–most) of the turns' ratios, if the run has them; of several rows the farthest
   bool met = false;
   std::string held_back{};  ///< the decision that says by what, where it is not met: "0024-replies-client-by-client"
 };

@@ -39,7 +39,7 @@ ordered_json shared() {
 }
 
 TEST(SharedSection, HoldsTheWorstOfTheLargeFramesAgainstTheAim) {
-  EXPECT_THAT(aims_table({shared()}), HasSubstr("| ≥ 90 % | 88 % | no |"));
+  EXPECT_THAT(aims_table({shared()}), HasSubstr("| ≥ 90 % | 88 % (88–88), 1 MiB | no |"));
   EXPECT_THAT(tables_of(shared()), HasSubstr("| 64 KiB | 100 (100–100) | 250 (250–250) | -150 |"));
 }
 

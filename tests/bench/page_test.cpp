@@ -107,8 +107,9 @@ TEST_F(Page, BeginsWithWhatWasReachedAndWhatWasNotMeasured) {
   ordered_json on_a_gpu = timing();
   on_a_gpu["device"]["backend"] = "cuda";
   write("timing-cuda.json", on_a_gpu.dump());
-  EXPECT_THAT(page_of(files_),
-              HasSubstr("| < 1 % | 0.5 % | yes | timing, A Device |\n\nNot measured yet: `shared` (cuda)"));
+  EXPECT_THAT(
+      page_of(files_),
+      HasSubstr("| < 1 % | 0.5 % (0.0 to 1.0) | yes | timing, A Device |\n\nNot measured yet: `shared` (cuda)"));
   EXPECT_THAT(page_of(files_), Not(HasSubstr("`timing` (cuda)")));
 }
 
@@ -126,13 +127,16 @@ TEST(OverlapSection, NamesTheLowestShareOfEachMode) {
   ordered_json result = overlap(true);
   result["device"]["backend"] = "cuda";
   ordered_json slower = result["rows"][0];
+  slower["chunks"] = 16;
   slower["callback"]["of_bare"] = to_json({0.81, 0.8, 0.9});
   result["rows"].push_back(slower);
   const std::string text = aims_table({result});
-  EXPECT_THAT(text,
-              HasSubstr("polled completion, of bare CUDA's speedup with the same chunks | ≥ 95 % | 97 % | yes |"));
-  EXPECT_THAT(text,
-              HasSubstr("stream callbacks, of bare CUDA's speedup with the same chunks | ≥ 95 % | 81 % | no: [0018]"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "polled completion, of bare CUDA's speedup with the same chunks | ≥ 95 % | 97 % (97–97), 8 chunks | yes |"));
+  EXPECT_THAT(text, HasSubstr("stream callbacks, of bare CUDA's speedup with the same chunks | ≥ 95 % | 81 % (80–90), "
+                              "16 chunks | no: [0018]"));
 }
 
 TEST(OverlapSection, HoldsCallbacksAgainstBareCudaWithCallbacksToo) {
@@ -141,9 +145,8 @@ TEST(OverlapSection, HoldsCallbacksAgainstBareCudaWithCallbacksToo) {
   result["rows"][0]["told"] = result["rows"][0]["bare"];
   result["rows"][0]["callback"]["of_told"] = to_json({0.99, 0.98, 1});
   EXPECT_THAT(tables_of(result), HasSubstr("| 93 % | 99 % | 97 % | 20 % |"));
-  EXPECT_THAT(
-      aims_table({result}),
-      HasSubstr("stream callbacks, of bare CUDA's speedup with stream callbacks with the same chunks | ≥ 95 % | 99 %"));
+  EXPECT_THAT(aims_table({result}), HasSubstr("stream callbacks, of bare CUDA's speedup with stream callbacks with the "
+                                              "same chunks | ≥ 95 % | 99 % (98–100), 8 chunks | yes |"));
 }
 
 TEST(OverlapSection, SaysWhenThereWasNoBareCuda) {
@@ -165,6 +168,10 @@ TEST(PageText, GivesBytesInTheLargestUnitBelow) {
 
 TEST(PageText, ScalesASpread) {
   EXPECT_EQ(spread_text(to_json({1500, 1250, 2000}), 1e-3, 2), "1.50 (1.25–2.00)");
+}
+
+TEST(PageText, NamesTheUnitOfAFigureOnce) {
+  EXPECT_EQ(figure_text(to_json({0.8, 0.756, 0.921}), "%", 100), "80 % (76–92)");
 }
 
 }  // namespace

@@ -26,6 +26,12 @@ std::string spread_text(const nlohmann::ordered_json& of, double scale, int deci
                      values.most * scale, decimals);
 }
 
+std::string figure_text(const nlohmann::ordered_json& of, const char* unit, double scale, int decimals) {
+  const spread values = spread_from(of);
+  return fmt::format("{:.{}f} {} ({:.{}f}–{:.{}f})", values.median * scale, decimals, unit, values.least * scale,
+                     decimals, values.most * scale, decimals);
+}
+
 double median_of(const nlohmann::ordered_json& row, const char* key) {
   return spread_from(row.at(key)).median;
 }

@@ -44,29 +44,52 @@ ordered_json throughput() {
 
 TEST(ThroughputSection, HoldsTheWorstRowOfTheBetterModeAgainstEachAim) {
   const std::string text = aims_table({throughput()});
-  EXPECT_THAT(text, HasSubstr("64 KiB to 1 MiB over ZeroMQ, of the raw echo | ≥ 90 % | 90 % | yes |"));
-  EXPECT_THAT(text,
-              HasSubstr("of the server by hand (the better of callback and polled) | ≥ 5 times | 6.0 times | yes |"));
-  EXPECT_THAT(text,
-              HasSubstr("beside the server by hand (the better of callback and polled) | ≤ 10 % longer | +10 % |"));
-  EXPECT_THAT(text, HasSubstr("a shard | ≥ 1 M/s | 0.06 M/s | no |"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("64 KiB to 1 MiB over ZeroMQ, of the raw echo | ≥ 90 % | 90 % (90–90), tcp, 64 KiB, 1 client | yes |"));
+  EXPECT_THAT(text, HasSubstr("of the server by hand (the better of callback and polled) | ≥ 5 times | 6.0 times, tcp, "
+                              "256 B, 32 clients | yes |"));
+  EXPECT_THAT(text, HasSubstr("beside the server by hand (the better of callback and polled) | ≤ 10 % longer | +10 %, "
+                              "tcp, 4 KiB, 1 client |"));
+  EXPECT_THAT(text, HasSubstr("a shard | ≥ 1 M/s | 0.06 M/s (0.06–0.06), tcp, 16 KiB, 1 client | no |"));
+}
+
+TEST(ThroughputSection, ShowsTheSharesOfTheTurnsWithTheirSpread) {
+  ordered_json made = throughput();
+  made["rows"][3]["poll"]["of_limit"] = to_json({0.84, 0.7, 1.1});
+  made["rows"][3]["callback"]["of_limit"] = to_json({0.8, 0.75, 1.2});
+  EXPECT_THAT(aims_table({made}), HasSubstr("≥ 90 % | 84 % (70–110), tcp, 64 KiB, 32 clients | no: [0024]"))
+      << "though the medians are 90 % of one another";
+}
+
+TEST(ThroughputSection, TakesTheStricterOfTheTurnsAndTheMedians) {
+  ordered_json made = throughput();
+  made["rows"][1]["poll"] = contender(850, 55, 1000);
+  made["rows"][1]["poll"]["of_limit"] = to_json({0.95, 0.8, 1});
+  EXPECT_THAT(aims_table({made}), HasSubstr("≥ 90 % | 90 % (90–90), tcp, 64 KiB, 32 clients; by the medians 85 %, tcp, "
+                                            "64 KiB, 1 client | no: [0024]"));
 }
 
 TEST(ThroughputSection, TellsWhatTwoShardsDoForManySmallRequests) {
   ordered_json made = throughput();
-  EXPECT_THAT(aims_table({made}), HasSubstr("256 B, many clients, of the raw echo | ≥ 80 % | 90 % | yes |"));
+  EXPECT_THAT(
+      aims_table({made}),
+      HasSubstr("256 B, many clients, of the raw echo | ≥ 80 % | 90 % (90–90), tcp, 256 B, 32 clients | yes |"));
   made["rows"][2]["poll"] = contender(600, 60, 1000);
   made["rows"][2]["callback"] = contender(500, 60, 1000);
   made["rows"][2]["poll_two_shards"] = contender(1400, 60, 1000);
-  EXPECT_THAT(aims_table({made}), HasSubstr("256 B, many clients, of the raw echo, one shard | ≥ 80 % | 60 % | no: "));
-  EXPECT_THAT(aims_table({made}),
-              HasSubstr("256 B, many clients, of the raw echo, two shards | ≥ 80 % | 140 % | yes |"));
+  EXPECT_THAT(aims_table({made}), HasSubstr("256 B, many clients, of the raw echo, one shard | ≥ 80 % | 60 % (60–60), "
+                                            "tcp, 256 B, 32 clients | no: "));
+  EXPECT_THAT(aims_table({made}), HasSubstr("256 B, many clients, of the raw echo, two shards | ≥ 80 % | 140 % "
+                                            "(140–140), tcp, 256 B, 32 clients | yes |"));
   EXPECT_THAT(tables_of(made), HasSubstr("daemon, poll, 2 shards"));
   made["rows"][2]["wide_echo"] = contender(2000, 60, 1000);
-  EXPECT_THAT(aims_table({made}), HasSubstr("| 60 %; of one with as many I/O threads 30 % | no: "));
-  EXPECT_THAT(aims_table({made}), HasSubstr("| 140 %; of one with as many I/O threads 70 % | yes |"));
+  EXPECT_THAT(aims_table({made}), HasSubstr("; of one with as many I/O threads 30 %, tcp, 256 B, 32 clients | no: "));
+  EXPECT_THAT(aims_table({made}), HasSubstr("; of one with as many I/O threads 70 %, tcp, 256 B, 32 clients | yes |"));
   made["rows"][2]["poll_two_shards"] = contender(790, 60, 1000);
-  EXPECT_THAT(aims_table({made}), HasSubstr("two shards | ≥ 80 % | 79 %; of one with as many I/O threads 40 % | no: "));
+  EXPECT_THAT(aims_table({made}),
+              HasSubstr("two shards | ≥ 80 % | 79 % (79–79), tcp, 256 B, 32 clients; of one with as "
+                        "many I/O threads 40 %, tcp, 256 B, 32 clients | no: "));
 }
 
 TEST(ThroughputSection, HoldsTheDaemonAgainstAServerWithMappedMemoryByItself) {
@@ -75,18 +98,26 @@ TEST(ThroughputSection, HoldsTheDaemonAgainstAServerWithMappedMemoryByItself) {
   made["rows"][2]["hand_mapped"] = contender(300, 40, 1000);
   made["one_at_a_time"][0]["hand_mapped"] = contender(1, 44, 1000);
   EXPECT_THAT(aims_table({made}),
-              HasSubstr("of the server by hand with mapped memory and a flag | ≥ 5 times | 3.0 times | no: [0024]"));
-  EXPECT_THAT(aims_table({made}),
-              HasSubstr("server by hand with mapped memory and a flag | ≤ 10 % longer | +25 % | no |"));
-  EXPECT_THAT(aims_table({made}), HasSubstr("(the better of callback and polled) | ≥ 5 times | 6.0 times | yes |"));
+              HasSubstr("of the server by hand with mapped memory and a flag | ≥ 5 times | 3.0 times, tcp, 256 B, 32 "
+                        "clients | no: [0024]"));
+  EXPECT_THAT(
+      aims_table({made}),
+      HasSubstr("server by hand with mapped memory and a flag | ≤ 10 % longer | +25 %, tcp, 4 KiB, 1 client | no |"));
+  EXPECT_THAT(aims_table({made}), HasSubstr("(the better of callback and polled) | ≥ 5 times | 6.0 times, "));
 }
 
 TEST(ThroughputSection, HoldsEachRowOfTheHostAgainstTheEcho) {
   ordered_json made = throughput();
   made["device"]["backend"] = "host";
-  EXPECT_THAT(aims_table({made}), HasSubstr("of the raw echo | ≥ 70 % | 80 to 80 %, 5 of 5 rows | yes |"));
+  EXPECT_THAT(aims_table({made}),
+              HasSubstr("of the raw echo | ≥ 70 % | 80 % (80–80), tcp, 256 B, 1 client; 5 of 5 rows | yes |"));
   made["rows"][1]["callback"] = contender(600, 60, 1000);
-  EXPECT_THAT(aims_table({made}), HasSubstr("of the raw echo | ≥ 70 % | 60 to 80 %, 4 of 5 rows | no: [0025]"));
+  EXPECT_THAT(aims_table({made}),
+              HasSubstr("of the raw echo | ≥ 70 % | 60 % (60–60), tcp, 64 KiB, 1 client; 4 of 5 rows | no: [0025]"));
+  made["rows"][1]["callback"]["of_limit"] = to_json({0.75, 0.5, 0.9});
+  EXPECT_THAT(aims_table({made}),
+              HasSubstr("| 75 % (50–90), tcp, 64 KiB, 1 client; by the medians 60 %, tcp, 64 KiB, 1 "
+                        "client; 4 of 5 rows | no: [0025]"));
 }
 
 TEST(ThroughputSection, HoldsTheModeThatChoosesAgainstTheBetterOfTheOthers) {

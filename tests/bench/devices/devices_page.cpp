@@ -43,9 +43,8 @@ std::vector<aim> devices_aims(const nlohmann::ordered_json& result) {
     const int devices = row.at("devices").get<int>();
     const double wanted = devices == 2 ? 1.9 : devices == 4 ? 3.7 : 0;
     if (wanted > 0) {
-      const double reached = median_of(row, "ratio");
       made.push_back({fmt::format("{} devices, compute-bound, of one", devices), fmt::format("≥ {} times", wanted),
-                      fmt::format("{:.2f} times", reached), reached >= wanted});
+                      figure_text(row.at("ratio"), "times", 1, 2), median_of(row, "ratio") >= wanted});
     }
   }
   return made;

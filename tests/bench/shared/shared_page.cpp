@@ -1,11 +1,11 @@
 #include "tests/bench/shared/shared_page.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "tests/bench/chart_line.hpp"
+#include "tests/bench/lowest_row.hpp"
 #include "tests/bench/page_text.hpp"
+#include "tests/bench/statistics.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -66,14 +66,16 @@ std::vector<aim> shared_aims(const ordered_json& result) {
   if (!ran_on(result, "cuda")) {
     return {};
   }
-  double least = 1e9;
+  lowest_row lowest;
   for (const ordered_json& row : result.at("rows")) {
-    if (row.at("bytes").get<std::size_t>() >= 1U << 20U) {
-      least = std::min(least, median_of(row.at("shared"), "of_limit"));
+    const auto bytes = row.at("bytes").get<std::size_t>();
+    if (bytes >= 1U << 20U) {
+      const ordered_json& shares = row.at("shared").at("of_limit");
+      lowest.take(spread_from(shares).median, figure_text(shares, "%", 100) + ", " + bytes_text(bytes));
     }
   }
-  return {{"frames of 1 to 16 MiB in shared memory, each way, of copies both ways", "≥ 90 %",
-           fmt::format("{:.0f} %", 100 * least), least >= 0.9}};
+  return {{"frames of 1 to 16 MiB in shared memory, each way, of copies both ways", "≥ 90 %", lowest.text,
+           lowest.ratio >= 0.9}};
 }
 
 }  // namespace penstock::bench
