@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
@@ -71,13 +70,6 @@ double beside_better(const ordered_json& row, const char* who, figure what) {
   return what(row, who) / best(row, {"callback", "poll"}, what);
 }
 
-// Whether there are so many more of the one kind than of the other that chance does not explain it: two standard
-// deviations of their difference, as of counts that know nothing of one another.
-bool clearly_more(std::ptrdiff_t these, std::ptrdiff_t those) noexcept {
-  const auto difference = static_cast<double>(these - those);
-  return difference > 2 * std::sqrt(static_cast<double>(these + those));
-}
-
 // Rows whose share is lower than noise of a twentieth explains.
 std::ptrdiff_t fall_short(const std::vector<double>& shares) {
   constexpr double noise = 0.05;
@@ -108,10 +100,8 @@ aim aim_of_auto(const ordered_json& result) {
                            noise.least, noise.most, fall_short(alike));
   }
   return {"`completion = \"auto\"` beside the better of the other two",
-          alike.empty() ? "never less, but for noise of 5 %"
-                        : "in no more rows less by 5 % than another that polls, but for chance",
-          reached, alike.empty() ? fall_short(shares) == 0 : !clearly_more(fall_short(shares), fall_short(alike)),
-          "0018-completion-by-itself"};
+          alike.empty() ? "never less, but for noise of 5 %" : "in no more rows less by 5 % than another that polls",
+          reached, fall_short(shares) <= fall_short(alike), "0018-completion-by-itself"};
 }
 
 // The share of the raw echo that the daemon has, which each turn has told of by itself. That may differ from the share
