@@ -1,6 +1,7 @@
 #include "tests/bench/aim.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -51,6 +52,10 @@ bool speaks_for(const ordered_json& result, const needed_run& run) {
 
 bool ran_on(const ordered_json& result, const char* backend) {
   return result.at("device").at("backend") == backend;
+}
+
+aim not_measured(std::string what, std::string wanted) {
+  return {std::move(what), std::move(wanted), "not measured"};
 }
 
 std::string aims_table(const std::vector<ordered_json>& results) {

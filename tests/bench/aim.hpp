@@ -16,6 +16,9 @@ struct aim {
   std::string held_back{};  ///< the decision that says by what, where it is not met: "0024-replies-client-by-client"
 };
 
+/// An aim that a run of its benchmark did not measure. It is not met.
+[[nodiscard]] aim not_measured(std::string what, std::string wanted);
+
 /// Every aim that one of the results speaks of, in a table that also says by which run, and whether that was a
 /// short one; "" when there is none.
 [[nodiscard]] std::string aims_table(const std::vector<nlohmann::ordered_json>& results);

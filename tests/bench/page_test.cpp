@@ -4,7 +4,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -107,9 +110,8 @@ TEST_F(Page, BeginsWithWhatWasReachedAndWhatWasNotMeasured) {
   ordered_json on_a_gpu = timing();
   on_a_gpu["device"]["backend"] = "cuda";
   write("timing-cuda.json", on_a_gpu.dump());
-  EXPECT_THAT(
-      page_of(files_),
-      HasSubstr("| < 1 % | 0.5 % (0.0 to 1.0) | yes | timing, A Device |\n\nNot measured yet: `shared` (cuda)"));
+  EXPECT_THAT(page_of(files_), HasSubstr("| < 1 % | 0.5 % (0.0 to 1.0) | yes | timing, A Device |\n"));
+  EXPECT_THAT(page_of(files_), HasSubstr("\n\nNot measured yet: `shared` (cuda)"));
   EXPECT_THAT(page_of(files_), Not(HasSubstr("`timing` (cuda)")));
 }
 
@@ -158,6 +160,31 @@ TEST(TimingSection, ShowsEachRowWithItsRatio) {
   const std::string text = tables_of(timing());
   EXPECT_THAT(text, HasSubstr("| default | 500 | 199.0 (199.0–199.0) | 0.995 (0.990–1.000) |"));
   EXPECT_THAT(text, HasSubstr("A Processor, 2 cores"));
+}
+
+TEST(TimingSection, ClaimsNothingOfWhatItDoesNotTurnOff) {
+  const std::string text = aims_table({timing()});
+  EXPECT_THAT(text, HasSubstr("| cost of event timing alone, as many batches a second as by default | < 1 % | 0.5 %"));
+  EXPECT_THAT(text,
+              HasSubstr("| cost of metrics and of the timeline | < 1 % | not measured | no | timing, A Device |"));
+}
+
+ordered_json devices(std::initializer_list<std::pair<int, double>> ratios) {
+  ordered_json made = bench::head("devices", {{"backend", "cuda"}, {"name", "A Device"}, {"detail", "driver"}});
+  made["rows"] = ordered_json::array();
+  for (const auto& [count, ratio] : ratios) {
+    made["rows"].push_back({{"devices", count}, {"ratio", to_json({ratio, ratio - 0.1, ratio + 0.1})}});
+  }
+  return made;
+}
+
+TEST(DevicesSection, HasARowForEachAimWhetherItWasMeasuredOrNot) {
+  const std::string two = aims_table({devices({{1, 1}, {2, 1.95}})});
+  EXPECT_THAT(two, HasSubstr("| 2 devices, compute-bound, of one | ≥ 1.9 times | 1.95 times (1.85–2.05) | yes |"));
+  EXPECT_THAT(two, HasSubstr("| 4 devices, compute-bound, of one | ≥ 3.7 times | not measured | no | devices, "));
+  const std::string four = aims_table({devices({{1, 1}, {2, 1.85}, {4, 3.75}})});
+  EXPECT_THAT(four, HasSubstr("| 2 devices, compute-bound, of one | ≥ 1.9 times | 1.85 times (1.75–1.95) | no |"));
+  EXPECT_THAT(four, HasSubstr("| 4 devices, compute-bound, of one | ≥ 3.7 times | 3.75 times (3.65–3.85) | yes |"));
 }
 
 TEST(PageText, GivesBytesInTheLargestUnitBelow) {

@@ -44,9 +44,10 @@ std::vector<aim> timing_aims(const nlohmann::ordered_json& result) {
     if (row.at("timing") == "default") {
       const spread left = spread_from(row.at("ratio"));
       const spread cost{1 - left.median, 1 - left.most, 1 - left.least};
-      return {{"cost of timing batches, as many a second as by default", "< 1 %",
+      return {{"cost of event timing alone, as many batches a second as by default", "< 1 %",
                fmt::format("{:.1f} % ({:.1f} to {:.1f})", 100 * cost.median, 100 * cost.least, 100 * cost.most),
-               cost.median < 0.01}};
+               cost.median < 0.01},
+              not_measured("cost of metrics and of the timeline", "< 1 %")};
     }
   }
   return {};
