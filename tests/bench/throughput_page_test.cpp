@@ -92,6 +92,19 @@ TEST(ThroughputSection, TellsWhatTwoShardsDoForManySmallRequests) {
                         "many I/O threads 40 %, tcp, 256 B, 32 clients | no: "));
 }
 
+TEST(ThroughputSection, HoldsCallbacksAgainstAServerWithCallbacks) {
+  const char* const row =
+      "| one request at a time, stream callbacks (the default), beside the server by hand with stream "
+      "callbacks | ≤ 10 % longer | ";
+  ordered_json made = throughput();
+  EXPECT_THAT(aims_table({made}), Not(HasSubstr(row)));
+  made["one_at_a_time"][0]["hand_callback"] = contender(1, 50, 1000);
+  EXPECT_THAT(aims_table({made}), HasSubstr(row + std::string("+20 %, tcp, 4 KiB, 1 client | no |")))
+      << "60 µs, whatever the 55 µs of the polled daemon are beside it";
+  made["one_at_a_time"][0]["hand_callback"] = contender(1, 56, 1000);
+  EXPECT_THAT(aims_table({made}), HasSubstr(row + std::string("+7 %, tcp, 4 KiB, 1 client | yes |")));
+}
+
 TEST(ThroughputSection, HoldsTheDaemonAgainstAServerWithMappedMemoryByItself) {
   ordered_json made = throughput();
   EXPECT_THAT(aims_table({made}), Not(HasSubstr("mapped memory")));
