@@ -160,7 +160,7 @@ ordered_json steady(bool flat) {
                {"files", verdict},
                {"seconds", {1, 2, 3}},
                {"resident_mib", {50, 52, 51}},
-               {"pinned_mib", {0, 0, 0}},
+               {"pinned_mib", {0, 8, 8}},
                {"open_files", {40, 40, 40}}});
   return made;
 }
@@ -169,6 +169,15 @@ TEST(SteadySection, SaysWhetherEachStaysAsItIs) {
   EXPECT_THAT(tables_of(steady(true)), HasSubstr("| resident memory, MiB | 50.0 | 52.0 | 51.0 | +2.00 | 1.00 | yes |"));
   EXPECT_THAT(tables_of(steady(false)), HasSubstr("**no**"));
   EXPECT_THAT(tables_of(steady(true)), Not(HasSubstr("**no**")));
+}
+
+TEST(SteadySection, DoesNotCallFlatWhatWasNotCounted) {
+  EXPECT_THAT(tables_of(steady(true)), HasSubstr("| pinned memory, MiB | 0.0 | 8.0 | 8.0 | +2.00 | 1.00 | yes |"));
+  ordered_json made = steady(true);
+  EXPECT_EQ(section_of(made).charts(made).at(0).lines.size(), 2U);
+  made["pinned_mib"] = {0.0, 0.0, 0.0};
+  EXPECT_THAT(tables_of(made), HasSubstr("| pinned memory, MiB | | | | | | not counted |"));
+  EXPECT_EQ(section_of(made).charts(made).at(0).lines.size(), 1U);
 }
 
 ordered_json zmq() {

@@ -11,7 +11,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// Where every sample is 0 nothing was counted, whether or not there was any.
+bool counted(const ordered_json& result, const char* values) {
+  const auto all = result.at(values).get<std::vector<double>>();
+  return std::any_of(all.begin(), all.end(), [](double sample) { return sample != 0; });
+}
+
 std::string row_of(const ordered_json& result, const char* name, const char* key, const char* values) {
+  if (!counted(result, values)) {
+    return fmt::format("| {} | | | | | | not counted |\n", name);
+  }
   const auto all = result.at(values).get<std::vector<double>>();
   const ordered_json& of = result.at(key);
   const auto [least, most] = std::minmax_element(all.begin(), all.end());
@@ -30,7 +39,7 @@ std::string steady_tables(const ordered_json& result) {
              "the first fifth a straight line is laid through the samples: what it gains until the end must be at most "
              "{:.0f} % and {:.0f} MiB for resident memory, and a tenth, which is nothing, for the others. Pinned "
              "memory is what the kernel "
-             "counts as locked or pinned; a driver that pins by other means is seen in the resident memory.\n\n"
+             "counts as locked or pinned; a driver may pin by other means, and then nothing is counted here.\n\n"
              "| | least | most | at the end | gained after warm-up | margin | flat |\n|---|---|---|---|---|---|---|\n",
              result.at("minutes").get<double>(), bytes_text(result.at("small_bytes").get<std::size_t>()),
              bytes_text(result.at("large_bytes").get<std::size_t>()), result.at("small_per_second").get<double>(),
@@ -46,13 +55,11 @@ std::vector<chart> steady_charts(const ordered_json& result) {
   const auto line = [&](const char* name, const char* key) {
     return chart_line{name, seconds, result.at(key).get<std::vector<double>>(), {}, {}};
   };
-  return {{"Memory under full load",
-           "s",
-           "MiB",
-           false,
-           false,
-           {line("resident", "resident_mib"), line("pinned", "pinned_mib")}},
-          {"Open files under full load", "s", "files", false, false, {line("open files", "open_files")}}};
+  chart memory{"Memory under full load", "s", "MiB", false, false, {line("resident", "resident_mib")}};
+  if (counted(result, "pinned_mib")) {
+    memory.lines.push_back(line("pinned", "pinned_mib"));
+  }
+  return {memory, {"Open files under full load", "s", "files", false, false, {line("open files", "open_files")}}};
 }
 
 }  // namespace penstock::bench
