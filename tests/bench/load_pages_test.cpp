@@ -70,7 +70,8 @@ TEST(LatencySection, TakesTheEchoAndTheBareBatchFromTheIdleDaemon) {
   EXPECT_THAT(text, HasSubstr("| 75.0 (75.0–75.0) | +5.0 |"));
   EXPECT_THAT(text, HasSubstr("| 62.0 (62.0–62.0) | +7.0 |"));
   EXPECT_THAT(aims_table({latency()}),
-              HasSubstr("polled completion, beyond the raw round trip and one bare batch | ≤ 10 µs | 7.0 µs | yes |"));
+              HasSubstr("polled completion, beyond the raw round trip and one bare batch | ≤ 10 µs | 7.0 µs: 62.0 "
+                        "(62.0–62.0) less 50.0 (50.0–50.0) and 5.0 (5.0–5.0) | yes |"));
 }
 
 TEST(LatencySection, HasARowForEachLoadAndContender) {
@@ -84,6 +85,26 @@ TEST(LatencySection, ShowsTheModeThatChoosesBesideAPolledBatch) {
   made["idle"]["auto"] = contender(1, 63, 1);
   EXPECT_THAT(tables_of(made), HasSubstr("| 50 % | 500 | daemon, auto | 40 (40–40) |"));
   EXPECT_THAT(tables_of(made), HasSubstr("| auto | 50.0 (50.0–50.0) | 5.0 (5.0–5.0) | 63.0 (63.0–63.0) | +8.0 |"));
+}
+
+ordered_json operators() {
+  ordered_json made = result_of("operators");
+  const auto row = [](const char* name, const ordered_json& of_numpy) {
+    return ordered_json{{"name", name}, {"frames", 64}, {"samples", 1024}, {"of_numpy", of_numpy}};
+  };
+  made["rows"] = {row("affine", of(3)), row("detect", to_json({1.05, 0.95, 1.25}))};
+  return made;
+}
+
+TEST(OperatorsSection, NamesTheSlowestBesideNumpy) {
+  ordered_json made = operators();
+  EXPECT_THAT(aims_table({made}),
+              HasSubstr("| ≥ 1 times | 1.05 times (0.95–1.25), detect, 64 × 1024; at most 3.0 times; "
+                        "2 of 2 rows | yes |"));
+  made["rows"][0]["of_numpy"] = to_json({0.99, 0.9, 1.1});
+  EXPECT_THAT(aims_table({made}),
+              HasSubstr("| 0.99 times (0.90–1.10), affine, 64 × 1024; at most 1.1 times; 1 of 2 rows "
+                        "| no |"));
 }
 
 ordered_json overload() {

@@ -102,9 +102,13 @@ std::vector<aim> latency_aims(const ordered_json& result) {
                                          std::array{"callback", "bare_callback_us", "stream callbacks"}}) {
     const double beyond = median_of(idle.at(mode), "latency_p50_us") - median_of(idle.at("echo"), "latency_p50_us") -
                           median_of(idle, bare);
-    made.push_back({fmt::format("one {} frame, idle daemon, {}, beyond the raw round trip and one bare batch",
-                                bytes_text(result.at("bytes").get<std::size_t>()), name),
-                    "≤ 10 µs", fmt::format("{:.1f} µs", beyond), beyond <= 10, "0027-off-the-interrupts"});
+    made.push_back(
+        {fmt::format("one {} frame, idle daemon, {}, beyond the raw round trip and one bare batch",
+                     bytes_text(result.at("bytes").get<std::size_t>()), name),
+         "≤ 10 µs",
+         fmt::format("{:.1f} µs: {} less {} and {}", beyond, spread_text(idle.at(mode).at("latency_p50_us"), 1, 1),
+                     spread_text(idle.at("echo").at("latency_p50_us"), 1, 1), spread_text(idle.at(bare), 1, 1)),
+         beyond <= 10, "0027-off-the-interrupts"});
   }
   return made;
 }
