@@ -199,6 +199,10 @@ TEST(SteadySection, DoesNotCallFlatWhatWasNotCounted) {
   made["pinned_mib"] = {0.0, 0.0, 0.0};
   EXPECT_THAT(tables_of(made), HasSubstr("| pinned memory, MiB | | | | | | not counted |"));
   EXPECT_EQ(section_of(made).charts(made).at(0).lines.size(), 1U);
+  EXPECT_THAT(tables_of(made), HasSubstr("| device's memory, MiB | | | | | | not counted |"));
+  made.update({{"device_memory", made.at("pinned")}, {"device_mib", {4, 4, 4}}});
+  EXPECT_THAT(tables_of(made), HasSubstr("| device's memory, MiB | 4.0 | 4.0 | 4.0 | +2.00 | 1.00 | yes |"));
+  EXPECT_EQ(section_of(made).charts(made).at(0).lines.size(), 2U);
 }
 
 ordered_json zmq() {

@@ -11,8 +11,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Where every sample is 0 nothing was counted, whether or not there was any.
+// Where every sample is 0 nothing was counted, whether or not there was any; runs of before did not look at all.
 bool counted(const ordered_json& result, const char* values) {
+  if (!result.contains(values)) {
+    return false;
+  }
   const auto all = result.at(values).get<std::vector<double>>();
   return std::any_of(all.begin(), all.end(), [](double sample) { return sample != 0; });
 }
@@ -37,9 +40,11 @@ std::string steady_tables(const ordered_json& result) {
              "{:.1f} minutes at full load, {} and {} frames beside each other ({:.0f} and {:.0f} results a second). "
              "After "
              "the first fifth a straight line is laid through the samples: what it gains until the end must be at most "
-             "{:.0f} % and {:.0f} MiB for resident memory, and a tenth, which is nothing, for the others. Pinned "
-             "memory is what the kernel "
-             "counts as locked or pinned; a driver may pin by other means, and then nothing is counted here.\n\n"
+             "{:.0f} % and {:.0f} MiB for resident memory, and a tenth, which is nothing, for the others. Resident "
+             "memory "
+             "and open files are what the kernel counts. What drivers pin it does not, so that pinned memory and that "
+             "of "
+             "the device are what the daemon has allocated and not given back, counted where its backend does it.\n\n"
              "| | least | most | at the end | gained after warm-up | margin | flat |\n|---|---|---|---|---|---|---|\n",
              result.at("minutes").get<double>(), bytes_text(result.at("small_bytes").get<std::size_t>()),
              bytes_text(result.at("large_bytes").get<std::size_t>()), result.at("small_per_second").get<double>(),
@@ -47,6 +52,7 @@ std::string steady_tables(const ordered_json& result) {
              result.at("resident_room_mib").get<double>()) +
          row_of(result, "resident memory, MiB", "resident", "resident_mib") +
          row_of(result, "pinned memory, MiB", "pinned", "pinned_mib") +
+         row_of(result, "device's memory, MiB", "device_memory", "device_mib") +
          row_of(result, "open files", "files", "open_files");
 }
 
@@ -58,6 +64,9 @@ std::vector<chart> steady_charts(const ordered_json& result) {
   chart memory{"Memory under full load", "s", "MiB", false, false, {line("resident", "resident_mib")}};
   if (counted(result, "pinned_mib")) {
     memory.lines.push_back(line("pinned", "pinned_mib"));
+  }
+  if (counted(result, "device_mib")) {
+    memory.lines.push_back(line("device's", "device_mib"));
   }
   return {memory, {"Open files under full load", "s", "files", false, false, {line("open files", "open_files")}}};
 }
