@@ -13,12 +13,13 @@ namespace penstock::bench {
 struct crowd_settings {
   std::string endpoint;
   std::uint32_t pipeline = 0;
-  std::size_t floats = 0;           ///< of a frame
-  std::size_t clients = 8;          ///< each a connection of its own
-  double rate = 1;                  ///< requests a second of each client
-  std::chrono::nanoseconds span{};  ///< how long requests leave
-  std::uint64_t seed = 1;           ///< the same seed gives each client the same departures again
-  bool hello = true;                ///< a daemon, which is greeted; an echo is not
+  std::size_t floats = 0;                      ///< of a frame
+  std::size_t clients = 8;                     ///< each a connection of its own
+  double rate = 1;                             ///< requests a second of each client
+  std::chrono::nanoseconds span{};             ///< how long requests leave
+  std::uint64_t seed = 1;                      ///< the same seed gives each client the same departures again
+  bool hello = true;                           ///< a daemon, which is greeted; an echo is not
+  std::chrono::milliseconds patience{20'000};  ///< how long a reply is waited for since the one before it
 };
 
 /// One RESULT (or echo).
@@ -33,6 +34,7 @@ struct crowd_report {
   std::vector<std::vector<double>> latencies_us;  ///< by client
   std::uint64_t refused = 0;                      ///< replies that were no RESULT
   std::uint64_t sent = 0;
+  std::uint64_t unanswered = 0;                 ///< of the sent, when the patience ended
   std::vector<crowd_result> results;            ///< as they came
   std::map<std::string, std::uint64_t> errors;  ///< the refused, by their code
   std::chrono::steady_clock::time_point begin;  ///< the first request was meant to leave a little later
@@ -42,7 +44,11 @@ struct crowd_report {
 };
 
 /// Sends at random times (a Poisson process for each client), whatever became of the earlier requests, and waits for
-/// every reply. One thread. Throws std::runtime_error when none comes for 20 s.
+/// every reply. Requests that a server doesn't take yet are queued here, without a limit, so that a send never waits.
+/// One thread. Ends early when replies are owed and none has come for as long as its patience lasts: the report says
+/// how many. Throws std::runtime_error when the daemon doesn't answer HELLO, or no request is answered.
 [[nodiscard]] crowd_report run_crowd(const crowd_settings& settings);
+/// The same, but throws std::runtime_error when any request had no answer.
+[[nodiscard]] crowd_report run_answered_crowd(const crowd_settings& settings);
 
 }  // namespace penstock::bench

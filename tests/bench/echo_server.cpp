@@ -10,7 +10,9 @@ namespace {
 [[noreturn]] void serve(const std::string& endpoint, int io_threads) {
   zmq::context_t context(io_threads);
   zmq::socket_t socket(context, zmq::socket_type::router);
-  socket.set(zmq::sockopt::router_mandatory, 1);
+  // Without a mark a send never waits for a client that sends faster than it reads, and nothing is dropped but what is
+  // for a client that is gone.
+  socket.set(zmq::sockopt::sndhwm, 0);
   socket.bind(endpoint);
   zmq::message_t part;
   for (;;) {

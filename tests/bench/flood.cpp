@@ -90,11 +90,11 @@ double capacity_of(const std::string& endpoint, const fairness_shape& shape) {
 fairness_run measure_fairness(const std::string& endpoint, const fairness_shape& shape, double capacity,
                               std::uint64_t seed) {
   crowd_settings crowd = crowd_of(endpoint, shape, capacity, seed);
-  const std::vector<double> fair = run_crowd(crowd).of_first(well_behaved);
+  const std::vector<double> fair = run_answered_crowd(crowd).of_first(well_behaved);
   crowd.clients = well_behaved;
   fairness_run made;
   const std::vector<double> flooded = while_flooding(endpoint, shared_pipeline, shape, made.flood_per_second,
-                                                     [&] { return run_crowd(crowd).of_first(well_behaved); });
+                                                     [&] { return run_answered_crowd(crowd).of_first(well_behaved); });
   made.p50_us = quantile(fair, 0.5);
   made.p99_us = quantile(fair, 0.99);
   made.flooded_p50_us = quantile(flooded, 0.5);

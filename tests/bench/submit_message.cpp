@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 #include "proto/control.hpp"
@@ -38,6 +39,12 @@ std::string random_floats(std::size_t count) {
   return bytes;
 }
 
+void require(const zmq::send_result_t& sent) {
+  if (!sent) {
+    throw std::runtime_error("a request can't be sent");
+  }
+}
+
 }  // namespace
 
 submit_message::submit_message(std::uint32_t pipeline, std::size_t floats, std::uint32_t frames)
@@ -63,18 +70,18 @@ submit_message::submit_message(std::uint32_t pipeline, std::size_t floats, std::
 
 void submit_message::send(zmq::socket_t& to) const {
   if (payload_.empty()) {
-    (void)to.send(zmq::buffer(head_), zmq::send_flags::none);
+    require(to.send(zmq::buffer(head_), zmq::send_flags::none));
     return;
   }
-  (void)to.send(zmq::buffer(head_), zmq::send_flags::sndmore);
+  require(to.send(zmq::buffer(head_), zmq::send_flags::sndmore));
   if (payload_.size() < lent_from) {
-    (void)to.send(zmq::buffer(payload_), zmq::send_flags::none);
+    require(to.send(zmq::buffer(payload_), zmq::send_flags::none));
     return;
   }
   // Nobody writes to it: ZeroMQ asks for a pointer that is not const, and only reads.
   zmq::message_t lent(
       const_cast<char*>(payload_.data()), payload_.size(), [](void*, void*) {}, nullptr);
-  (void)to.send(lent, zmq::send_flags::none);
+  require(to.send(lent, zmq::send_flags::none));
 }
 
 void submit_message::set_id(std::uint64_t id) noexcept {

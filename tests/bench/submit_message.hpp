@@ -24,7 +24,8 @@ class submit_message {
   void set_sequence(std::uint64_t sequence) noexcept;
   /// From now on it is a SUBMIT_SHARED of frames in that place.
   void set_place(const wire::shared_place& place);
-  /// Of frames of 64 KiB and more ZeroMQ takes the bytes where they lie: they stay as they are.
+  /// Of frames of 64 KiB and more ZeroMQ takes the bytes where they lie: they stay as they are. Throws
+  /// std::runtime_error when the socket's time to send (ZMQ_SNDTIMEO) ends first.
   void send(zmq::socket_t& to) const;
   /// Of its frames; its result has as many.
   [[nodiscard]] std::size_t payload_bytes() const noexcept { return payload_bytes_; }

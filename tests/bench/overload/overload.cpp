@@ -75,7 +75,7 @@ one_run overload(const testing::daemon_process& daemon, const fairness_shape& sh
                              .span = spans.overload,
                              .seed = seed};
   one_run made;
-  auto probing = std::async(std::launch::async, [&] { return run_crowd(probe); });
+  auto probing = std::async(std::launch::async, [&] { return run_answered_crowd(probe); });
   std::this_thread::sleep_for(spans.before);
   auto pressing = std::async(std::launch::async, [&] { return run_crowd(crowd); });
   const clock::time_point now = clock::now();
@@ -88,16 +88,14 @@ one_run overload(const testing::daemon_process& daemon, const fairness_shape& sh
 }
 
 ordered_json to_json(const one_run& run) {
-  std::uint64_t refusals = 0;
   ordered_json kinds = ordered_json::object();
   for (const auto& [code, count] : run.crowd.errors) {
     kinds[code] = count;
-    refusals += count;
   }
   return {{"sent", run.crowd.sent},
           {"results", run.crowd.results.size()},
           {"refusals", kinds},
-          {"unanswered", run.crowd.sent - run.crowd.results.size() - refusals},
+          {"unanswered", run.crowd.unanswered},
           {"resident_growth", run.resident_growth},
           {"normal_us", run.seen.normal_us},
           {"overloaded_us", run.seen.overloaded_us},
