@@ -107,6 +107,28 @@ TEST(OperatorsSection, NamesTheSlowestBesideNumpy) {
                         "| no |"));
 }
 
+ordered_json counted_latency(std::uint64_t refused, std::uint64_t unanswered) {
+  ordered_json made = latency();
+  for (const char* const who : {"echo", "callback", "poll"}) {
+    made["rows"][0][who].update({{"sent", 1000}, {"refused", 0}, {"unanswered", 0}});
+  }
+  made["rows"][0]["poll"].update({{"refused", refused}, {"unanswered", unanswered}});
+  return made;
+}
+
+TEST(LatencySection, NamesTheRowsWhoseRequestsHadNoResult) {
+  EXPECT_THAT(
+      tables_of(counted_latency(12, 3)),
+      HasSubstr("and are in no percentile: daemon, poll at 50 %, 12 refused and 3 without an answer of 1000.\n"));
+  EXPECT_THAT(tables_of(counted_latency(0, 3)), HasSubstr("daemon, poll at 50 %, 0 refused and 3 without an answer"));
+  EXPECT_THAT(tables_of(counted_latency(0, 0)), HasSubstr("\nAll 3000 requests had their result.\n"));
+}
+
+TEST(LatencySection, SaysNothingOfResultsThatWereNotCounted) {
+  EXPECT_THAT(tables_of(latency()), Not(HasSubstr("had their result")));
+  EXPECT_THAT(tables_of(latency()), Not(HasSubstr("no percentile")));
+}
+
 ordered_json overload() {
   ordered_json made = result_of("overload");
   made["clients"] = 4;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <future>
 #include <optional>
@@ -39,11 +40,19 @@ struct contender {
   bool hello;
 };
 
+// What became of requests; the latencies are those of the ones that had a RESULT (or an echo).
+struct ends {
+  std::vector<double> latencies_us;
+  std::uint64_t sent = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t unanswered = 0;
+};
+
 // Of all requests of one run; the clients are spread over up to a quarter of the machine's cores.
-std::vector<double> latencies(const contender& who, double rate, std::chrono::nanoseconds span, std::uint64_t seed) {
+ends run_load(const contender& who, double rate, std::chrono::nanoseconds span, std::uint64_t seed) {
   const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency() / 4, 1, clients);
+  std::vector<crowd_settings> shares(threads);  // outlive who reads them, should one of those fail
   std::vector<std::future<crowd_report>> running;
-  std::vector<crowd_settings> shares(threads);
   for (std::size_t at = 0; at < threads; ++at) {
     shares[at] = {.endpoint = who.endpoint,
                   .pipeline = 0,
@@ -55,25 +64,49 @@ std::vector<double> latencies(const contender& who, double rate, std::chrono::na
                   .hello = who.hello};
     running.push_back(std::async(std::launch::async, [&share = shares[at]] { return run_crowd(share); }));
   }
-  std::vector<double> all;
+  ends all;
   for (auto& each : running) {
     const crowd_report report = each.get();
     for (const crowd_result& result : report.results) {
-      all.push_back(result.latency_us);
+      all.latencies_us.push_back(result.latency_us);
     }
+    all.sent += report.sent;
+    all.refused += report.refused;
+    all.unanswered += report.unanswered;
   }
   return all;
 }
 
-// By contender, then by part, the figures of each repeat.
-using figures = std::vector<std::array<std::vector<double>, parts.size()>>;
+// Of one contender: by part, the figures of each repeat; and the requests of all repeats together.
+struct contender_figures {
+  std::array<std::vector<double>, parts.size()> parts_us;
+  std::uint64_t sent = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t unanswered = 0;
+
+  void add(const ends& of) {
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      parts_us[part].push_back(quantile(of.latencies_us, parts[part].second));
+    }
+    sent += of.sent;
+    refused += of.refused;
+    unanswered += of.unanswered;
+  }
+};
+
+// By contender.
+using figures = std::vector<contender_figures>;
 
 ordered_json to_json(const std::vector<contender>& contenders, const figures& of) {
   ordered_json row = ordered_json::object();
   for (std::size_t who = 0; who < contenders.size(); ++who) {
+    ordered_json& made = row[contenders[who].name];
     for (std::size_t part = 0; part < parts.size(); ++part) {
-      row[contenders[who].name][parts[part].first] = bench::to_json(spread_of(of[who][part]));
+      made[parts[part].first] = bench::to_json(spread_of(of[who].parts_us[part]));
     }
+    made["sent"] = of[who].sent;
+    made["refused"] = of[who].refused;
+    made["unanswered"] = of[who].unanswered;
   }
   return row;
 }
@@ -90,11 +123,8 @@ ordered_json measure_loads(const std::vector<contender>& contenders, double capa
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
     for (std::size_t load = 0; load < std::size(loads); ++load) {
       for (std::size_t who = 0; who < contenders.size(); ++who) {
-        const std::vector<double> took =
-            latencies(contenders[who], loads[load] * capacity, span, static_cast<std::uint64_t>(repeat) + 1);
-        for (std::size_t part = 0; part < parts.size(); ++part) {
-          all[load][who][part].push_back(quantile(took, parts[part].second));
-        }
+        all[load][who].add(
+            run_load(contenders[who], loads[load] * capacity, span, static_cast<std::uint64_t>(repeat) + 1));
       }
     }
     std::fprintf(stderr, "\rlatency: repeat %d of %d   ", repeat + 1, options.repeats);

@@ -1,6 +1,7 @@
 #include "tests/bench/latency/latency_page.hpp"
 
 #include <array>
+#include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
@@ -34,6 +35,31 @@ std::string load_table(const ordered_json& rows) {
     }
   }
   return text;
+}
+
+// Which rows' percentiles lack requests. Nothing where they were not counted, as in results from before that.
+std::string missing_text(const ordered_json& rows) {
+  std::string text;
+  std::uint64_t sent = 0;
+  for (const ordered_json& row : rows) {
+    for (const auto& [key, name] : contenders) {
+      if (!row.contains(key) || !row.at(key).contains("sent")) {
+        continue;
+      }
+      const auto count_of = [&of = row.at(key)](const char* what) { return of.at(what).get<std::uint64_t>(); };
+      sent += count_of("sent");
+      if (count_of("refused") + count_of("unanswered") > 0) {
+        text += fmt::format("{}{} at {:.0f} %, {} refused and {} without an answer of {}", text.empty() ? "" : "; ",
+                            name, 100 * row.at("load").get<double>(), count_of("refused"), count_of("unanswered"),
+                            count_of("sent"));
+      }
+    }
+  }
+  if (sent == 0) {
+    return "";
+  }
+  return text.empty() ? fmt::format("\nAll {} requests had their result.\n", sent)
+                      : fmt::format("\nRequests that had no result, and are in no percentile: {}.\n", text);
 }
 
 std::string idle_table(const ordered_json& result) {
@@ -84,7 +110,7 @@ std::string latency_tables(const ordered_json& result) {
              "lateness is in every row.\n\n",
              result.at("clients").get<int>(), bytes_text(result.at("bytes").get<std::size_t>()),
              result.at("capacity_per_second").get<double>()) +
-         load_table(result.at("rows")) + idle_table(result);
+         load_table(result.at("rows")) + missing_text(result.at("rows")) + idle_table(result);
 }
 
 std::vector<chart> latency_charts(const ordered_json& result) {
