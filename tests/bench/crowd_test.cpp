@@ -31,13 +31,15 @@ using ::testing::ThrowsMessage;
 constexpr std::size_t more_than_is_queued = 8000;  // by ZeroMQ with its usual marks and by the kernel, both ways
 
 // About so many requests of each of two clients are due within a millisecond.
-crowd_settings at_once(const std::string& endpoint, std::size_t requests) {
+crowd_settings at_once(const std::string& endpoint, std::size_t requests,
+                       milliseconds patience = crowd_settings{}.patience) {
   return {.endpoint = endpoint,
           .floats = 1024,
           .clients = 2,
           .rate = 1e3 * static_cast<double>(requests),
           .span = milliseconds{1},
-          .hello = false};
+          .hello = false,
+          .patience = patience};
 }
 
 // Answers the first `answers` requests, every other one with an ERROR, and takes the others.
@@ -90,9 +92,7 @@ TEST(Crowd, CountsWhatWasRefusedAndWhatHadNoAnswer) {
   endpoint_source endpoints;
   const std::string endpoint = endpoints.ipc();
   const own_process server([&] { answer_some(endpoint, 10); });
-  crowd_settings settings = at_once(endpoint, 100);
-  settings.patience = milliseconds{2000};
-  const crowd_report report = run_crowd(settings);
+  const crowd_report report = run_crowd(at_once(endpoint, 100, milliseconds{2000}));
   EXPECT_EQ(report.results.size(), 5U);
   EXPECT_EQ(report.refused, 5U);
   EXPECT_THAT(report.errors, ElementsAre(Pair("NO_CREDIT", 5)));
@@ -103,16 +103,13 @@ TEST(Crowd, ThrowsWhereAllAnswersAreAskedForAndSomeAreMissing) {
   endpoint_source endpoints;
   const std::string endpoint = endpoints.ipc();
   const own_process server([&] { answer_some(endpoint, 10); });
-  crowd_settings settings = at_once(endpoint, 100);
-  settings.patience = milliseconds{2000};
-  EXPECT_THAT([&] { (void)run_answered_crowd(settings); },
+  EXPECT_THAT([&] { (void)run_answered_crowd(at_once(endpoint, 100, milliseconds{2000})); },
               ThrowsMessage<std::runtime_error>(HasSubstr("requests had no answer")));
 }
 
 TEST(Crowd, EndsWhereNobodyListens) {
   endpoint_source endpoints;
-  crowd_settings settings = at_once(endpoints.ipc(), more_than_is_queued);
-  settings.patience = milliseconds{50};
+  crowd_settings settings = at_once(endpoints.ipc(), more_than_is_queued, milliseconds{50});
   EXPECT_THROW((void)run_crowd(settings), std::runtime_error);
   settings.hello = true;
   EXPECT_THROW((void)run_crowd(settings), std::runtime_error);
@@ -120,10 +117,9 @@ TEST(Crowd, EndsWhereNobodyListens) {
 
 TEST(Crowd, EndsWhereNobodyListensWithNothingToSendEither) {
   endpoint_source endpoints;
-  crowd_settings settings = at_once(endpoints.ipc(), 1);
+  crowd_settings settings = at_once(endpoints.ipc(), 1, milliseconds{50});
   settings.span = {};
   settings.hello = true;
-  settings.patience = milliseconds{50};
   EXPECT_THROW((void)run_crowd(settings), std::runtime_error);
 }
 

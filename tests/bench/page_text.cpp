@@ -5,6 +5,15 @@
 #include "tests/bench/statistics.hpp"
 
 namespace penstock::bench {
+namespace {
+
+std::string text_with(const nlohmann::ordered_json& of, const std::string& unit, double scale, int decimals) {
+  const spread values = spread_from(of);
+  return fmt::format("{:.{}f}{} ({:.{}f}–{:.{}f})", values.median * scale, decimals, unit, values.least * scale,
+                     decimals, values.most * scale, decimals);
+}
+
+}  // namespace
 
 std::string facts_line(const nlohmann::ordered_json& result) {
   const nlohmann::ordered_json& machine = result.at("machine");
@@ -21,15 +30,11 @@ std::string facts_line(const nlohmann::ordered_json& result) {
 }
 
 std::string spread_text(const nlohmann::ordered_json& of, double scale, int decimals) {
-  const spread values = spread_from(of);
-  return fmt::format("{:.{}f} ({:.{}f}–{:.{}f})", values.median * scale, decimals, values.least * scale, decimals,
-                     values.most * scale, decimals);
+  return text_with(of, "", scale, decimals);
 }
 
-std::string figure_text(const nlohmann::ordered_json& of, const char* unit, double scale, int decimals) {
-  const spread values = spread_from(of);
-  return fmt::format("{:.{}f} {} ({:.{}f}–{:.{}f})", values.median * scale, decimals, unit, values.least * scale,
-                     decimals, values.most * scale, decimals);
+std::string figure_text(const nlohmann::ordered_json& of, const std::string& unit, double scale, int decimals) {
+  return text_with(of, " " + unit, scale, decimals);
 }
 
 double median_of(const nlohmann::ordered_json& row, const char* key) {

@@ -11,7 +11,7 @@ namespace penstock::bench {
 /// A spread as "1.23 (1.20–1.31)", each value times `scale`, with so many decimals.
 [[nodiscard]] std::string spread_text(const nlohmann::ordered_json& spread, double scale = 1, int decimals = 2);
 /// A spread as "80 % (76–92)", for one figure among words: each value times `scale`, the unit once.
-[[nodiscard]] std::string figure_text(const nlohmann::ordered_json& spread, const char* unit, double scale = 1,
+[[nodiscard]] std::string figure_text(const nlohmann::ordered_json& spread, const std::string& unit, double scale = 1,
                                       int decimals = 0);
 /// The median of the spread at a key.
 [[nodiscard]] double median_of(const nlohmann::ordered_json& row, const char* key);

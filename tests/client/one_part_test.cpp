@@ -77,6 +77,14 @@ TEST_F(OnePart, NoMoreGoesInOnePartThanThisVersionSends) {
   }
 }
 
+TEST_F(OnePart, APayloadOfNoBytesIsAPartWhereTheDaemonSaysNothingOfOnePart) {
+  daemon_.offer().pipelines[0].input.shape = {0};
+  connect();
+  client::request request;
+  auto future = client_->submit("double", request);
+  EXPECT_EQ(daemon_.expect(message_type::submit).parts.size(), 2U);
+}
+
 TEST_F(OnePart, BytesThatAreReleasedMayGoInOnePartAndStayForARepeat) {
   daemon_.offer().inline_bytes = 4096;
   connect();

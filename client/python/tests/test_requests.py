@@ -58,6 +58,13 @@ class Requests(RouterTest):
             for name, expected in zip(("psd", "stats"), spectra(count)):
                 np.testing.assert_array_equal(result[name], expected)
 
+    def test_a_payload_of_no_bytes_is_a_part_where_the_daemon_says_nothing_of_one_part(self):
+        nothing = dataclasses.replace(SCALED, input=TensorDescription("input", "f32", "f32", (0,), False, ""))
+        for offer, parts in (({}, 2), ({"inline_bytes": 4096}, 1)):
+            client = self.connect({"pipelines": (nothing,), **offer})
+            client.submit("scaled", np.zeros((1, 0), np.float32))
+            self.assertEqual(len(self.router.expect(MessageType.SUBMIT).parts), parts)
+
     def test_no_more_goes_in_one_part_than_this_version_sends(self):
         many = dataclasses.replace(SPECTRUM, max_frames=513)
         client = self.connect({"inline_bytes": 1 << 63, "pipelines": (many,)})

@@ -40,12 +40,22 @@ struct contender {
   bool hello;
 };
 
-// What became of requests; the latencies are those of the ones that had a RESULT (or an echo).
-struct ends {
-  std::vector<double> latencies_us;
+struct request_counts {
   std::uint64_t sent = 0;
   std::uint64_t refused = 0;
   std::uint64_t unanswered = 0;
+
+  void add(const request_counts& more) noexcept {
+    sent += more.sent;
+    refused += more.refused;
+    unanswered += more.unanswered;
+  }
+};
+
+// What became of requests; the latencies are those of the ones that had a RESULT (or an echo).
+struct ends {
+  std::vector<double> latencies_us;
+  request_counts counts;
 };
 
 // Of all requests of one run; the clients are spread over up to a quarter of the machine's cores.
@@ -70,9 +80,7 @@ ends run_load(const contender& who, double rate, std::chrono::nanoseconds span, 
     for (const crowd_result& result : report.results) {
       all.latencies_us.push_back(result.latency_us);
     }
-    all.sent += report.sent;
-    all.refused += report.refused;
-    all.unanswered += report.unanswered;
+    all.counts.add({report.sent, report.refused, report.unanswered});
   }
   return all;
 }
@@ -80,17 +88,13 @@ ends run_load(const contender& who, double rate, std::chrono::nanoseconds span, 
 // Of one contender: by part, the figures of each repeat; and the requests of all repeats together.
 struct contender_figures {
   std::array<std::vector<double>, parts.size()> parts_us;
-  std::uint64_t sent = 0;
-  std::uint64_t refused = 0;
-  std::uint64_t unanswered = 0;
+  request_counts counts;
 
   void add(const ends& of) {
     for (std::size_t part = 0; part < parts.size(); ++part) {
       parts_us[part].push_back(quantile(of.latencies_us, parts[part].second));
     }
-    sent += of.sent;
-    refused += of.refused;
-    unanswered += of.unanswered;
+    counts.add(of.counts);
   }
 };
 
@@ -104,9 +108,9 @@ ordered_json to_json(const std::vector<contender>& contenders, const figures& of
     for (std::size_t part = 0; part < parts.size(); ++part) {
       made[parts[part].first] = bench::to_json(spread_of(of[who].parts_us[part]));
     }
-    made["sent"] = of[who].sent;
-    made["refused"] = of[who].refused;
-    made["unanswered"] = of[who].unanswered;
+    made["sent"] = of[who].counts.sent;
+    made["refused"] = of[who].counts.refused;
+    made["unanswered"] = of[who].counts.unanswered;
   }
   return row;
 }

@@ -38,13 +38,11 @@ std::string steady_tables(const ordered_json& result) {
   return facts_line(result) +
          fmt::format(
              "{:.1f} minutes at full load, {} and {} frames beside each other ({:.0f} and {:.0f} results a second). "
-             "After "
-             "the first fifth a straight line is laid through the samples: what it gains until the end must be at most "
-             "{:.0f} % and {:.0f} MiB for resident memory, and a tenth, which is nothing, for the others. Resident "
-             "memory "
-             "and open files are what the kernel counts. What drivers pin it does not, so that pinned memory and that "
-             "of "
-             "the device are what the daemon has allocated and not given back, counted where its backend does it.\n\n"
+             "After the first fifth a straight line is laid through the samples: what it gains until the end must be "
+             "at most {:.0f} % and {:.0f} MiB for resident memory, and a tenth, which is nothing, for the others. "
+             "Resident memory and open files are what the kernel counts. What drivers pin it does not, so that pinned "
+             "memory and that of the device are what the daemon has allocated and not given back, counted where its "
+             "backend does it.\n\n"
              "| | least | most | at the end | gained after warm-up | margin | flat |\n|---|---|---|---|---|---|---|\n",
              result.at("minutes").get<double>(), bytes_text(result.at("small_bytes").get<std::size_t>()),
              bytes_text(result.at("large_bytes").get<std::size_t>()), result.at("small_per_second").get<double>(),

@@ -129,13 +129,13 @@ TEST(OnePart, FindsThePayloadBehindHeadersThatAreLongerThanItKnows) {
   guest client(rig);
   client.hello(4096);
   std::vector<submit_draft> sent;
-  // The first are computed at once, the others wait for a slot.
+  // The first has the slot, and the others wait for it.
   constexpr std::array<std::uint16_t, 8> lengths{64, 65, 80, 4096, 64, 65, 80, 4096};
   for (const std::uint16_t header_len : lengths) {
     const submit_draft& draft = sent.emplace_back(sent.size() + 1);
     std::string part = draft.in_one_part().front();
     part.insert(wire::header_bytes, header_len - wire::header_bytes, '?');
-    std::memcpy(part.data() + 6, &header_len, sizeof header_len);
+    std::memcpy(part.data() + 6, &header_len, sizeof header_len);  // where PROTOCOL.md has it
     client.send({part});
   }
   EXPECT_TRUE(client.has_nothing());
