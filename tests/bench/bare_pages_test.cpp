@@ -27,7 +27,10 @@ ordered_json link() {
   ordered_json made = head("link");
   made["register_bytes"] = 256U << 20U;
   made["register_ms"] = 17.25;
-  const auto way = [](double rate) { return ordered_json{{"in", of(rate)}, {"out", of(rate)}, {"both", of(rate)}}; };
+  made["register_huge_ms"] = 3.5;
+  const auto way = [](double rate) {
+    return ordered_json{{"in", of(rate)}, {"out", of(rate)}, {"both", of(rate)}, {"fill", of(rate / 4)}};
+  };
   made["rows"] = {{{"bytes", 4096}, {"ways", {{"pinned", way(2)}, {"pageable", way(1.5)}}}},
                   {{"bytes", 1048576}, {"ways", {{"pinned", way(50)}, {"pageable", way(15)}}}}};
   made["pieces"] = {{{"pieces", 64},
@@ -84,6 +87,10 @@ ordered_json submit() {
   made["rows"] = {{{"kernels", 1}, {"ways", {{"event", way(5)}, {"graph, event", way(3.5)}}}},
                   {{"kernels", 8}, {"ways", {{"event", way(19)}, {"graph, event", way(5)}}}}};
   made["pieces"] = {{{"pieces", 64}, {"piece_bytes", 256}, {"ways", {{"a copy each", way(99)}}}}};
+  made["hand_over"] = {{{"way", "by a thread that spins"},
+                        {"cpu_us", of(2)},
+                        {"until_done_us", of(21)},
+                        {"batches_per_second", of(9e4)}}};
   return made;
 }
 
@@ -102,11 +109,23 @@ TEST(BarePages, EachHasASectionWithTablesAndCharts) {
 TEST(BarePages, LinkTellsWhatGroupsOfPiecesReach) {
   EXPECT_THAT(link_tables(link()), AllOf(HasSubstr("| 1 MiB | 50.0 (49.0–51.0) | 15.0 (14.0–16.0) |"),
                                          HasSubstr("| a copy each | 100.0 (99.0–101.0), 2.6 GB/s |"),
-                                         HasSubstr("256 MiB of a sealed memfd took 17.2 ms")));
+                                         HasSubstr("256 MiB of a sealed memfd took 17.2 ms, of huge pages 3.5 ms.")));
 }
 
 TEST(BarePages, LinkDrawsEachDirection) {
-  EXPECT_EQ(link_charts(link()).size(), 3U);
+  EXPECT_EQ(link_charts(link()).size(), 4U);
+}
+
+TEST(BarePages, LinkLeavesOutWhatWasNotMeasured) {
+  ordered_json before = link();
+  before.erase("register_huge_ms");
+  for (ordered_json& row : before["rows"]) {
+    for (auto& [name, way] : row["ways"].items()) {
+      way.erase("fill");
+    }
+  }
+  EXPECT_EQ(link_charts(before).size(), 3U);
+  EXPECT_THAT(link_tables(before), AllOf(HasSubstr("took 17.2 ms."), ::testing::Not(HasSubstr("memcpy"))));
 }
 
 TEST(BarePages, CompletionHasARowForEachWayAndAColumnForEachPayload) {
@@ -135,6 +154,11 @@ TEST(BarePages, SubmitHasAColumnForEachNumberOfKernels) {
   EXPECT_THAT(submit_tables(submit()),
               AllOf(HasSubstr("| | 1 kernel | 8 kernels |"), HasSubstr("| graph, event | 3.50 (2.50–4.50) | 5.00"),
                     HasSubstr("| | 64 × 256 B |")));
+}
+
+TEST(BarePages, SubmitTellsWhatAThreadOfItsOwnCosts) {
+  EXPECT_THAT(submit_tables(submit()),
+              HasSubstr("| by a thread that spins | 2.00 (1.00–3.00) | 21.0 (20.0–22.0) | 90.0 (90.0–90.0) |"));
 }
 
 }  // namespace

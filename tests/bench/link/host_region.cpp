@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <system_error>
 
@@ -13,6 +14,8 @@
 
 namespace penstock::bench {
 namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20U;
 
 [[noreturn]] void fail(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -56,6 +59,9 @@ host_region::host_region(host_memory kind, std::size_t bytes) : kind_(kind), byt
     case host_memory::sealed:
       map_sealed();
       return;
+    case host_memory::huge:
+      map_huge();
+      return;
   }
 }
 
@@ -69,12 +75,34 @@ void host_region::map_sealed() {
   }
   ::close(file);
   std::memset(data_, 0, bytes_);
+  register_all("cudaHostRegister of a sealed memfd");
+}
+
+// The kernel puts huge pages on borders of their size, so there is room to begin at one.
+void host_region::map_huge() {
+  mapping_ = mapped(-1, bytes_ + huge_page);
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapping_);
+  data_ = static_cast<std::byte*>(mapping_) + (huge_page - begin % huge_page) % huge_page;
+  static_cast<void>(::madvise(data_, bytes_, MADV_HUGEPAGE));
+  std::memset(data_, 0, bytes_);
+  register_all("cudaHostRegister of huge pages");
+}
+
+void host_region::register_all(const char* what) {
   const auto begin = std::chrono::steady_clock::now();
   const cudaError_t registered = cudaHostRegister(data_, bytes_, cudaHostRegisterPortable | cudaHostRegisterMapped);
   register_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   if (registered != cudaSuccess) {
+    unmap();
+    require(registered, what);
+  }
+}
+
+void host_region::unmap() noexcept {
+  if (kind_ == host_memory::huge) {
+    ::munmap(mapping_, bytes_ + huge_page);
+  } else {
     ::munmap(data_, bytes_);
-    require(registered, "cudaHostRegister of a sealed memfd");
   }
 }
 
@@ -83,10 +111,10 @@ host_region::~host_region() {
     static_cast<void>(cudaFreeHost(data_));
     return;
   }
-  if (kind_ == host_memory::sealed) {
+  if (kind_ != host_memory::pageable) {
     static_cast<void>(cudaHostUnregister(data_));
   }
-  ::munmap(data_, bytes_);
+  unmap();
 }
 
 }  // namespace penstock::bench

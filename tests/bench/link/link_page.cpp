@@ -12,8 +12,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::pair<const char*, const char*> directions[] = {
-    {"in", "Host to device"}, {"out", "Device to host"}, {"both", "Both at once, each way"}};
+constexpr std::pair<const char*, const char*> directions[] = {{"in", "Host to device"},
+                                                              {"out", "Device to host"},
+                                                              {"both", "Both at once, each way"},
+                                                              {"fill", "One processor's memcpy into that memory"}};
+
+// Results from before a direction was measured have none of it.
+bool has(const ordered_json& result, const char* direction) {
+  return result.at("rows").front().at("ways").front().contains(direction);
+}
 
 // A row for each size, a column for each way.
 std::string copies_table(const ordered_json& rows, const char* direction) {
@@ -65,12 +72,19 @@ std::string link_tables(const ordered_json& result) {
       "and a kernel whose threads read or write mapped memory in its place.\n\n" +
       facts_line(result);
   for (const auto& [key, title] : directions) {
-    text += fmt::format("{}, GB/s:\n\n", title) + copies_table(result.at("rows"), key) + "\n";
+    if (has(result, key)) {
+      text += fmt::format("{}, GB/s:\n\n", title) + copies_table(result.at("rows"), key) + "\n";
+    }
   }
-  text += fmt::format(
-      "`cudaHostRegister` of {} of a sealed memfd took {:.1f} ms.\n\n"
-      "Small pieces, spread over a registered memfd, that become one area on the device; µs a group, back to back:\n\n",
-      bytes_text(result.at("register_bytes").get<std::size_t>()), result.at("register_ms").get<double>());
+  text +=
+      fmt::format("`cudaHostRegister` of {} of a sealed memfd took {:.1f} ms",
+                  bytes_text(result.at("register_bytes").get<std::size_t>()), result.at("register_ms").get<double>());
+  if (result.contains("register_huge_ms")) {
+    text += fmt::format(", of huge pages {:.1f} ms", result.at("register_huge_ms").get<double>());
+  }
+  text +=
+      ".\n\n"
+      "Small pieces, spread over a registered memfd, that become one area on the device; µs a group, back to back:\n\n";
   text += pieces_table(result.at("pieces"), "in");
   text += "\nAnd from there to their places:\n\n" + pieces_table(result.at("pieces"), "out");
   return text;
@@ -80,6 +94,9 @@ std::vector<chart> link_charts(const ordered_json& result) {
   std::vector<chart> charts;
   const ordered_json& rows = result.at("rows");
   for (const auto& [key, title] : directions) {
+    if (!has(result, key)) {
+      continue;
+    }
     chart made{title, "copy, bytes", "GB/s", true, false, {}};
     for (const auto& [name, unused] : rows.front().at("ways").items()) {
       made.lines.push_back(line_of(name, rows, "bytes", "/ways/" + name + "/" + key));

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <future>
 #include <latch>
+#include <memory>
 #include <vector>
 
 #include "tests/bench/bare_cuda.hpp"
@@ -55,6 +57,8 @@ class copy_way {
   }
   /// GB/s each way, by the slower one; a thread for each, since copies of pageable memory block theirs.
   double run_both(std::size_t bytes, std::size_t copies);
+  /// GB/s of one processor's memcpy into the memory, one place after the other.
+  double fill(const std::byte* from, std::size_t bytes, std::size_t copies) const;
 
  private:
   static double rate(std::size_t bytes, clock::time_point begin, clock::time_point end) {
@@ -112,26 +116,40 @@ double copy_way::run_both(std::size_t bytes, std::size_t copies) {
   return rate(bytes * copies, std::min(in.begin, out.begin), std::max(in.end, out.end));
 }
 
+double copy_way::fill(const std::byte* from, std::size_t bytes, std::size_t copies) const {
+  const host_region& to = in_.host;
+  const clock::time_point begin = clock::now();
+  std::size_t offset = 0;
+  for (std::size_t copy = 0; copy < copies; ++copy) {
+    std::memcpy(to.data() + offset, from, bytes);
+    offset = offset + 2 * bytes <= to.bytes() ? offset + bytes : 0;
+  }
+  return rate(bytes * copies, begin, clock::now());
+}
+
 struct contender {
   copy_way way;
-  std::vector<double> in, out, both;
+  std::vector<double> in, out, both, fill;
 
   contender(const char* name, host_memory kind, bool by_kernel, std::size_t bytes)
       : way(name, kind, by_kernel, bytes) {}
 };
 
 ordered_json measure(std::vector<std::unique_ptr<contender>>& contenders, std::size_t bytes, int repeats) {
+  const std::vector<std::byte> payload(bytes, std::byte{7});
   const std::size_t copies = std::clamp<std::size_t>(bytes_a_run / bytes, 2, most_copies);
   for (auto& each : contenders) {
     each->in.clear();
     each->out.clear();
     each->both.clear();
+    each->fill.clear();
   }
   for (int repeat = 0; repeat < repeats; ++repeat) {
     for (auto& each : contenders) {
       each->in.push_back(each->way.run(direction::in, bytes, copies));
       each->out.push_back(each->way.run(direction::out, bytes, copies));
       each->both.push_back(each->way.run_both(bytes, copies));
+      each->fill.push_back(each->way.fill(payload.data(), bytes, copies));
     }
     std::fprintf(stderr, "\rlink: copies of %zu bytes, repeat %d of %d      ", bytes, repeat + 1, repeats);
   }
@@ -139,7 +157,8 @@ ordered_json measure(std::vector<std::unique_ptr<contender>>& contenders, std::s
   for (auto& each : contenders) {
     row["ways"][each->way.name()] = {{"in", to_json(spread_of(each->in))},
                                      {"out", to_json(spread_of(each->out))},
-                                     {"both", to_json(spread_of(each->both))}};
+                                     {"both", to_json(spread_of(each->both))},
+                                     {"fill", to_json(spread_of(each->fill))}};
   }
   return row;
 }
@@ -151,10 +170,13 @@ ordered_json measure_whole_copies(const bench_options& options) {
   std::vector<std::unique_ptr<contender>> contenders;
   contenders.push_back(std::make_unique<contender>("copy, pinned", host_memory::pinned, false, most_bytes));
   contenders.push_back(std::make_unique<contender>("copy, registered memfd", host_memory::sealed, false, most_bytes));
+  contenders.push_back(
+      std::make_unique<contender>("copy, registered huge pages", host_memory::huge, false, most_bytes));
   contenders.push_back(std::make_unique<contender>("copy, pageable", host_memory::pageable, false, most_bytes));
   contenders.push_back(std::make_unique<contender>("kernel, mapped pinned", host_memory::pinned, true, most_bytes));
   ordered_json result = {{"register_bytes", most_bytes},
                          {"register_ms", contenders[1]->way.register_ms()},
+                         {"register_huge_ms", contenders[2]->way.register_ms()},
                          {"rows", ordered_json::array()}};
   for (std::size_t bytes = least_bytes; bytes <= most_bytes; bytes *= 4) {
     result["rows"].push_back(measure(contenders, bytes, options.repeats));

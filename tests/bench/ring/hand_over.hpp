@@ -21,13 +21,22 @@ class hand_over {
   }
   /// The taker.
   [[nodiscard]] Pointer take() noexcept {
-    std::atomic<Pointer>& place = places_[taken_++ % Places];
     for (;;) {
-      if (Pointer const given = place.exchange(nullptr, std::memory_order_acq_rel); given != nullptr) {
+      if (Pointer const given = look(); given != nullptr) {
         return given;
       }
       std::this_thread::yield();
     }
+  }
+  /// The taker, which does not wait: nullptr when there is none.
+  [[nodiscard]] Pointer look() noexcept {
+    std::atomic<Pointer>& place = places_[taken_ % Places];
+    Pointer const given = place.load(std::memory_order_acquire);
+    if (given != nullptr) {
+      place.store(nullptr, std::memory_order_release);
+      ++taken_;
+    }
+    return given;
   }
 
  private:

@@ -5,9 +5,13 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <iterator>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <sys/prctl.h>
 
 #include "daemon/completion/completion.hpp"
 #include "daemon/device/backend.hpp"
@@ -24,12 +28,21 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t payload_sizes[] = {64, 256, 4096, 65536, 1U << 20U};
 constexpr std::size_t slots = 16;
-constexpr std::size_t slot_bytes = 1U << 20U;
+constexpr std::size_t slot_bytes = 2U << 20U;  // from here on the host backend asks for huge pages
 constexpr std::size_t most_copied = std::size_t{1} << 32U;
 
 double ns_each(clock::time_point begin, std::size_t count) {
   return std::chrono::duration<double, std::nano>(clock::now() - begin).count() / static_cast<double>(count);
 }
+
+/// While it lives, memory that this process touches first gets no huge pages, whatever is asked for.
+class no_huge_pages {
+ public:
+  no_huge_pages() noexcept { ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); }
+  no_huge_pages(const no_huge_pages&) = delete;
+  no_huge_pages& operator=(const no_huge_pages&) = delete;
+  ~no_huge_pages() { ::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0); }
+};
 
 /// A ring with its queue, and the thread that runs this benchmark as its shard.
 class workbench {
@@ -149,6 +162,10 @@ struct trial {
 
 ordered_json run_ring(const bench_options& options) {
   workbench bench;
+  const std::unique_ptr<workbench> on_small_pages = [] {
+    const no_huge_pages meanwhile;
+    return std::make_unique<workbench>();
+  }();
   const std::size_t count = options.quick ? 20'000 : 1'000'000;
   std::vector<trial> trials;
   trials.push_back({"slot claimed and dropped, one thread", [&] { return bench.claim_and_drop(count); }, {}});
@@ -160,6 +177,7 @@ ordered_json run_ring(const bench_options& options) {
   for (const std::size_t bytes : payload_sizes) {
     const std::size_t copies = std::min(count, most_copied / (options.quick ? 64 : 1) / bytes);
     trials.push_back({"", [&bench, bytes, copies] { return bench.copy(bytes, copies); }, {}});
+    trials.push_back({"", [&small = *on_small_pages, bytes, copies] { return small.copy(bytes, copies); }, {}});
   }
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
     for (trial& each : trials) {
@@ -174,13 +192,16 @@ ordered_json run_ring(const bench_options& options) {
                          {"operations_a_repeat", count},
                          {"rows", ordered_json::array()},
                          {"copies", ordered_json::array()}};
-  for (std::size_t at = 0; at < trials.size(); ++at) {
-    const ordered_json ns = to_json(spread_of(trials[at].ns));
-    if (at < operations) {
-      result["rows"].push_back({{"what", trials[at].what}, {"ns", ns}});
-    } else {
-      result["copies"].push_back({{"bytes", payload_sizes[at - operations]}, {"ns", ns}});
-    }
+  for (std::size_t at = 0; at < operations; ++at) {
+    result["rows"].push_back({{"what", trials[at].what}, {"ns", to_json(spread_of(trials[at].ns))}});
+  }
+  for (std::size_t size = 0; size < std::size(payload_sizes); ++size) {
+    const std::vector<double>& huge = trials[operations + 2 * size].ns;
+    const std::vector<double>& small = trials[operations + 2 * size + 1].ns;
+    result["copies"].push_back({{"bytes", payload_sizes[size]},
+                                {"ns", to_json(spread_of(huge))},
+                                {"small_pages_ns", to_json(spread_of(small))},
+                                {"of_small_pages", to_json(spread_of(ratios(huge, small)))}});
   }
   return result;
 }

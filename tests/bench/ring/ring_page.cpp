@@ -7,8 +7,29 @@
 #include "tests/bench/statistics.hpp"
 
 namespace penstock::bench {
+namespace {
 
 using nlohmann::ordered_json;
+
+// Results from before small pages were measured have none.
+std::string pages_table(const ordered_json& copies) {
+  if (!copies.front().contains("small_pages_ns")) {
+    return "";
+  }
+  std::string text =
+      "\nThe same memcpy into a ring that lies on ordinary pages of 4 KiB, in turns with one on huge pages; less than "
+      "1 "
+      "is a gain of huge pages:\n\n"
+      "| memcpy | ordinary pages, ns | huge pages, ns | huge / ordinary |\n|---|---|---|---|\n";
+  for (const ordered_json& row : copies) {
+    text += fmt::format("| {} | {} | {} | {} |\n", bytes_text(row.at("bytes").get<std::size_t>()),
+                        spread_text(row.at("small_pages_ns"), 1, 1), spread_text(row.at("ns"), 1, 1),
+                        spread_text(row.at("of_small_pages")));
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string ring_tables(const ordered_json& result) {
   std::string text = facts_line(result);
@@ -25,7 +46,7 @@ std::string ring_tables(const ordered_json& result) {
     text += fmt::format("| memcpy of {} into one slot after the other | {} |\n",
                         bytes_text(row.at("bytes").get<std::size_t>()), spread_text(row.at("ns"), 1, 1));
   }
-  return text;
+  return text + pages_table(result.at("copies"));
 }
 
 std::vector<chart> ring_charts(const ordered_json& result) {

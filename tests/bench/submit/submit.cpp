@@ -13,6 +13,7 @@
 #include "tests/bench/link/piece_group.hpp"
 #include "tests/bench/machine.hpp"
 #include "tests/bench/statistics.hpp"
+#include "tests/bench/submit/hand_over_cost.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -147,6 +148,7 @@ ordered_json run_submit(const bench_options& options) {
   for (const piece_shape& shape : shapes) {
     result["pieces"].push_back(measure_pieces(shape, on, options));
   }
+  result["hand_over"] = measure_hand_over(bytes, on, options);
   std::fputc('\n', stderr);
   return result;
 }

@@ -41,6 +41,20 @@ std::string pieces_text(const ordered_json& row) {
   return fmt::format("{} × {}", row.at("pieces").get<int>(), bytes_text(row.at("piece_bytes").get<std::size_t>()));
 }
 
+std::string hand_over_table(const ordered_json& rows) {
+  std::string text =
+      "\nThe same batch with one kernel and an event, submitted by the thread that waits for it, or handed to a thread "
+      "that does nothing else. The thread's own time for handing a batch on; one batch alone, until its event is seen; "
+      "and with a batch on every stream all the time:\n\n"
+      "| submitted | own CPU time a batch, µs | alone until done, p50 µs | thousand batches a second |\n"
+      "|---|---|---|---|\n";
+  for (const ordered_json& row : rows) {
+    text += fmt::format("| {} | {} | {} | {} |\n", row.at("way").get<std::string>(), spread_text(row.at("cpu_us")),
+                        spread_text(row.at("until_done_us"), 1, 1), spread_text(row.at("batches_per_second"), 1e-3, 1));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string submit_tables(const ordered_json& result) {
@@ -53,6 +67,9 @@ std::string submit_tables(const ordered_json& result) {
   text += "\nElapsed time a batch, p50 in µs:\n\n" + table(result.at("rows"), "wall_us", kernels_text);
   text += "\nCPU time to enqueue a group of small pieces on their way in, µs:\n\n" +
           table(result.at("pieces"), "cpu_us", pieces_text);
+  if (result.contains("hand_over")) {
+    text += hand_over_table(result.at("hand_over"));
+  }
   return text;
 }
 
