@@ -1,13 +1,17 @@
 #include "tests/bench/machine.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include <sys/utsname.h>
+#include <unistd.h>
 #include <zmq.hpp>
 
+#include "daemon/doctor/machine_facts.hpp"
+#include "tests/bench/commit.hpp"
 #include "tests/support/raw_peer.hpp"
 
 namespace penstock::bench {
@@ -23,6 +27,12 @@ std::string processor() {
   return "unknown";
 }
 
+// Of what the kernel has to give, to a tenth.
+double memory_gib() {
+  const double bytes = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  return std::round(10 * std::ldexp(bytes, -30)) / 10;
+}
+
 std::string today() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   char text[16];
@@ -35,11 +45,18 @@ nlohmann::ordered_json machine_facts() {
   utsname system{};
   ::uname(&system);
   const auto [major, minor, patch] = zmq::version();
-  return {{"date", today()},
-          {"processor", processor()},
-          {"cores", std::thread::hardware_concurrency()},
-          {"kernel", system.release},
-          {"libzmq", std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch)}};
+  nlohmann::ordered_json facts = {
+      {"date", today()},
+      {"commit", built_from()},
+      {"processor", processor()},
+      {"cores", std::thread::hardware_concurrency()},
+      {"memory_gib", memory_gib()},
+      {"kernel", system.release},
+      {"libzmq", std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch)}};
+  if (const std::string driver = read_driver().version; !driver.empty()) {
+    facts["nvidia_driver"] = driver;
+  }
+  return facts;
 }
 
 nlohmann::ordered_json device_of(const std::string& endpoint) {

@@ -6,7 +6,8 @@
 
 namespace penstock::bench {
 
-/// The facts of the machine that a figure needs beside it: processor, cores, kernel, libzmq, date.
+/// The facts that a figure needs beside it: date, commit (of tests/bench/commit.hpp), processor, cores, memory_gib,
+/// kernel, libzmq; nvidia_driver where one is loaded.
 [[nodiscard]] nlohmann::ordered_json machine_facts();
 /// What the daemon there says of its device: backend, name, detail.
 [[nodiscard]] nlohmann::ordered_json device_of(const std::string& endpoint);

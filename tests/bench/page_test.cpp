@@ -125,6 +125,22 @@ TEST(FactsLine, SaysWhereRepeatsWereShort) {
   EXPECT_THAT(tables_of(result), HasSubstr("short interleaved repeats, in turns of 200 ms (least–most)"));
 }
 
+TEST(FactsLine, TellsOfMemoryAndCommitWhereTheyAreKnown) {
+  ordered_json result = overlap(true);
+  EXPECT_THAT(tables_of(result), HasSubstr("A Processor, 2 cores, kernel 6, libzmq 4.3.4, 2026-01-02. Median"));
+  result["machine"].update({{"memory_gib", 7.8}, {"commit", "0123456789-dirty"}});
+  EXPECT_THAT(tables_of(result), HasSubstr("A Processor, 2 cores, 7.8 GiB, kernel 6, libzmq 4.3.4, commit "
+                                           "0123456789-dirty, 2026-01-02. Median"));
+}
+
+TEST(FactsLine, TellsOfTheDriverWhereAGpuWasUsed) {
+  ordered_json result = overlap(true);
+  result["machine"]["nvidia_driver"] = "580.82.07";
+  EXPECT_THAT(tables_of(result), HasSubstr("Device: host backend, A Device (2 threads)."));
+  result["device"]["backend"] = "cuda";
+  EXPECT_THAT(tables_of(result), HasSubstr("Device: cuda backend, A Device (driver 580.82.07, 2 threads)."));
+}
+
 TEST(OverlapSection, NamesTheLowestShareOfEachMode) {
   ordered_json result = overlap(true);
   result["device"]["backend"] = "cuda";

@@ -1,0 +1,70 @@
+# cmake -DSCRIPT=commit.cmake -DGIT=PROGRAM -DFOLDER=SCRATCH -P commit_test.cmake: what a build writes of its commit, in a
+# repository of its own.
+cmake_minimum_required(VERSION 3.25)
+
+set(tree "${FOLDER}/tree")
+set(made "${FOLDER}/commit.cpp")
+foreach(name GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE)
+  unset(ENV{${name}})
+endforeach()
+
+function(git)
+  execute_process(COMMAND "${GIT}" -C "${FOLDER}/tree" -c user.name=test -c user.email=test@penstock.invalid
+      -c commit.gpgsign=false ${ARGN}
+    OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(said "${said}" PARENT_SCOPE)
+endfunction()
+
+# expect(COMMIT WHEN [SOURCE]): what is written now.
+function(expect commit when)
+  set(source "${FOLDER}/tree")
+  if(ARGC GREATER 2)
+    set(source "${ARGV2}")
+  endif()
+  execute_process(COMMAND "${CMAKE_COMMAND}" "-DSOURCE=${source}" "-DGIT=${GIT}" "-DTO=${made}" -P "${SCRIPT}"
+    COMMAND_ERROR_IS_FATAL ANY)
+  file(READ "${made}" text)
+  if(NOT text MATCHES "return \"${commit}\";")
+    message(SEND_ERROR "${when}: wanted ${commit}, and there is\n${text}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE "${FOLDER}")
+file(WRITE "${tree}/source.cpp" "int one;\n")
+file(WRITE "${tree}/docs/figures.json" "{}\n")
+file(WRITE "${tree}/README.md" "a page\n")
+git(init --quiet)
+git(add .)
+git(commit --quiet -m "One")
+git(rev-parse --short=10 HEAD)
+set(first "${said}")
+expect("${first}" "as committed")
+
+file(TIMESTAMP "${made}" before "%s.%f")
+expect("${first}" "again")
+file(TIMESTAMP "${made}" after "%s.%f")
+if(NOT before STREQUAL after)
+  message(SEND_ERROR "what has not changed was written again: all that needs it would be compiled again")
+endif()
+
+file(WRITE "${tree}/docs/figures.json" "[]\n")
+file(WRITE "${tree}/README.md" "another page\n")
+file(WRITE "${tree}/left.txt" "left over\n")
+expect("${first}" "with documents changed and an untracked file")
+file(WRITE "${tree}/source.cpp" "int two;\n")
+expect("${first}-dirty" "with a source changed")
+git(add source.cpp)
+expect("${first}-dirty" "with the change staged")
+git(commit --quiet -m "Two")
+git(rev-parse --short=10 HEAD)
+if(said STREQUAL first)
+  message(SEND_ERROR "the test has made no second commit")
+endif()
+expect("${said}" "after another commit")
+
+set(ENV{GIT_DIR} "${FOLDER}/nowhere")
+expect("${said}" "called from a hook of another repository")
+unset(ENV{GIT_DIR})
+file(MAKE_DIRECTORY "${tree}/unpacked")
+expect("unknown" "unpacked within another checkout" "${tree}/unpacked")
+file(REMOVE_RECURSE "${FOLDER}")
