@@ -38,11 +38,13 @@ void race::turn(std::chrono::milliseconds span) {
 nlohmann::ordered_json race::figures() const {
   nlohmann::ordered_json made = nlohmann::ordered_json::object();
   for (const contender& each : contenders_) {
-    made[each.name] = {
-        {"requests_per_second", to_json(spread_of(column(each.results, &load_result::requests_per_second)))},
-        {"latency_p50_us", to_json(spread_of(column(each.results, &load_result::p50_us)))},
-        {"latency_p99_us", to_json(spread_of(column(each.results, &load_result::p99_us)))},
-        {"of_limit", to_json(spread_of(throughput_ratios(each.name, contenders_.front().name)))}};
+    const std::vector<double> rates = column(each.results, &load_result::requests_per_second);
+    const std::vector<double> latencies = column(each.results, &load_result::p50_us);
+    made[each.name] = {{"requests_per_second", to_json(spread_of(rates))},
+                       {"latency_p50_us", to_json(spread_of(latencies))},
+                       {"latency_p99_us", to_json(spread_of(column(each.results, &load_result::p99_us)))},
+                       {"of_limit", to_json(spread_of(throughput_ratios(each.name, contenders_.front().name)))},
+                       {"turns", {{"requests_per_second", rates}, {"latency_p50_us", latencies}}}};
   }
   return made;
 }

@@ -21,7 +21,8 @@ class race {
   void turn(std::chrono::milliseconds span);
 
   /// By name: {"requests_per_second", "latency_p50_us", "latency_p99_us", "of_limit"}, each a spread of the turns. The
-  /// last is the throughput beside the first contender's in the same turn.
+  /// last is the throughput beside the first contender's in the same turn. And "turns", which has the first two turn by
+  /// turn, so that any two contenders can be held against each other (tests/bench/paired_ratio.hpp).
   [[nodiscard]] nlohmann::ordered_json figures() const;
   /// Of one contender's throughput to another's, turn by turn.
   [[nodiscard]] std::vector<double> throughput_ratios(const std::string& of, const std::string& to) const;

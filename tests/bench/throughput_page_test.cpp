@@ -11,6 +11,7 @@
 #include "tests/bench/made_up_result.hpp"
 #include "tests/bench/page.hpp"
 #include "tests/bench/sections.hpp"
+#include "tests/bench/statistics.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -162,6 +163,69 @@ TEST(ThroughputSection, TakesForNoiseWhatTwoDaemonsAlikeDifferBy) {
   EXPECT_THAT(aims_table({made}), HasSubstr("4 of 5 rows less; another daemon that polls 0.90 (from 0.90 to 1.00), 3 "
                                             "rows | no: [0018](decisions/0018-completion-by-itself.md) |"))
       << "a row more is more";
+}
+
+// What a row's contender did in each of three turns.
+void turn_by_turn(ordered_json& contender, const char* figure, const std::vector<double>& values) {
+  contender["turns"][figure] = values;
+  contender[figure] = to_json(spread_of(values));
+}
+
+TEST(ThroughputSection, HoldsTheDaemonAgainstTheServerByHandTurnByTurn) {
+  ordered_json made = throughput();
+  turn_by_turn(made["rows"][2]["poll"], "requests_per_second", {600, 900, 1000});
+  EXPECT_THAT(aims_table({made}), HasSubstr("| ≥ 5 times | 6.0 times, tcp, 256 B, 32 clients | yes |"))
+      << "the server by hand has kept no turns";
+  turn_by_turn(made["rows"][2]["hand"], "requests_per_second", {100, 200, 250});
+  EXPECT_THAT(aims_table({made}), HasSubstr("(the better of callback and polled) | ≥ 5 times | 4.5 times (4.0–6.0), "
+                                            "tcp, 256 B, 32 clients | no |"));
+  made["rows"][2]["hand_mapped"] = contender(1, 40, 1000);
+  turn_by_turn(made["rows"][2]["hand_mapped"], "requests_per_second", {300, 300, 200});
+  EXPECT_THAT(aims_table({made}), HasSubstr("with mapped memory and a flag | ≥ 5 times | 3.0 times (2.0–5.0), tcp, "));
+}
+
+TEST(ThroughputSection, TellsTurnByTurnHowMuchLongerARequestTakes) {
+  ordered_json made = throughput();
+  ordered_json& row = made["one_at_a_time"][0];
+  made["rows"][2]["hand_mapped"] = row["hand_callback"] = row["hand_mapped"] = contender(1, 50, 1000);
+  turn_by_turn(row["callback"], "latency_p50_us", {50, 60, 90});
+  turn_by_turn(row["poll"], "latency_p50_us", {42, 55, 80});
+  for (const char* const by_hand : {"hand", "hand_callback", "hand_mapped"}) {
+    turn_by_turn(row[by_hand], "latency_p50_us", {40, 50, 100});
+  }
+  const std::string text = aims_table({made});
+  EXPECT_THAT(text, HasSubstr("by hand with stream callbacks | ≤ 10 % longer | +20 % (-10 to 25), tcp, 4 KiB, 1 client "
+                              "| no |"));
+  EXPECT_THAT(text, HasSubstr("(the better of callback and polled) | ≤ 10 % longer | +5 % (-20 to 10), tcp, 4 KiB, 1 "
+                              "client | yes |"))
+      << "the medians are 10 % apart";
+  EXPECT_THAT(text, HasSubstr("mapped memory and a flag | ≤ 10 % longer | +5 % (-20 to 10), tcp, 4 KiB, 1 client |"));
+}
+
+TEST(ThroughputSection, HoldsTheDaemonAgainstTheWiderEchoTurnByTurn) {
+  ordered_json made = throughput();
+  made["rows"][2]["wide_echo"] = contender(2000, 60, 1000);
+  turn_by_turn(made["rows"][2]["wide_echo"], "requests_per_second", {1000, 2000, 3000});
+  turn_by_turn(made["rows"][2]["poll"], "requests_per_second", {600, 900, 900});
+  EXPECT_THAT(aims_table({made}),
+              HasSubstr("; of one with as many I/O threads 45 % (30–60), tcp, 256 B, 32 clients | yes |"));
+}
+
+TEST(ThroughputSection, NamesTheRowInWhichTheModeThatChoosesDoesLeastWithItsTurns) {
+  ordered_json made = throughput();
+  for (ordered_json& row : made["rows"]) {
+    row["auto"] = row["poll_again"] = row["poll"];
+  }
+  made["one_at_a_time"][0]["auto"] = made["one_at_a_time"][0]["poll_again"] = contender(1, 55, 1000);
+  turn_by_turn(made["rows"][1]["poll"], "requests_per_second", {800, 900, 1000});
+  turn_by_turn(made["rows"][1]["auto"], "requests_per_second", {400, 810, 1100});
+  turn_by_turn(made["rows"][1]["poll_again"], "requests_per_second", {720, 900, 800});
+  turn_by_turn(made["rows"][0]["poll"], "requests_per_second", {900, 900, 900});
+  turn_by_turn(made["rows"][0]["auto"], "requests_per_second", {900, 900, 900});
+  EXPECT_THAT(aims_table({made}),
+              HasSubstr("1.00 times (from 0.90 to 1.00), 1 of 5 rows less, the least 0.90 times (0.50–1.10), tcp, 64 "
+                        "KiB, 1 client; another daemon that polls 1.00 (from 0.90 to 1.00), 1 rows, the least 0.90 "
+                        "times (0.80–1.00), tcp, 64 KiB, 1 client | yes |"));
 }
 
 TEST(ThroughputSection, CountsRecordsNotRequests) {

@@ -8,6 +8,7 @@
 
 #include "tests/bench/lowest_row.hpp"
 #include "tests/bench/page_text.hpp"
+#include "tests/bench/paired_ratio.hpp"
 #include "tests/bench/statistics.hpp"
 #include "tests/bench/throughput/throughput_page.hpp"
 
@@ -18,31 +19,29 @@ using nlohmann::ordered_json;
 
 constexpr const char* two_shards = "poll_two_shards";
 
+constexpr std::initializer_list<const char*> daemons{"callback", "poll", "auto"};
+constexpr std::initializer_list<const char*> servers_by_hand{"hand", "hand_callback", "hand_poll"};
+
 double rate(const ordered_json& row, const char* who) {
-  return median_of(row.at(who), "requests_per_second");
+  return median_of(row.at(who), throughput_figure.key);
 }
 
-double speed(const ordered_json& row, const char* who) {
-  return 1 / median_of(row.at(who), "latency_p50_us");
+// The best of the daemons with one shard; every row has some.
+const char* daemon_of(const ordered_json& row, const compared_figure& by) {
+  return best_of(row, daemons, by);
 }
 
-using figure = double (*)(const ordered_json& row, const char* who);
-
-// The best of those contenders that the row has.
-double best(const ordered_json& row, std::initializer_list<const char*> of, figure what) {
-  double most = 0;
-  for (const char* const each : of) {
-    most = row.contains(each) ? std::max(most, what(row, each)) : most;
-  }
-  return most;
+paired_ratio beside_hand(const ordered_json& row, const compared_figure& by) {
+  return ratio_between(row, daemon_of(row, by), best_of(row, servers_by_hand, by), by);
 }
 
-double daemon(const ordered_json& row, figure what) {
-  return best(row, {"callback", "poll", "auto"}, what);
+paired_ratio beside_mapped(const ordered_json& row, const compared_figure& by) {
+  return ratio_between(row, daemon_of(row, by), "hand_mapped", by);
 }
 
-double beside_hand(const ordered_json& row, figure what) {
-  return daemon(row, what) / best(row, {"hand", "hand_callback", "hand_poll"}, what);
+// Beside the better of the two that the mode `auto` chooses from.
+paired_ratio beside_better(const ordered_json& row, const char* who, const compared_figure& by) {
+  return ratio_between(row, who, best_of(row, {"callback", "poll"}, by), by);
 }
 
 // "tcp, 256 B, 32 clients": what tells a row from the others.
@@ -52,56 +51,64 @@ std::string name_of(const ordered_json& row) {
                      bytes_text(row.at("bytes").get<std::size_t>()), clients, clients == 1 ? "client" : "clients");
 }
 
-// A ratio of medians with its row: how many times as fast, or by how much a request takes longer.
-void take_times(lowest_row& to, const ordered_json& row, double times) {
-  to.take(times, fmt::format("{:.1f} times, {}", times, name_of(row)));
+// A ratio with its row: how many times as fast, or by how much a request takes longer.
+void take_times(lowest_row& to, const ordered_json& row, const paired_ratio& ratio) {
+  to.take(ratio.times.median, ratio.times_text(1) + ", " + name_of(row));
 }
 
-void take_longer(lowest_row& to, const ordered_json& row, double speeds) {
-  to.take(speeds, fmt::format("{:+.0f} %, {}", 100 * (1 / speeds - 1), name_of(row)));
+void take_longer(lowest_row& to, const ordered_json& row, const paired_ratio& ratio) {
+  to.take(ratio.times.median, ratio.longer_text() + ", " + name_of(row));
 }
 
-double beside_mapped(const ordered_json& row, figure what) {
-  return daemon(row, what) / what(row, "hand_mapped");
-}
+// How one daemon does beside the better of the other two, row by row.
+struct shares_of_rows {
+  std::vector<double> shares{};
+  lowest_row least{};  // of the rows that have turns
 
-// Beside the better of the two that the mode `auto` chooses from.
-double beside_better(const ordered_json& row, const char* who, figure what) {
-  return what(row, who) / best(row, {"callback", "poll"}, what);
-}
-
-// Rows whose share is lower than noise of a twentieth explains.
-std::ptrdiff_t fall_short(const std::vector<double>& shares) {
-  constexpr double noise = 0.05;
-  return std::count_if(shares.begin(), shares.end(), [](double share) { return share < 1 - noise; });
-}
+  void take(const ordered_json& row, const char* who, const compared_figure& by) {
+    const paired_ratio ratio = beside_better(row, who, by);
+    shares.push_back(ratio.times.median);
+    if (ratio.by_turns) {
+      least.take(ratio.times.median, ratio.times_text(2) + ", " + name_of(row));
+    }
+  }
+  // Rows whose share is lower than noise of a twentieth explains.
+  [[nodiscard]] std::ptrdiff_t fall_short() const {
+    constexpr double noise = 0.05;
+    return std::count_if(shares.begin(), shares.end(), [](double share) { return share < 1 - noise; });
+  }
+  [[nodiscard]] std::string range() const {
+    const spread all = spread_of(shares);
+    return fmt::format("(from {:.2f} to {:.2f})", all.least, all.most);
+  }
+  [[nodiscard]] std::string least_text() const { return least.known() ? ", the least " + least.text : ""; }
+};
 
 aim aim_of_auto(const ordered_json& result) {
-  std::vector<double> shares;
-  std::vector<double> alike;  // of a second polled daemon, whose rows differ from the first one's by noise alone
-  const auto take = [&](const ordered_json& row, figure what) {
-    shares.push_back(beside_better(row, "auto", what));
+  shares_of_rows chosen;
+  shares_of_rows alike;  // of a second polled daemon, whose rows differ from the first one's by noise alone
+  const auto take = [&](const ordered_json& row, const compared_figure& by) {
+    chosen.take(row, "auto", by);
     if (row.contains("poll_again")) {
-      alike.push_back(beside_better(row, "poll_again", what));
+      alike.take(row, "poll_again", by);
     }
   };
   for (const ordered_json& row : result.at("rows")) {
-    take(row, rate);
+    take(row, throughput_figure);
   }
   for (const ordered_json& row : result.at("one_at_a_time")) {
-    take(row, speed);
+    take(row, latency_figure);
   }
-  const spread all = spread_of(shares);
-  std::string reached = fmt::format("{:.2f} times (from {:.2f} to {:.2f}), {} of {} rows less", all.median, all.least,
-                                    all.most, fall_short(shares), shares.size());
-  if (!alike.empty()) {
-    const spread noise = spread_of(alike);
-    reached += fmt::format("; another daemon that polls {:.2f} (from {:.2f} to {:.2f}), {} rows", noise.median,
-                           noise.least, noise.most, fall_short(alike));
+  std::string reached = fmt::format("{:.2f} times {}, {} of {} rows less{}", spread_of(chosen.shares).median,
+                                    chosen.range(), chosen.fall_short(), chosen.shares.size(), chosen.least_text());
+  const bool has_noise = !alike.shares.empty();
+  if (has_noise) {
+    reached += fmt::format("; another daemon that polls {:.2f} {}, {} rows{}", spread_of(alike.shares).median,
+                           alike.range(), alike.fall_short(), alike.least_text());
   }
   return {"`completion = \"auto\"` beside the better of the other two",
-          alike.empty() ? "never less, but for noise of 5 %" : "in no more rows less by 5 % than another that polls",
-          reached, fall_short(shares) <= fall_short(alike), "0018-completion-by-itself"};
+          has_noise ? "in no more rows less by 5 % than another that polls" : "never less, but for noise of 5 %",
+          reached, chosen.fall_short() <= alike.fall_short(), "0018-completion-by-itself"};
 }
 
 // The share of the raw echo that the daemon has, which each turn has told of by itself. That may differ from the share
@@ -119,7 +126,7 @@ struct share_of_echo {
     if (better != nullptr) {
       const ordered_json& shares = row.at(better).at("of_limit");
       by_turns.take(spread_from(shares).median, figure_text(shares, "%", 100) + ", " + name_of(row));
-      const double share = best(row, who, rate) / rate(row, "echo");
+      const double share = rate(row, best_of(row, who, throughput_figure)) / rate(row, "echo");
       by_medians.take(share, fmt::format("{:.0f} %, {}", 100 * share, name_of(row)));
     }
   }
@@ -138,9 +145,10 @@ struct echo_shares {
 
   void take(const ordered_json& row, std::initializer_list<const char*> who) {
     plain.take(row, who);
-    if (row.contains("wide_echo") && best(row, who, rate) > 0) {
-      const double share = best(row, who, rate) / rate(row, "wide_echo");
-      wide.take(share, fmt::format("{:.0f} %, {}", 100 * share, name_of(row)));
+    const char* const better = best_of(row, who, throughput_figure);
+    if (row.contains("wide_echo") && better != nullptr) {
+      const paired_ratio share = ratio_between(row, better, "wide_echo", throughput_figure);
+      wide.take(share.times.median, share.share_text() + ", " + name_of(row));
     }
   }
   [[nodiscard]] std::string text(double wanted) const {
@@ -154,7 +162,7 @@ struct shares_by_shards {
   echo_shares two;
 
   void take(const ordered_json& row) {
-    one.take(row, {"callback", "poll", "auto"});
+    one.take(row, daemons);
     two.take(row, {two_shards});
   }
   void add_aims(std::vector<aim>& to, const std::string& what, double wanted, const char* held_back) const {
@@ -179,18 +187,18 @@ struct beside_servers {
   lowest_row single_mapped;
 
   void take_many(const ordered_json& row) {
-    take_times(many, row, beside_hand(row, rate));
+    take_times(many, row, beside_hand(row, throughput_figure));
     if (row.contains("hand_mapped")) {
-      take_times(many_mapped, row, beside_mapped(row, rate));
+      take_times(many_mapped, row, beside_mapped(row, throughput_figure));
     }
   }
   void take_single(const ordered_json& row) {
-    take_longer(single, row, beside_hand(row, speed));
+    take_longer(single, row, beside_hand(row, latency_figure));
     if (row.contains("hand_callback")) {
-      take_longer(single_callback, row, speed(row, "callback") / speed(row, "hand_callback"));
+      take_longer(single_callback, row, ratio_between(row, "callback", "hand_callback", latency_figure));
     }
     if (row.contains("hand_mapped")) {
-      take_longer(single_mapped, row, beside_mapped(row, speed));
+      take_longer(single_mapped, row, beside_mapped(row, latency_figure));
     }
   }
 };
@@ -199,10 +207,7 @@ aim aim_of_records(const ordered_json& result) {
   const auto records = result.at("records_a_request").get<double>();
   lowest_row lowest;
   for (const ordered_json& row : result.at("records")) {
-    const char* better = "callback";
-    for (const char* const each : {"poll", "auto"}) {
-      better = row.contains(each) && rate(row, each) > rate(row, better) ? each : better;
-    }
+    const char* const better = daemon_of(row, throughput_figure);
     lowest.take(rate(row, better) * records,
                 figure_text(row.at(better).at("requests_per_second"), "M/s", 1e-6 * records, 2) + ", " + name_of(row));
   }
