@@ -74,6 +74,20 @@ TEST(LatencySection, TakesTheEchoAndTheBareBatchFromTheIdleDaemon) {
                         "(62.0–62.0) less 50.0 (50.0–50.0) and 5.0 (5.0–5.0) | yes |"));
 }
 
+TEST(LatencySection, TakesTheEchoAndTheBareBatchOfTheSameTurn) {
+  ordered_json made = latency();
+  ordered_json& idle = made["idle"];
+  idle["echo"]["turns"]["latency_p50_us"] = {50, 40, 70};
+  idle["poll"]["turns"]["latency_p50_us"] = {62, 58, 73};
+  idle["callback"]["turns"]["latency_p50_us"] = {75, 90, 95};
+  idle["bare_turns"] = {{"poll", {5, 6, 4}}, {"callback", {20, 20, 20}}};
+  EXPECT_THAT(aims_table({made}),
+              HasSubstr("| ≤ 10 µs | 7.0 µs (-1.0 to 12.0): 62.0 (62.0–62.0) less 50.0 (50.0–50.0) and "));
+  idle["bare_turns"]["poll"] = {1, 1, 4};
+  EXPECT_THAT(aims_table({made}), HasSubstr("| ≤ 10 µs | 11.0 µs (-1.0 to 17.0): 62.0 (62.0–62.0) less 50.0 "
+                                            "(50.0–50.0) and 5.0 (5.0–5.0) | no: "));
+}
+
 TEST(LatencySection, HasARowForEachLoadAndContender) {
   EXPECT_THAT(tables_of(latency()), HasSubstr("| 50 % | 500 | daemon, poll | 40 (40–40) | 50 (50–50) |"));
   EXPECT_THAT(tables_of(latency()), Not(HasSubstr("auto")));

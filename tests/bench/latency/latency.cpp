@@ -161,6 +161,7 @@ ordered_json measure_idle(const std::vector<contender>& contenders, const bench_
   ordered_json made = all.figures();
   made["bare_callback_us"] = bench::to_json(spread_of(bare[0]));
   made["bare_poll_us"] = bench::to_json(spread_of(bare[1]));
+  made["bare_turns"] = {{"callback", bare[0]}, {"poll", bare[1]}};
   return made;
 }
 
