@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/bench/floors/floors.hpp"
+#include "tests/bench/floors/time_limit.hpp"
 #include "tests/bench/growth/bend.hpp"
 #include "tests/bench/overload/recovery.hpp"
 #include "tests/bench/steady/slope.hpp"
@@ -37,6 +38,14 @@ TEST(Floors, FailARatioOnceTheyAreRaised) {
               ElementsAre("small: 0.500 is below its floor of 0.560 less 10 %"));
 }
 
+TEST(Floors, MayHaveAMarginOfTheirOwn) {
+  nlohmann::ordered_json floors = floors_of(0.55);
+  floors["margins"] = {{"small", 0.05}};
+  EXPECT_THAT(below_floors(measured, floors), ElementsAre("small: 0.500 is below its floor of 0.550 less 5 %"));
+  floors["margins"] = {{"large", 0.05}, {"smal", 0.5}};
+  EXPECT_THAT(below_floors(measured, floors), ElementsAre("smal: there is a margin of 50 %, and no floor"));
+}
+
 TEST(Floors, FailWhatIsNotANumber) {
   EXPECT_THAT(below_floors({{"large", 0.8}, {"small", std::nan("")}}, floors_of(0.1)),
               ElementsAre(HasSubstr("small: nan is below")));
@@ -49,6 +58,17 @@ TEST(Floors, NameWhatIsNotMeasuredAndWhatHasNone) {
 
 TEST(Floors, RefuseAFileThatIsSomethingElse) {
   EXPECT_THROW((void)below_floors(measured, {{"floors", 1}}), nlohmann::json::exception);
+}
+
+TEST(TimeLimit, PassesOnceItsSecondsAreOver) {
+  time_limit::clock::time_point now{std::chrono::hours{1}};
+  const time_limit limit(time_limit::seconds(180), [&now] { return now; });
+  now += std::chrono::milliseconds{179'600};
+  EXPECT_FALSE(limit.passed());
+  EXPECT_EQ(limit.text(), "180 s of at most 180 s");
+  now += std::chrono::milliseconds{500};
+  EXPECT_TRUE(limit.passed());
+  EXPECT_THAT(limit.text(), HasSubstr("it has taken 180.1 s, and 180 s are the most: "));
 }
 
 TEST(Bend, IsTheFirstStepThatGainsLessThanHalfOfProportion) {
