@@ -18,7 +18,8 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-// Requests that leave one after the other, where many are late, before replies are looked for again.
+// Requests that leave one after the other, where many are late, before replies are looked for again; and about as many
+// replies that are taken in before requests leave again, so that the one does not make the other late for ever.
 constexpr std::size_t most_in_a_row = 64;
 
 struct departure {
@@ -69,12 +70,18 @@ class crowd {
         throw std::runtime_error("the daemon does not answer HELLO");
       }
     }
+    if (settings_.before_sending) {
+      settings_.before_sending();
+    }
     begin_ = clock::now();
     last_heard_ = begin_;
     report_.begin = begin_;
     bool patient = true;
-    while (patient && (next_ < departures_.size() || answered_ < departures_.size())) {
+    while (patient) {
       send_what_is_due();
+      if (next_ >= departures_.size() && answered_ >= departures_.size()) {
+        break;
+      }
       patient =
           receive_or_wait(next_ < departures_.size() ? begin_ + departures_[next_].after : clock::time_point::max());
     }
@@ -89,6 +96,9 @@ class crowd {
  private:
   // A request's id is its place among the departures, from 1.
   void send_what_is_due() {
+    if (settings_.stop.stop_requested()) {
+      departures_.resize(next_);
+    }
     for (std::size_t sent = 0; sent < most_in_a_row && next_ < departures_.size(); ++sent, ++next_) {
       if (clock::now() - begin_ < departures_[next_].after) {
         return;
@@ -101,17 +111,19 @@ class crowd {
     }
   }
 
-  // Of all sockets.
+  // False when no socket has anything.
   bool receive_what_has_come() {
+    const std::size_t most = std::max<std::size_t>(most_in_a_row / sockets_.size(), 1);
     bool any = false;
     for (std::size_t client = 0; client < sockets_.size(); ++client) {
-      while ((sockets_[client].get(zmq::sockopt::events) & ZMQ_POLLIN) != 0) {
+      for (std::size_t taken = 0; taken < most && has_come(client); ++taken) {
         receive(client);
         any = true;
       }
     }
     return any;
   }
+  bool has_come(std::size_t client) { return (sockets_[client].get(zmq::sockopt::events) & ZMQ_POLLIN) != 0; }
 
   // False when a reply is owed and none has come for too long. ZMQ_FD tells of edges alone: it is waited for only when
   // no socket has anything.

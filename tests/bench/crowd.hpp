@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,8 @@ struct crowd_settings {
   std::uint64_t seed = 1;                      ///< the same seed gives each client the same departures again
   bool hello = true;                           ///< a daemon, which is greeted; an echo is not
   std::chrono::milliseconds patience{20'000};  ///< how long a reply is waited for since the one before it
+  std::function<void()> before_sending{};      ///< called when all is ready; the span begins when it returns
+  std::stop_token stop{};                      ///< once it is asked to, nothing leaves any more: neither late nor later
 };
 
 /// One RESULT (or echo).

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -121,6 +122,30 @@ TEST(Crowd, EndsWhereNobodyListensWithNothingToSendEither) {
   settings.span = {};
   settings.hello = true;
   EXPECT_THROW((void)run_crowd(settings), std::runtime_error);
+}
+
+TEST(Crowd, SendsNothingMoreOnceItIsToldToStop) {
+  endpoint_source endpoints;
+  const echo_server echo(endpoints.ipc());
+  crowd_settings settings = at_once(echo.endpoint(), 1);
+  settings.rate = 10;
+  settings.span = std::chrono::minutes{5};
+  std::stop_source enough;
+  settings.stop = enough.get_token();
+  settings.before_sending = [&] { enough.request_stop(); };
+  const crowd_report report = run_crowd(settings);
+  EXPECT_EQ(report.sent, 0U);
+  EXPECT_EQ(report.unanswered, 0U);
+}
+
+TEST(Crowd, BeginsWhenItIsAllowedTo) {
+  endpoint_source endpoints;
+  const echo_server echo(endpoints.ipc());
+  crowd_settings settings = at_once(echo.endpoint(), 100);
+  std::chrono::steady_clock::time_point allowed;
+  settings.before_sending = [&] { allowed = std::chrono::steady_clock::now(); };
+  EXPECT_GE(run_crowd(settings).begin, allowed);
+  EXPECT_GT(allowed.time_since_epoch().count(), 0);
 }
 
 }  // namespace
