@@ -12,6 +12,8 @@
 #include "tests/bench/floors/floors.hpp"
 #include "tests/bench/floors/time_limit.hpp"
 #include "tests/bench/growth/bend.hpp"
+#include "tests/bench/overload/memory_halves.hpp"
+#include "tests/bench/overload/overload_verdict.hpp"
 #include "tests/bench/overload/recovery.hpp"
 #include "tests/bench/steady/slope.hpp"
 
@@ -119,9 +121,93 @@ TEST(Recovery, IsTheFirstOfTenNormalRequestsInARow) {
   EXPECT_DOUBLE_EQ(seen.seconds, 0.005);
 }
 
+TEST(Recovery, CountsTheRequestsAfterTheOverload) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(recovery_of(probes(5000), milliseconds{10}, milliseconds{15}).after, 16U);
+  EXPECT_EQ(recovery_of({}, milliseconds{10}, milliseconds{15}).after, 0U);
+  EXPECT_EQ(recovery_of({}, milliseconds{10}, milliseconds{15}).seconds, -1);
+}
+
 TEST(Recovery, IsNotSeenWhereTooFewFollow) {
   using std::chrono::milliseconds;
   EXPECT_EQ(recovery_of(probes(5000), milliseconds{10}, milliseconds{25}).seconds, -1);
+}
+
+TEST(MemoryHalves, AreTheMostOfEachAndLeaveOutWhatIsOutsideOfTheOverload) {
+  const memory_halves seen = halves_of({-0.1, 0, 1, 1.9, 2, 3.9, 4, 5}, {99, 10, 30, 20, 25, 27, 98, 97}, 4);
+  EXPECT_DOUBLE_EQ(seen.first_mib, 30);
+  EXPECT_DOUBLE_EQ(seen.second_mib, 27);
+  EXPECT_DOUBLE_EQ(seen.growth(), 0.9);
+}
+
+TEST(MemoryHalves, MayDifferByOnePercentAndFiftyMillisecondsOfRequests) {
+  EXPECT_DOUBLE_EQ(memory_margin_mib(200, 0), 2);
+  EXPECT_DOUBLE_EQ(memory_margin_mib(0, 100), 5);
+}
+
+overload_outcome held() {
+  return {.sent = 1000,
+          .unanswered = 0,
+          .dropped = 7,
+          .told = 7,
+          .memory = {50, 55},
+          .margin_mib = 5,
+          .probes_after = 80,
+          .recovery_s = 0};
+}
+
+TEST(OverloadVerdict, HasNothingToSayWhereAllHolds) {
+  EXPECT_THAT(complaints_of(held()), IsEmpty());
+}
+
+TEST(OverloadVerdict, FailsARequestWithoutAnAnswer) {
+  overload_outcome run = held();
+  run.unanswered = 1;
+  EXPECT_THAT(complaints_of(run), ElementsAre("1 of 1000 requests had no answer"));
+}
+
+TEST(OverloadVerdict, FailsADropThatNobodyWasToldOf) {
+  overload_outcome run = held();
+  run.told = 6;
+  EXPECT_THAT(complaints_of(run), ElementsAre("the daemon dropped 7 requests and told of 6"));
+  run.told = 8;
+  EXPECT_THAT(complaints_of(run), ElementsAre("the daemon dropped 7 requests and told of 8"));
+}
+
+TEST(OverloadVerdict, FailsMemoryThatGrowsBeyondItsMargin) {
+  overload_outcome run = held();
+  run.memory.second_mib = 55.1;
+  EXPECT_THAT(complaints_of(run), ElementsAre("memory went from 50.0 MiB in the first half to 55.1 in the second, "
+                                              "beyond the margin of 5.0"));
+}
+
+TEST(OverloadVerdict, DoesNotCallFlatWhatWasNotSampled) {
+  overload_outcome run = held();
+  run.memory = {50, 0};
+  EXPECT_THAT(complaints_of(run), ElementsAre("memory was not sampled in both halves"));
+  run.memory = {0, 50};
+  EXPECT_THAT(complaints_of(run), ElementsAre("memory was not sampled in both halves"));
+}
+
+TEST(OverloadVerdict, FailsWhereNoRecoveryWasSeen) {
+  overload_outcome run = held();
+  run.recovery_s = -1;
+  EXPECT_THAT(complaints_of(run), ElementsAre("no recovery was seen in the 80 requests after it"));
+}
+
+// A daemon that keeps half of what it is sent, as at twice its capacity it must, for as long as the shortest overload.
+TEST(OverloadVerdict, FailsADaemonThatKeepsWhatItCannotDo) {
+  constexpr double mib_per_second = 100;
+  std::vector<double> seconds;
+  std::vector<double> mib;
+  for (int at = 0; at < 20; ++at) {
+    seconds.push_back(0.05 * at);
+    mib.push_back(50 + mib_per_second / 2 * seconds.back());
+  }
+  overload_outcome run = held();
+  run.memory = halves_of(seconds, mib, 1);
+  run.margin_mib = memory_margin_mib(run.memory.first_mib, mib_per_second);
+  EXPECT_THAT(complaints_of(run), ElementsAre(HasSubstr("memory went from")));
 }
 
 }  // namespace

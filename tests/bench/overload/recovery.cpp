@@ -24,7 +24,7 @@ recovery recovery_of(std::vector<crowd_result> probes, std::chrono::nanoseconds 
       during.push_back(each.latency_us);
     }
   }
-  recovery made{quantile(before, 0.9), quantile(during, 0.5), -1};
+  recovery made{quantile(before, 0.9), quantile(during, 0.5), -1, probes.size() - before.size() - during.size()};
   std::size_t good = 0;
   for (std::size_t at = 0; at < probes.size(); ++at) {
     const bool normal = probes[at].meant >= to && probes[at].latency_us <= 2 * made.normal_us;

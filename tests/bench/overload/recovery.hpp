@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <vector>
 
 #include "tests/bench/crowd.hpp"
@@ -12,6 +14,7 @@ struct recovery {
   double overloaded_us = 0;  ///< p50 during it
   /// From its end until the first of ten requests in a row that take at most twice the normal; -1: not seen.
   double seconds = -1;
+  std::size_t after = 0;  ///< requests that were looked at after its end
 };
 [[nodiscard]] recovery recovery_of(std::vector<crowd_result> probes, std::chrono::nanoseconds from,
                                    std::chrono::nanoseconds to);
