@@ -19,7 +19,7 @@ struct needed_run {
 };
 constexpr needed_run needed[] = {{"shared", "cuda"},    {"throughput", "cuda"}, {"latency", "cuda"},
                                  {"overlap", "cuda"},   {"devices", "cuda"},    {"throughput", "host"},
-                                 {"operators", "host"}, {"timing", "cuda"}};
+                                 {"operators", "host"}, {"timing", "cuda"},     {"overload", "cuda"}};
 
 std::vector<aim> aims_of(const ordered_json& result) {
   const section& of = section_of(result);

@@ -27,8 +27,8 @@ milliseconds span_of(const fairness_shape& shape) {
 std::string pipeline(const fairness_shape& shape, const char* name, const char* priority) {
   std::string text = fmt::format(
       "[[pipeline]]\nname = \"{}\"\npriority = \"{}\"\ninput = {{ dtype = \"f32\", shape = [{}] }}\n"
-      "batch = {{ max_frames = {} }}\n",
-      name, priority, shape.floats, shape.max_frames);
+      "batch = {{ max_frames = {} }}\n{}",
+      name, priority, shape.floats, shape.max_frames, shape.of_pipelines);
   for (int stage = 0; stage < shape.stages; ++stage) {
     text += matched_filter{shape.taps}.stage(fmt::format("y{}", stage));
   }

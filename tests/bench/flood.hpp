@@ -17,9 +17,10 @@ struct fairness_shape {
   int stages = 1;             ///< of so many taps each
   int max_frames = 1;         ///< of a batch: more gain nothing where the cost is by the frame, and all wait for all
   double load = 0.7;
-  double seconds = 4;  ///< of one run
-  int streams = 8;     ///< of the daemon's wheel
-  std::string device;  ///< further lines of [device]
+  double seconds = 4;        ///< of one run
+  int streams = 8;           ///< of the daemon's wheel
+  std::string device;        ///< further lines of [device]
+  std::string of_pipelines;  ///< further lines of each [[pipeline]]
 
   /// Pipelines "shared" (normal priority), "urgent" (high) and "patient" (low), which do the same work.
   [[nodiscard]] std::string configuration() const;

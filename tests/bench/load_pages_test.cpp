@@ -143,33 +143,6 @@ TEST(LatencySection, SaysNothingOfResultsThatWereNotCounted) {
   EXPECT_THAT(tables_of(latency()), Not(HasSubstr("no percentile")));
 }
 
-ordered_json overload() {
-  ordered_json made = result_of("overload");
-  made["clients"] = 4;
-  made["capacity_per_second"] = 1000;
-  made["times_capacity"] = 2;
-  made["seconds"] = 10;
-  made["rows"] = {{{"sent", 100},
-                   {"results", 60},
-                   {"refusals", {{"NO_CREDIT", 30}, {"EXPIRED", 7}}},
-                   {"unanswered", 3},
-                   {"resident_growth", 1.01},
-                   {"normal_us", 100},
-                   {"overloaded_us", 2000},
-                   {"recovery_s", -1},
-                   {"memory_s", {0, 1}},
-                   {"resident_mib", {50, 51}}}};
-  return made;
-}
-
-TEST(OverloadSection, CountsRefusalsByKindAndWhatHadNoAnswer) {
-  EXPECT_THAT(tables_of(overload()), HasSubstr("| 100 | 60 | 30 NO_CREDIT, 7 EXPIRED | 3 | 51 | 1.010 |"));
-}
-
-TEST(OverloadSection, SaysWhenNoRecoveryWasSeen) {
-  EXPECT_THAT(tables_of(overload()), HasSubstr("| not seen |"));
-}
-
 ordered_json growth_series(const char* name, const char* unit, bool grows, std::initializer_list<double> rates) {
   ordered_json made = {{"name", name}, {"unit", unit}, {"grows", grows}, {"rows", ordered_json::array()}};
   double x = 1;
@@ -278,7 +251,7 @@ TEST(RingSection, DrawsEachOperationAsALevelBesideTheCopies) {
 }
 
 TEST(Sections, CanAllBeDrawn) {
-  for (const ordered_json& each : {shared(), latency(), overload(), growth(), steady(true), zmq(), ring()}) {
+  for (const ordered_json& each : {shared(), latency(), growth(), steady(true), zmq(), ring()}) {
     EXPECT_THAT(draw_charts(section_of(each).charts(each)), HasSubstr("<svg")) << each.at("benchmark");
   }
 }

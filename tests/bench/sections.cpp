@@ -35,7 +35,7 @@ const std::vector<section>& sections() {
       {"overlap", "Overlap", overlap_tables, overlap_charts, overlap_aims},
       {"devices", "Several devices", devices_tables, devices_charts, devices_aims},
       {"fairness", "Fairness", fairness_tables, fairness_charts},
-      {"overload", "Overload", overload_tables, overload_charts},
+      {"overload", "Overload", overload_tables, overload_charts, overload_aims},
       {"growth", "Growth", growth_tables, growth_charts},
       {"steady", "Steady", steady_tables, steady_charts},
       {"timing", "The cost of timing", timing_tables, timing_charts, timing_aims},
