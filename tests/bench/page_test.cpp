@@ -8,20 +8,24 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "tests/bench/aim.hpp"
+#include "tests/bench/chart.hpp"
 #include "tests/bench/page_text.hpp"
 #include "tests/bench/sample_result.hpp"
+#include "tests/bench/sections.hpp"
 #include "tests/bench/statistics.hpp"
 
 namespace penstock::bench {
 namespace {
 
 using nlohmann::ordered_json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -176,6 +180,56 @@ TEST(TimingSection, ShowsEachRowWithItsRatio) {
   const std::string text = tables_of(timing());
   EXPECT_THAT(text, HasSubstr("| default | 500 | 199.0 (199.0–199.0) | 0.995 (0.990–1.000) |"));
   EXPECT_THAT(text, HasSubstr("A Processor, 2 cores"));
+}
+
+// Of 50 ms a scrape takes 1 ms; of a second the reading of a timeline takes 120 ms.
+ordered_json asked() {
+  ordered_json made = timing();
+  const auto question = [](int turn_ms, std::size_t bytes, double ratio) {
+    return ordered_json{{"turn_ms", turn_ms},
+                        {"bytes", bytes},
+                        {"took_ms", of(3)},
+                        {"requests_per_second", of(196000)},
+                        {"ratio", to_json({ratio, ratio - 0.02, ratio + 0.04})}};
+  };
+  made["metrics"] = question(50, 20480, 0.98);
+  made["timeline_read"] = question(1000, 3U << 20U, 0.88);
+  made["timeline_kept"] = {
+      {"requests_a_batch", of(40)}, {"ns_a_batch", of(600)}, {"share", to_json({0.004, 0.003, 0.006})}};
+  return made;
+}
+
+TEST(TimingSection, SaysWhatAQuestionCostsAndHowMuchThatIsOfTheThroughput) {
+  const std::string text = tables_of(asked());
+  EXPECT_THAT(text, HasSubstr("| `/metrics` | 20 KiB | 3.0 (2.0–4.0) | 196.0 (196.0–196.0) | 0.980 (0.960–1.020) | "
+                              "1.00 (-1.00–2.00) | 0.10 % (-0.10 to 0.20), once a second |"));
+  EXPECT_THAT(text, HasSubstr("| 120.00 (80.00–140.00) | 0.20 % (0.13 to 0.23), once a minute |"));
+  EXPECT_THAT(text,
+              HasSubstr("600 (599–601) ns for a batch of 40 (39–41) requests, which at the daemon's pace is 0.40 % "
+                        "(0.30 to 0.60) of its shard's thread."));
+}
+
+TEST(TimingSection, HoldsMetricsAndTheTimelineAgainstTheirAims) {
+  const std::string text = aims_table({asked()});
+  EXPECT_THAT(text, HasSubstr("| cost of metrics, scraped once a second | < 1 % | 0.10 % (-0.10 to 0.20) | yes |"));
+  EXPECT_THAT(text, HasSubstr("| cost of the timeline, kept always and read once a minute | < 1 % | 0.60 % (0.43 to "
+                              "0.83); 0.40 % of it to keep it, computed | yes |"));
+  EXPECT_THAT(text, Not(HasSubstr("not measured")));
+}
+
+TEST(TimingSection, MissesTheAimsOfWhatCostsMore) {
+  ordered_json made = asked();
+  made["metrics"]["ratio"] = of(0.79);
+  made["timeline_kept"]["share"] = of(0.008);
+  const std::string text = aims_table({made});
+  EXPECT_THAT(text, ContainsRegex("cost of metrics, scraped once a second \\| < 1 % \\| 1.05 % [^|]*\\| no \\|"));
+  EXPECT_THAT(text, ContainsRegex("cost of the timeline, kept [^|]*\\| < 1 % \\| 1.00 % [^|]*\\| no \\|"));
+}
+
+TEST(TimingSection, DrawsWhatIsTimedAlone) {
+  const std::vector<chart> charts = section_of(asked()).charts(asked());
+  ASSERT_EQ(charts.size(), 1U);
+  EXPECT_THAT(charts[0].lines.at(0).x, ::testing::ElementsAre(500));
 }
 
 TEST(TimingSection, ClaimsNothingOfWhatItDoesNotTurnOff) {
