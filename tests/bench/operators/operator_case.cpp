@@ -1,5 +1,6 @@
 #include "tests/bench/operators/operator_case.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <variant>
@@ -7,11 +8,18 @@
 namespace penstock::bench {
 namespace {
 
+/// To draw takes far longer than to copy.
+constexpr std::size_t most_drawn = std::size_t{32} << 20U;
+
 template <class Value, class Draw>
 void draw_values(std::vector<std::byte>& into, Draw draw) {
-  for (std::size_t at = 0; at < into.size(); at += sizeof(Value)) {
+  const std::size_t drawn = std::min(into.size(), most_drawn);
+  for (std::size_t at = 0; at < drawn; at += sizeof(Value)) {
     const auto value = static_cast<Value>(draw());
     std::memcpy(into.data() + at, &value, sizeof value);
+  }
+  for (std::size_t at = drawn; at < into.size(); at += drawn) {
+    std::memcpy(into.data() + at, into.data(), std::min(drawn, into.size() - at));
   }
 }
 

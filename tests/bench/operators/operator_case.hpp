@@ -21,6 +21,8 @@ struct operator_case {
   std::int64_t frames = 1;          ///< of a batch
   /// For an operator that keeps state: whether the batch's frames are one session's, else each is its own session's.
   bool one_session = false;
+  /// Whether the batch is so large that no cache of a GPU holds it.
+  bool beyond_cache = false;
 
   [[nodiscard]] tensor_spec output() const;
   /// Bytes of a batch of all inputs, and of the output.
@@ -33,8 +35,11 @@ struct operator_case {
 
 /// Every operator of the catalogue, most of them as 64 frames of 1,024 samples and as one of 1 Mi samples.
 [[nodiscard]] std::vector<operator_case> operator_cases();
+/// Those, what a GPU alone is asked, and behind the smaller batches of what hardly computes one of about 256 MiB.
+[[nodiscard]] std::vector<operator_case> gpu_operator_cases();
 
-/// The same batch of an input whenever it is asked for: noise of deviation 0.3, integers over their whole range.
+/// The same batch of an input whenever it is asked for: noise of deviation 0.3, integers over their whole range. Behind
+/// 32 MiB it repeats itself.
 [[nodiscard]] std::vector<std::byte> input_batch(const operator_case& what, std::size_t input);
 
 /// Name, operator, parameters, specs and frames, as the process that times numpy is told.

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <iterator>
 #include <numbers>
 #include <utility>
 
@@ -138,6 +140,44 @@ void add_sessions(case_list& to) {
   }
 }
 
+/// What a library for GPUs does as well, and is not asked of the host.
+void add_for_libraries(case_list& to) {
+  to.add("affine, a·x alone", "affine", with({{"a", 2.5}}), type::f32);
+  const parameters by_transform =
+      with({{"template", low_pass(512)}, {"mode", std::string("valid")}, {"method", std::string("fft")}});
+  to.add("correlate, 512 taps by FFT", "correlate", by_transform, type::f32);
+  to.add("correlate, 512 taps cf32 by FFT", "correlate", by_transform, type::cf32);
+}
+
+/// Operators whose time is that of their bytes, or should be.
+constexpr const char* light[] = {"affine",
+                                 "add",
+                                 "multiply, cf32",
+                                 "magnitude",
+                                 "window",
+                                 "window, cf32",
+                                 "concat",
+                                 "convert, ci16",
+                                 "convert, planar i16 of 2 channels",
+                                 "moments",
+                                 "histogram, f32",
+                                 "power_spectrum, f32",
+                                 "power_spectrum, cf32",
+                                 "fir, 64 taps",
+                                 "reframe to 256",
+                                 "affine, a·x alone",
+                                 "correlate, 512 taps by FFT"};
+
+/// About 256 MiB in and out, in frames of the smaller batch's length.
+operator_case beyond_cache(operator_case what) {
+  constexpr std::size_t bytes = std::size_t{256} << 20U;
+  what.frames = 1;
+  const std::size_t frame = what.input_bytes() + what.output_bytes();
+  what.frames = static_cast<std::int64_t>(bytes / frame / 1024 * 1024);
+  what.beyond_cache = true;
+  return what;
+}
+
 }  // namespace
 
 std::vector<operator_case> operator_cases() {
@@ -147,6 +187,24 @@ std::vector<operator_case> operator_cases() {
   add_rows(all);
   add_sessions(all);
   return all.take();
+}
+
+std::vector<operator_case> gpu_operator_cases() {
+  case_list more;
+  add_for_libraries(more);
+  std::vector<operator_case> smaller = operator_cases();
+  for (operator_case& each : more.take()) {
+    smaller.push_back(std::move(each));
+  }
+  std::vector<operator_case> made;
+  for (std::size_t at = 0; at < smaller.size(); ++at) {
+    made.push_back(smaller[at]);
+    const bool last = at + 1 == smaller.size() || smaller[at + 1].name != smaller[at].name;
+    if (last && std::find(std::begin(light), std::end(light), smaller[at].name) != std::end(light)) {
+      made.push_back(beyond_cache(smaller[at - 1]));
+    }
+  }
+  return made;
 }
 
 }  // namespace penstock::bench

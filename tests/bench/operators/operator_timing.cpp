@@ -56,6 +56,14 @@ std::byte* batch_memory::take(std::size_t bytes) noexcept {
   return piece;
 }
 
+std::vector<std::byte> read_back(device& on, const std::byte* from, std::size_t bytes) {
+  const device_memory pinned = on.allocate_pinned(bytes);
+  const std::unique_ptr<stream> copies = on.open_stream(stream_priority::normal);
+  require(copies->copy_out(pinned.get(), from, bytes));
+  require(copies->synchronize());
+  return {pinned.get(), pinned.get() + bytes};
+}
+
 operator_rig::operator_rig(device& on, const operator_case& what)
     : on_(on),
       output_bytes_(what.output_bytes()),
@@ -93,13 +101,6 @@ void operator_rig::upload(std::byte* to, const void* from, std::size_t bytes) {
   std::memcpy(pinned.get(), from, bytes);
   require(copies_->copy_in(to, pinned.get(), bytes));
   require(copies_->synchronize());
-}
-
-std::vector<std::byte> operator_rig::result() {
-  const device_memory pinned = on_.allocate_pinned(output_bytes_);
-  require(copies_->copy_out(pinned.get(), output_, output_bytes_));
-  require(copies_->synchronize());
-  return {pinned.get(), pinned.get() + output_bytes_};
 }
 
 }  // namespace penstock::bench

@@ -46,6 +46,9 @@ class batch_memory {
   std::size_t taken_ = 0;
 };
 
+/// What lies there on the device, once everything before has been done.
+[[nodiscard]] std::vector<std::byte> read_back(device& on, const std::byte* from, std::size_t bytes);
+
 /// An operator of the catalogue on a batch of its case.
 class operator_rig {
  public:
@@ -53,7 +56,7 @@ class operator_rig {
 
   [[nodiscard]] double run(double seconds) { return timed_->run(seconds); }
   /// The output of the last run.
-  [[nodiscard]] std::vector<std::byte> result();
+  [[nodiscard]] std::vector<std::byte> result() { return read_back(on_, output_, output_bytes_); }
   [[nodiscard]] const operation_arguments& arguments() const noexcept { return arguments_; }
 
  private:

@@ -4,17 +4,23 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "daemon/device/backend.hpp"
 #include "tests/bench/machine.hpp"
-#include "tests/bench/operators/bare_operations.hpp"
+#include "tests/bench/operators/bare_calls.hpp"
 #include "tests/bench/operators/numpy_process.hpp"
 #include "tests/bench/operators/operator_timing.hpp"
+#include "tests/bench/operators/reference.hpp"
 #include "tests/bench/statistics.hpp"
 
 namespace penstock::bench {
@@ -23,62 +29,8 @@ namespace {
 using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr double most_difference = 1e-4;  // from numpy, which works in f32 in places where an operator does not
-
-class host_copy_operation final : public operation {
- public:
-  explicit host_copy_operation(std::size_t bytes) : bytes_(bytes) {}
-
-  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
-    std::memcpy(arguments.output, arguments.inputs[0], bytes_);
-    return {};
-  }
-
- private:
-  std::size_t bytes_;
-};
-
-/// A reference on the device, with memory of its own.
-class reference {
- public:
-  reference(device& on, std::unique_ptr<operation> what, std::size_t bytes_in, std::size_t bytes_out)
-      : what_(std::move(what)),
-        memory_(on, 3, bytes_in + bytes_out + what_->scratch_bytes()),
-        address_(memory_.take(bytes_in)),
-        timed_(on, *what_,
-               {.inputs = {&address_, 1},
-                .output = memory_.take(bytes_out),
-                .scratch = memory_.take(what_->scratch_bytes()),
-                .extent = {},
-                .session = {}}) {}
-
-  [[nodiscard]] double run(double seconds) { return timed_.run(seconds); }
-
- private:
-  std::unique_ptr<operation> what_;
-  batch_memory memory_;
-  const void* address_;
-  timed_operation timed_;
-};
-
-/// Moves as many bytes as the operator: half of them are read, half are written.
-std::unique_ptr<reference> copy_for(device& on, const operator_case& what) {
-  const std::size_t bytes = (what.input_bytes() + what.output_bytes()) / 2;
-  const bool cuda = on.facts().backend == "cuda";
-  std::unique_ptr<operation> copy = cuda ? make_cuda_copy(bytes) : std::make_unique<host_copy_operation>(bytes);
-  return copy == nullptr ? nullptr : std::make_unique<reference>(on, std::move(copy), bytes, bytes);
-}
-
-std::unique_ptr<reference> transform_for(device& on, const operator_case& what) {
-  if (what.op != "power_spectrum" || on.facts().backend != "cuda") {
-    return nullptr;
-  }
-  const std::int64_t length = what.inputs.front().shape.front();
-  std::unique_ptr<operation> transform = make_bare_transform(length, what.frames, is_complex(what.inputs.front().type));
-  const std::size_t spectrum = static_cast<std::size_t>(what.frames * length) * 2 * sizeof(float);
-  return transform == nullptr ? nullptr
-                              : std::make_unique<reference>(on, std::move(transform), what.input_bytes(), spectrum);
-}
+// From numpy and the libraries, which work in f32 in places where an operator does not; relative to the largest number.
+constexpr double most_difference = 1e-4;
 
 void write_file(const fs::path& file, const std::vector<std::byte>& bytes) {
   std::ofstream stream(file, std::ios::binary);
@@ -124,17 +76,73 @@ ordered_json prepare_numpy(numpy_process& numpy, const operator_case& what, oper
   return answer;
 }
 
-struct contest {
-  std::vector<double> own;
-  std::vector<double> copy;
-  std::vector<double> transform;
-  std::vector<double> numpy;
+/// Somebody whose time is compared with the operator's.
+struct contender {
+  std::string key;  ///< of the comparison: "of_copy"
+  std::function<double(double seconds)> run;
+  std::vector<double> times;
 };
 
-ordered_json row_of(const operator_case& what, const contest& times) {
+/// Who takes turns with an operator, and what else its row says of them.
+struct contest {
+  std::vector<contender> contenders;
+  std::vector<std::unique_ptr<reference>> references;
+  ordered_json notes = ordered_json::object();
+};
+
+std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
+  std::vector<float> made(bytes.size() / sizeof(float));
+  std::memcpy(made.data(), bytes.data(), made.size() * sizeof(float));
+  return made;
+}
+
+void add_reference(contest& to, std::string key, std::unique_ptr<reference> what) {
+  to.contenders.push_back({std::move(key), [&timed = *what](double seconds) { return timed.run(seconds); }, {}});
+  to.references.push_back(std::move(what));
+}
+
+/// Takes a library's call into the contest, unless it fails or comes to another result: then the row says so.
+void add_counterpart(contest& to, device& on, operator_rig& rig, bare_counterpart& what) {
+  const auto leave_out = [&](const std::string& why) { to.notes["not_measured"].push_back(what.call + ": " + why); };
+  try {
+    const std::span<const void* const> inputs = rig.arguments().inputs;
+    auto made = std::make_unique<reference>(on, std::move(what.what),
+                                            std::vector<const void*>(inputs.begin(), inputs.end()), what.output_bytes);
+    const double difference = what.difference(floats_of(made->result()), floats_of(rig.result()));
+    if (!(difference <= most_difference)) {
+      leave_out(fmt::format("another result, by {:.1e} of the largest", difference));
+      return;
+    }
+    to.notes["called"][what.key] = what.call;
+    add_reference(to, what.key, std::move(made));
+  } catch (const std::runtime_error& error) {
+    leave_out(error.what());
+  }
+}
+
+void add_bare(contest& to, device& on, const operator_case& what, operator_rig& rig, const bare_calls& bare) {
+  bare_counterparts found = bare.beside(what);
+  for (bare_counterpart& each : found.made) {
+    add_counterpart(to, on, rig, each);
+  }
+  for (const std::string& why : found.missing) {
+    to.notes["not_measured"].push_back(why);
+  }
+}
+
+void add_numpy(contest& to, const operator_case& what, operator_rig& rig, numpy_process& numpy) {
+  to.notes["numpy_way"] = prepare_numpy(numpy, what, rig).at("way");
+  to.contenders.push_back({"of_numpy",
+                           [&numpy](double seconds) {
+                             return numpy.ask({{"seconds", seconds}}).at("seconds").get<double>();
+                           },
+                           {}});
+}
+
+ordered_json row_of(const operator_case& what, const std::vector<double>& own, const contest& beside) {
   const auto bytes = static_cast<double>(what.input_bytes() + what.output_bytes());
   std::vector<double> rates;
-  for (const double each : times.own) {
+  for (const double each : own) {
     rates.push_back(bytes / each);
   }
   ordered_json row = {{"name", what.name},
@@ -142,45 +150,49 @@ ordered_json row_of(const operator_case& what, const contest& times) {
                       {"frames", what.frames},
                       {"samples", what.inputs.front().shape.front()},
                       {"bytes", what.input_bytes() + what.output_bytes()},
-                      {"seconds", to_json(spread_of(times.own))},
+                      {"seconds", to_json(spread_of(own))},
                       {"bytes_per_second", to_json(spread_of(rates))}};
-  if (!times.copy.empty()) {
-    row["of_copy"] = to_json(spread_of(ratios(times.copy, times.own)));
+  for (const contender& each : beside.contenders) {
+    if (each.key == "of_numpy") {
+      row["numpy_seconds"] = to_json(spread_of(each.times));
+    }
+    row[each.key] = to_json(spread_of(ratios(each.times, own)));
   }
-  if (!times.transform.empty()) {
-    row["of_cufft"] = to_json(spread_of(ratios(times.transform, times.own)));
-  }
-  if (!times.numpy.empty()) {
-    row["numpy_seconds"] = to_json(spread_of(times.numpy));
-    row["of_numpy"] = to_json(spread_of(ratios(times.numpy, times.own)));
-  }
+  row.update(beside.notes);
   return row;
 }
 
-ordered_json measure(device& on, const operator_case& what, numpy_process* numpy, const bench_options& options) {
+ordered_json measure(device& on, const operator_case& what, const bare_calls* bare, numpy_process* numpy,
+                     const bench_options& options) {
   const double seconds = options.quick ? 0.002 : 0.03;
   operator_rig rig(on, what);
-  const std::unique_ptr<reference> copy = copy_for(on, what);
-  const std::unique_ptr<reference> transform = transform_for(on, what);
-  const ordered_json way = numpy != nullptr ? prepare_numpy(*numpy, what, rig) : ordered_json{};
-  contest times;
-  for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    times.own.push_back(rig.run(seconds));
-    if (copy != nullptr) {
-      times.copy.push_back(copy->run(seconds));
-    }
-    if (transform != nullptr) {
-      times.transform.push_back(transform->run(seconds));
-    }
-    if (numpy != nullptr) {
-      times.numpy.push_back(numpy->ask({{"seconds", seconds}}).at("seconds").get<double>());
-    }
+  contest beside;
+  add_reference(beside, what.beyond_cache ? "of_memory" : "of_copy", copy_beside(on, what, bare));
+  if (bare != nullptr) {
+    add_bare(beside, on, what, rig, *bare);
   }
-  ordered_json row = row_of(what, times);
   if (numpy != nullptr) {
-    row["numpy_way"] = way.at("way");
+    add_numpy(beside, what, rig, *numpy);
   }
-  return row;
+  std::vector<double> own;
+  for (int repeat = 0; repeat < options.repeats; ++repeat) {
+    own.push_back(rig.run(seconds));
+    for (contender& each : beside.contenders) {
+      each.times.push_back(each.run(seconds));
+    }
+  }
+  return row_of(what, own, beside);
+}
+
+/// What a launch takes that does nothing: no batch takes less.
+ordered_json launch_seconds(device& on, const bare_calls& bare, const bench_options& options) {
+  const std::unique_ptr<operation> nothing = bare.nothing();
+  timed_operation timed(on, *nothing, {});
+  std::vector<double> times;
+  for (int repeat = 0; repeat < options.repeats; ++repeat) {
+    times.push_back(timed.run(options.quick ? 0.002 : 0.03));
+  }
+  return to_json(spread_of(times));
 }
 
 }  // namespace
@@ -188,6 +200,7 @@ ordered_json measure(device& on, const operator_case& what, numpy_process* numpy
 ordered_json run_operators(const bench_options& options) {
   const bool cuda = options.backend == "cuda";
   const std::unique_ptr<device> on = cuda ? open_cuda_device(0) : open_host_device(1);
+  const std::unique_ptr<bare_calls> bare = cuda ? open_bare_calls() : nullptr;
   std::optional<numpy_process> numpy;
   if (!cuda) {
     numpy.emplace();
@@ -196,11 +209,15 @@ ordered_json run_operators(const bench_options& options) {
   ordered_json result = {{"benchmark", "operators"},
                          {"machine", machine_facts()},
                          {"device", {{"backend", facts.backend}, {"name", facts.name}, {"detail", facts.detail}}},
-                         {"repeats", options.repeats},
-                         {"rows", ordered_json::array()}};
-  const std::vector<operator_case> cases = operator_cases();
+                         {"repeats", options.repeats}};
+  if (bare != nullptr) {
+    result.update(bare->facts());
+    result["launch_seconds"] = launch_seconds(*on, *bare, options);
+  }
+  result["rows"] = ordered_json::array();
+  const std::vector<operator_case> cases = cuda ? gpu_operator_cases() : operator_cases();
   for (const operator_case& each : cases) {
-    result["rows"].push_back(measure(*on, each, numpy ? &*numpy : nullptr, options));
+    result["rows"].push_back(measure(*on, each, bare.get(), numpy ? &*numpy : nullptr, options));
     std::fprintf(stderr, "\roperators: %zu of %zu   ", result["rows"].size(), cases.size());
   }
   std::fputc('\n', stderr);
