@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/operation_runner.hpp"
+#include "tests/support/test_backend.hpp"
 
 namespace penstock {
 
@@ -50,7 +51,7 @@ class operation_test : public testing::TestWithParam<std::string> {
   [[nodiscard]] static operation_runner& runner() {
     std::unique_ptr<operation_runner>& held = runners()[GetParam()];
     if (held == nullptr) {
-      held = open_runner(GetParam());
+      held = std::make_unique<operation_runner>(open_test_backend(GetParam()));
     }
     return *held;
   }

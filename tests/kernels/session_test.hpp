@@ -9,6 +9,7 @@
 
 #include "tests/kernels/operation_test.hpp"
 #include "tests/support/session_run.hpp"
+#include "tests/support/test_backend.hpp"
 
 namespace penstock {
 
@@ -33,7 +34,7 @@ class session_test : public testing::TestWithParam<std::string> {
   [[nodiscard]] static session_runner& runner() {
     std::unique_ptr<session_runner>& held = runners()[GetParam()];
     if (held == nullptr) {
-      held = open_session_runner(GetParam());
+      held = std::make_unique<session_runner>(open_test_backend(GetParam()));
     }
     return *held;
   }

@@ -1,15 +1,12 @@
 #include "tests/support/operation_runner.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
 #include <gtest/gtest.h>
-
-#include "daemon/device/backend.hpp"
 
 namespace penstock {
 namespace {
@@ -74,14 +71,6 @@ class guarded_memory {
   device_memory pinned_;
   device_memory device_;
 };
-
-bool cuda_works() {
-  try {
-    return open_cuda_device(0) != nullptr;
-  } catch (const device_error&) {
-    return false;
-  }
-}
 
 }  // namespace
 
@@ -168,32 +157,6 @@ std::vector<std::byte> operation_runner::run_once(const operation_case& what, op
         << what.text() << ": changed input " << input;
   }
   return produced;
-}
-
-std::vector<std::string> test_backends() {
-  std::vector<std::string> backends;
-  if (const char* const listed = std::getenv("PENSTOCK_TEST_BACKENDS"); listed != nullptr && *listed != '\0') {
-    std::istringstream names{listed};
-    for (std::string name; std::getline(names, name, ',');) {
-      backends.push_back(name);
-    }
-    return backends;
-  }
-  backends.emplace_back("host");
-  if (cuda_works()) {
-    backends.emplace_back("cuda");
-  }
-  return backends;
-}
-
-std::unique_ptr<operation_runner> open_runner(const std::string& backend) {
-  if (backend == "host") {
-    return std::make_unique<operation_runner>(open_host_device(2));
-  }
-  if (backend == "cuda") {
-    return std::make_unique<operation_runner>(open_cuda_device(0));
-  }
-  throw device_error("PENSTOCK_TEST_BACKENDS names '" + backend + "'; known: host, cuda");
 }
 
 }  // namespace penstock

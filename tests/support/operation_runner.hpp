@@ -63,9 +63,4 @@ class operation_runner {
   std::unique_ptr<stream> stream_;
 };
 
-/// The backends to test: those that PENSTOCK_TEST_BACKENDS lists ("host,cuda"), else the host, and CUDA where it works.
-[[nodiscard]] std::vector<std::string> test_backends();
-/// Throws device_error when that backend can't be opened.
-[[nodiscard]] std::unique_ptr<operation_runner> open_runner(const std::string& backend);
-
 }  // namespace penstock

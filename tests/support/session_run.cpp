@@ -9,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/device/backend.hpp"
 #include "tests/support/session_cut.hpp"
 
 namespace penstock {
@@ -242,16 +241,6 @@ session_runner::session_runner(std::unique_ptr<device> target)
 std::vector<std::vector<std::byte>> session_runner::run(const session_case& what,
                                                         std::span<const std::vector<std::byte>> signals) {
   return session_run{*device_, *stream_, what, signals}.finish();
-}
-
-std::unique_ptr<session_runner> open_session_runner(const std::string& backend) {
-  if (backend == "host") {
-    return std::make_unique<session_runner>(open_host_device(2));
-  }
-  if (backend == "cuda") {
-    return std::make_unique<session_runner>(open_cuda_device(0));
-  }
-  throw device_error("no backend '" + backend + "'; known: host, cuda");
 }
 
 }  // namespace penstock

@@ -76,7 +76,4 @@ class session_runner {
   std::unique_ptr<stream> stream_;
 };
 
-/// Throws device_error when that backend ("host", "cuda") can't be opened.
-[[nodiscard]] std::unique_ptr<session_runner> open_session_runner(const std::string& backend);
-
 }  // namespace penstock
