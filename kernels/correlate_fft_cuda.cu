@@ -21,6 +21,10 @@ namespace {
   return (bytes + 255) / 256 * 256;
 }
 
+/// Bytes of samples that go through all steps together: enough to fill the device, and not so many that the scratch
+/// grows with the batch or that they leave the second-level cache between the steps.
+constexpr std::int64_t pass_bytes = std::int64_t{16} << 20;
+
 /// For each power of two below `most` and for `most`: a pass takes the smallest that holds it, and what lies in the
 /// scratch behind its own blocks is transformed for nothing.
 std::vector<cufft_plan> make_plans(std::int64_t length, bool complex, std::int64_t most) {
@@ -86,7 +90,7 @@ class correlate_fft_cuda final : public operation {
   /// From one block's spectrum to the next.
   [[nodiscard]] std::int64_t bins() const noexcept { return complex_ ? blocks_.length : blocks_.bins(); }
   [[nodiscard]] std::int64_t most_blocks_a_pass(const batch_extent& most) const noexcept {
-    const std::int64_t fitting = transform_pass_bytes / (blocks_.length * static_cast<std::int64_t>(sample_bytes()));
+    const std::int64_t fitting = pass_bytes / (blocks_.length * static_cast<std::int64_t>(sample_bytes()));
     return std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(settings_.rows.count(most) * blocks_.count, 1));
   }
   [[nodiscard]] block_rows signal_rows() const noexcept {

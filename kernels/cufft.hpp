@@ -8,10 +8,6 @@
 
 namespace penstock {
 
-/// Bytes of samples that go through a transform and the steps around it together: enough to fill the device, and not so
-/// many that the scratch grows with the batch or that they leave the second-level cache between the steps.
-inline constexpr std::int64_t transform_pass_bytes = std::int64_t{16} << 20;
-
 /// The functions of NVIDIA's cuFFT that Penstock calls, found at run time, so that the CUDA module loads on machines
 /// that have no cuFFT. Only the functions and constants named here are relied upon; they are the same from cuFFT 10
 /// on (https://docs.nvidia.com/cuda/cufft/).

@@ -59,21 +59,8 @@ __global__ void __launch_bounds__(block_threads)
   return (bytes + 255) / 256 * 256;
 }
 
-[[nodiscard]] std::size_t sample_bytes(const power_spectrum_settings& settings) noexcept {
-  return goes_as_complex(settings) ? sizeof(float2) : sizeof(float);
-}
-
-/// Rows that go through all steps together (transform_pass_bytes), at most those of the largest batch. Even where there
-/// are several passes, so that the results of each begin where a pack of two may.
-[[nodiscard]] std::int64_t most_rows_a_pass(const power_spectrum_settings& settings, std::int64_t max_frames) noexcept {
-  const std::int64_t rows = settings.rows.count({max_frames, settings.input.shape.front()});
-  const std::int64_t row_bytes = settings.length * static_cast<std::int64_t>(sample_bytes(settings));
-  const std::int64_t fitting = std::max<std::int64_t>(transform_pass_bytes / row_bytes / 2 * 2, 2);
-  return std::min(fitting, std::max<std::int64_t>(rows, 1));
-}
-
-/// A cuFFT plan has a fixed number of rows, and passes have any: there is a plan for each power of two below the most
-/// rows, and one for the most. A pass takes the smallest that holds it; the rows beyond its own are whatever lies in
+/// A cuFFT plan has a fixed number of rows, and batches have any: there is a plan for each power of two below the most
+/// rows, and one for the most. A batch takes the smallest that holds it; the rows beyond its own are whatever lies in
 /// the scratch, transformed for nothing.
 std::vector<cufft_plan> make_plans(const power_spectrum_settings& settings, std::int64_t most_rows) {
   const std::shared_ptr<const cufft_library> library = cufft_library::load();
@@ -87,15 +74,15 @@ std::vector<cufft_plan> make_plans(const power_spectrum_settings& settings, std:
   return plans;
 }
 
-/// Pass after pass: window → cuFFT → |X|². The scratch holds a pass's windowed rows (complex ones are transformed in
-/// place), the spectra of real rows, and cuFFT's work area.
+/// Window → cuFFT → |X|². The scratch holds the windowed rows (complex ones are transformed in place), the spectra of
+/// real rows, and cuFFT's work area, for the most rows each.
 class power_spectrum_cuda final : public operation {
  public:
   power_spectrum_cuda(power_spectrum_settings settings, std::int64_t max_frames)
       : settings_{std::move(settings)},
         weights_{std::span<const float>(settings_.coefficients)},
         multiprocessors_{multiprocessor_count()},
-        plans_{make_plans(settings_, most_rows_a_pass(settings_, max_frames))} {
+        plans_{make_plans(settings_, settings_.rows.count({max_frames, settings_.input.shape.front()}))} {
     const auto most_rows = static_cast<std::size_t>(plans_.back().rows());
     const auto length = static_cast<std::size_t>(settings_.length);
     const auto bins = static_cast<std::size_t>(in_place_ ? settings_.length : settings_.bins);
@@ -115,23 +102,14 @@ class power_spectrum_cuda final : public operation {
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     const std::int64_t rows = settings_.rows.count(arguments.extent);
-    const std::int64_t most = plans_.back().rows();
-    for (std::int64_t first = 0; first < rows; first += most) {
-      if (const fault failed = enqueue_pass(stream, arguments, first, std::min(most, rows - first))) {
-        return failed;
-      }
-    }
-    return {};
-  }
-
- private:
-  fault enqueue_pass(void* stream, const operation_arguments& arguments, std::int64_t first,
-                     std::int64_t rows) noexcept {
-    const auto plan = std::find_if(plans_.begin(), plans_.end(), [=](const cufft_plan& p) { return p.rows() >= rows; });
+    const auto plan = std::find_if(plans_.begin(), plans_.end(), [&](const cufft_plan& p) { return p.rows() >= rows; });
     if (plan == plans_.end()) {
       return fault{"cudaErrorInvalidValue"};
     }
-    if (const fault failed = enqueue_weights(stream, arguments, first, rows)) {
+    if (rows <= 0) {
+      return {};
+    }
+    if (const fault failed = enqueue_weights(stream, arguments, rows)) {
       return failed;
     }
     auto* const scratch = static_cast<std::byte*>(arguments.scratch);
@@ -139,29 +117,28 @@ class power_spectrum_cuda final : public operation {
       return failed;
     }
     const auto* const spectra = reinterpret_cast<const float2*>(scratch + spectra_offset_);
-    auto* const output = static_cast<float*>(arguments.output) + first * settings_.bins;
+    auto* const output = static_cast<float*>(arguments.output);
     return settings_.decibels ? enqueue_powers(stream, spectra, output, rows, bin_decibels{settings_.power_scale})
                               : enqueue_powers(stream, spectra, output, rows, bin_power{});
   }
 
+ private:
   template <class T>
-  fault weigh(void* stream, const operation_arguments& arguments, std::int64_t first, std::int64_t rows) noexcept {
-    const T* const input = static_cast<const T*>(arguments.inputs[0]) + first * settings_.length;
-    return enqueue_weigh_rows(stream, multiprocessors_, input, weights_.data(), static_cast<T*>(arguments.scratch),
-                              settings_.length, rows);
+  fault weigh(void* stream, const operation_arguments& arguments, std::int64_t rows) noexcept {
+    return enqueue_weigh_rows(stream, multiprocessors_, static_cast<const T*>(arguments.inputs[0]), weights_.data(),
+                              static_cast<T*>(arguments.scratch), settings_.length, rows);
   }
 
-  fault enqueue_weights(void* stream, const operation_arguments& arguments, std::int64_t first,
-                        std::int64_t rows) noexcept {
+  fault enqueue_weights(void* stream, const operation_arguments& arguments, std::int64_t rows) noexcept {
     if (settings_.complex_input) {
-      return weigh<float2>(stream, arguments, first, rows);
+      return weigh<float2>(stream, arguments, rows);
     }
     if (!in_place_) {
-      return weigh<float>(stream, arguments, first, rows);
+      return weigh<float>(stream, arguments, rows);
     }
     const std::int64_t count = rows * settings_.length;
     return launch(stream, grid_for(count), dim3(block_threads), &weigh_into_complex,
-                  static_cast<const float*>(arguments.inputs[0]) + first * settings_.length, weights_.data(),
+                  static_cast<const float*>(arguments.inputs[0]), weights_.data(),
                   static_cast<float2*>(arguments.scratch), settings_.length, count);
   }
 
@@ -183,7 +160,7 @@ class power_spectrum_cuda final : public operation {
   const bool in_place_ = goes_as_complex(settings_);
   const device_array<float> weights_;
   const std::int64_t multiprocessors_;
-  const std::vector<cufft_plan> plans_;  ///< by rows, the last holds the most of a pass
+  const std::vector<cufft_plan> plans_;  ///< by rows, the last holds the most
   std::size_t spectra_offset_ = 0;
   std::size_t work_offset_ = 0;
   std::size_t scratch_bytes_ = 0;
