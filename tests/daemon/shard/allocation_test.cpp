@@ -2,7 +2,8 @@
 //
 // Told apart by call site: what libzmq and the CUDA driver ask for inside their own functions (a message that is
 // received, a copy that libzmq was told to send, a launch) is theirs, and is printed; what our code asks for itself, on
-// any thread but the client's, must be nothing.
+// any thread but the client's, must be nothing. The CUDA runtime is a part of our module and has no names in there: its
+// cudaStreamAddCallback keeps 16 bytes for each call, so that it is the one place that asks exactly once a batch.
 
 #include <chrono>
 #include <cstdint>
@@ -86,6 +87,11 @@ class running_shard {
   running_shard& operator=(const running_shard&) = delete;
 
   [[nodiscard]] const std::string& endpoint() const noexcept { return endpoint_; }
+  [[nodiscard]] std::uint64_t batches_done() {
+    std::promise<std::uint64_t> done;
+    shard_->ask([&done](shard& on) { done.set_value(on.report().batches_done); });
+    return done.get_future().get();
+  }
   /// Gives the first client an arena, which ends with this object.
   void lend(const std::string& client) {
     arena_.emplace(1, arena_bytes, *device_, nobody_);
@@ -115,8 +121,12 @@ class running_shard {
 
 class HotPath : public ::testing::TestWithParam<std::tuple<std::string, path_shape>> {
  protected:
-  // What was asked for while the requests went through, by place.
-  static std::vector<allocation_place> allocations_of(const std::string& backend, const path_shape& shape) {
+  struct measured {
+    std::vector<allocation_place> places;  ///< that asked for memory while the requests went through
+    std::uint64_t batches = 0;
+  };
+
+  static measured allocations_of(const std::string& backend, const path_shape& shape) {
     allocation_log::exempt_this_thread();
     const settings how = settings_for(shape);
     running_shard serving(how, backend);
@@ -127,11 +137,12 @@ class HotPath : public ::testing::TestWithParam<std::tuple<std::string, path_sha
       prepare(*clients.back(), shape, serving);
     }
     (void)run(clients, shape.in_flight, warm_up_requests);
+    const std::uint64_t before = serving.batches_done();
     allocation_log::begin();
     const std::size_t results = run(clients, shape.in_flight, requests);
     allocation_log::end();
     EXPECT_EQ(results, requests);
-    return allocation_log::places();
+    return {allocation_log::places(), serving.batches_done() - before};
   }
 
  private:
@@ -166,25 +177,36 @@ class HotPath : public ::testing::TestWithParam<std::tuple<std::string, path_sha
   }
 };
 
-bool belongs_to_others(const std::string& library) {
-  return library.rfind("libzmq", 0) == 0 || library.rfind("libcuda.so", 0) == 0;
+// Whose it is when it is not ours, else "".
+std::string other_owner(const allocation_place& place, completion_mode completion, std::uint64_t batches) {
+  for (const std::string library : {"libzmq", "libcuda.so"}) {
+    if (place.library.rfind(library, 0) == 0) {
+      return library;
+    }
+  }
+  const bool a_callback_each = completion == completion_mode::callback && place.count == batches;
+  return place.library == "penstock-cuda.so" && a_callback_each ? "cudaStreamAddCallback" : "";
 }
 
 TEST_P(HotPath, AsksForNoMemoryAfterItsWarmUp) {
   const auto& [backend, shape] = GetParam();
+  const measured found = allocations_of(backend, shape);
   std::string ours;
-  std::uint64_t seen = 0;
-  for (const allocation_place& each : allocations_of(backend, shape)) {
-    seen += each.count;
-    if (belongs_to_others(each.library)) {
-      fmt::print("{}: {:.3f} a request in {} {}\n", each.library, static_cast<double>(each.count) / requests,
-                 each.caller, each.entry);
+  std::size_t of_callbacks = 0;
+  for (const allocation_place& each : found.places) {
+    const std::string owner = other_owner(each, shape.completion, found.batches);
+    of_callbacks += owner == "cudaStreamAddCallback" ? 1U : 0U;
+    if (owner.empty()) {
+      ours += fmt::format("{} of {} from {} {}, in {} batches\n", each.count, each.library, each.caller, each.entry,
+                          found.batches);
     } else {
-      ours += fmt::format("{} of {} from {} {}\n", each.count, each.library, each.caller, each.entry);
+      fmt::print("{}: {:.3f} a request in {} {}\n", owner, static_cast<double>(each.count) / requests, each.caller,
+                 each.entry);
     }
   }
   EXPECT_EQ(ours, "");
-  EXPECT_GT(seen, 0U) << "the log sees nothing: a received message of this size has memory of its own";
+  EXPECT_LE(of_callbacks, 1U);
+  EXPECT_FALSE(found.places.empty()) << "the log sees nothing: a received message of this size has memory of its own";
 }
 
 INSTANTIATE_TEST_SUITE_P(
