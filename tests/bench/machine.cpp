@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fstream>
 #include <string>
-#include <thread>
 
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -49,7 +48,7 @@ nlohmann::ordered_json machine_facts() {
       {"date", today()},
       {"commit", built_from()},
       {"processor", processor()},
-      {"cores", std::thread::hardware_concurrency()},
+      {"cores", count_processors()},
       {"memory_gib", memory_gib()},
       {"kernel", system.release},
       {"libzmq", std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch)}};
