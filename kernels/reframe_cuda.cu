@@ -14,6 +14,10 @@ struct reframe_split {
   std::int64_t keeps = 1;
 };
 
+/// Words that each thread copies. All are read before the first is written.
+constexpr int words_a_thread = 8;
+constexpr std::int64_t words_a_block = std::int64_t{words_a_thread} * block_threads;
+
 /// A step is `history.channels` words.
 template <class Word>
 __global__ void __launch_bounds__(block_threads)
@@ -22,18 +26,30 @@ __global__ void __launch_bounds__(block_threads)
   const std::int64_t parts = split.copies + split.keeps;
   for (std::int64_t item = blockIdx.x; item < split.items; item += gridDim.x) {
     const auto index = static_cast<std::int32_t>(item / parts);
-    const std::int64_t part = item % parts;
+    const std::int64_t part = item - index * parts;
     if (part >= split.copies) {
       keep_part(history, index, part - split.copies, split.keeps);
       continue;
     }
     const session_frame& frame = history.session.frames[index];
-    const std::int64_t first = -(frame.position % length);
+    const std::int64_t first = -(frame.position % length) * history.channels;
     const std::int64_t count = frame.produced * length * history.channels;
+    const std::int64_t from = part * words_a_block + threadIdx.x;
     Word* const to = output + index * pitch;
-    for (std::int64_t word = part * block_threads + threadIdx.x; word < count; word += split.copies * block_threads) {
-      const std::int64_t step = word / history.channels;
-      to[word] = history.at(index, first + step, word - step * history.channels);
+    Word words[words_a_thread];
+#pragma unroll
+    for (int each = 0; each < words_a_thread; ++each) {
+      const std::int64_t word = from + each * block_threads;
+      if (word < count) {
+        words[each] = history.at_element(index, first + word);
+      }
+    }
+#pragma unroll
+    for (int each = 0; each < words_a_thread; ++each) {
+      const std::int64_t word = from + each * block_threads;
+      if (word < count) {
+        to[word] = words[each];
+      }
     }
   }
 }
@@ -79,7 +95,7 @@ class reframe_cuda final : public operation {
     const auto pitch =
         static_cast<std::int64_t>(settings_.output.bytes(settings_.rate().most(extent.leading)) / sizeof(Word));
     reframe_split split;
-    split.copies = divide_up(pitch, std::int64_t{8} * block_threads);
+    split.copies = divide_up(pitch, words_a_block);
     split.keeps = keep_parts(history.length, history.channels);
     split.items = extent.frames * (split.copies + split.keeps);
     return launch(stream, grid_of(split.items, resident_blocks(multiprocessors_)), dim3(block_threads),

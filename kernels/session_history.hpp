@@ -41,6 +41,16 @@ struct session_history {
     return input[frame * pitch + step * channels + channel];
   }
 
+  /// The same by one index through the steps and their channels: step · channels + channel. No division on the way to
+  /// what the frame has itself.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE Element at_element(std::int32_t frame, std::int64_t index) const noexcept {
+    if (index >= 0) {
+      return input[frame * pitch + index];
+    }
+    const std::int64_t step = (index - channels + 1) / channels;
+    return at(frame, step, index - step * channels);
+  }
+
   /// Where step `step` (−length … −1, counted from the end of the session's last frame of this batch) is to be left
   /// for the next batch. Leave every step and channel, also of a session that had fewer.
   [[nodiscard]] PENSTOCK_HOST_DEVICE Element* kept(const session_frame& last, std::int64_t step) const noexcept {

@@ -21,12 +21,11 @@ __device__ __forceinline__ void keep_part(const session_history<Element>& histor
   if (of.next >= 0) {
     return;
   }
-  const std::int64_t first = of.steps - history.length;
+  const std::int64_t first = (of.steps - history.length) * history.channels;
   Element* const to = history.kept(of, -history.length);
   const std::int64_t count = history.length * history.channels;
   for (std::int64_t index = part * block_threads + threadIdx.x; index < count; index += parts * block_threads) {
-    const std::int64_t step = index / history.channels;
-    to[index] = history.at(frame, first + step, index - step * history.channels);
+    to[index] = history.at_element(frame, first + index);
   }
 }
 

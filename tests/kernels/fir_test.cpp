@@ -139,9 +139,10 @@ TEST_P(fir_operation, GivesWhatTheWholeSignalGivesHoweverItIsCut) {
 
 TEST_P(fir_operation, TakesLargeDecimationsAndManyChannels) {
   SCOPED_TRACE(random_.trace());
-  for (const filter& of : {filter{63, 16, 40}, filter{80, 5, 33, true}, filter{63, 17, 1}, filter{63, 100, 5, true},
-                           filter{5, 1000, 1, false, true}, filter{4500, 20, 1, true}, filter{4500, 40, 3},
-                           filter{200, 2, 1100}, filter{4100, 33, 2, true, true}}) {
+  for (const filter& of :
+       {filter{63, 16, 40}, filter{80, 5, 33, true}, filter{63, 17, 1}, filter{63, 100, 5, true},
+        filter{5, 1000, 1, false, true}, filter{4500, 20, 1, true}, filter{4500, 40, 3}, filter{200, 2, 1100},
+        filter{4100, 33, 2, true, true}, filter{63, 1, 40}, filter{130, 1, 33, true, true}, filter{64, 1, 5, true}}) {
     const trial by = make_variable(of, 300);
     const std::vector<std::vector<float>> signals{signal(of, 10), signal(of, random_.integer(500, 3000))};
     ASSERT_NO_FATAL_FAILURE(expect_all_filtered(by, of, signals));
@@ -150,7 +151,8 @@ TEST_P(fir_operation, TakesLargeDecimationsAndManyChannels) {
 
 TEST_P(fir_operation, TakesLongFrames) {
   SCOPED_TRACE(random_.trace());
-  for (const filter& of : {filter{63, 1, 1}, filter{63, 8, 1, true}, filter{300, 3, 2, false, true}}) {
+  for (const filter& of :
+       {filter{63, 1, 1}, filter{65, 1, 2, false, true}, filter{63, 8, 1, true}, filter{300, 3, 2, false, true}}) {
     const trial by = make_variable(of, 30000);
     ASSERT_NO_FATAL_FAILURE(expect_all_filtered(by, of, {signal(of, 100000), signal(of, 20000)}));
   }

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/fir.hpp"
+#include "kernels/fir_split.cuh"
+#include "kernels/fir_sum.cuh"
+#include "kernels/session_state.cuh"
+
+namespace penstock {
+
+/// Steps that a thread of fir_by_run sums. Odd, so that the places of neighbouring threads meet no bank twice.
+inline constexpr int run_steps = 7;
+/// The most that a block of fir_by_run stages, in elements: the steps of a tile and those before it.
+inline constexpr std::int64_t run_elements = std::int64_t{run_steps} * block_threads + (fir_partial - 1) * warp_threads;
+
+/// `steps` steps of the frame's history from `first` on, of the group's channels, into shared memory.
+template <class In>
+__device__ __forceinline__ void stage_steps(const session_history<In>& history, const fir_item& item,
+                                            std::int64_t first, int steps, int group, In* staged) {
+  const int words = steps * group;
+  if (group == history.channels) {
+    for (int word = static_cast<int>(threadIdx.x); word < words; word += block_threads) {
+      staged[word] = history.at_element(item.frame, first * group + word);
+    }
+    return;
+  }
+  for (int word = static_cast<int>(threadIdx.x); word < words; word += block_threads) {
+    staged[word] = history.at(item.frame, first + word / group, item.channel + word % group);
+  }
+}
+
+/// Without decimation. A thread sums `run_steps` neighbouring steps of one channel, and the window that they see moves
+/// through its registers: a tap and one element from shared memory serve them all.
+template <class In, class Tap>
+__global__ void __launch_bounds__(block_threads) fir_by_run(session_history<In> history, const Tap* __restrict__ taps,
+                                                            fir_split split, fir_value<In, Tap>* __restrict__ output) {
+  using value = fir_value<In, Tap>;
+  __shared__ __align__(sizeof(value)) unsigned char shared[run_elements * sizeof(value)];
+  __shared__ Tap staged_taps[fir_partial];
+  In* const staged = reinterpret_cast<In*>(shared);
+  value* const results = reinterpret_cast<value*>(shared);
+  const int thread = static_cast<int>(threadIdx.x);
+  for (std::int64_t index = blockIdx.x; index < split.items; index += gridDim.x) {
+    const fir_item item = item_of(split, index);
+    if (item.keep >= 0) {
+      keep_part(history, item.frame, item.keep, split.keeps);
+      continue;
+    }
+    const session_frame& frame = history.session.frames[item.frame];
+    if (item.first_output >= frame.produced) {
+      continue;
+    }
+    const int outputs =
+        static_cast<int>(min(static_cast<std::int64_t>(split.outputs), frame.produced - item.first_output));
+    const int group = static_cast<int>(min(static_cast<std::int64_t>(split.group), history.channels - item.channel));
+    const int runs = block_threads / group;
+    const int run = thread / group < runs ? thread / group : 0;
+    const int place = run * run_steps * group + thread % group;
+    const std::int64_t oldest = item.first_output - (split.taps - 1);
+    typename fir_sum<value>::wide total[run_steps] = {};
+    for (std::int64_t first_tap = 0; first_tap < split.taps; first_tap += fir_partial) {
+      const int count = static_cast<int>(min(fir_partial, split.taps - first_tap));
+      __syncthreads();
+      stage_steps(history, item, oldest + first_tap, outputs + count - 1, group, staged);
+      if (thread < count) {
+        staged_taps[thread] = taps[first_tap + thread];
+      }
+      __syncthreads();
+      value partial[run_steps] = {};
+      In window[run_steps];
+#pragma unroll
+      for (int each = 0; each < run_steps - 1; ++each) {
+        window[each] = staged[place + each * group];
+      }
+      const In* next = staged + place + (run_steps - 1) * group;
+#pragma unroll 7
+      for (int tap = 0; tap < count; ++tap, next += group) {
+        window[run_steps - 1] = *next;
+        const Tap weight = staged_taps[tap];
+#pragma unroll
+        for (int each = 0; each < run_steps; ++each) {
+          add_product(partial[each], weight, window[each]);
+        }
+#pragma unroll
+        for (int each = 1; each < run_steps; ++each) {
+          window[each - 1] = window[each];
+        }
+      }
+#pragma unroll
+      for (int each = 0; each < run_steps; ++each) {
+        widen_into(total[each], partial[each]);
+      }
+    }
+    // Through shared memory, so that neighbouring threads write neighbouring results.
+    __syncthreads();
+    if (thread < runs * group) {
+#pragma unroll
+      for (int each = 0; each < run_steps; ++each) {
+        results[place + each * group] = narrow(total[each]);
+      }
+    }
+    __syncthreads();
+    value* const to = output + item.frame * split.out_pitch + item.first_output * history.channels + item.channel;
+    for (int word = thread; word < outputs * group; word += block_threads) {
+      to[group == history.channels ? word : word / group * history.channels + word % group] = results[word];
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+
+namespace penstock {
+
+/// What the blocks of a launch need to know of the filter, and how they share a batch: of each frame, `tiles` blocks
+/// filter each of `groups` groups of channels, and `keeps` blocks write its session's state.
+struct fir_split {
+  std::int64_t items = 0;
+  std::int64_t tiles = 1;
+  std::int64_t groups = 1;
+  std::int64_t keeps = 1;
+  std::int64_t decimation = 1;
+  std::int64_t taps = 1;
+  std::int64_t out_pitch = 0;  ///< elements from one frame of the output to the next
+  int group = 1;               ///< channels of a group; the last may have fewer
+  int outputs = 1;             ///< steps of a tile
+  int rows = 1;                ///< of a phase, see fir_by_tile
+};
+
+/// What one block does for one frame.
+struct fir_item {
+  std::int32_t frame;
+  std::int64_t first_output;  ///< of the frame's
+  std::int64_t channel;       ///< the first of the group
+  std::int64_t keep;          ///< the part of the state to be written, −1: none
+};
+
+[[nodiscard]] __device__ __forceinline__ fir_item item_of(const fir_split& split, std::int64_t item) {
+  const std::int64_t filters = split.tiles * split.groups;
+  const std::int64_t of_frame = filters + split.keeps;
+  const auto frame = static_cast<std::int32_t>(item / of_frame);
+  const std::int64_t part = item - frame * of_frame;
+  const std::int64_t tile = part / split.groups;
+  return {frame, tile * split.outputs, (part - tile * split.groups) * split.group,
+          part < filters ? std::int64_t{-1} : part - filters};
+}
+
+}  // namespace penstock
