@@ -75,8 +75,8 @@ class fir_cuda final : public operation {
 
   fault enqueue(void* stream, const fir_split& split, kernel what, const session_history<In>& history,
                 fir_value<In, Tap>* output) noexcept {
-    return launch(stream, grid_of(split.items, resident_blocks(multiprocessors_)), dim3(block_threads), what, history,
-                  taps_.data(), split, output);
+    return launch(stream, grid_of(split.items, resident_blocks(multiprocessors_, split.threads)), dim3(split.threads),
+                  what, history, taps_.data(), split, output);
   }
 
   template <int Team>
@@ -90,11 +90,15 @@ class fir_cuda final : public operation {
     return enqueue(stream, completed(split, extent), &fir_by_team<Team, In, Tap>, history, output);
   }
 
+  /// Tiles of like size. The steps that are kept are among those that a tile stages, where it stages all taps at once.
   [[nodiscard]] fir_split split_runs(const batch_extent& extent) const noexcept {
     fir_split split;
     split.group = static_cast<int>(std::min<std::int64_t>(settings_.channels, warp_threads));
-    split.outputs = block_threads / split.group * run_steps;
-    return completed(split, extent);
+    const std::int64_t runs = divide_up(most_steps(extent), run_steps);
+    const std::int64_t tiles = divide_up(runs, block_threads / split.group);
+    split.threads = threads_for(divide_up(runs, tiles) * split.group);
+    split.outputs = split.threads / split.group * run_steps;
+    return completed(split, extent, settings_.length() > fir_partial);
   }
 
   /// As many outputs as the threads take and the staging has room for.
@@ -112,17 +116,22 @@ class fir_cuda final : public operation {
     return completed(split, extent);
   }
 
-  [[nodiscard]] fir_split completed(fir_split split, const batch_extent& extent) const noexcept {
-    const std::int64_t steps =
-        settings_.input.variable ? settings_.rate().most(extent.leading) : settings_.output.shape.front();
+  [[nodiscard]] fir_split completed(fir_split split, const batch_extent& extent,
+                                    bool keeps_apart = true) const noexcept {
+    const std::int64_t steps = most_steps(extent);
     split.decimation = settings_.decimation;
     split.taps = settings_.length();
     split.out_pitch = steps * settings_.channels;
     split.tiles = divide_up(steps, split.outputs);
     split.groups = divide_up(settings_.channels, split.group);
-    split.keeps = keep_parts(settings_.kept, settings_.channels);
+    split.keeps = keeps_apart ? keep_parts(settings_.kept, settings_.channels) : 0;
     split.items = extent.frames * (split.tiles * split.groups + split.keeps);
     return split;
+  }
+
+  /// Steps of output that a frame of the batch gives at most.
+  [[nodiscard]] std::int64_t most_steps(const batch_extent& extent) const noexcept {
+    return settings_.input.variable ? settings_.rate().most(extent.leading) : settings_.output.shape.front();
   }
 
   const fir_settings settings_;

@@ -18,29 +18,43 @@ inline constexpr std::int64_t run_elements = std::int64_t{run_steps} * block_thr
 template <class In>
 __device__ __forceinline__ void stage_steps(const session_history<In>& history, const fir_item& item,
                                             std::int64_t first, int steps, int group, In* staged) {
-  const int words = steps * group;
   if (group == history.channels) {
-    for (int word = static_cast<int>(threadIdx.x); word < words; word += block_threads) {
-      staged[word] = history.at_element(item.frame, first * group + word);
-    }
+    copy_elements(history, item.frame, first * group, steps * group, staged);
     return;
   }
-  for (int word = static_cast<int>(threadIdx.x); word < words; word += block_threads) {
+  for (int word = static_cast<int>(threadIdx.x); word < steps * group; word += static_cast<int>(blockDim.x)) {
     staged[word] = history.at(item.frame, first + word / group, item.channel + word % group);
   }
 }
 
+/// Of the group's channels, what the frame's session keeps: the newest steps that were staged, of which so many lie
+/// before the first output's own.
+template <class In>
+__device__ __forceinline__ void keep_staged(const session_history<In>& history, const session_frame& frame,
+                                            const fir_item& item, int before, int outputs, int group,
+                                            const In* staged) {
+  const int kept = static_cast<int>(history.length);
+  In* const to = history.kept(frame, -history.length) + item.channel;
+  const In* const from = staged + (before + outputs - kept) * group;
+  for (int word = static_cast<int>(threadIdx.x); word < kept * group; word += static_cast<int>(blockDim.x)) {
+    to[word / group * history.channels + word % group] = from[word];
+  }
+}
+
 /// Without decimation. A thread sums `run_steps` neighbouring steps of one channel, and the window that they see moves
-/// through its registers: a tap and one element from shared memory serve them all.
+/// through its registers: a tap and one element from shared memory serve them all. Where no blocks keep a session's
+/// state, the one that has its last steps staged does.
 template <class In, class Tap>
-__global__ void __launch_bounds__(block_threads) fir_by_run(session_history<In> history, const Tap* __restrict__ taps,
-                                                            fir_split split, fir_value<In, Tap>* __restrict__ output) {
+__global__ void __launch_bounds__(block_threads, sizeof(fir_value<In, Tap>) == sizeof(float) ? 4 : 2)
+    fir_by_run(session_history<In> history, const Tap* __restrict__ taps, fir_split split,
+               fir_value<In, Tap>* __restrict__ output) {
   using value = fir_value<In, Tap>;
   __shared__ __align__(sizeof(value)) unsigned char shared[run_elements * sizeof(value)];
   __shared__ Tap staged_taps[fir_partial];
   In* const staged = reinterpret_cast<In*>(shared);
   value* const results = reinterpret_cast<value*>(shared);
   const int thread = static_cast<int>(threadIdx.x);
+  const int threads = static_cast<int>(blockDim.x);
   for (std::int64_t index = blockIdx.x; index < split.items; index += gridDim.x) {
     const fir_item item = item_of(split, index);
     if (item.keep >= 0) {
@@ -49,12 +63,15 @@ __global__ void __launch_bounds__(block_threads) fir_by_run(session_history<In> 
     }
     const session_frame& frame = history.session.frames[item.frame];
     if (item.first_output >= frame.produced) {
+      if (split.keeps == 0 && item.first_output == 0) {
+        keep_part(history, item.frame, item.channel / split.group, split.groups);
+      }
       continue;
     }
     const int outputs =
         static_cast<int>(min(static_cast<std::int64_t>(split.outputs), frame.produced - item.first_output));
     const int group = static_cast<int>(min(static_cast<std::int64_t>(split.group), history.channels - item.channel));
-    const int runs = block_threads / group;
+    const int runs = threads / group;
     const int run = thread / group < runs ? thread / group : 0;
     const int place = run * run_steps * group + thread % group;
     const std::int64_t oldest = item.first_output - (split.taps - 1);
@@ -63,10 +80,13 @@ __global__ void __launch_bounds__(block_threads) fir_by_run(session_history<In> 
       const int count = static_cast<int>(min(fir_partial, split.taps - first_tap));
       __syncthreads();
       stage_steps(history, item, oldest + first_tap, outputs + count - 1, group, staged);
-      if (thread < count) {
-        staged_taps[thread] = taps[first_tap + thread];
+      for (int tap = thread; tap < count; tap += threads) {
+        staged_taps[tap] = taps[first_tap + tap];
       }
       __syncthreads();
+      if (split.keeps == 0 && frame.next < 0 && item.first_output + outputs == frame.produced) {
+        keep_staged(history, frame, item, count - 1, outputs, group, staged);
+      }
       value partial[run_steps] = {};
       In window[run_steps];
 #pragma unroll
@@ -102,7 +122,7 @@ __global__ void __launch_bounds__(block_threads) fir_by_run(session_history<In> 
     }
     __syncthreads();
     value* const to = output + item.frame * split.out_pitch + item.first_output * history.channels + item.channel;
-    for (int word = thread; word < outputs * group; word += block_threads) {
+    for (int word = thread; word < outputs * group; word += threads) {
       to[group == history.channels ? word : word / group * history.channels + word % group] = results[word];
     }
     __syncthreads();

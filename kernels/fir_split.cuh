@@ -2,10 +2,12 @@
 
 #include <cstdint>
 
+#include "kernels/launch.cuh"
+
 namespace penstock {
 
 /// What the blocks of a launch need to know of the filter, and how they share a batch: of each frame, `tiles` blocks
-/// filter each of `groups` groups of channels, and `keeps` blocks write its session's state.
+/// filter each of `groups` groups of channels, and `keeps` blocks write its session's state: 0 where those do it.
 struct fir_split {
   std::int64_t items = 0;
   std::int64_t tiles = 1;
@@ -14,9 +16,10 @@ struct fir_split {
   std::int64_t decimation = 1;
   std::int64_t taps = 1;
   std::int64_t out_pitch = 0;  ///< elements from one frame of the output to the next
-  int group = 1;               ///< channels of a group; the last may have fewer
-  int outputs = 1;             ///< steps of a tile
-  int rows = 1;                ///< of a phase, see fir_by_tile
+  int threads = block_threads;
+  int group = 1;    ///< channels of a group; the last may have fewer
+  int outputs = 1;  ///< steps of a tile
+  int rows = 1;     ///< of a phase, see fir_by_tile
 };
 
 /// What one block does for one frame.

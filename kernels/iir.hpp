@@ -34,7 +34,8 @@ struct iir_section {
 ///
 /// On CUDA the steps of one channel are taken side by side: each thread filters a few steps from rest, the states that
 /// these leave are joined by the powers of the sections' state matrices (a scan), and each thread filters its steps
-/// again from the state that it then knows.
+/// again from the state that it then knows. Long frames are shared by many blocks in the same way, by the powers of the
+/// whole cascade's state matrix, where there are at most 16 sections.
 struct iir_settings {
   std::vector<iir_section> sections;
   std::int64_t lanes = 1;  ///< real values of a step

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -5,182 +8,16 @@
 
 #include "kernels/device_array.cuh"
 #include "kernels/iir.hpp"
-#include "kernels/session_block.cuh"
-#include "kernels/session_cursor.hpp"
+#include "kernels/iir_chunks.cuh"
+#include "kernels/iir_sessions.cuh"
 
 namespace penstock {
 namespace {
 
-/// Steps that each thread filters.
-constexpr int thread_steps = 16;
-constexpr int most_lanes = 8;
-
-/// A section's state, or what one leaves.
-struct section_state {
-  double first;
-  double second;
-};
-
-/// What a section's state becomes over some steps in which nothing comes in.
-struct state_map {
-  double at[2][2];
-
-  [[nodiscard]] __device__ __forceinline__ section_state operator()(const section_state& from) const {
-    return {fma(at[0][0], from.first, at[0][1] * from.second), fma(at[1][0], from.first, at[1][1] * from.second)};
-  }
-};
-
-/// Of one section: entry i is the map over i × thread_steps steps, up to all of a warp's.
-constexpr int section_maps = warp_threads + 1;
-
-struct iir_launch {
-  session_history<float> history;  ///< for the way through the frames; its state is not this one's
-  const iir_section* sections = nullptr;
-  const state_map* maps = nullptr;
-  float* output = nullptr;
-  std::int64_t groups = 1;  ///< of lanes
-  int section_count = 0;
-};
-
-__device__ __forceinline__ section_state sum(const section_state& a, const section_state& b) {
-  return {a.first + b.first, a.second + b.second};
-}
-
-/// One step of a section, in transposed direct form II.
-__device__ __forceinline__ double filter_step(const iir_section& section, double x, section_state& state) {
-  const double y = fma(section.b0, x, state.first);
-  state.first = fma(-section.a1, y, fma(section.b1, x, state.second));
-  state.second = fma(-section.a2, y, section.b2 * x);
-  return y;
-}
-
-/// What the block shares of its session: one lane beside the other.
-template <int Lanes>
-struct shared_states {
-  section_state carried[most_iir_sections][Lanes];  ///< after the steps that are done
-  section_state of_warps[block_warps][Lanes];
-};
-
-/// The state in which each thread finds the section, `left` being what it leaves itself when it finds it at rest (the
-/// first thread: as it is).
-template <int Lanes>
-__device__ section_state found_state(section_state left, const section_state& carried, const state_map* maps,
-                                     section_state (&of_warps)[block_warps][Lanes]) {
-  using block = session_block<Lanes>;
-  const auto earlier = [](const section_state& from, int distance) {
-    return section_state{__shfl_up_sync(~0U, from.first, distance * Lanes),
-                         __shfl_up_sync(~0U, from.second, distance * Lanes)};
-  };
-  const int place = block::place_in_warp();
-#pragma unroll
-  for (int distance = 1; distance < block::warp_steps; distance *= 2) {
-    const section_state other = earlier(left, distance);
-    if (place >= distance) {
-      left = sum(left, maps[distance](other));
-    }
-  }
-  if (place == block::warp_steps - 1) {
-    of_warps[block::warp()][block::lane()] = left;
-  }
-  const section_state nearest = earlier(left, 1);
-  __syncthreads();
-  section_state before{0.0, 0.0};
-  for (int warp = 0; warp < block::warp(); ++warp) {
-    before = sum(maps[block::warp_steps](before), of_warps[warp][block::lane()]);
-  }
-  if (block::place() == 0) {
-    return carried;
-  }
-  return place == 0 ? before : sum(nearest, maps[place](before));
-}
-
-/// Takes `count` steps of each thread, all but the last thread's thread_steps, through all sections.
-template <int Lanes>
-__device__ void filter_tile(const iir_launch& launched, double (&values)[thread_steps], int count, bool last,
-                            shared_states<Lanes>& shared) {
-  using block = session_block<Lanes>;
-  for (int index = 0; index < launched.section_count; ++index) {
-    const iir_section section = launched.sections[index];
-    section_state& carried = shared.carried[index][block::lane()];
-    const section_state start = block::place() == 0 ? carried : section_state{0.0, 0.0};
-    section_state state = start;
-#pragma unroll
-    for (int i = 0; i < thread_steps; ++i) {
-      static_cast<void>(filter_step(section, values[i], state));
-    }
-    state = found_state<Lanes>(state, start, launched.maps + index * section_maps, shared.of_warps);
-#pragma unroll
-    for (int i = 0; i < thread_steps; ++i) {
-      if (i < count) {
-        values[i] = filter_step(section, values[i], state);
-      }
-    }
-    if (last) {
-      carried = state;
-    }
-    // Before the next section, or the next tile, uses of_warps and what is carried.
-    __syncthreads();
-  }
-}
-
-/// A block takes its lanes of a session through all of its frames in the batch; those of the other frames are idle.
-template <int Lanes>
-__global__ void __launch_bounds__(block_threads) filter_sessions(const __grid_constant__ iir_launch launched) {
-  using block = session_block<Lanes>;
-  __shared__ shared_states<Lanes> shared;
-  const session_arguments& session = launched.history.session;
-  const auto head = static_cast<std::int32_t>(static_cast<std::int64_t>(blockIdx.x) / launched.groups);
-  if (session.frames[head].previous >= 0) {
-    return;
-  }
-  const std::int64_t lane = static_cast<std::int64_t>(blockIdx.x) % launched.groups * Lanes + block::lane();
-  const std::int64_t lanes = launched.history.channels;
-  const bool inside = lane < lanes;
-
-  std::int64_t steps = 0;
-  std::int32_t last = head;
-  for (std::int32_t frame = head; frame >= 0; frame = session.frames[frame].next) {
-    steps += session.frames[frame].steps;
-    last = frame;
-  }
-
-  const session_frame& from = session.frames[head];
-  const auto* const kept = reinterpret_cast<const double*>(session.half(from.place, from.half));
-  for (int index = block::place(); index < launched.section_count; index += block::threads) {
-    const std::int64_t place = 2 * index * lanes + lane;
-    shared.carried[index][block::lane()] =
-        inside && from.position > 0 ? section_state{kept[place], kept[place + lanes]} : section_state{0.0, 0.0};
-  }
-  __syncthreads();
-
-  session_cursor<float> cursor{launched.history, head};
-  for (std::int64_t begin = 0; begin < steps; begin += block::threads * thread_steps) {
-    const std::int64_t first = begin + block::place() * thread_steps;
-    const auto count = static_cast<int>(max(min(steps - first, std::int64_t{thread_steps}), std::int64_t{0}));
-    double values[thread_steps];
-#pragma unroll
-    for (int i = 0; i < thread_steps; ++i) {
-      values[i] =
-          inside && i < count ? static_cast<double>(launched.history.input[cursor.index(first + i) + lane]) : 0.0;
-    }
-    const bool tile_ends = count > 0 && (first + count == steps || block::place() == block::threads - 1);
-    filter_tile<Lanes>(launched, values, count, tile_ends, shared);
-#pragma unroll
-    for (int i = 0; i < thread_steps; ++i) {
-      if (inside && i < count) {
-        launched.output[cursor.index(first + i) + lane] = static_cast<float>(values[i]);
-      }
-    }
-  }
-
-  const session_frame& into = session.frames[last];
-  auto* const left = reinterpret_cast<double*>(session.half(into.place, 1 - into.half));
-  for (int index = block::place(); inside && index < launched.section_count; index += block::threads) {
-    const std::int64_t place = 2 * index * lanes + lane;
-    left[place] = shared.carried[index][block::lane()].first;
-    left[place + lanes] = shared.carried[index][block::lane()].second;
-  }
-}
+/// A frame of fewer chunks is not worth its three launches.
+constexpr std::int64_t least_chunks = 4;
+/// The powers of the cascade's map that are kept: a frame has fewer than 2^31 steps.
+constexpr int chunk_powers = 31;
 
 state_map followed_by(const state_map& first, const state_map& second) {
   state_map both{};
@@ -210,43 +47,153 @@ std::vector<state_map> make_maps(std::span<const iir_section> sections) {
   return maps;
 }
 
+/// The map of the whole cascade over one step in which nothing comes in: row by row, what a value of its state is made
+/// of.
+std::vector<double> cascade_step(std::span<const iir_section> sections) {
+  const std::size_t rows = 2 * sections.size();
+  std::vector<double> map(rows * rows);
+  std::vector<double> x(rows);
+  for (std::size_t index = 0; index < sections.size(); ++index) {
+    const iir_section& of = sections[index];
+    std::vector<double> y(rows);
+    for (std::size_t column = 0; column < rows; ++column) {
+      const double first = column == 2 * index ? 1.0 : 0.0;
+      const double second = column == 2 * index + 1 ? 1.0 : 0.0;
+      y[column] = of.b0 * x[column] + first;
+      map[2 * index * rows + column] = second + of.b1 * x[column] - of.a1 * y[column];
+      map[(2 * index + 1) * rows + column] = of.b2 * x[column] - of.a2 * y[column];
+    }
+    x = std::move(y);
+  }
+  return map;
+}
+
+std::vector<double> squared(std::span<const double> map, std::size_t rows) {
+  std::vector<double> both(rows * rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t between = 0; between < rows; ++between) {
+      for (std::size_t column = 0; column < rows; ++column) {
+        both[row * rows + column] += map[row * rows + between] * map[between * rows + column];
+      }
+    }
+  }
+  return both;
+}
+
+std::vector<double> make_powers(std::span<const iir_section> sections) {
+  const std::size_t rows = 2 * sections.size();
+  std::vector<double> powers;
+  std::vector<double> map = cascade_step(sections);
+  for (int power = 0; power < chunk_powers; ++power) {
+    powers.insert(powers.end(), map.begin(), map.end());
+    map = squared(map, rows);
+  }
+  return powers;
+}
+
+/// One lane beside the other, see lanes_for.
+template <int Lanes>
 class iir_cuda final : public operation {
  public:
   explicit iir_cuda(iir_settings settings)
-      : settings_{std::move(settings)}, sections_{settings_.sections}, maps_{make_maps(settings_.sections)} {}
+      : settings_{std::move(settings)},
+        multiprocessors_{multiprocessor_count()},
+        groups_{divide_up(settings_.lanes, Lanes)},
+        rows_{static_cast<int>(2 * settings_.sections.size())},
+        sections_{settings_.sections},
+        maps_{make_maps(settings_.sections)},
+        powers_{make_powers(
+            std::span{settings_.sections}.first(std::min(settings_.sections.size(), most_chunked_sections)))} {
+    load_kernel(&filter_sessions<Lanes>);
+    load_kernel(&filter_chunks<Lanes, false>);
+    load_kernel(&carry_chunks);
+    load_kernel(&filter_chunks<Lanes, true>);
+  }
 
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.state_bytes(); }
 
+  /// There are never more blocks for chunks than multiprocessors.
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
+    return can_chunk() ? static_cast<std::size_t>(multiprocessors_ * Lanes * rows_) * sizeof(double) : 0;
+  }
+
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
-    const int lanes = lanes_for(settings_.lanes);
-    const iir_launch launched{.history = {.input = static_cast<const float*>(arguments.inputs[0]),
-                                          .session = arguments.session,
-                                          .pitch = settings_.pitch(arguments.extent),
-                                          .channels = settings_.lanes,
-                                          .length = 0},
-                              .sections = sections_.data(),
-                              .maps = maps_.data(),
-                              .output = static_cast<float*>(arguments.output),
-                              .groups = divide_up(settings_.lanes, lanes),
-                              .section_count = static_cast<int>(settings_.sections.size())};
-    const dim3 grid(static_cast<unsigned>(arguments.extent.frames * launched.groups));
-    auto* const kernel = lanes == 1   ? &filter_sessions<1>
-                         : lanes == 2 ? &filter_sessions<2>
-                         : lanes == 4 ? &filter_sessions<4>
-                                      : &filter_sessions<most_lanes>;
-    return launch(stream, grid, dim3(block_threads), kernel, launched);
+    const batch_extent& extent = arguments.extent;
+    if (extent.frames <= 0) {
+      return {};
+    }
+    const session_history<float> history{.input = static_cast<const float*>(arguments.inputs[0]),
+                                         .session = arguments.session,
+                                         .pitch = settings_.pitch(extent),
+                                         .channels = settings_.lanes,
+                                         .length = 0};
+    const section_table table{sections_.data(), maps_.data(), static_cast<int>(settings_.sections.size())};
+    auto* const output = static_cast<float*>(arguments.output);
+    const int power = chunk_power(extent);
+    if (power == 0) {
+      const dim3 grid(static_cast<unsigned>(extent.frames * groups_));
+      return launch(stream, grid, dim3(block_threads), &filter_sessions<Lanes>,
+                    iir_sessions{.history = history, .table = table, .output = output, .groups = groups_});
+    }
+    const iir_chunks chunks{.history = history,
+                            .table = table,
+                            .powers = powers_.data(),
+                            .states = static_cast<double*>(arguments.scratch),
+                            .output = output,
+                            .chunks = divide_up(history.pitch / history.channels, std::int64_t{1} << power),
+                            .chunk_power = power,
+                            .rows = rows_};
+    const auto frames = static_cast<unsigned>(extent.frames);
+    const dim3 grid(static_cast<unsigned>(chunks.chunks), static_cast<unsigned>(groups_), frames);
+    const dim3 carriers(static_cast<unsigned>(divide_up(settings_.lanes, block_warps)), frames);
+    fault failed = launch(stream, grid, dim3(block_threads), &filter_chunks<Lanes, false>, chunks);
+    if (!failed) {
+      failed = launch(stream, carriers, dim3(block_threads), &carry_chunks, chunks);
+    }
+    return failed ? failed : launch(stream, grid, dim3(block_threads), &filter_chunks<Lanes, true>, chunks);
   }
 
  private:
+  [[nodiscard]] bool can_chunk() const noexcept { return settings_.sections.size() <= most_chunked_sections; }
+
+  /// The steps of a chunk as a power of two: the shortest, of whole tiles, of which there are not more than
+  /// multiprocessors; 0 where frames are not cut.
+  [[nodiscard]] int chunk_power(const batch_extent& extent) const noexcept {
+    const std::int64_t steps = settings_.pitch(extent) / settings_.lanes;
+    const std::int64_t most_chunks = multiprocessors_ / (extent.frames * groups_);
+    if (!can_chunk() || most_chunks < least_chunks) {
+      return 0;
+    }
+    int power = std::countr_zero(static_cast<unsigned>(staged_tile<Lanes>::steps));
+    while (divide_up(steps, std::int64_t{1} << power) > most_chunks) {
+      ++power;
+    }
+    return divide_up(steps, std::int64_t{1} << power) < least_chunks ? 0 : power;
+  }
+
   const iir_settings settings_;
+  const std::int64_t multiprocessors_;
+  const std::int64_t groups_;
+  const int rows_;
   const device_array<iir_section> sections_;
   const device_array<state_map> maps_;
+  const device_array<double> powers_;
 };
 
 }  // namespace
 
 std::unique_ptr<operation> make_iir_cuda(const operation_request& request) {
-  return std::make_unique<iir_cuda>(parse_iir(request.settings, request.inputs[0]));
+  iir_settings settings = parse_iir(request.settings, request.inputs[0]);
+  switch (lanes_for(settings.lanes)) {
+    case 1:
+      return std::make_unique<iir_cuda<1>>(std::move(settings));
+    case 2:
+      return std::make_unique<iir_cuda<2>>(std::move(settings));
+    case 4:
+      return std::make_unique<iir_cuda<4>>(std::move(settings));
+    default:
+      return std::make_unique<iir_cuda<most_lanes>>(std::move(settings));
+  }
 }
 
 }  // namespace penstock

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-/// Threads of a block in every kernel of the catalogue, and its warps.
+/// Threads of a block in the kernels of the catalogue, at most, and its warps.
 inline constexpr int block_threads = 256;
 inline constexpr int warp_threads = 32;
 inline constexpr int block_warps = block_threads / warp_threads;
@@ -38,17 +38,32 @@ inline void require_cuda(cudaError_t status, const char* what) {
 
 /// Blocks that fill every multiprocessor with the most threads it holds (2048); a kernel whose blocks take turns over
 /// its work (a grid-stride loop) never needs more.
-[[nodiscard]] constexpr std::int64_t resident_blocks(std::int64_t multiprocessors) noexcept {
-  return multiprocessors * (2048 / block_threads);
+[[nodiscard]] constexpr std::int64_t resident_blocks(std::int64_t multiprocessors,
+                                                     int threads = block_threads) noexcept {
+  return multiprocessors * (2048 / threads);
 }
 
 [[nodiscard]] __host__ __device__ constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) noexcept {
   return (value + by - 1) / by;
 }
 
+/// Threads of a block that each take one of `work` pieces, in whole warps.
+[[nodiscard]] constexpr int threads_for(std::int64_t work) noexcept {
+  return static_cast<int>(
+      std::clamp<std::int64_t>(divide_up(work, warp_threads) * warp_threads, warp_threads, block_threads));
+}
+
 /// A grid of one dimension for `work` blocks' worth of work, at most `most` blocks.
 [[nodiscard]] inline dim3 grid_of(std::int64_t work, std::int64_t most) noexcept {
   return dim3(static_cast<unsigned>(std::clamp<std::int64_t>(work, 1, most)));
+}
+
+/// For compiling an operation that does not launch this kernel in every batch: loads it now, since the first launch of
+/// one that is not loaded takes the context's lock. Throws std::runtime_error.
+template <class... Parameters>
+void load_kernel(void (*kernel)(Parameters...)) {
+  cudaFuncAttributes attributes{};
+  require_cuda(cudaFuncGetAttributes(&attributes, kernel), "load a kernel");
 }
 
 /// Enqueues a kernel on the `cudaStream_t`. The fault is this launch's own.

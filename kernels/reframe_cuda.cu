@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "kernels/reframe.hpp"
@@ -7,49 +9,32 @@
 namespace penstock {
 namespace {
 
-/// How the blocks share a batch: of each frame, `copies` blocks write its rows and `keeps` its session's state.
+/// How the blocks share a batch: of each frame `parts` blocks write rows, and the first `keeps` of them its session's
+/// state.
 struct reframe_split {
   std::int64_t items = 0;
-  std::int64_t copies = 1;
+  std::int64_t parts = 1;
   std::int64_t keeps = 1;
 };
-
-/// Words that each thread copies. All are read before the first is written.
-constexpr int words_a_thread = 8;
-constexpr std::int64_t words_a_block = std::int64_t{words_a_thread} * block_threads;
 
 /// A step is `history.channels` words.
 template <class Word>
 __global__ void __launch_bounds__(block_threads)
     reframe_words(session_history<Word> history, reframe_split split, std::int64_t length, std::int64_t pitch,
                   Word* __restrict__ output) {
-  const std::int64_t parts = split.copies + split.keeps;
+  const std::int64_t of_part = std::int64_t{elements_at_once} * blockDim.x;
   for (std::int64_t item = blockIdx.x; item < split.items; item += gridDim.x) {
-    const auto index = static_cast<std::int32_t>(item / parts);
-    const std::int64_t part = item - index * parts;
-    if (part >= split.copies) {
-      keep_part(history, index, part - split.copies, split.keeps);
-      continue;
-    }
+    const auto index = static_cast<std::int32_t>(item / split.parts);
+    const std::int64_t part = item - index * split.parts;
     const session_frame& frame = history.session.frames[index];
-    const std::int64_t first = -(frame.position % length) * history.channels;
-    const std::int64_t count = frame.produced * length * history.channels;
-    const std::int64_t from = part * words_a_block + threadIdx.x;
-    Word* const to = output + index * pitch;
-    Word words[words_a_thread];
-#pragma unroll
-    for (int each = 0; each < words_a_thread; ++each) {
-      const std::int64_t word = from + each * block_threads;
-      if (word < count) {
-        words[each] = history.at_element(index, first + word);
-      }
+    const std::int64_t first = part * of_part;
+    const std::int64_t count = min(of_part, frame.produced * length * history.channels - first);
+    if (count > 0) {
+      copy_elements(history, index, first - frame.position % length * history.channels, static_cast<int>(count),
+                    output + index * pitch + first);
     }
-#pragma unroll
-    for (int each = 0; each < words_a_thread; ++each) {
-      const std::int64_t word = from + each * block_threads;
-      if (word < count) {
-        to[word] = words[each];
-      }
+    if (part < split.keeps) {
+      keep_part(history, index, part, split.keeps);
     }
   }
 }
@@ -94,11 +79,12 @@ class reframe_cuda final : public operation {
     };
     const auto pitch =
         static_cast<std::int64_t>(settings_.output.bytes(settings_.rate().most(extent.leading)) / sizeof(Word));
+    const int threads = threads_for(divide_up(pitch, elements_at_once));
     reframe_split split;
-    split.copies = divide_up(pitch, words_a_block);
     split.keeps = keep_parts(history.length, history.channels);
-    split.items = extent.frames * (split.copies + split.keeps);
-    return launch(stream, grid_of(split.items, resident_blocks(multiprocessors_)), dim3(block_threads),
+    split.parts = std::max(divide_up(pitch, std::int64_t{elements_at_once} * threads), split.keeps);
+    split.items = extent.frames * split.parts;
+    return launch(stream, grid_of(split.items, resident_blocks(multiprocessors_, threads)), dim3(threads),
                   &reframe_words<Word>, history, split, settings_.length, pitch, static_cast<Word*>(arguments.output));
   }
 

@@ -7,9 +7,49 @@
 
 namespace penstock {
 
-/// The blocks that keep_part wants for the state of one session.
+/// Elements that a thread of copy_elements asks for before it waits for the first.
+inline constexpr int elements_at_once = 8;
+
+/// Called by a whole block: copies `count` elements of the frame's history from `first` on (see at_element).
+template <class Element>
+__device__ __forceinline__ void copy_elements(const session_history<Element>& history, std::int32_t frame,
+                                              std::int64_t first, int count, Element* to) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int threads = static_cast<int>(blockDim.x);
+  const int earlier = first < 0 ? static_cast<int>(min(-first, static_cast<std::int64_t>(count))) : 0;
+  const Element* const from = history.input + frame * history.pitch + first;
+  Element read[elements_at_once];
+  const auto ask = [&](int place) {
+#pragma unroll
+    for (int each = 0; each < elements_at_once; ++each) {
+      if (place + each * threads < count) {
+        read[each] = from[place + each * threads];
+      }
+    }
+  };
+  const auto write = [&](int place) {
+#pragma unroll
+    for (int each = 0; each < elements_at_once; ++each) {
+      if (place + each * threads < count) {
+        to[place + each * threads] = read[each];
+      }
+    }
+  };
+  int place = earlier + thread;
+  ask(place);
+  for (int before = thread; before < earlier; before += threads) {
+    to[before] = history.at_element(frame, first + before);
+  }
+  while (place < count) {
+    write(place);
+    place += elements_at_once * threads;
+    ask(place);
+  }
+}
+
+/// The parts that keep_part wants for the state of one session.
 [[nodiscard]] inline std::int64_t keep_parts(std::int64_t length, std::int64_t channels) noexcept {
-  return divide_up(length * channels, std::int64_t{8} * block_threads);
+  return divide_up(length * channels, std::int64_t{elements_at_once} * block_threads);
 }
 
 /// Called by a whole block: leaves part `part` of `parts` of the last `length` steps of the frame's session for the
@@ -21,11 +61,13 @@ __device__ __forceinline__ void keep_part(const session_history<Element>& histor
   if (of.next >= 0) {
     return;
   }
-  const std::int64_t first = (of.steps - history.length) * history.channels;
-  Element* const to = history.kept(of, -history.length);
-  const std::int64_t count = history.length * history.channels;
-  for (std::int64_t index = part * block_threads + threadIdx.x; index < count; index += parts * block_threads) {
-    to[index] = history.at_element(frame, first + index);
+  const std::int64_t elements = history.length * history.channels;
+  const std::int64_t of_part = divide_up(elements, parts);
+  const std::int64_t first = part * of_part;
+  const std::int64_t count = min(of_part, elements - first);
+  if (count > 0) {
+    copy_elements(history, frame, (of.steps - history.length) * history.channels + first, static_cast<int>(count),
+                  history.kept(of, -history.length) + first);
   }
 }
 

@@ -90,7 +90,7 @@ class shard {
   /// Of each slot, for as long as the shard lives. Threads: any.
   [[nodiscard]] const slot_size& slot_bytes() const noexcept { return ring_.slot_bytes(); }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
-  [[nodiscard]] shard_report report() const;
+  [[nodiscard]] shard_report report();
   [[nodiscard]] shard_pulse pulse() const;
   /// The next batches that it remembers, from this cursor on, as TRACE says them.
   [[nodiscard]] timeline_page trace(std::uint64_t cursor);

@@ -25,7 +25,7 @@ shard_pulse shard::pulse() const {
   return made;
 }
 
-shard_report shard::report() const {
+shard_report shard::report() {
   const time_point now = clock::now();
   const fault sick = device_.health();
   shard_report made{.server = std::string("penstockd ") + version,

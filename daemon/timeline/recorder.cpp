@@ -48,6 +48,7 @@ recorder::recorder(device& on, clock_pool& clocks, std::span<const plan> plans, 
 }
 
 void recorder::turn(time_point now) noexcept {
+  count_replies();
   now_ = now;
   if (device_clock_) {
     device_clock_->turn(now);
@@ -57,11 +58,18 @@ void recorder::turn(time_point now) noexcept {
 void recorder::launching(slot& filled) noexcept {
   const batch& work = filled.work;
   pipeline_timing& timing = timing_[work.pipeline->id];
+  // Most requests came with others, and those have one time.
+  time_point received = never;
+  std::uint64_t together = 0;
   for (const request* each : work.requests) {
-    if (each->step != request_step::answered) {
-      timing.queued.record(now_ - each->received);
+    if (each->received != received) {
+      timing.queued.record(now_ - received, together);
+      received = each->received;
+      together = 0;
     }
+    together += each->step != request_step::answered ? 1U : 0U;
   }
+  timing.queued.record(now_ - received, together);
   // The times of steps say nothing without the streams that they ran on.
   const schedule& order = work.pipeline->order;
   const bool fits = order.steps.size() <= clocks_.steps() && order.lanes <= lanes_;
@@ -168,7 +176,18 @@ void recorder::add_to_streams(const slot& done, std::span<const step_time> steps
 }
 
 void recorder::replied(const request& done) noexcept {
-  timing_[done.pipeline->id].total.record(now_ - done.received);
+  if (done.received != replies_.received || done.pipeline->id != replies_.pipeline) {
+    count_replies();
+    replies_ = {done.pipeline->id, done.received, 0};
+  }
+  ++replies_.count;
+}
+
+void recorder::count_replies() noexcept {
+  if (replies_.count != 0) {
+    timing_[replies_.pipeline].total.record(now_ - replies_.received, replies_.count);
+    replies_.count = 0;
+  }
 }
 
 // Who dropped the last reference pushed the slot to the ring, or is about to: it can't be in use again before the ring

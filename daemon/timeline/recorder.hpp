@@ -58,7 +58,10 @@ class recorder {
   void add(std::uint32_t id) { timing_.resize(std::max<std::size_t>(timing_.size(), id + 1)); }
 
   /// By pipeline id.
-  [[nodiscard]] const std::vector<pipeline_timing>& timing() const noexcept { return timing_; }
+  [[nodiscard]] const std::vector<pipeline_timing>& timing() noexcept {
+    count_replies();
+    return timing_;
+  }
   /// By the wheel's streams; one that was never used may be missing at the end.
   [[nodiscard]] const std::vector<stream_timing>& streams() const noexcept { return streams_; }
   [[nodiscard]] recent_batches& batches() noexcept { return recent_; }
@@ -74,6 +77,14 @@ class recorder {
     const slot* from;
     std::uint64_t number;
   };
+  // Requests of one pipeline that came at one time and got their results in one turn, one behind the other.
+  struct like_replies {
+    std::uint32_t pipeline = 0;
+    time_point received;
+    std::uint64_t count = 0;
+  };
+
+  void count_replies() noexcept;
 
   void take_clock(slot& done, const recent_batches::kept_batch& kept) noexcept;
   [[nodiscard]] bool read_steps(const slot& done, std::uint32_t anchor, std::span<step_time> into) const noexcept;
@@ -90,6 +101,7 @@ class recorder {
   std::vector<stream_timing> streams_;
   std::vector<draft> drafts_;     // by slot
   std::vector<sending> sending_;  // slots that are done and not free yet
+  like_replies replies_;          // not in timing_ yet
   time_point now_;
 };
 

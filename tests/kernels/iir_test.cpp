@@ -132,6 +132,39 @@ TEST_P(iir_operation, MatchesTheDifferenceEquationInFramesLongerThanAnyTile) {
   }
 }
 
+TEST_P(iir_operation, MatchesTheDifferenceEquationInFramesThatManyBlocksShare) {
+  SCOPED_TRACE(random_.trace());
+  const tensor_spec shapes[] = {{.type = element_type::f32, .shape = {300'000}, .variable = true},
+                                {.type = element_type::cf32, .shape = {150'001}},
+                                {.type = element_type::f32, .shape = {30'000, 9}, .variable = true}};
+  for (const tensor_spec& input : shapes) {
+    for (const coefficients& sections : {band_pass, narrow_low_pass}) {
+      const session_case what = make(sections, input);
+      const std::int64_t steps = input.shape.front();
+      ASSERT_NO_FATAL_FAILURE(expect_filtered(what, random_signals(random_, what, {2 * steps, steps}, 1.0)));
+    }
+  }
+}
+
+TEST_P(iir_operation, KeepsANanFromTheStepsBeforeItInALongFrame) {
+  SCOPED_TRACE(random_.trace());
+  const session_case what = make(band_pass, {.type = element_type::f32, .shape = {100'000, 2}});
+  const auto clean = random_signals(random_, what, {100'000});
+  const std::vector<double> expected = difference_equation(clean[0], 2, band_pass);
+  for (const std::size_t step : {std::size_t{0}, std::size_t{16'383}, std::size_t{16'384}, std::size_t{70'001}}) {
+    auto signals = clean;
+    signals[0][2 * step + 1] = nan;
+    const auto filtered = run<float>(what, signals);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (i % 2 == 1 && i >= 2 * step + 1) {
+        ASSERT_TRUE(std::isnan(filtered[0][i])) << what.text() << ", NaN at step " << step << ", value " << i;
+      } else {
+        ASSERT_NEAR(filtered[0][i], expected[i], 1e-5) << what.text() << ", NaN at step " << step << ", value " << i;
+      }
+    }
+  }
+}
+
 TEST_P(iir_operation, TakesAsManySectionsAsThereMayBe) {
   SCOPED_TRACE(random_.trace());
   coefficients sections;

@@ -16,7 +16,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t slots = 16;  // the daemon's default
+constexpr std::size_t slots = 16;             // the daemon's default
+constexpr std::size_t messages_a_clock = 16;  // a shard reads it once for so many, which have one time then
 constexpr timing_settings untimed{.batches_per_second = 0};
 
 pipeline_declaration declaration_of(std::size_t requests) {
@@ -71,13 +72,15 @@ class rig {
     which.work.pipeline = &plans_.front();
     which.work.frames = static_cast<std::int64_t>(requests);
     client_record& client = *clients_.admit("client", clock::now());
+    clock::time_point received;
     for (std::size_t place = 0; place < requests; ++place) {
       request& made = requests_[at * requests + place];
+      received = place % messages_a_clock == 0 ? clock::now() : received;
       made.client = &client;
       made.pipeline = &plans_.front();
       made.id = place;
       made.frames = 1;
-      made.received = clock::now();
+      made.received = received;
       which.work.requests.push_back(&made);
     }
   }

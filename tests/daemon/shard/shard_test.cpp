@@ -275,7 +275,7 @@ TEST_F(ShardStart, ThrowsWhenItCannotListen) {
 }
 
 TEST_F(ShardStart, LeavesEverySlotFreeAfterTheWarmUp) {
-  const shard made(how_, device_, plans_);
+  shard made(how_, device_, plans_);
   const shard_report said = made.report();
   EXPECT_EQ(said.free_slots, said.slots);
   EXPECT_EQ(said.batches_in_flight, 0U);
