@@ -64,7 +64,7 @@ class fir_cuda final : public operation {
       return enqueue(stream, split_runs(extent), &fir_by_run<In, Tap>, history, output);
     }
     const fir_split split = split_tiles(extent, most_outputs_a_thread);
-    if (split.items < multiprocessors_) {
+    if (split.frames * split.parts() < multiprocessors_) {
       return enqueue(stream, split_tiles(extent, 1), &fir_by_tile<1, In, Tap>, history, output);
     }
     return enqueue(stream, split, &fir_by_tile<most_outputs_a_thread, In, Tap>, history, output);
@@ -75,8 +75,9 @@ class fir_cuda final : public operation {
 
   fault enqueue(void* stream, const fir_split& split, kernel what, const session_history<In>& history,
                 fir_value<In, Tap>* output) noexcept {
-    return launch(stream, grid_of(split.items, resident_blocks(multiprocessors_, split.threads)), dim3(split.threads),
-                  what, history, taps_.data(), split, output);
+    const dim3 grid(static_cast<unsigned>(split.parts()),
+                    static_cast<unsigned>(std::min<std::int64_t>(split.frames, most_grid_rows)));
+    return launch(stream, grid, dim3(split.threads), what, history, taps_.data(), split, output);
   }
 
   template <int Team>
@@ -98,7 +99,9 @@ class fir_cuda final : public operation {
     const std::int64_t tiles = divide_up(runs, block_threads / split.group);
     split.threads = threads_for(divide_up(runs, tiles) * split.group);
     split.outputs = split.threads / split.group * run_steps;
-    return completed(split, extent, settings_.length() > fir_partial);
+    const std::int64_t room = run_elements / split.group - split.outputs + 1;
+    split.taps_at_once = static_cast<int>(std::min(room / fir_partial * fir_partial, run_taps));
+    return completed(split, extent, settings_.length() > split.taps_at_once);
   }
 
   /// As many outputs as the threads take and the staging has room for.
@@ -125,7 +128,7 @@ class fir_cuda final : public operation {
     split.tiles = divide_up(steps, split.outputs);
     split.groups = divide_up(settings_.channels, split.group);
     split.keeps = keeps_apart ? keep_parts(settings_.kept, settings_.channels) : 0;
-    split.items = extent.frames * (split.tiles * split.groups + split.keeps);
+    split.frames = extent.frames;
     return split;
   }
 

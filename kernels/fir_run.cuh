@@ -11,7 +11,9 @@ namespace penstock {
 
 /// Steps that a thread of fir_by_run sums. Odd, so that the places of neighbouring threads meet no bank twice.
 inline constexpr int run_steps = 7;
-/// The most that a block of fir_by_run stages, in elements: the steps of a tile and those before it.
+/// The most taps that a block of fir_by_run stages.
+inline constexpr std::int64_t run_taps = 8 * fir_partial;
+/// The most that it stages of the input, in elements: the steps of a tile and those before it.
 inline constexpr std::int64_t run_elements = std::int64_t{run_steps} * block_threads + (fir_partial - 1) * warp_threads;
 
 /// `steps` steps of the frame's history from `first` on, of the group's channels, into shared memory.
@@ -36,8 +38,9 @@ __device__ __forceinline__ void keep_staged(const session_history<In>& history, 
   const int kept = static_cast<int>(history.length);
   In* const to = history.kept(frame, -history.length) + item.channel;
   const In* const from = staged + (before + outputs - kept) * group;
+  const bool whole = group == history.channels;
   for (int word = static_cast<int>(threadIdx.x); word < kept * group; word += static_cast<int>(blockDim.x)) {
-    to[word / group * history.channels + word % group] = from[word];
+    to[whole ? word : word / group * history.channels + word % group] = from[word];
   }
 }
 
@@ -45,17 +48,18 @@ __device__ __forceinline__ void keep_staged(const session_history<In>& history, 
 /// through its registers: a tap and one element from shared memory serve them all. Where no blocks keep a session's
 /// state, the one that has its last steps staged does.
 template <class In, class Tap>
-__global__ void __launch_bounds__(block_threads, sizeof(fir_value<In, Tap>) == sizeof(float) ? 4 : 2)
+__global__ void __launch_bounds__(block_threads, sizeof(fir_value<In, Tap>) == sizeof(float) ? 3 : 2)
     fir_by_run(session_history<In> history, const Tap* __restrict__ taps, fir_split split,
                fir_value<In, Tap>* __restrict__ output) {
   using value = fir_value<In, Tap>;
   __shared__ __align__(sizeof(value)) unsigned char shared[run_elements * sizeof(value)];
-  __shared__ Tap staged_taps[fir_partial];
+  __shared__ Tap staged_taps[run_taps];
   In* const staged = reinterpret_cast<In*>(shared);
   value* const results = reinterpret_cast<value*>(shared);
   const int thread = static_cast<int>(threadIdx.x);
   const int threads = static_cast<int>(blockDim.x);
-  for (std::int64_t index = blockIdx.x; index < split.items; index += gridDim.x) {
+  for (auto index = static_cast<std::int32_t>(blockIdx.y); index < split.frames;
+       index += static_cast<std::int32_t>(gridDim.y)) {
     const fir_item item = item_of(split, index);
     if (item.keep >= 0) {
       keep_part(history, item.frame, item.keep, split.keeps);
@@ -76,8 +80,8 @@ __global__ void __launch_bounds__(block_threads, sizeof(fir_value<In, Tap>) == s
     const int place = run * run_steps * group + thread % group;
     const std::int64_t oldest = item.first_output - (split.taps - 1);
     typename fir_sum<value>::wide total[run_steps] = {};
-    for (std::int64_t first_tap = 0; first_tap < split.taps; first_tap += fir_partial) {
-      const int count = static_cast<int>(min(fir_partial, split.taps - first_tap));
+    for (std::int64_t first_tap = 0; first_tap < split.taps; first_tap += split.taps_at_once) {
+      const int count = static_cast<int>(min(static_cast<std::int64_t>(split.taps_at_once), split.taps - first_tap));
       __syncthreads();
       stage_steps(history, item, oldest + first_tap, outputs + count - 1, group, staged);
       for (int tap = thread; tap < count; tap += threads) {
@@ -87,29 +91,32 @@ __global__ void __launch_bounds__(block_threads, sizeof(fir_value<In, Tap>) == s
       if (split.keeps == 0 && frame.next < 0 && item.first_output + outputs == frame.produced) {
         keep_staged(history, frame, item, count - 1, outputs, group, staged);
       }
-      value partial[run_steps] = {};
       In window[run_steps];
 #pragma unroll
       for (int each = 0; each < run_steps - 1; ++each) {
         window[each] = staged[place + each * group];
       }
       const In* next = staged + place + (run_steps - 1) * group;
+      for (int tap = 0; tap < count;) {
+        const int end = min(tap + static_cast<int>(fir_partial), count);
+        value partial[run_steps] = {};
 #pragma unroll 7
-      for (int tap = 0; tap < count; ++tap, next += group) {
-        window[run_steps - 1] = *next;
-        const Tap weight = staged_taps[tap];
+        for (; tap < end; ++tap, next += group) {
+          window[run_steps - 1] = *next;
+          const Tap weight = staged_taps[tap];
+#pragma unroll
+          for (int each = 0; each < run_steps; ++each) {
+            add_product(partial[each], weight, window[each]);
+          }
+#pragma unroll
+          for (int each = 1; each < run_steps; ++each) {
+            window[each - 1] = window[each];
+          }
+        }
 #pragma unroll
         for (int each = 0; each < run_steps; ++each) {
-          add_product(partial[each], weight, window[each]);
+          widen_into(total[each], partial[each]);
         }
-#pragma unroll
-        for (int each = 1; each < run_steps; ++each) {
-          window[each - 1] = window[each];
-        }
-      }
-#pragma unroll
-      for (int each = 0; each < run_steps; ++each) {
-        widen_into(total[each], partial[each]);
       }
     }
     // Through shared memory, so that neighbouring threads write neighbouring results.
@@ -122,8 +129,14 @@ __global__ void __launch_bounds__(block_threads, sizeof(fir_value<In, Tap>) == s
     }
     __syncthreads();
     value* const to = output + item.frame * split.out_pitch + item.first_output * history.channels + item.channel;
-    for (int word = thread; word < outputs * group; word += threads) {
-      to[group == history.channels ? word : word / group * history.channels + word % group] = results[word];
+    if (group == history.channels) {
+      for (int word = thread; word < outputs * group; word += threads) {
+        to[word] = results[word];
+      }
+    } else {
+      for (int word = thread; word < outputs * group; word += threads) {
+        to[word / group * history.channels + word % group] = results[word];
+      }
     }
     __syncthreads();
   }

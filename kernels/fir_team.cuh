@@ -22,7 +22,8 @@ __global__ void __launch_bounds__(block_threads) fir_by_team(session_history<In>
   const int thread = static_cast<int>(threadIdx.x) % Team;
   const int team = static_cast<int>(threadIdx.x) / Team;
   const int lane_of_warp = thread % warp_threads;
-  for (std::int64_t index = blockIdx.x; index < split.items; index += gridDim.x) {
+  for (auto index = static_cast<std::int32_t>(blockIdx.y); index < split.frames;
+       index += static_cast<std::int32_t>(gridDim.y)) {
     const fir_item item = item_of(split, index);
     if (item.keep >= 0) {
       keep_part(history, item.frame, item.keep, split.keeps);

@@ -25,7 +25,8 @@ __global__ void __launch_bounds__(block_threads) fir_by_tile(session_history<In>
   __shared__ Tap staged_taps[fir_partial];
   const int thread = static_cast<int>(threadIdx.x);
   const int decimation = static_cast<int>(split.decimation);
-  for (std::int64_t index = blockIdx.x; index < split.items; index += gridDim.x) {
+  for (auto index = static_cast<std::int32_t>(blockIdx.y); index < split.frames;
+       index += static_cast<std::int32_t>(gridDim.y)) {
     const fir_item item = item_of(split, index);
     if (item.keep >= 0) {
       keep_part(history, item.frame, item.keep, split.keeps);

@@ -113,11 +113,13 @@ __global__ void __launch_bounds__(block_threads) filter_chunks(const __grid_cons
   }
 }
 
-/// One row of a map (lower triangular but for the pairs of the sections) applied to a state of which each lane of the
-/// warp has a row.
-__device__ __forceinline__ double mapped(const double* row_of_map, double state, int row, int rows) {
+/// A map, lower triangular but for the pairs of the sections, applied to a state of which each lane of the warp has a
+/// row, as it has of the map.
+template <int MostRows>
+__device__ __forceinline__ double mapped(const double (&row_of_map)[MostRows], double state, int row) {
   double sum = 0.0;
-  for (int column = 0; column < rows; ++column) {
+#pragma unroll
+  for (int column = 0; column < MostRows; ++column) {
     const double other = __shfl_sync(~0U, state, column);
     // What is later in the cascade has no say, not even with a NaN.
     sum = column <= (row | 1) ? fma(row_of_map[column], other, sum) : sum;
@@ -125,13 +127,20 @@ __device__ __forceinline__ double mapped(const double* row_of_map, double state,
   return sum;
 }
 
-namespace {
+template <int MostRows>
+__device__ __forceinline__ void read_row(const double* powers, int power, int row, int rows,
+                                         double (&row_of_map)[MostRows]) {
+#pragma unroll
+  for (int column = 0; column < MostRows; ++column) {
+    row_of_map[column] = column < rows ? powers[(power * rows + row) * rows + column] : 0.0;
+  }
+}
 
 /// A warp for each channel of a session, blocks (eight channels, frame): puts what each chunk is found with in the
 /// place of what it left, and keeps the session's state.
+template <int MostRows>
 __global__ void __launch_bounds__(block_threads) carry_chunks(const __grid_constant__ iir_chunks launched) {
   constexpr int ahead = 8;
-  __shared__ double chunk_map[warp_threads * (warp_threads + 1)];
   const session_arguments& session = launched.history.session;
   const auto head = static_cast<std::int32_t>(blockIdx.y);
   const session_frame& from = session.frames[head];
@@ -139,11 +148,6 @@ __global__ void __launch_bounds__(block_threads) carry_chunks(const __grid_const
     return;
   }
   const int rows = launched.rows;
-  const double* const map_of_chunk = launched.powers + launched.chunk_power * rows * rows;
-  for (int entry = static_cast<int>(threadIdx.x); entry < rows * rows; entry += block_threads) {
-    chunk_map[entry / rows * (warp_threads + 1) + entry % rows] = map_of_chunk[entry];
-  }
-  __syncthreads();
   const std::int64_t channels = launched.history.channels;
   const std::int64_t channel = std::int64_t{blockIdx.x} * block_warps + threadIdx.x / warp_threads;
   if (channel >= channels) {
@@ -152,7 +156,8 @@ __global__ void __launch_bounds__(block_threads) carry_chunks(const __grid_const
   // Lanes beyond the rows do what the last one does.
   const int row = min(static_cast<int>(threadIdx.x) % warp_threads, rows - 1);
   const bool writes = static_cast<int>(threadIdx.x) % warp_threads < rows;
-  const double* const row_of_chunk = chunk_map + row * (warp_threads + 1);
+  double row_of_chunk[MostRows];
+  read_row(launched.powers, launched.chunk_power, row, rows, row_of_chunk);
   const auto* const kept = reinterpret_cast<const double*>(session.half(from.place, from.half));
   double state = from.position > 0 ? kept[row * channels + channel] : 0.0;
   std::int32_t last = head;
@@ -181,7 +186,7 @@ __global__ void __launch_bounds__(block_threads) carry_chunks(const __grid_const
           if (writes) {
             launched.states_at(index, first + each, channel)[row] = state;
           }
-          state = mapped(row_of_chunk, state, row, rows) + left[each];
+          state = mapped(row_of_chunk, state, row) + left[each];
         }
       }
     }
@@ -195,7 +200,9 @@ __global__ void __launch_bounds__(block_threads) carry_chunks(const __grid_const
       }
       for (int power = 0; rest >> power != 0; ++power) {
         if ((rest >> power & 1) != 0) {
-          state = mapped(launched.powers + (power * rows + row) * rows, state, row, rows);
+          double row_of_power[MostRows];
+          read_row(launched.powers, power, row, rows, row_of_power);
+          state = mapped(row_of_power, state, row);
         }
       }
       state += left;
@@ -207,5 +214,4 @@ __global__ void __launch_bounds__(block_threads) carry_chunks(const __grid_const
   }
 }
 
-}  // namespace
 }  // namespace penstock

@@ -106,7 +106,7 @@ class iir_cuda final : public operation {
             std::span{settings_.sections}.first(std::min(settings_.sections.size(), most_chunked_sections)))} {
     load_kernel(&filter_sessions<Lanes>);
     load_kernel(&filter_chunks<Lanes, false>);
-    load_kernel(&carry_chunks);
+    load_kernel(carrier());
     load_kernel(&filter_chunks<Lanes, true>);
   }
 
@@ -148,12 +148,18 @@ class iir_cuda final : public operation {
     const dim3 carriers(static_cast<unsigned>(divide_up(settings_.lanes, block_warps)), frames);
     fault failed = launch(stream, grid, dim3(block_threads), &filter_chunks<Lanes, false>, chunks);
     if (!failed) {
-      failed = launch(stream, carriers, dim3(block_threads), &carry_chunks, chunks);
+      failed = launch(stream, carriers, dim3(block_threads), carrier(), chunks);
     }
     return failed ? failed : launch(stream, grid, dim3(block_threads), &filter_chunks<Lanes, true>, chunks);
   }
 
  private:
+  using carry_kernel = void (*)(iir_chunks);
+
+  [[nodiscard]] carry_kernel carrier() const noexcept {
+    return rows_ <= 4 ? &carry_chunks<4> : rows_ <= 8 ? &carry_chunks<8> : &carry_chunks<warp_threads>;
+  }
+
   [[nodiscard]] bool can_chunk() const noexcept { return settings_.sections.size() <= most_chunked_sections; }
 
   /// The steps of a chunk as a power of two: the shortest, of whole tiles, of which there are not more than

@@ -38,9 +38,8 @@ inline void require_cuda(cudaError_t status, const char* what) {
 
 /// Blocks that fill every multiprocessor with the most threads it holds (2048); a kernel whose blocks take turns over
 /// its work (a grid-stride loop) never needs more.
-[[nodiscard]] constexpr std::int64_t resident_blocks(std::int64_t multiprocessors,
-                                                     int threads = block_threads) noexcept {
-  return multiprocessors * (2048 / threads);
+[[nodiscard]] constexpr std::int64_t resident_blocks(std::int64_t multiprocessors) noexcept {
+  return multiprocessors * (2048 / block_threads);
 }
 
 [[nodiscard]] __host__ __device__ constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) noexcept {
@@ -52,6 +51,9 @@ inline void require_cuda(cudaError_t status, const char* what) {
   return static_cast<int>(
       std::clamp<std::int64_t>(divide_up(work, warp_threads) * warp_threads, warp_threads, block_threads));
 }
+
+/// Rows that a grid has at most.
+inline constexpr std::int64_t most_grid_rows = 65535;
 
 /// A grid of one dimension for `work` blocks' worth of work, at most `most` blocks.
 [[nodiscard]] inline dim3 grid_of(std::int64_t work, std::int64_t most) noexcept {

@@ -9,23 +9,16 @@
 namespace penstock {
 namespace {
 
-/// How the blocks share a batch: of each frame `parts` blocks write rows, and the first `keeps` of them its session's
-/// state.
-struct reframe_split {
-  std::int64_t items = 0;
-  std::int64_t parts = 1;
-  std::int64_t keeps = 1;
-};
-
-/// A step is `history.channels` words.
+/// A step is `history.channels` words. Of each frame all the blocks of a row of the grid write rows, and the first
+/// `keeps` of them its session's state.
 template <class Word>
 __global__ void __launch_bounds__(block_threads)
-    reframe_words(session_history<Word> history, reframe_split split, std::int64_t length, std::int64_t pitch,
-                  Word* __restrict__ output) {
+    reframe_words(session_history<Word> history, std::int64_t frames, std::int64_t keeps, std::int64_t length,
+                  std::int64_t pitch, Word* __restrict__ output) {
   const std::int64_t of_part = std::int64_t{elements_at_once} * blockDim.x;
-  for (std::int64_t item = blockIdx.x; item < split.items; item += gridDim.x) {
-    const auto index = static_cast<std::int32_t>(item / split.parts);
-    const std::int64_t part = item - index * split.parts;
+  const std::int64_t part = blockIdx.x;
+  for (auto index = static_cast<std::int32_t>(blockIdx.y); index < frames;
+       index += static_cast<std::int32_t>(gridDim.y)) {
     const session_frame& frame = history.session.frames[index];
     const std::int64_t first = part * of_part;
     const std::int64_t count = min(of_part, frame.produced * length * history.channels - first);
@@ -33,16 +26,15 @@ __global__ void __launch_bounds__(block_threads)
       copy_elements(history, index, first - frame.position % length * history.channels, static_cast<int>(count),
                     output + index * pitch + first);
     }
-    if (part < split.keeps) {
-      keep_part(history, index, part, split.keeps);
+    if (part < keeps) {
+      keep_part(history, index, part, keeps);
     }
   }
 }
 
 class reframe_cuda final : public operation {
  public:
-  explicit reframe_cuda(reframe_settings settings)
-      : settings_{std::move(settings)}, multiprocessors_{multiprocessor_count()} {}
+  explicit reframe_cuda(reframe_settings settings) : settings_{std::move(settings)} {}
 
   [[nodiscard]] std::size_t state_bytes() const noexcept override {
     return static_cast<std::size_t>(settings_.kept) * settings_.step_bytes;
@@ -80,16 +72,15 @@ class reframe_cuda final : public operation {
     const auto pitch =
         static_cast<std::int64_t>(settings_.output.bytes(settings_.rate().most(extent.leading)) / sizeof(Word));
     const int threads = threads_for(divide_up(pitch, elements_at_once));
-    reframe_split split;
-    split.keeps = keep_parts(history.length, history.channels);
-    split.parts = std::max(divide_up(pitch, std::int64_t{elements_at_once} * threads), split.keeps);
-    split.items = extent.frames * split.parts;
-    return launch(stream, grid_of(split.items, resident_blocks(multiprocessors_, threads)), dim3(threads),
-                  &reframe_words<Word>, history, split, settings_.length, pitch, static_cast<Word*>(arguments.output));
+    const std::int64_t keeps = keep_parts(history.length, history.channels);
+    const std::int64_t parts = std::max(divide_up(pitch, std::int64_t{elements_at_once} * threads), keeps);
+    const dim3 grid(static_cast<unsigned>(parts),
+                    static_cast<unsigned>(std::min<std::int64_t>(extent.frames, most_grid_rows)));
+    return launch(stream, grid, dim3(threads), &reframe_words<Word>, history, extent.frames, keeps, settings_.length,
+                  pitch, static_cast<Word*>(arguments.output));
   }
 
   const reframe_settings settings_;
-  const std::int64_t multiprocessors_;
 };
 
 }  // namespace

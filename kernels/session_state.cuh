@@ -40,9 +40,12 @@ __device__ __forceinline__ void copy_elements(const session_history<Element>& hi
   for (int before = thread; before < earlier; before += threads) {
     to[before] = history.at_element(frame, first + before);
   }
-  while (place < count) {
+  while (true) {
     write(place);
     place += elements_at_once * threads;
+    if (place >= count) {
+      return;
+    }
     ask(place);
   }
 }
@@ -62,7 +65,7 @@ __device__ __forceinline__ void keep_part(const session_history<Element>& histor
     return;
   }
   const std::int64_t elements = history.length * history.channels;
-  const std::int64_t of_part = divide_up(elements, parts);
+  const std::int64_t of_part = parts == 1 ? elements : divide_up(elements, parts);
   const std::int64_t first = part * of_part;
   const std::int64_t count = min(of_part, elements - first);
   if (count > 0) {
