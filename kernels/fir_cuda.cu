@@ -61,7 +61,8 @@ class fir_cuda final : public operation {
                                                       : by_team<warp_threads>(stream, history, extent, output);
     }
     if (settings_.decimation == 1) {
-      return enqueue(stream, split_runs(extent), &fir_by_run<In, Tap>, history, output);
+      return enqueue(stream, split_runs(extent),
+                     settings_.channels == 1 ? &fir_by_run<1, In, Tap> : &fir_by_run<0, In, Tap>, history, output);
     }
     const fir_split split = split_tiles(extent, most_outputs_a_thread);
     if (split.frames * split.parts() < multiprocessors_) {

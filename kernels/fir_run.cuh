@@ -46,8 +46,8 @@ __device__ __forceinline__ void keep_staged(const session_history<In>& history, 
 
 /// Without decimation. A thread sums `run_steps` neighbouring steps of one channel, and the window that they see moves
 /// through its registers: a tap and one element from shared memory serve them all. Where no blocks keep a session's
-/// state, the one that has its last steps staged does.
-template <class In, class Tap>
+/// state, the one that has its last steps staged does. Channels: 1, or 0 for any number.
+template <int Channels, class In, class Tap>
 __global__ void __launch_bounds__(block_threads, sizeof(fir_value<In, Tap>) == sizeof(float) ? 3 : 2)
     fir_by_run(session_history<In> history, const Tap* __restrict__ taps, fir_split split,
                fir_value<In, Tap>* __restrict__ output) {
@@ -74,7 +74,10 @@ __global__ void __launch_bounds__(block_threads, sizeof(fir_value<In, Tap>) == s
     }
     const int outputs =
         static_cast<int>(min(static_cast<std::int64_t>(split.outputs), frame.produced - item.first_output));
-    const int group = static_cast<int>(min(static_cast<std::int64_t>(split.group), history.channels - item.channel));
+    const std::int64_t channels = Channels == 0 ? history.channels : Channels;
+    const int group = Channels == 0
+                          ? static_cast<int>(min(static_cast<std::int64_t>(split.group), channels - item.channel))
+                          : Channels;
     const int runs = threads / group;
     const int run = thread / group < runs ? thread / group : 0;
     const int place = run * run_steps * group + thread % group;
@@ -128,14 +131,14 @@ __global__ void __launch_bounds__(block_threads, sizeof(fir_value<In, Tap>) == s
       }
     }
     __syncthreads();
-    value* const to = output + item.frame * split.out_pitch + item.first_output * history.channels + item.channel;
-    if (group == history.channels) {
+    value* const to = output + item.frame * split.out_pitch + item.first_output * channels + item.channel;
+    if (group == channels) {
       for (int word = thread; word < outputs * group; word += threads) {
         to[word] = results[word];
       }
     } else {
       for (int word = thread; word < outputs * group; word += threads) {
-        to[word / group * history.channels + word % group] = results[word];
+        to[word / group * channels + word % group] = results[word];
       }
     }
     __syncthreads();

@@ -20,18 +20,20 @@ __device__ __forceinline__ void copy_elements(const session_history<Element>& hi
   const Element* const from = history.input + frame * history.pitch + first;
   Element read[elements_at_once];
   const auto ask = [&](int place) {
+    const Element* each_from = from + place;
 #pragma unroll
-    for (int each = 0; each < elements_at_once; ++each) {
+    for (int each = 0; each < elements_at_once; ++each, each_from += threads) {
       if (place + each * threads < count) {
-        read[each] = from[place + each * threads];
+        read[each] = *each_from;
       }
     }
   };
   const auto write = [&](int place) {
+    Element* each_to = to + place;
 #pragma unroll
-    for (int each = 0; each < elements_at_once; ++each) {
+    for (int each = 0; each < elements_at_once; ++each, each_to += threads) {
       if (place + each * threads < count) {
-        to[place + each * threads] = read[each];
+        *each_to = read[each];
       }
     }
   };
