@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -48,9 +50,6 @@ class correlate_fft_cuda final : public operation {
         complex_{settings_.complex_output()},
         multiprocessors_{multiprocessor_count()},
         plans_{make_plans(blocks_.length, complex_, most_blocks_a_pass(most))} {
-    if (!settings_.coefficients.empty()) {
-      taps_.emplace(std::span<const float>(settings_.coefficients));
-    }
     const auto blocks = static_cast<std::size_t>(plans_.back().rows());
     const std::size_t samples = aligned(blocks * static_cast<std::size_t>(blocks_.length) * sample_bytes());
     const std::size_t spectra = aligned(blocks * static_cast<std::size_t>(bins()) * sizeof(float2));
@@ -63,6 +62,9 @@ class correlate_fft_cuda final : public operation {
       work_bytes = std::max(work_bytes, plan.work_bytes());
     }
     scratch_bytes_ = work_offset_ + aligned(work_bytes);
+    if (!settings_.coefficients.empty()) {
+      keep_spectrum();
+    }
   }
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_bytes_; }
@@ -72,8 +74,7 @@ class correlate_fft_cuda final : public operation {
     const std::int64_t most = plans_.back().rows();
     for (std::int64_t first = 0; first < blocks; first += most) {
       const std::int64_t count = std::min(most, blocks - first);
-      // The parameter's spectrum stays in the scratch from pass to pass.
-      if (first == 0 || !taps_) {
+      if (!spectrum_) {
         if (const fault failed = transform_templates(stream, arguments, first, count)) {
           return failed;
         }
@@ -86,6 +87,21 @@ class correlate_fft_cuda final : public operation {
   }
 
  private:
+  /// Of the parameter, once for all runs. Throws std::runtime_error.
+  void keep_spectrum() {
+    const device_array<float> taps{std::span<const float>{settings_.coefficients}};
+    device_array<std::byte> scratch{scratch_bytes_};
+    const fault failed = transform_rows(nullptr, taps.data(), 0, 1, scratch.data());
+    if (failed) {
+      throw std::runtime_error(std::string("could not transform the template: ") + failed.name);
+    }
+    std::vector<float2> kept(static_cast<std::size_t>(bins()));
+    require_cuda(cudaMemcpy(kept.data(), scratch.data() + templates_offset_, kept.size() * sizeof(float2),
+                            cudaMemcpyDeviceToHost),
+                 "transform the template");
+    spectrum_.emplace(std::span<const float2>{kept});
+  }
+
   [[nodiscard]] std::size_t sample_bytes() const noexcept { return complex_ ? sizeof(float2) : sizeof(float); }
   /// From one block's spectrum to the next.
   [[nodiscard]] std::int64_t bins() const noexcept { return complex_ ? blocks_.length : blocks_.bins(); }
@@ -139,15 +155,18 @@ class correlate_fft_cuda final : public operation {
     const spectrum_choice choice = choice_of(arguments, first);
     const std::int64_t last_template = (first + count - 1) / choice.blocks_a_template;
     const std::int64_t needed = last_template - choice.first_template + 1;
+    return transform_rows(stream, arguments.inputs[1], choice.first_template, needed,
+                          static_cast<std::byte*>(arguments.scratch));
+  }
+
+  fault transform_rows(void* stream, const void* templates, std::int64_t first, std::int64_t count,
+                       std::byte* scratch) const noexcept {
     const block_rows rows{settings_.template_length, 0, 0, 1};
-    const void* const taps = taps_ ? taps_->data() : arguments.inputs[1];
-    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
-    if (const fault failed = settings_.complex_template
-                                 ? load<float2>(stream, taps, rows, choice.first_template, scratch, needed)
-                                 : load<float>(stream, taps, rows, choice.first_template, scratch, needed)) {
+    if (const fault failed = settings_.complex_template ? load<float2>(stream, templates, rows, first, scratch, count)
+                                                        : load<float>(stream, templates, rows, first, scratch, count)) {
       return failed;
     }
-    return transform(stream, scratch, templates_offset_, needed);
+    return transform(stream, scratch, templates_offset_, count);
   }
 
   fault correlate_blocks_of_pass(void* stream, const operation_arguments& arguments, std::int64_t first,
@@ -175,7 +194,8 @@ class correlate_fft_cuda final : public operation {
     const dim3 grid = grid_for(bins(), blocks);
     const float scale = 1.0F / static_cast<float>(blocks_.length);
     auto* const spectra = reinterpret_cast<float2*>(scratch + spectra_offset_);
-    const auto* const templates = reinterpret_cast<const float2*>(scratch + templates_offset_);
+    const auto* const templates =
+        spectrum_ ? spectrum_->data() : reinterpret_cast<const float2*>(scratch + templates_offset_);
     if (complex_) {
       return launch(stream, grid, dim3(block_threads), &multiply_complex, spectra, templates, choice, blocks_.length,
                     scale, blocks);
@@ -198,8 +218,8 @@ class correlate_fft_cuda final : public operation {
   const correlate_blocks blocks_;
   const bool complex_;  ///< the transforms are of complex rows
   const std::int64_t multiprocessors_;
-  const std::vector<cufft_plan> plans_;      ///< by blocks, the last holds the most
-  std::optional<device_array<float>> taps_;  ///< the parameter's template
+  const std::vector<cufft_plan> plans_;           ///< by blocks, the last holds the most
+  std::optional<device_array<float2>> spectrum_;  ///< of the parameter
   std::size_t spectra_offset_ = 0;
   std::size_t templates_offset_ = 0;
   std::size_t work_offset_ = 0;

@@ -10,17 +10,17 @@
 
 namespace penstock {
 
-/// A constant table on the current device. Filled when it is made (which waits for the copy), read by kernels only.
+/// A table on the current device. Filled when it is made (which waits for the copy), or left as it is.
 template <class T>
 class device_array {
  public:
+  /// Unfilled. Throws std::runtime_error.
+  explicit device_array(std::size_t count) {
+    require_cuda(cudaMalloc(&data_, count * sizeof(T)), "allocate a table on the device");
+  }
   /// Throws std::runtime_error.
-  explicit device_array(std::span<const T> values) {
-    require_cuda(cudaMalloc(&data_, values.size_bytes()), "allocate a table on the device");
+  explicit device_array(std::span<const T> values) : device_array(values.size()) {
     const cudaError_t status = cudaMemcpy(data_, values.data(), values.size_bytes(), cudaMemcpyHostToDevice);
-    if (status != cudaSuccess) {
-      cudaFree(data_);
-    }
     require_cuda(status, "copy a table to the device");
   }
   device_array(device_array&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
@@ -30,6 +30,7 @@ class device_array {
   ~device_array() { cudaFree(data_); }
 
   [[nodiscard]] const T* data() const noexcept { return data_; }
+  [[nodiscard]] T* data() noexcept { return data_; }
 
  private:
   T* data_ = nullptr;

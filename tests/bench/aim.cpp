@@ -17,9 +17,9 @@ struct needed_run {
   const char* benchmark;
   const char* backend;
 };
-constexpr needed_run needed[] = {{"shared", "cuda"},    {"throughput", "cuda"}, {"latency", "cuda"},
-                                 {"overlap", "cuda"},   {"devices", "cuda"},    {"throughput", "host"},
-                                 {"operators", "host"}, {"timing", "cuda"},     {"overload", "cuda"}};
+constexpr needed_run needed[] = {
+    {"shared", "cuda"},  {"throughput", "cuda"}, {"modes", "cuda"},     {"latency", "cuda"}, {"overlap", "cuda"},
+    {"devices", "cuda"}, {"throughput", "host"}, {"operators", "host"}, {"timing", "cuda"},  {"overload", "cuda"}};
 
 std::vector<aim> aims_of(const ordered_json& result) {
   const section& of = section_of(result);

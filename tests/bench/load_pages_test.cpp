@@ -201,6 +201,17 @@ TEST(SteadySection, SaysWhetherEachStaysAsItIs) {
   EXPECT_THAT(tables_of(steady(true)), Not(HasSubstr("**no**")));
 }
 
+TEST(SteadySection, HoldsWhatWasCountedAgainstItsAim) {
+  EXPECT_THAT(
+      aims_table({steady(true)}),
+      HasSubstr("| memory and open files at full load | flat for 10 minutes | 10 minutes: gained resident memory "
+                "+2.00 MiB, pinned memory +2.00 MiB, open files +2.00 | yes |"));
+  EXPECT_THAT(aims_table({steady(false)}), HasSubstr("open files +2.00 | no |"));
+  ordered_json made = steady(true);
+  made["minutes"] = 5;
+  EXPECT_THAT(aims_table({made}), HasSubstr("open files +2.00 | no |"));
+}
+
 TEST(SteadySection, DoesNotCallFlatWhatWasNotCounted) {
   EXPECT_THAT(tables_of(steady(true)), HasSubstr("| pinned memory, MiB | 0.0 | 8.0 | 8.0 | +2.00 | 1.00 | yes |"));
   ordered_json made = steady(true);

@@ -18,6 +18,7 @@
 #include "tests/bench/isolation/isolation.hpp"
 #include "tests/bench/latency/latency.hpp"
 #include "tests/bench/link/link.hpp"
+#include "tests/bench/modes/modes.hpp"
 #include "tests/bench/no_gpu.hpp"
 #include "tests/bench/operators/operators.hpp"
 #include "tests/bench/overlap/overlap.hpp"
@@ -48,6 +49,7 @@ const std::map<std::string, benchmark> benchmarks{
     {"zmq", {run_zmq, 5}},
     {"ring", {run_ring, 5}},
     {"throughput", {run_throughput, 5, true}},
+    {"modes", {run_modes, 15, true}},
     {"shared", {run_shared, 5, true}},
     {"latency", {run_latency, 5, true}},
     {"overload", {run_overload, 5}},
@@ -94,10 +96,10 @@ void declare(CLI::App& app, command_line& line) {
   app.add_option("--floors", line.floors,
                  "Measure a few ratios on the host backend instead, and fail when one is below its floor in this file");
   app.add_flag("--quick", line.options.quick, "Short runs: to see that it works, not for figures");
-  app.add_option(
-         "--turn", line.options.turn_ms,
-         "Milliseconds that each contender of `throughput`, `shared`, `growth` or the idle rows of `latency` runs "
-         "for in a repeat; default: 1000, with --quick 100")
+  app.add_option("--turn", line.options.turn_ms,
+                 "Milliseconds that each contender of `throughput`, `modes`, `shared`, `growth` or the idle rows of "
+                 "`latency` runs "
+                 "for in a repeat; default: 1000, with --quick 100")
       ->check(CLI::Range(10, 60'000));
   app.add_option("--render", line.render, "Measure nothing: print the page of these JSON files");
   app.add_option("--draw", line.draw, "Measure nothing: draw these JSON files, each beside itself as SVG");

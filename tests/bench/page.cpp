@@ -21,8 +21,8 @@ constexpr const char* introduction =
     "# Benchmarks\n\n"
     "Made by `./dev bench`, which runs `penstock-bench` and renders every figure in `docs/benchmarks/` into this "
     "page.\n"
-    "Every run measures its own limit, interleaved with the daemon; only the ratios and differences travel from one\n"
-    "machine to another.\n";
+    "Where the daemon stands beside a limit of its machine (a raw echo, copies both ways, bare CUDA), the run took\n"
+    "turns between the two. Only the ratios and differences travel from one machine to another.\n";
 
 bool has_timeline(const ordered_json& result) {
   return result.contains("timeline") && !result.at("timeline").empty();

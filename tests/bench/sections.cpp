@@ -10,6 +10,7 @@
 #include "tests/bench/isolation/isolation_page.hpp"
 #include "tests/bench/latency/latency_page.hpp"
 #include "tests/bench/link/link_page.hpp"
+#include "tests/bench/modes/modes_page.hpp"
 #include "tests/bench/operators/operators_page.hpp"
 #include "tests/bench/overlap/overlap_page.hpp"
 #include "tests/bench/overload/overload_page.hpp"
@@ -29,6 +30,7 @@ const std::vector<section>& sections() {
       {"zmq", "ZeroMQ alone", zmq_tables, zmq_charts},
       {"ring", "The ring", ring_tables, ring_charts},
       {"throughput", "Throughput", throughput_tables, throughput_charts, throughput_aims},
+      {"modes", "Completion modes", modes_tables, modes_charts, modes_aims},
       {"shared", "Shared memory", shared_tables, shared_charts, shared_aims},
       {"latency", "Latency under load", latency_tables, latency_charts, latency_aims},
       {"round-trip", "Round trip", round_trip_tables, round_trip_charts},
@@ -37,7 +39,7 @@ const std::vector<section>& sections() {
       {"fairness", "Fairness", fairness_tables, fairness_charts},
       {"overload", "Overload", overload_tables, overload_charts, overload_aims},
       {"growth", "Growth", growth_tables, growth_charts},
-      {"steady", "Steady", steady_tables, steady_charts},
+      {"steady", "Steady", steady_tables, steady_charts, steady_aims},
       {"timing", "The cost of timing", timing_tables, timing_charts, timing_aims},
       {"link", "The link", link_tables, link_charts},
       {"completion", "Completion", completion_tables, completion_charts},

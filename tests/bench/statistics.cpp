@@ -26,6 +26,25 @@ spread spread_of(const std::vector<double>& values) {
   return {median, sorted.front(), sorted.back()};
 }
 
+spread median_interval(const std::vector<double>& values) {
+  constexpr double wrong = 0.05;
+  std::vector<double> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  // How likely it is that at most `outside` of the values lie on one side of the median: a coin for each.
+  const auto count = static_cast<double>(sorted.size());
+  double likely = std::pow(0.5, count);
+  double all = likely;
+  std::size_t outside = 0;
+  while (2 * all <= wrong) {
+    ++outside;
+    likely *= (count - static_cast<double>(outside) + 1) / static_cast<double>(outside);
+    all += likely;
+  }
+  const std::size_t place = outside == 0 ? 0 : outside - 1;
+  const double median = spread_of(values).median;
+  return sorted.empty() ? spread{} : spread{median, sorted[place], sorted[sorted.size() - 1 - place]};
+}
+
 std::vector<double> ratios(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> made;
   for (std::size_t at = 0; at < std::min(a.size(), b.size()); ++at) {

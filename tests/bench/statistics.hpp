@@ -18,6 +18,10 @@ struct spread {
 [[nodiscard]] double quantile(std::vector<double> values, double part);
 /// The median of an even number of values is the mean of the middle two. All 0 when there are none.
 [[nodiscard]] spread spread_of(const std::vector<double>& values);
+/// The median, and two of the values between which that of all that could be drawn lies, wrong in at most one of
+/// twenty: the nearest two, as far from either end of the order, that are so sure. Fewer than six values have none; the
+/// ends are the least and the most then.
+[[nodiscard]] spread median_interval(const std::vector<double>& values);
 /// One by one, a divided by b: as many as the shorter has. Pairs of one repeat have the machine's mood in common.
 [[nodiscard]] std::vector<double> ratios(const std::vector<double>& a, const std::vector<double>& b);
 

@@ -60,5 +60,24 @@ TEST(Ratios, ArePairedAndAsManyAsTheShorterHas) {
   EXPECT_EQ(ratios({6, 8, 1}, {2, 4}), (std::vector<double>{3, 2}));
 }
 
+TEST(MedianInterval, LeavesOutAsManyOfEitherEndAsChanceAllows) {
+  std::vector<double> values;
+  for (int value = 15; value > 0; --value) {
+    values.push_back(value);
+  }
+  const spread of_fifteen = median_interval(values);
+  EXPECT_EQ(of_fifteen.median, 8);
+  EXPECT_EQ(of_fifteen.least, 4) << "at most three of fifteen coins: 1.8 %, at most four 5.9 %";
+  EXPECT_EQ(of_fifteen.most, 12);
+}
+
+TEST(MedianInterval, IsAllOfThemWhereTheyAreFew) {
+  const spread of_five = median_interval({3, 1, 2, 5, 4});
+  EXPECT_EQ(of_five.least, 1);
+  EXPECT_EQ(of_five.most, 5);
+  EXPECT_EQ(median_interval({1, 2, 3, 4, 5, 6, 7, 8, 9}).least, 2);
+  EXPECT_EQ(median_interval({}).most, 0);
+}
+
 }  // namespace
 }  // namespace penstock::bench

@@ -35,7 +35,7 @@ struct operator_case {
 
 /// Every operator of the catalogue, most of them as 64 frames of 1,024 samples and as one of 1 Mi samples.
 [[nodiscard]] std::vector<operator_case> operator_cases();
-/// Those, what a GPU alone is asked, and behind the smaller batches of what hardly computes one of about 256 MiB.
+/// Those, what a GPU alone is asked, and behind the smaller batches one of about 256 MiB.
 [[nodiscard]] std::vector<operator_case> gpu_operator_cases();
 
 /// The same batch of an input whenever it is asked for: noise of deviation 0.3, integers over their whole range. Behind

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <iterator>
 #include <numbers>
 #include <utility>
 
@@ -149,25 +148,6 @@ void add_for_libraries(case_list& to) {
   to.add("correlate, 512 taps cf32 by FFT", "correlate", by_transform, type::cf32);
 }
 
-/// Operators whose time is that of their bytes, or should be.
-constexpr const char* light[] = {"affine",
-                                 "add",
-                                 "multiply, cf32",
-                                 "magnitude",
-                                 "window",
-                                 "window, cf32",
-                                 "concat",
-                                 "convert, ci16",
-                                 "convert, planar i16 of 2 channels",
-                                 "moments",
-                                 "histogram, f32",
-                                 "power_spectrum, f32",
-                                 "power_spectrum, cf32",
-                                 "fir, 64 taps",
-                                 "reframe to 256",
-                                 "affine, a·x alone",
-                                 "correlate, 512 taps by FFT"};
-
 /// About 256 MiB in and out, in frames of the smaller batch's length.
 operator_case beyond_cache(operator_case what) {
   constexpr std::size_t bytes = std::size_t{256} << 20U;
@@ -200,8 +180,9 @@ std::vector<operator_case> gpu_operator_cases() {
   for (std::size_t at = 0; at < smaller.size(); ++at) {
     made.push_back(smaller[at]);
     const bool last = at + 1 == smaller.size() || smaller[at + 1].name != smaller[at].name;
-    if (last && std::find(std::begin(light), std::end(light), smaller[at].name) != std::end(light)) {
-      made.push_back(beyond_cache(smaller[at - 1]));
+    const operator_case& first = at > 0 && smaller[at - 1].name == smaller[at].name ? smaller[at - 1] : smaller[at];
+    if (last && first.frames == batch) {
+      made.push_back(beyond_cache(first));
     }
   }
   return made;

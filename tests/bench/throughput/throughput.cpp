@@ -48,11 +48,10 @@ struct daemon_kind {
   int shards = 1;
 };
 
-// On the host `auto` is `callback`. What the second polled one does otherwise than the first is noise.
+// On the host `auto` is `callback`.
 std::vector<daemon_kind> daemons_on(const std::string& backend) {
   std::vector<daemon_kind> all{{"callback", "callback"}, {"poll", "poll"}};
   if (backend == "cuda") {
-    all.push_back({"poll_again", "poll"});
     all.push_back({"auto", "auto"});
     if (count_processors() >= least_for_two_shards) {
       all.push_back({"poll_two_shards", "poll", 2});

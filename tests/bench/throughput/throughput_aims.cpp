@@ -39,11 +39,6 @@ paired_ratio beside_mapped(const ordered_json& row, const compared_figure& by) {
   return ratio_between(row, daemon_of(row, by), "hand_mapped", by);
 }
 
-// Beside the better of the two that the mode `auto` chooses from.
-paired_ratio beside_better(const ordered_json& row, const char* who, const compared_figure& by) {
-  return ratio_between(row, who, best_of(row, {"callback", "poll"}, by), by);
-}
-
 // "tcp, 256 B, 32 clients": what tells a row from the others.
 std::string name_of(const ordered_json& row) {
   const auto clients = row.at("clients").get<std::size_t>();
@@ -58,57 +53,6 @@ void take_times(lowest_row& to, const ordered_json& row, const paired_ratio& rat
 
 void take_longer(lowest_row& to, const ordered_json& row, const paired_ratio& ratio) {
   to.take(ratio.times.median, ratio.longer_text() + ", " + name_of(row));
-}
-
-// How one daemon does beside the better of the other two, row by row.
-struct shares_of_rows {
-  std::vector<double> shares{};
-  lowest_row least{};  // of the rows that have turns
-
-  void take(const ordered_json& row, const char* who, const compared_figure& by) {
-    const paired_ratio ratio = beside_better(row, who, by);
-    shares.push_back(ratio.times.median);
-    if (ratio.by_turns) {
-      least.take(ratio.times.median, ratio.times_text(2) + ", " + name_of(row));
-    }
-  }
-  // Rows whose share is lower than noise of a twentieth explains.
-  [[nodiscard]] std::ptrdiff_t fall_short() const {
-    constexpr double noise = 0.05;
-    return std::count_if(shares.begin(), shares.end(), [](double share) { return share < 1 - noise; });
-  }
-  [[nodiscard]] std::string range() const {
-    const spread all = spread_of(shares);
-    return fmt::format("(from {:.2f} to {:.2f})", all.least, all.most);
-  }
-  [[nodiscard]] std::string least_text() const { return least.known() ? ", the least " + least.text : ""; }
-};
-
-aim aim_of_auto(const ordered_json& result) {
-  shares_of_rows chosen;
-  shares_of_rows alike;  // of a second polled daemon, whose rows differ from the first one's by noise alone
-  const auto take = [&](const ordered_json& row, const compared_figure& by) {
-    chosen.take(row, "auto", by);
-    if (row.contains("poll_again")) {
-      alike.take(row, "poll_again", by);
-    }
-  };
-  for (const ordered_json& row : result.at("rows")) {
-    take(row, throughput_figure);
-  }
-  for (const ordered_json& row : result.at("one_at_a_time")) {
-    take(row, latency_figure);
-  }
-  std::string reached = fmt::format("{:.2f} times {}, {} of {} rows less{}", spread_of(chosen.shares).median,
-                                    chosen.range(), chosen.fall_short(), chosen.shares.size(), chosen.least_text());
-  const bool has_noise = !alike.shares.empty();
-  if (has_noise) {
-    reached += fmt::format("; another daemon that polls {:.2f} {}, {} rows{}", spread_of(alike.shares).median,
-                           alike.range(), alike.fall_short(), alike.least_text());
-  }
-  return {"`completion = \"auto\"` beside the better of the other two",
-          has_noise ? "in no more rows less by 5 % than another that polls" : "never less, but for noise of 5 %",
-          reached, chosen.fall_short() <= alike.fall_short(), "0018-completion-by-itself"};
 }
 
 // The share of the raw echo that the daemon has, which each turn has told of by itself. That may differ from the share
@@ -159,21 +103,23 @@ struct echo_shares {
 // A shard has one thread; what it limits, two may lift.
 struct shares_by_shards {
   echo_shares one;
+  share_of_echo by_default;  // of one, with stream callbacks
   echo_shares two;
 
   void take(const ordered_json& row) {
     one.take(row, daemons);
+    by_default.take(row, {"callback"});
     two.take(row, {two_shards});
   }
   void add_aims(std::vector<aim>& to, const std::string& what, double wanted, const char* held_back) const {
-    const auto add = [&](const std::string& with, const echo_shares& shares) {
-      to.push_back({what + with, fmt::format("≥ {:.0f} %", 100 * wanted), shares.text(wanted),
+    const auto add = [&](const std::string& with, const echo_shares& shares, const std::string& beside) {
+      to.push_back({what + with, fmt::format("≥ {:.0f} %", 100 * wanted), shares.text(wanted) + beside,
                     shares.plain.reaches(wanted), held_back});
     };
     const bool both = two.plain.by_turns.known();
-    add(both ? ", one shard" : "", one);
+    add(both ? ", one shard" : "", one, "; with callbacks, the default, " + by_default.by_turns.text);
     if (both) {
-      add(", two shards", two);
+      add(", two shards", two, "");
     }
   }
 };
@@ -249,9 +195,6 @@ std::vector<aim> aims_on_a_gpu(const ordered_json& result) {
                     by_hand.many_mapped.text, by_hand.many_mapped.ratio >= 5, "0024-replies-client-by-client"});
     made.push_back({"one request at a time, beside the server by hand with mapped memory and a flag", "≤ 10 % longer",
                     by_hand.single_mapped.text, by_hand.single_mapped.ratio >= 1 / 1.1});
-  }
-  if (result.at("rows").at(0).contains("auto")) {
-    made.push_back(aim_of_auto(result));
   }
   return made;
 }

@@ -16,11 +16,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::array<std::pair<const char*, const char*>, 11> contenders{{{"echo", "raw echo"},
+constexpr std::array<std::pair<const char*, const char*>, 10> contenders{{{"echo", "raw echo"},
                                                                           {"wide_echo", "raw echo, more threads"},
                                                                           {"callback", "daemon, callback"},
                                                                           {"poll", "daemon, poll"},
-                                                                          {"poll_again", "another daemon, poll"},
                                                                           {"auto", "daemon, auto"},
                                                                           {"poll_two_shards", "daemon, poll, 2 shards"},
                                                                           {"hand", "by hand"},
