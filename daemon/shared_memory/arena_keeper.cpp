@@ -147,6 +147,10 @@ client_arena* arena_keeper::make(const arena_order& what, arena_lease& to) {
     return nullptr;
   }
   try {
+    // All of them have been given once after 2^32 leases; those that are out then are passed over.
+    while (next_number_ == 0 || tenancies_.count(next_number_) != 0) {
+      ++next_number_;
+    }
     auto made = std::make_unique<client_arena>(next_number_, what.bytes, tenants_.device_of(what.shard), *this);
     ++next_number_;
     arenas_.fetch_add(1);

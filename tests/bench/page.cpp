@@ -28,9 +28,11 @@ bool has_timeline(const ordered_json& result) {
   return result.contains("timeline") && !result.at("timeline").empty();
 }
 
+// What measured no device is named after the processor.
 std::string heading_of(const ordered_json& result) {
-  return "\n## " + std::string(section_of(result).title) + ": " + result.at("device").at("name").get<std::string>() +
-         "\n\n";
+  const ordered_json& name =
+      ran_on(result, "no") ? result.at("machine").at("processor") : result.at("device").at("name");
+  return "\n## " + std::string(section_of(result).title) + ": " + name.get<std::string>() + "\n\n";
 }
 
 // Where the page, a folder above, finds the drawings of a file.

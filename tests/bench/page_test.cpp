@@ -103,6 +103,12 @@ TEST_F(Page, ShowsTheDrawingThatIsNamedAsTheFile) {
   EXPECT_THAT(page_of(files_), HasSubstr("](benchmarks/overlap-cuda-timeline.svg)"));
 }
 
+TEST_F(Page, NamesWhatMeasuredNoDeviceAfterTheProcessor) {
+  ordered_json made = timing();
+  made["device"] = {{"backend", "no"}, {"name", "this machine"}, {"detail", "no device takes part"}};
+  EXPECT_THAT(page_of({write("no.json", made.dump())}), HasSubstr("## The cost of timing: A Processor\n"));
+}
+
 TEST_F(Page, RefusesAFileThatIsMissingOrOfSomethingElse) {
   EXPECT_THROW((void)page_of({"/nonexistent/figures.json"}), std::runtime_error);
   write("other.json", head("something").dump());

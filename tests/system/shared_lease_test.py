@@ -71,6 +71,25 @@ class SharedLeaseTest(SharingTest):
             arena.end()
         self.daemons.each(self, ended)
 
+    def test_an_ended_lease_stays_refused_however_many_come_after_it(self):
+        def refused(daemon):
+            frames = noise(1, LENGTH)
+            size = frames.nbytes
+            with SharedClient(daemon.url) as client, SharedClient(daemon.url) as other:
+                old = []
+                for each in range(8):
+                    with self.subTest(lease=each):
+                        arena, others = client.attach(MIB), other.attach(MIB)
+                        for number in (*old, others.number):
+                            place = PLACE.pack(number, 0, 0, size, size)
+                            self.assertEqual(self.refusal(client, "scale", frames, place), UNKNOWN_ARENA)
+                        np.testing.assert_array_equal(client.submit_shared("scale", arena, frames)[0], 2 * frames + 1)
+                        old += [arena.number, others.number]
+                        arena.end()
+                        others.end()
+                        self.until(lambda: self.shared(daemon)["arenas"] == 0, "both have come back")
+        self.daemons.each(self, refused)
+
     def test_what_a_client_keeps_after_its_lease_counts_until_it_lets_go(self):
         def counted(daemon):
             self.until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "nothing is left over")

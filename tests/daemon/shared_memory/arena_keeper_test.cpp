@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ class one_shard : public arena_tenants {
   device& device_of(std::uint32_t /*shard*/) override { return on; }
   void admit(const arena_order& by, client_arena& what, std::function<void(bool)> done) override {
     const std::lock_guard lock(mutex_);
+    numbers_.insert(what.number());
     if (by.client == "stranger") {
       what.drop();
       done(false);
@@ -48,12 +50,18 @@ class one_shard : public arena_tenants {
     admitted_.back()->use();
     return *admitted_.back();
   }
+  /// How many different numbers the arenas had that it was to take.
+  std::size_t numbers() {
+    const std::lock_guard lock(mutex_);
+    return numbers_.size();
+  }
 
   testing::pinning_device on;
 
  private:
   std::mutex mutex_;
   std::vector<client_arena*> admitted_;
+  std::set<std::uint32_t> numbers_;
 };
 
 /// What a client does at the Unix socket.
@@ -154,6 +162,22 @@ TEST_F(ArenaKeeper, KeepsMemoryPinnedAsLongAsARequestLiesInIt) {
   *used.at(0) = std::byte{1};
   used.drop();
   EXPECT_TRUE(until(1));
+}
+
+// Who names memory that has gone back names no other memory by that.
+TEST_F(ArenaKeeper, GivesNoNumberASecondTime) {
+  visitor stays(keeper_.socket(), ticket(mebibyte, "ben"));
+  ASSERT_EQ(stays.receive(), mebibyte);
+  constexpr std::size_t leases = 20;
+  for (std::size_t each = 0; each < leases; ++each) {
+    visitor ann(keeper_.socket(), ticket(mebibyte));
+    ASSERT_EQ(ann.receive(), mebibyte);
+    visitor refused(keeper_.socket(), ticket(mebibyte, "stranger"));
+    ASSERT_TRUE(refused.ends());
+    ann.leave();
+    ASSERT_TRUE(until(1));
+  }
+  EXPECT_EQ(shard_.numbers(), 1 + 2 * leases);
 }
 
 TEST_F(ArenaKeeper, CountsWhatAClientKeepsAfterItsLease) {
