@@ -201,6 +201,14 @@ TEST(SteadySection, SaysWhetherEachStaysAsItIs) {
   EXPECT_THAT(tables_of(steady(true)), Not(HasSubstr("**no**")));
 }
 
+TEST(SteadySection, TellsOfSharedMemoryWhereSomeTookPart) {
+  EXPECT_THAT(tables_of(steady(true)), Not(HasSubstr("shared memory")));
+  ordered_json made = steady(true);
+  made.update({{"shared_per_second", 50}, {"visits", 599}});
+  EXPECT_THAT(tables_of(made), HasSubstr("in shared memory too (50 results a second), and after each look"));
+  EXPECT_THAT(tables_of(made), HasSubstr("before the next look: 599 times. After the first fifth"));
+}
+
 TEST(SteadySection, HoldsWhatWasCountedAgainstItsAim) {
   EXPECT_THAT(
       aims_table({steady(true)}),

@@ -24,7 +24,7 @@ client_options options_of(const lent_loop::settings& how) {
 }  // namespace
 
 lent_loop::lent_loop(const settings& how) : how_(how), client_(options_of(how)) {
-  pipeline_ = client_.pipelines().front().name;
+  pipeline_ = client_.pipelines().at(how_.pipeline).name;
   if (how_.transport == transport::zmq) {
     own_.assign(how_.in_flight * how_.bytes, std::byte{});
     return;

@@ -23,6 +23,7 @@ class lent_loop {
     penstock::transport transport = penstock::transport::zmq;
     std::size_t bytes = 0;  ///< of a frame, and of its result
     std::size_t in_flight = 1;
+    std::size_t pipeline = 0;  ///< among the daemon's
   };
   struct outcome_of_run {
     double requests_per_second = 0;

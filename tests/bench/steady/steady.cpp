@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <future>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "tests/bench/endpoint_source.hpp"
 #include "tests/bench/machine.hpp"
 #include "tests/bench/process_usage.hpp"
+#include "tests/bench/shared/lent_loop.hpp"
 #include "tests/bench/steady/slope.hpp"
 #include "tests/support/daemon_process.hpp"
 #include "tests/support/raw_peer.hpp"
@@ -26,6 +28,7 @@ using clock = std::chrono::steady_clock;
 constexpr std::size_t small_bytes = 4096;
 constexpr std::size_t large_bytes = std::size_t{256} << 10U;  // its outputs are sent from the slots themselves
 constexpr std::size_t clients = 8;
+constexpr std::size_t shared_in_flight = 4;
 // A gain of so much of the whole, and of so many MiB, is the allocator's and the kernel's own coming and going.
 constexpr double resident_share = 0.01;
 constexpr double resident_room_mib = 1;
@@ -44,7 +47,9 @@ struct series {
   std::vector<double> open_files;
 };
 
-series watch(const testing::daemon_process& daemon, milliseconds span, milliseconds every) {
+// Looks at the daemon again and again; right after each look somebody comes to visit, and is gone before the next.
+series watch(const testing::daemon_process& daemon, milliseconds span, milliseconds every,
+             const std::function<void()>& visit) {
   series made;
   testing::raw_peer asking(daemon.endpoint());
   const clock::time_point begin = clock::now();
@@ -60,6 +65,7 @@ series watch(const testing::daemon_process& daemon, milliseconds span, milliseco
     made.device_mib.push_back(mebibytes(device.at("memory_bytes").get<std::size_t>()));
     made.open_files.push_back(static_cast<double>(usage.open_files));
     std::fprintf(stderr, "\rsteady: %.0f s   ", made.seconds.back());
+    visit();
   }
   std::fputc('\n', stderr);
   return made;
@@ -85,7 +91,19 @@ ordered_json run_steady(const bench_options& options) {
                      .in_flight = 2});
   auto of_small = std::async(std::launch::async, [&] { return small.run(span).requests_per_second; });
   auto of_large = std::async(std::launch::async, [&] { return large.run(span).requests_per_second; });
-  const series seen = watch(daemon, span, milliseconds{options.quick ? 200 : 1000});
+  const lent_loop::settings in_shared_memory{.endpoint = daemon.endpoint(),
+                                             .transport = penstock::transport::shared_memory,
+                                             .bytes = large_bytes,
+                                             .in_flight = shared_in_flight,
+                                             .pipeline = 1};
+  lent_loop shared(in_shared_memory);
+  auto of_shared = std::async(std::launch::async, [&] { return shared.run(span).requests_per_second; });
+  const milliseconds every{options.quick ? 400 : 1000};
+  std::size_t visits = 0;
+  const series seen = watch(daemon, span, every, [&] {
+    lent_loop(in_shared_memory).run(every / 4);
+    ++visits;
+  });
   const flatness resident = flatness_of(seen.seconds, seen.resident_mib, resident_share, resident_room_mib);
   const flatness pinned = flatness_of(seen.seconds, seen.pinned_mib, 0, nothing);
   const flatness of_device = flatness_of(seen.seconds, seen.device_mib, 0, nothing);
@@ -99,6 +117,8 @@ ordered_json run_steady(const bench_options& options) {
           {"large_bytes", large_bytes},
           {"small_per_second", of_small.get()},
           {"large_per_second", of_large.get()},
+          {"shared_per_second", of_shared.get()},
+          {"visits", visits},
           {"resident_share", resident_share},
           {"resident_room_mib", resident_room_mib},
           {"resident", to_json(resident)},

@@ -44,13 +44,24 @@ std::string row_of(const ordered_json& result, const watched& what) {
                      of.at("flat").get<bool>() ? "yes" : "**no**");
 }
 
+std::string shared_text(const ordered_json& result) {
+  return !result.contains("visits")
+             ? ""
+             : fmt::format(
+                   " A client sends the larger ones in shared memory too ({:.0f} results a second), and after each "
+                   "look "
+                   "at the daemon another one comes, attaches shared memory, sends in it and is gone before the next "
+                   "look: {} times.",
+                   result.at("shared_per_second").get<double>(), result.at("visits").get<int>());
+}
+
 }  // namespace
 
 std::string steady_tables(const ordered_json& result) {
   std::string text =
       facts_line(result) +
       fmt::format(
-          "{:.1f} minutes at full load, {} and {} frames beside each other ({:.0f} and {:.0f} results a second). "
+          "{:.1f} minutes at full load, {} and {} frames beside each other ({:.0f} and {:.0f} results a second).{} "
           "After the first fifth a straight line is laid through the samples: what it gains until the end must be "
           "at most {:.0f} % and {:.0f} MiB for resident memory, and a tenth, which is nothing, for the others. "
           "Resident memory and open files are what the kernel counts. What drivers pin it does not, so that pinned "
@@ -59,8 +70,8 @@ std::string steady_tables(const ordered_json& result) {
           "| | least | most | at the end | gained after warm-up | margin | flat |\n|---|---|---|---|---|---|---|\n",
           result.at("minutes").get<double>(), bytes_text(result.at("small_bytes").get<std::size_t>()),
           bytes_text(result.at("large_bytes").get<std::size_t>()), result.at("small_per_second").get<double>(),
-          result.at("large_per_second").get<double>(), 100 * result.at("resident_share").get<double>(),
-          result.at("resident_room_mib").get<double>());
+          result.at("large_per_second").get<double>(), shared_text(result),
+          100 * result.at("resident_share").get<double>(), result.at("resident_room_mib").get<double>());
   for (const watched& each : all_watched) {
     text += row_of(result, each);
   }
