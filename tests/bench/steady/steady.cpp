@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <functional>
 #include <future>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,21 +48,37 @@ struct series {
   std::vector<double> open_files;
 };
 
+std::size_t shared_bytes(const nlohmann::json& status) {
+  return status.at("shared_memory").at("bytes").get<std::size_t>();
+}
+
+// A visitor's memory is reclaimed some time after it has gone: until then there is more than at rest.
+void await_gone(testing::raw_peer& asking, std::size_t at_rest) {
+  const clock::time_point limit = clock::now() + std::chrono::seconds{20};
+  while (shared_bytes(asking.status()) != at_rest) {
+    if (clock::now() > limit) {
+      throw std::runtime_error("the memory of a client that has gone was not reclaimed");
+    }
+    std::this_thread::sleep_for(milliseconds{20});
+  }
+}
+
 // Looks at the daemon again and again; right after each look somebody comes to visit, and is gone before the next.
 series watch(const testing::daemon_process& daemon, milliseconds span, milliseconds every,
              const std::function<void()>& visit) {
   series made;
   testing::raw_peer asking(daemon.endpoint());
+  const std::size_t at_rest = shared_bytes(asking.status());
   const clock::time_point begin = clock::now();
   for (clock::time_point at = begin + every; at < begin + span; at += every) {
     std::this_thread::sleep_until(at);
+    await_gone(asking, at_rest);
     const process_usage usage = usage_of(daemon.pid());
     const nlohmann::json status = asking.status();
     const nlohmann::json& device = status.at("device");
     made.seconds.push_back(std::chrono::duration<double>(at - begin).count());
     made.resident_mib.push_back(mebibytes(usage.resident_bytes));
-    made.pinned_mib.push_back(mebibytes(device.at("pinned_bytes").get<std::size_t>() +
-                                        status.at("shared_memory").at("bytes").get<std::size_t>()));
+    made.pinned_mib.push_back(mebibytes(device.at("pinned_bytes").get<std::size_t>() + shared_bytes(status)));
     made.device_mib.push_back(mebibytes(device.at("memory_bytes").get<std::size_t>()));
     made.open_files.push_back(static_cast<double>(usage.open_files));
     std::fprintf(stderr, "\rsteady: %.0f s   ", made.seconds.back());
