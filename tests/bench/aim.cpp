@@ -31,7 +31,7 @@ constexpr const char* how_to_read =
     "Median (least–most) of the ratios that the turns gave one by one; where there is no spread the run has kept no\n"
     "such ratios, and the figure is made of the medians. Of several rows the one that is farthest from the aim is\n"
     "shown, with its name. Yes or no is by the median; beside the raw echo it is yes only where the ratio of the\n"
-    "medians says so too.\n"
+    "medians says so too. Of the completion modes the ends are those between which the median lies.\n"
     "\n| what | wanted | reached | | by |\n|---|---|---|---|---|\n";
 
 std::string verdict(const aim& on) {

@@ -18,6 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Echo 1000, callback 800, poll 900, by hand as told.
 ordered_json throughput_row(const char* transport, std::size_t bytes, std::size_t clients, double hand) {
@@ -179,6 +180,15 @@ TEST(ThroughputSection, HoldsTheDaemonAgainstTheWiderEchoTurnByTurn) {
   turn_by_turn(made["rows"][2]["poll"], "requests_per_second", {600, 900, 900});
   EXPECT_THAT(aims_table({made}),
               HasSubstr("; of one with as many I/O threads 45 % (30–60), tcp, 256 B, 32 clients; with"));
+}
+
+TEST(ThroughputSection, ShowsTheModeThatChoosesWhereItTookPart) {
+  EXPECT_THAT(tables_of(throughput()), Not(HasSubstr("auto")));
+  ordered_json made = throughput();
+  for (ordered_json& row : made["rows"]) {
+    row["auto"] = contender(810, 44, 1000);
+  }
+  EXPECT_THAT(tables_of(made), HasSubstr("| daemon, auto |"));
 }
 
 TEST(ThroughputSection, CountsRecordsNotRequests) {

@@ -49,9 +49,8 @@ std::string shared_text(const ordered_json& result) {
              ? ""
              : fmt::format(
                    " A client sends the larger ones in shared memory too ({:.0f} results a second), and after each "
-                   "look "
-                   "at the daemon another one comes, attaches shared memory, sends in it and is gone before the next "
-                   "look: {} times.",
+                   "look at the daemon another one comes, attaches shared memory, sends in it and is gone before the "
+                   "next look: {} times.",
                    result.at("shared_per_second").get<double>(), result.at("visits").get<int>());
 }
 

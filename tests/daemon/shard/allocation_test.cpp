@@ -48,7 +48,7 @@ struct path_shape {
   bool shared = false;   ///< their frames lie in an arena
   std::size_t clients = 1;
   bool forked = false;        ///< of four stages: two lanes that part and are joined, and one behind them
-  bool drops_oldest = false;  ///< a request beyond the credits takes an older one's place
+  bool drops_oldest = false;  ///< which none has to here: an ERROR asks for memory by design
 };
 
 void PrintTo(const path_shape& shape, std::ostream* to) {
