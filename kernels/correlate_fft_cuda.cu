@@ -91,7 +91,8 @@ class correlate_fft_cuda final : public operation {
   void keep_spectrum() {
     const device_array<float> taps{std::span<const float>{settings_.coefficients}};
     device_array<std::byte> scratch{scratch_bytes_};
-    const fault failed = transform_rows(nullptr, taps.data(), 0, 1, scratch.data());
+    immediate_queue now;
+    const fault failed = transform_rows(&now, taps.data(), 0, 1, scratch.data());
     if (failed) {
       throw std::runtime_error(std::string("could not transform the template: ") + failed.name);
     }

@@ -13,6 +13,8 @@
 #include <cufft.h>
 #endif
 
+#include "kernels/kernel_queue.hpp"
+
 namespace penstock {
 namespace {
 
@@ -166,7 +168,11 @@ cufft_plan::~cufft_plan() {
 }
 
 fault cufft_plan::run(void* stream, void* work, void* input, void* output) const noexcept {
-  if (const fault failed = cufft_fault(library_->set_stream(handle_, stream))) {
+  kernel_queue& queue = kernel_queue::of(stream);
+  if (const fault failed = queue.flush()) {
+    return failed;
+  }
+  if (const fault failed = cufft_fault(library_->set_stream(handle_, queue.stream()))) {
     return failed;
   }
   if (const fault failed = cufft_fault(library_->set_work_area(handle_, work))) {

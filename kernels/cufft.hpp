@@ -62,7 +62,7 @@ class cufft_plan {
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
   /// Bytes that the work area of `run` needs.
   [[nodiscard]] std::size_t work_bytes() const noexcept { return work_bytes_; }
-  /// Enqueues the transform on the `cudaStream_t`. A complex transform may be in place, a real one may not.
+  /// Enqueues the transform on the kernel_queue's stream. A complex transform may be in place, a real one may not.
   /// `work` is device memory, aligned to 256 bytes, and is never nullptr.
   fault run(void* stream, void* work, void* input, void* output) const noexcept;
 

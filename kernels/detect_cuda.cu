@@ -190,10 +190,8 @@ class detect_cuda final : public operation {
     auto* const keys = static_cast<peak_key*>(arguments.output);
     auto* const runs = static_cast<std::int32_t*>(arguments.scratch);
     const auto bytes = static_cast<std::size_t>(count * settings_.row_results()) * sizeof(float);
-    if (const cudaError_t status = cudaMemsetAsync(keys, 0, bytes, static_cast<cudaStream_t>(stream));
-        status != cudaSuccess) {
-      static_cast<void>(cudaGetLastError());
-      return cuda_fault(status);
+    if (const fault failed = clear(stream, keys, bytes)) {
+      return failed;
     }
     if (const fault failed = length <= short_row ? gather<short_threads>(stream, input, rows, runs, keys)
                                                  : gather<block_threads>(stream, input, rows, runs, keys)) {

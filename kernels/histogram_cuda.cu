@@ -172,8 +172,7 @@ class histogram_cuda final : public operation {
     auto* const out = static_cast<int*>(arguments.output);
     if (split.segments > 1) {
       const auto bytes = static_cast<std::size_t>(split.rows * settings_.parts * histogram_bins) * sizeof(int);
-      if (const fault failed = cuda_fault(cudaMemsetAsync(out, 0, bytes, static_cast<cudaStream_t>(stream)))) {
-        static_cast<void>(cudaGetLastError());
+      if (const fault failed = clear(stream, out, bytes)) {
         return failed;
       }
     }

@@ -1,13 +1,18 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <type_traits>
 
 #include <cuda_runtime.h>
 
 #include "kernels/fault.hpp"
+#include "kernels/kernel_queue.hpp"
 
 namespace penstock {
 
@@ -68,19 +73,43 @@ void load_kernel(void (*kernel)(Parameters...)) {
   require_cuda(cudaFuncGetAttributes(&attributes, kernel), "load a kernel");
 }
 
-/// Enqueues a kernel on the `cudaStream_t`. The fault is this launch's own.
+/// For compiling an operation only: launches each kernel at once, on the default stream.
+class immediate_queue final : public kernel_queue {
+ public:
+  fault add(const kernel_call& call) noexcept override {
+    return cuda_fault(
+        cudaLaunchKernel(call.kernel, call.grid, call.block, const_cast<void**>(call.arguments.data()), 0, stream()));
+  }
+  fault flush() noexcept override { return {}; }
+  [[nodiscard]] cudaStream_t stream() const noexcept override { return nullptr; }
+};
+
+/// Adds a kernel to the kernel_queue that `stream` is.
 template <class... Parameters, class... Arguments>
 fault launch(void* stream, dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments... arguments) noexcept {
-  cudaLaunchConfig_t configuration{};
-  configuration.gridDim = grid;
-  configuration.blockDim = block;
-  configuration.stream = static_cast<cudaStream_t>(stream);
-  const cudaError_t status = cudaLaunchKernelEx(&configuration, kernel, static_cast<Parameters>(arguments)...);
-  if (status != cudaSuccess) {
+  static_assert((std::is_trivially_copyable_v<std::remove_cv_t<Parameters>> && ...));
+  std::tuple<std::remove_cv_t<Parameters>...> values(static_cast<std::remove_cv_t<Parameters>>(arguments)...);
+  return std::apply(
+      [&](auto&... each) {
+        const std::array<void*, sizeof...(Parameters)> places{&each...};
+        const std::array<std::size_t, sizeof...(Parameters)> sizes{sizeof(each)...};
+        return kernel_queue::of(stream).add({reinterpret_cast<const void*>(kernel), grid, block, places, sizes});
+      },
+      values);
+}
+
+/// Enqueues that `bytes` of the device's memory become zero.
+inline fault clear(void* stream, void* memory, std::size_t bytes) noexcept {
+  kernel_queue& queue = kernel_queue::of(stream);
+  if (const fault failed = queue.flush()) {
+    return failed;
+  }
+  const fault failed = cuda_fault(cudaMemsetAsync(memory, 0, bytes, queue.stream()));
+  if (failed) {
     // Told here, so the next call's question after the last error must not find it again.
     static_cast<void>(cudaGetLastError());
   }
-  return cuda_fault(status);
+  return failed;
 }
 
 }  // namespace penstock

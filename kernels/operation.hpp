@@ -55,7 +55,7 @@ class operation {
   /// bytes, or little as a whole. On CUDA it may then be given pinned memory of the host as well as the device's own;
   /// on the host a payload is read where it came in from fewer bytes on.
   [[nodiscard]] virtual bool single_pass() const noexcept { return false; }
-  /// `stream` is the `cudaStream_t` on CUDA and nullptr on the host.
+  /// `stream` is the kernel_queue on CUDA and nullptr on the host.
   virtual fault run(void* stream, const operation_arguments& arguments) noexcept = 0;
 };
 

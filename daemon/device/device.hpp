@@ -67,8 +67,12 @@ class stream {
     }
     return failed;
   }
-  /// The operation and the arrays that `arguments` points at must live until the work is done.
+  /// The operation and the arrays that `arguments` points at must live until the work is done. Operations that are
+  /// launched one behind the other may be handed to the device together, at the latest by the stream's next call that
+  /// is no launch; that call then returns a fault of theirs.
   virtual fault launch(operation& what, const operation_arguments& arguments) noexcept = 0;
+  /// Hands over what was launched, where no other call does.
+  virtual fault flush() noexcept { return {}; }
   virtual fault record(event& point) noexcept = 0;
   /// Work enqueued after this starts only when `point`, as last recorded, is reached.
   virtual fault wait(const event& point) noexcept = 0;

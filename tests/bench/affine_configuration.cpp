@@ -22,9 +22,14 @@ std::string affine_configuration::text() const {
       streams, shards, std::max(16, 2 * streams));
   for (std::size_t at = 0; at < floats.size(); ++at) {
     made += fmt::format(
-        "[[pipeline]]\nname = \"y{}\"\ninput = {{ dtype = \"f32\", shape = [{}] }}\nbatch = {{ max_bytes = {} }}\n"
-        "[[pipeline.stage]]\nname = \"y\"\nop = \"affine\"\na = 2.0\nb = 1.0\n",
-        at, floats[at], std::max(most, default_batch_bytes));
+        "[[pipeline]]\nname = \"y{}\"\ninput = {{ dtype = \"f32\", shape = [{}] }}\nbatch = {{ max_bytes = {} }}\n", at,
+        floats[at], std::max(most, default_batch_bytes));
+    // The first one's result is what a client checks; those before the last leave it as it is.
+    for (int stage = 1; stage <= stages; ++stage) {
+      made += fmt::format("[[pipeline.stage]]\nname = \"{}\"\nop = \"affine\"\na = {}\nb = {}\n",
+                          stage == stages ? "y" : fmt::format("y{}", stage), stage == 1 ? "2.0" : "1.0",
+                          stage == 1 ? "1.0" : "0.0");
+    }
   }
   return made;
 }

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/kernel_queue.hpp"
 #include "tests/support/hold_cuda.hpp"
 
 namespace penstock::testing {
@@ -45,6 +46,15 @@ void require(cudaError_t error, const char* what) {
   }
 }
 
+// The default stream for nullptr.
+cudaStream_t native(void* stream) noexcept {
+  if (stream == nullptr) {
+    return nullptr;
+  }
+  static_cast<void>(kernel_queue::of(stream).flush());
+  return kernel_queue::of(stream).stream();
+}
+
 fault outcome_of_launch() noexcept {
   const cudaError_t error = cudaGetLastError();
   return error == cudaSuccess ? fault{} : fault{cudaGetErrorName(error)};
@@ -58,7 +68,7 @@ class cuda_gate final : public gate {
   [[nodiscard]] bool entered() const noexcept override { return std::atomic_ref(words_.entered).load() != 0; }
 
   fault run(void* stream, const operation_arguments&) noexcept override {
-    spin_until_open<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(&words_);
+    spin_until_open<<<1, 1, 0, native(stream)>>>(&words_);
     return outcome_of_launch();
   }
 
@@ -70,7 +80,7 @@ class cuda_gate final : public gate {
 class cuda_faulty final : public operation {
  public:
   fault run(void* stream, const operation_arguments&) noexcept override {
-    write_through<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(nullptr);
+    write_through<<<1, 1, 0, native(stream)>>>(nullptr);
     return outcome_of_launch();
   }
 };

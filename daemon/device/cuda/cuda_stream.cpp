@@ -18,10 +18,12 @@ constexpr bool copies_together = CUDART_VERSION >= 13000;
 cuda_stream::cuda_stream(std::shared_ptr<cuda_context> context, int priority)
     : context_(std::move(context)),
       completions_(std::make_unique<completion_ring>(context_)),
-      handle_(*context_, priority) {}
+      handle_(*context_, priority),
+      kernels_(*context_, handle_.get()) {}
 
 cuda_stream::~cuda_stream() {
   context_->enter_regardless();
+  static_cast<void>(kernels_.flush());
   static_cast<void>(context_->leave(cudaStreamSynchronize(handle_.get())));
   const auto give_up = std::chrono::steady_clock::now() + completion_patience;
   while (!completions_->empty() && std::chrono::steady_clock::now() < give_up) {
@@ -32,15 +34,20 @@ cuda_stream::~cuda_stream() {
   }
 }
 
+fault cuda_stream::enter() noexcept {
+  const fault failed = context_->enter();
+  return failed ? failed : kernels_.flush();
+}
+
 fault cuda_stream::copy_in(void* device, const void* pinned, std::size_t bytes) noexcept {
-  if (fault failed = context_->enter()) {
+  if (fault failed = enter()) {
     return failed;
   }
   return context_->leave(cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, handle_.get()));
 }
 
 fault cuda_stream::copy_out(void* pinned, const void* device, std::size_t bytes) noexcept {
-  if (fault failed = context_->enter()) {
+  if (fault failed = enter()) {
     return failed;
   }
   return context_->leave(cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, handle_.get()));
@@ -55,7 +62,7 @@ fault cuda_stream::copy_pieces_out(const copy_list& pieces) noexcept {
 }
 
 fault cuda_stream::copy_together([[maybe_unused]] const copy_list& pieces) noexcept {
-  if (fault failed = context_->enter()) {
+  if (fault failed = enter()) {
     return failed;
   }
 #if CUDART_VERSION >= 13000
@@ -73,7 +80,7 @@ fault cuda_stream::launch(operation& what, const operation_arguments& arguments)
   if (fault failed = context_->enter()) {
     return failed;
   }
-  const fault met = what.run(handle_.get(), arguments);
+  const fault met = what.run(&kernels_, arguments);
   if (met) {
     // The operation has taken its own error; a sticky one still stands.
     static_cast<void>(context_->leave(cudaPeekAtLastError()));
@@ -82,7 +89,7 @@ fault cuda_stream::launch(operation& what, const operation_arguments& arguments)
 }
 
 fault cuda_stream::record(event& point) noexcept {
-  if (fault failed = context_->enter()) {
+  if (fault failed = enter()) {
     return failed;
   }
   auto& recorded = static_cast<cuda_event&>(point);
@@ -94,24 +101,28 @@ fault cuda_stream::record(event& point) noexcept {
 }
 
 fault cuda_stream::wait(const event& point) noexcept {
-  if (fault failed = context_->enter()) {
+  if (fault failed = enter()) {
     return failed;
   }
   return context_->leave(cudaStreamWaitEvent(handle_.get(), static_cast<const cuda_event&>(point).get(), 0));
 }
 
 fault cuda_stream::on_complete(completion_function function, void* context) noexcept {
-  if (fault failed = context_->enter()) {
+  if (fault failed = enter()) {
     return failed;
   }
   return completions_->enqueue(handle_.get(), function, context);
 }
 
 fault cuda_stream::synchronize() noexcept {
-  if (fault failed = context_->enter()) {
+  if (fault failed = enter()) {
     return failed;
   }
-  return context_->leave(cudaStreamSynchronize(handle_.get()));
+  if (fault failed = context_->leave(cudaStreamSynchronize(handle_.get()))) {
+    return failed;
+  }
+  kernels_.prepare();
+  return {};
 }
 
 }  // namespace penstock

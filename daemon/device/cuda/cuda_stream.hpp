@@ -5,6 +5,7 @@
 
 #include "daemon/device/cuda/completion_ring.hpp"
 #include "daemon/device/cuda/cuda_context.hpp"
+#include "daemon/device/cuda/kernel_chain.hpp"
 #include "daemon/device/cuda/stream_handle.hpp"
 #include "daemon/device/device.hpp"
 
@@ -27,6 +28,7 @@ class cuda_stream final : public stream {
   fault copy_pieces_in(const copy_list& pieces) noexcept override;
   fault copy_pieces_out(const copy_list& pieces) noexcept override;
   fault launch(operation& what, const operation_arguments& arguments) noexcept override;
+  fault flush() noexcept override { return enter(); }
   fault record(event& point) noexcept override;
   fault wait(const event& point) noexcept override;
   fault on_complete(completion_function function, void* context) noexcept override;
@@ -34,11 +36,14 @@ class cuda_stream final : public stream {
   fault synchronize() noexcept override;
 
  private:
+  /// Before each call on the stream that is no kernel.
+  [[nodiscard]] fault enter() noexcept;
   [[nodiscard]] fault copy_together(const copy_list& pieces) noexcept;
 
   std::shared_ptr<cuda_context> context_;
   std::unique_ptr<completion_ring> completions_;
   stream_handle handle_;
+  kernel_chain kernels_;
 };
 
 }  // namespace penstock

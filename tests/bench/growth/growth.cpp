@@ -137,6 +137,24 @@ series by_shards(const bench_options& options, const echo_server& echo) {
   return made;
 }
 
+// Many small kernels for each batch.
+series by_stages(const bench_options& options, const echo_server& echo, const char* name, std::size_t clients,
+                 std::size_t most_in_flight) {
+  series made{name, "stages", false, {}};
+  for (const int stages : {1, 2, 4, 8, 16}) {
+    point& each = made.points.emplace_back();
+    each.x = stages;
+    each.daemon = start(options, affine_configuration{.stages = stages}.text());
+    closed_loop_settings load = shared_load(echo.endpoint(), false, clients);
+    load.in_flight = std::min(load.in_flight, most_in_flight);
+    each.contenders.add("echo", load);
+    load.endpoint = each.daemon->endpoint();
+    load.hello = true;
+    each.contenders.add("daemon", load);
+  }
+  return made;
+}
+
 ordered_json measure(series all, const bench_options& options) {
   const milliseconds span = options.turn();
   for (point& each : all.points) {
@@ -174,6 +192,8 @@ ordered_json run_growth(const bench_options& options) {
   result["series"].push_back(measure(by_size(options, echo), options));
   result["series"].push_back(measure(by_streams(options), options));
   result["series"].push_back(measure(by_shards(options, echo), options));
+  result["series"].push_back(measure(by_stages(options, echo, "stages", 32, together_in_flight), options));
+  result["series"].push_back(measure(by_stages(options, echo, "stages, one request at a time", 1, 1), options));
   return result;
 }
 

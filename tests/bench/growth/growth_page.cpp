@@ -76,10 +76,11 @@ std::string table_of(const ordered_json& series) {
 std::string growth_tables(const ordered_json& result) {
   std::string text = facts_line(result);
   text += fmt::format(
-      "Clients, pipelines and shards: requests of {}, {} in flight together. Frame sizes: four clients. Streams: a "
+      "Clients, pipelines, shards and stages: requests of {}, {} in flight together where it does not say otherwise. "
+      "Frame sizes: four clients. Streams: a "
       "pipeline that computes far longer than it moves. What should grow with x (streams, shards, bytes a second with "
       "the size) bends at the first step that gains less than half of what proportion would give; what should stay "
-      "(clients, pipelines) bends at the first x below two thirds of the most before it.\n",
+      "(clients, pipelines, stages) bends at the first x below two thirds of the most before it.\n",
       bytes_text(result.at("small_bytes").get<std::size_t>()), result.at("in_flight").get<int>());
   for (const ordered_json& series : result.at("series")) {
     text += table_of(series);

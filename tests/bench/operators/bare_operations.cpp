@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/cufft.hpp"
+#include "kernels/kernel_queue.hpp"
 #include "kernels/window_function.hpp"
 #include "tests/bench/operators/bare_spectrum.hpp"
 #include "tests/bench/operators/device_table.hpp"
@@ -21,7 +22,9 @@ fault fault_of(cudaError_t status) noexcept {
 }
 
 cudaStream_t cuda_stream(void* stream) noexcept {
-  return static_cast<cudaStream_t>(stream);
+  kernel_queue& queue = kernel_queue::of(stream);
+  static_cast<void>(queue.flush());
+  return queue.stream();
 }
 
 constexpr std::size_t aligned(std::size_t bytes) noexcept {

@@ -7,6 +7,7 @@
 #include <cublas_v2.h>
 #endif
 
+#include "kernels/kernel_queue.hpp"
 #include "tests/bench/operators/vendor_library.hpp"
 
 namespace penstock::bench {
@@ -58,10 +59,15 @@ int cublas::version() const {
 }
 
 fault cublas::use(void* stream) noexcept {
-  if (stream == stream_) {
-    return {};
+  if (stream == nullptr) {
+    stream_ = nullptr;
+    return cublas_fault(set_stream_(handle_, nullptr));
   }
-  const fault failed = cublas_fault(set_stream_(handle_, stream));
+  kernel_queue& queue = kernel_queue::of(stream);
+  if (fault failed = queue.flush(); failed || stream == stream_) {
+    return failed;
+  }
+  const fault failed = cublas_fault(set_stream_(handle_, queue.stream()));
   stream_ = failed ? nullptr : stream;
   return failed;
 }

@@ -31,7 +31,8 @@ class cublas {
 
   /// cublasGetVersion: 130000 for 13.0.
   [[nodiscard]] int version() const;
-  /// Makes this `cudaStream_t` the one that calls enqueue on. Once for many calls, as a program with one stream does.
+  /// Makes the stream of this kernel_queue the one that calls enqueue on; nullptr: the default stream. Once for many
+  /// calls, as a program with one stream does.
   fault use(void* stream) noexcept;
   [[nodiscard]] context handle() const noexcept { return handle_; }
 

@@ -7,6 +7,7 @@
 #include <cufft.h>
 #endif
 
+#include "kernels/kernel_queue.hpp"
 #include "tests/bench/operators/vendor_library.hpp"
 
 namespace penstock::bench {
@@ -58,7 +59,11 @@ void inverse_transform::plan(std::int64_t length, std::int64_t rows) {
 }
 
 fault inverse_transform::run(void* stream, void* work, void* input, void* output) const noexcept {
-  if (const fault failed = cufft_fault(library_->set_stream(handle_, stream))) {
+  kernel_queue& queue = kernel_queue::of(stream);
+  if (const fault failed = queue.flush()) {
+    return failed;
+  }
+  if (const fault failed = cufft_fault(library_->set_stream(handle_, queue.stream()))) {
     return failed;
   }
   if (const fault failed = cufft_fault(library_->set_work_area(handle_, work))) {

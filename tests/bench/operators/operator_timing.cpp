@@ -41,6 +41,7 @@ double timed_operation::run_times(int count) {
   require(stream_->record(*begin_));
   for (int each = 0; each < count; ++each) {
     require(stream_->launch(what_, arguments_));
+    require(stream_->flush());
   }
   require(stream_->record(*end_));
   require(stream_->synchronize());
