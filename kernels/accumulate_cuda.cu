@@ -12,54 +12,38 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 struct mean_fold {
   using total = double;
+  static constexpr bool pivoted = false;
 
   static __device__ float absent() { return 0.0F; }
   static __device__ total none() { return 0.0; }
-  static __device__ total of(float value) { return static_cast<double>(value); }
-  static __device__ total of(const float (&values)[sliding_steps], int count) {
-    double sum = 0.0;
-#pragma unroll
-    for (int i = 0; i < sliding_steps; ++i) {
-      sum += i < count ? static_cast<double>(values[i]) : 0.0;
-    }
-    return sum;
-  }
-  static __device__ total joined(total a, total b) {
-    return a + b;
-  }
+  static __device__ total of(float value, float /*pivot*/) { return static_cast<double>(value); }
+  static __device__ total joined(total a, total b) { return a + b; }
   template <class Move>
   static __device__ total moved(total from, Move move) {
     return move(from);
   }
-  __device__ float result(total sum, float /*current*/, std::int64_t position, std::int64_t window) const {
-    return static_cast<float>(sum / static_cast<double>(min(position + 1, window)));
+  __device__ float result(const window_halves<mean_fold>& of, float /*current*/, std::int64_t position,
+                          std::int64_t window) const {
+    return static_cast<float>(joined(of.older, of.newer) / static_cast<double>(min(position + 1, window)));
   }
 };
 
 /// A NaN on either side of a join stays.
 struct peak_fold {
   using total = float;
+  static constexpr bool pivoted = false;
 
   static __device__ float absent() { return -infinity; }
   static __device__ total none() { return absent(); }
-  static __device__ total of(float value) { return value; }
-  static __device__ total of(const float (&values)[sliding_steps], int count) {
-    float largest = none();
-#pragma unroll
-    for (int i = 0; i < sliding_steps; ++i) {
-      largest = i < count ? joined(largest, values[i]) : largest;
-    }
-    return largest;
-  }
-  static __device__ total joined(total a, total b) {
-    return a > b || isnan(a) ? a : b;
-  }
+  static __device__ total of(float value, float /*pivot*/) { return value; }
+  static __device__ total joined(total a, total b) { return a > b || isnan(a) ? a : b; }
   template <class Move>
   static __device__ total moved(total from, Move move) {
     return move(from);
   }
-  __device__ float result(total largest, float /*current*/, std::int64_t /*position*/, std::int64_t /*window*/) const {
-    return largest;
+  __device__ float result(const window_halves<peak_fold>& of, float /*current*/, std::int64_t /*position*/,
+                          std::int64_t /*window*/) const {
+    return joined(of.older, of.newer);
   }
 };
 

@@ -7,80 +7,69 @@
 namespace penstock {
 namespace {
 
-/// Count, mean and sum of squared differences to it.
-struct step_moments {
-  double mean;
+/// Of some steps: the sum of their differences to the pivot, and of the squares of these.
+struct shifted_sums {
+  double sum;
   double squares;
-  int count;
 };
 
+/// Sums of differences to one step of the window, in float64: that step is at most sqrt(window) deviations away from
+/// the window's mean, so that at most a factor of `window` is lost to cancellation, whatever the level. There is no
+/// division for a step but the last.
 struct zscore_fold {
-  using total = step_moments;
+  using total = shifted_sums;
+  static constexpr bool pivoted = true;
 
   double floor;
 
   static __device__ float absent() { return 0.0F; }
-  static __device__ total none() { return {0.0, 0.0, 0}; }
-  static __device__ total of(float value) { return {static_cast<double>(value), 0.0, 1}; }
-
-  /// Two passes over the values.
-  static __device__ total of(const float (&values)[sliding_steps], int count) {
-    double sum = 0.0;
-#pragma unroll
-    for (int i = 0; i < sliding_steps; ++i) {
-      sum += i < count ? static_cast<double>(values[i]) : 0.0;
-    }
-    total whole{sum / count, 0.0, count};
-#pragma unroll
-    for (int i = 0; i < sliding_steps; ++i) {
-      const double difference = i < count ? static_cast<double>(values[i]) - whole.mean : 0.0;
-      whole.squares = fma(difference, difference, whole.squares);
-    }
-    return whole;
+  static __device__ total none() { return {0.0, 0.0}; }
+  static __device__ total of(float value, float pivot) {
+    const double difference = static_cast<double>(value) - static_cast<double>(pivot);
+    return {difference, difference * difference};
   }
-
-  static __device__ total joined(const total& a, const total& b) {
-    if (a.count == 0) {
-      return b;
-    }
-    if (b.count == 0) {
-      return a;
-    }
-    const int count = a.count + b.count;
-    const double share = static_cast<double>(b.count) / static_cast<double>(count);
-    const double difference = b.mean - a.mean;
-    const double squares = difference * difference * share * static_cast<double>(a.count);
-    return {fma(difference, share, a.mean), a.squares + b.squares + squares, count};
-  }
+  static __device__ total joined(const total& a, const total& b) { return {a.sum + b.sum, a.squares + b.squares}; }
 
   template <class Move>
   static __device__ total moved(const total& from, Move move) {
-    return {move(from.mean), move(from.squares), move(from.count)};
+    return {move(from.sum), move(from.squares)};
   }
 
-  /// A NaN or an infinity in the window makes its moments NaN or infinite, and the score NaN.
-  [[nodiscard]] __device__ float score(const total& before, float current, std::int64_t position,
+  /// A NaN or an infinity in the window makes its sums NaN or infinite, and the score NaN.
+  template <class Fold>
+  [[nodiscard]] __device__ float score(const window_halves<Fold>& of, float current, std::int64_t position,
                                        std::int64_t window) const {
     if (position < window) {
       return 0.0F;
     }
-    const double deviation = sqrt(before.squares / static_cast<double>(before.count));
+    const auto older_pivot = static_cast<double>(of.older_pivot);
+    // The newer part's sums as differences to the older one's pivot.
+    const auto count = static_cast<double>(of.newer_count);
+    const double apart = of.newer_count == 0 ? 0.0 : static_cast<double>(of.newer_pivot) - older_pivot;
+    const double sum = fma(count, apart, of.older.sum + of.newer.sum);
+    const double squares = fma(apart, fma(count, apart, 2.0 * of.newer.sum), of.older.squares + of.newer.squares);
+    const double share = 1.0 / static_cast<double>(window);
+    const double mean = sum * share;
+    const double variance = fma(-mean, mean, squares * share);
+    const double deviation = sqrt(variance < 0.0 ? 0.0 : variance);
     const double scale = deviation < floor ? floor : deviation;
-    return static_cast<float>((static_cast<double>(current) - before.mean) / scale);
+    return static_cast<float>((static_cast<double>(current) - older_pivot - mean) / scale);
   }
 };
 
 struct score_fold : zscore_fold {
-  __device__ float result(const total& before, float current, std::int64_t position, std::int64_t window) const {
-    return score(before, current, position, window);
+  __device__ float result(const window_halves<score_fold>& of, float current, std::int64_t position,
+                          std::int64_t window) const {
+    return score(of, current, position, window);
   }
 };
 
 struct flag_fold : zscore_fold {
   double threshold;
 
-  __device__ std::uint8_t result(const total& before, float current, std::int64_t position, std::int64_t window) const {
-    return fabs(static_cast<double>(score(before, current, position, window))) > threshold ? 1 : 0;
+  __device__ std::uint8_t result(const window_halves<flag_fold>& of, float current, std::int64_t position,
+                                 std::int64_t window) const {
+    return fabs(static_cast<double>(score(of, current, position, window))) > threshold ? 1 : 0;
   }
 };
 

@@ -20,6 +20,8 @@ struct session_block {
   [[nodiscard]] static __device__ int place() { return static_cast<int>(threadIdx.x) / Lanes; }
   [[nodiscard]] static __device__ int place_in_warp() { return place() % warp_steps; }
   [[nodiscard]] static __device__ int warp() { return static_cast<int>(threadIdx.x) / warp_threads; }
+  /// Warps of a block that may have fewer than `block_threads`.
+  [[nodiscard]] static __device__ int warps() { return static_cast<int>(blockDim.x) / warp_threads; }
 };
 
 /// The lanes that suit so many channels: eight floats fill the 32 bytes that the memory gives at once.

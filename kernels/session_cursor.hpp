@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "kernels/session_frame.hpp"
@@ -17,6 +16,8 @@ class session_cursor {
   PENSTOCK_HOST_DEVICE session_cursor(const session_history<Element>& history, std::int32_t frame) noexcept
       : history_{history}, frame_{frame} {}
 
+  /// Elements of a step.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::int64_t channels() const noexcept { return history_.channels; }
   /// Where the channels of a step begin; nullptr for one before the session's start. The state must have kept it, or
   /// it is one of this batch's.
   [[nodiscard]] PENSTOCK_HOST_DEVICE const Element* at(std::int64_t step) noexcept {
@@ -47,12 +48,12 @@ class session_cursor {
   }
 
   /// How many steps from this one on, at most `most`, lie one behind the other in memory, or before the session.
-  [[nodiscard]] std::int64_t run(std::int64_t step, std::int64_t most) noexcept {
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::int64_t run(std::int64_t step, std::int64_t most) noexcept {
     static_cast<void>(at(step));
     const session_frame& of = history_.session.frames[frame_];
     const std::int64_t start = first_ - of.position;
     const std::int64_t end = step >= first_ ? first_ + of.steps : step < start ? start : first_;
-    return std::min(most, end - step);
+    return end - step < most ? end - step : most;
   }
 
  private:

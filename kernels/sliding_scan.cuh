@@ -52,7 +52,7 @@ __device__ typename Fold::total beyond(sliding_part<Fold> part, const typename F
     }
   }
   __syncthreads();
-  for (int warp = block::warp() + (Later ? 1 : -1); warp >= 0 && warp < block_warps; warp += Later ? 1 : -1) {
+  for (int warp = block::warp() + (Later ? 1 : -1); warp >= 0 && warp < block::warps(); warp += Later ? 1 : -1) {
     result.extend(of_warps[warp][block::lane()]);
   }
   result.extend({outside, true});
@@ -74,7 +74,7 @@ __device__ typename Fold::total over_block(typename Fold::total total,
   }
   __syncthreads();
   total = Fold::none();
-  for (int warp = 0; warp < block_warps; ++warp) {
+  for (int warp = 0; warp < block::warps(); ++warp) {
     total = Fold::joined(total, of_warps[warp][block::lane()]);
   }
   return total;

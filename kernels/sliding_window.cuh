@@ -4,18 +4,15 @@
 #include <cstdint>
 
 #include "kernels/launch.cuh"
-#include "kernels/session_block.cuh"
-#include "kernels/session_cursor.hpp"
-#include "kernels/sliding_scan.cuh"
+#include "kernels/recent_frames.cuh"
+#include "kernels/session_state.cuh"
+#include "kernels/sliding_tile.cuh"
 #include "kernels/sliding_window.hpp"
 
 namespace penstock {
 
-/// A launch of slide_windows: first the blocks that fold, then those that leave the new states.
-///
-/// A tile is a stretch of a session's steps that begins at a multiple of the tile's length. The frame in which the
-/// tile begins, or with which the session continues in this batch, leads it: its block does the tile's steps in the
-/// frames that follow, too.
+/// A launch of slide_windows: first the blocks that fold, then those that leave the new states, where these are too
+/// large for the former.
 struct sliding_launch {
   session_history<float> history;
   std::int64_t window = 1;
@@ -23,103 +20,12 @@ struct sliding_launch {
   std::int64_t tiles = 1;    ///< of each frame, at most
   std::int64_t groups = 1;   ///< of channels
   std::int64_t fold_blocks = 1;
-  std::int64_t keep_blocks = 1;  ///< of each frame
+  std::int64_t keep_blocks = 0;  ///< of each frame
 };
 
-/// Steps that each thread folds.
-inline constexpr int sliding_steps = 8;
-/// The most blocks that leave one state, and how many floats each thread of fewer copies.
+/// The most blocks that leave one state, and how many times a folding block copies at most to leave its part.
 inline constexpr std::int64_t most_keep_blocks = 64;
-inline constexpr std::int64_t sliding_copies = 8;
-
-/// Which steps a block folds.
-struct sliding_tile {
-  std::int32_t frame = 0;     ///< that leads the tile
-  std::int64_t begin = 0;     ///< the first step, counted from that frame's first
-  std::int32_t count = 0;     ///< 0: none of this block's
-  std::int64_t position = 0;  ///< of the first step in the session
-};
-
-/// Tile `number` of those that the frame could lead.
-[[nodiscard]] static __device__ inline sliding_tile find_tile(const session_frame* frames, std::int32_t frame,
-                                                              std::int64_t number, std::int64_t length) {
-  const session_frame& of = frames[frame];
-  const std::int64_t tile = of.position / length + number;
-  const std::int64_t first = max(tile * length, of.position);
-  const bool continues = of.previous < 0 && number == 0;
-  const bool begins = tile * length >= of.position && tile * length < of.position + of.steps;
-  if (!continues && !begins) {
-    return {};
-  }
-  const std::int64_t begin = first - of.position;
-  const std::int64_t most = (tile + 1) * length - of.position;
-  std::int64_t end = of.steps;
-  for (std::int32_t next = of.next; next >= 0 && end < most; next = frames[next].next) {
-    end += frames[next].steps;
-  }
-  return {frame, begin, static_cast<std::int32_t>(max(min(end, most) - begin, std::int64_t{0})), first};
-}
-
-/// One thread's steps of a tile: `first` … first + sliding_steps − 1 of it, in one channel.
-struct sliding_thread {
-  session_cursor<float>& cursor;
-  std::int64_t channel;
-  bool inside;  ///< whether there is such a channel
-  int first;
-  std::int32_t window;
-
-  /// Whether a stretch begins with step i of this thread. Stretches begin at the tile's first step and are of the
-  /// window's length.
-  [[nodiscard]] __device__ __forceinline__ bool begins(int i) const { return (first + i) % window == 0; }
-
-  /// `count` values from `step` on, counted as the cursor does; absent ones behind them.
-  template <class Fold>
-  __device__ __forceinline__ void load(std::int64_t step, std::int32_t count, float (&values)[sliding_steps]) const {
-#pragma unroll
-    for (int i = 0; i < sliding_steps; ++i) {
-      const float* const channels = inside && i < count ? cursor.at(step + i) : nullptr;
-      values[i] = channels == nullptr ? Fold::absent() : channels[channel];
-    }
-  }
-};
-
-/// Of the windows that begin in this thread, what of it lies here; bit i of `open` says that window i goes on in the
-/// threads behind. Of the `values`, `count` are there.
-template <class Fold>
-__device__ __forceinline__ sliding_part<Fold> older_parts(const sliding_thread& thread,
-                                                          const float (&values)[sliding_steps], std::int32_t count,
-                                                          typename Fold::total (&older)[sliding_steps],
-                                                          unsigned& open) {
-  sliding_part<Fold> part{Fold::none(), false};
-  open = 0;
-#pragma unroll
-  for (int i = sliding_steps - 1; i >= 0; --i) {
-    if (thread.begins(i + 1)) {
-      part = {Fold::none(), true};
-    }
-    if (i < count) {
-      part.total = Fold::joined(part.total, Fold::of(values[i]));
-    }
-    older[i] = part.total;
-    open |= part.cut ? 0U : 1U << static_cast<unsigned>(i);
-  }
-  return part;
-}
-
-/// What this thread's steps give to the windows of the steps behind them.
-template <class Fold>
-__device__ __forceinline__ sliding_part<Fold> newer_part(const sliding_thread& thread,
-                                                         const float (&values)[sliding_steps]) {
-  sliding_part<Fold> part{Fold::none(), false};
-#pragma unroll
-  for (int i = 0; i < sliding_steps; ++i) {
-    if (thread.begins(i)) {
-      part = {Fold::none(), true};
-    }
-    part.total = Fold::joined(part.total, Fold::of(values[i]));
-  }
-  return part;
-}
+inline constexpr std::int64_t kept_rounds = 2;
 
 /// Folds the windows of one tile. Of its step k, the window's older part are steps k … to the end of the stretch that k
 /// is in, all taken one window earlier; its newer part are the steps of the stretch before k.
@@ -127,67 +33,69 @@ template <class Fold, int Lanes, class Out>
 __device__ void fold_tile(const sliding_launch& launched, const sliding_tile& tile, std::int64_t channel,
                           const Fold& fold, Out* __restrict__ output) {
   using total = typename Fold::total;
-  constexpr int length = session_block<Lanes>::threads * sliding_steps;
+  using block = session_block<Lanes>;
   __shared__ total rest_of_warps[block_warps][Lanes];
   __shared__ sliding_part<Fold> older_of_warps[block_warps][Lanes];
   __shared__ sliding_part<Fold> newer_of_warps[block_warps][Lanes];
 
+  const int length = static_cast<int>(blockDim.x) / Lanes * sliding_steps;
+  const int first = block::place() * sliding_steps;
+  const auto window = static_cast<std::int32_t>(launched.window);
   session_cursor<float> cursor{launched.history, tile.frame};
-  const sliding_thread thread{cursor, channel, channel < launched.history.channels,
-                              session_block<Lanes>::place() * sliding_steps,
-                              static_cast<std::int32_t>(launched.window)};
-  const int first = thread.first;
+  const sliding_thread<Fold> thread{cursor, channel, channel < launched.history.channels, first, window};
   const auto end = static_cast<std::int32_t>(divide_up(tile.count, launched.window) * launched.window);
   const std::int64_t oldest = tile.begin - launched.window + launched.current;
 
   float values[sliding_steps];
   total older[sliding_steps];
+  float older_pivots[sliding_steps];
   unsigned open = 0;
-  thread.load<Fold>(oldest + first, end - first, values);
-  const sliding_part<Fold> of_thread = older_parts<Fold>(thread, values, end - first, older, open);
+  // The last step of the stretch that this thread's last one is in.
+  const int last = first + sliding_steps - 1 - (thread.phase() + sliding_steps - 1) % window + window - 1;
+  const float older_pivot = Fold::pivoted ? thread.value(oldest + last, last < end) : 0.0F;
+  thread.load(oldest + first, end - first, values);
+  const sliding_part<Fold> of_thread = thread.older_parts(values, end - first, older_pivot, older, older_pivots, open);
 
   // What all windows of the last stretch have in common, where it is longer than the tile.
   total rest = Fold::none();
   if (end > length) {
+    const float pivot = Fold::pivoted ? thread.value(oldest + end - 1, true) : 0.0F;
     for (std::int32_t step = length + first; step < end; step += length) {
-      thread.load<Fold>(oldest + step, end - step, values);
-      rest = Fold::joined(rest, Fold::of(values, min(sliding_steps, end - step)));
+      thread.load(oldest + step, end - step, values);
+#pragma unroll
+      for (int i = 0; i < sliding_steps; ++i) {
+        rest = i < end - step ? Fold::joined(rest, Fold::of(values[i], pivot)) : rest;
+      }
     }
     rest = over_block<Fold, Lanes>(rest, rest_of_warps);
   }
   const total behind = beyond<Fold, Lanes, true>(of_thread, rest, older_of_warps);
 
   const auto current = static_cast<std::int32_t>(launched.current);
-  thread.load<Fold>(tile.begin + current + first, tile.count - current - first, values);
-  total newer = beyond<Fold, Lanes, false>(newer_part<Fold>(thread, values), Fold::none(), newer_of_warps);
+  const std::int32_t stretch = first - thread.phase();
+  window_halves<Fold> halves;
+  halves.newer_pivot =
+      Fold::pivoted ? thread.value(tile.begin + current + stretch, stretch < tile.count - current) : 0.0F;
+  halves.newer_count = thread.phase();
+  thread.load(tile.begin + current + first, tile.count - current - first, values);
+  halves.newer =
+      beyond<Fold, Lanes, false>(thread.newer_part(values, halves.newer_pivot), Fold::none(), newer_of_warps);
+  Out results[sliding_steps];
 #pragma unroll
   for (int i = 0; i < sliding_steps; ++i) {
-    newer = thread.begins(i) ? Fold::none() : newer;
-    if (thread.inside && first + i < tile.count) {
-      const bool goes_on = (open >> static_cast<unsigned>(i) & 1U) != 0;
-      const total whole = Fold::joined(goes_on ? Fold::joined(older[i], behind) : older[i], newer);
-      output[cursor.index(tile.begin + first + i) + channel] =
-          fold.result(whole, values[i], tile.position + first + i, launched.window);
+    if (thread.begins(i)) {
+      halves.newer = Fold::none();
+      halves.newer_pivot = values[i];
+      halves.newer_count = 0;
     }
-    newer = Fold::joined(newer, Fold::of(values[i]));
+    const bool goes_on = (open >> static_cast<unsigned>(i) & 1U) != 0;
+    halves.older = goes_on ? Fold::joined(older[i], behind) : older[i];
+    halves.older_pivot = older_pivots[i];
+    results[i] = fold.result(halves, values[i], tile.position + first + i, launched.window);
+    halves.newer = Fold::joined(halves.newer, Fold::of(values[i], halves.newer_pivot));
+    ++halves.newer_count;
   }
-}
-
-/// Block `part` of `parts` that leave the state of the session whose last frame this is.
-static __device__ inline void keep_history(const session_history<float>& history, std::int32_t frame, std::int64_t part,
-                                           std::int64_t parts) {
-  const session_frame& last = history.session.frames[frame];
-  if (last.next >= 0) {
-    return;
-  }
-  session_cursor<float> cursor{history, frame};
-  const std::int64_t values = history.length * history.channels;
-  for (std::int64_t value = part * block_threads + threadIdx.x; value < values; value += parts * block_threads) {
-    const std::int64_t step = value / history.channels - history.length;
-    const std::int64_t channel = value % history.channels;
-    const float* const from = cursor.at(last.steps + step);
-    history.kept(last, step)[channel] = from == nullptr ? 0.0F : from[channel];
-  }
+  thread.store(tile.begin + first, tile.count - first, results, output);
 }
 
 template <class Fold, int Lanes, class Out>
@@ -196,33 +104,43 @@ __global__ void __launch_bounds__(block_threads)
   const auto item = static_cast<std::int64_t>(blockIdx.x);
   if (item >= launched.fold_blocks) {
     const std::int64_t kept = item - launched.fold_blocks;
-    keep_history(launched.history, static_cast<std::int32_t>(kept / launched.keep_blocks), kept % launched.keep_blocks,
-                 launched.keep_blocks);
+    keep_part(launched.history, static_cast<std::int32_t>(kept / launched.keep_blocks), kept % launched.keep_blocks,
+              launched.keep_blocks);
     return;
   }
   const std::int64_t group = item % launched.groups;
   const std::int64_t number = item / launched.groups % launched.tiles;
-  const std::int64_t frame = item / launched.groups / launched.tiles;
-  const sliding_tile tile = find_tile(launched.history.session.frames, static_cast<std::int32_t>(frame), number,
-                                      session_block<Lanes>::threads * sliding_steps);
+  const auto frame = static_cast<std::int32_t>(item / launched.groups / launched.tiles);
+  const sliding_tile tile = find_tile(launched.history.session.frames, frame, number,
+                                      static_cast<std::int64_t>(blockDim.x) / Lanes * sliding_steps);
   if (tile.count > 0) {
     fold_tile<Fold, Lanes>(launched, tile, group * Lanes + session_block<Lanes>::lane(), fold, output);
+  }
+  if (launched.keep_blocks == 0 && number == 0) {
+    keep_part(launched.history, frame, group, launched.groups);
   }
 }
 
 /// Enqueues the fold over each step of a batch, with the lanes that suit the channels. `Fold` has, for the device:
+///   pivoted                             whether a total is taken relative to a pivot: a step of the window that each
+///                                       of the steps in the total shares with every other; the pivot is 0 where not
 ///   total                               what it knows of some steps
 ///   static float absent()               the value of a step before the session's start
 ///   static total none()                 of no steps: joined with it, a total stays what it is
-///   static total of(float)              of one step
-///   static total of(const float (&)[sliding_steps], int)  of the first so many
-///   static total joined(total, total)   in any order
+///   static total of(float, float pivot) of one step
+///   static total joined(total, total)   in any order; of one pivot
 ///   static total moved(total, move)     with move(number) for each number in it
-///   Out result(total, float current, std::int64_t position, std::int64_t window) const
-/// `current` is the step's own value where the window is without it.
+///   Out result(window_halves, float current, std::int64_t position, std::int64_t window) const
+/// `current` is the step's own value where the window is without it. In result the newer part may have no step; its
+/// pivot is then none of the window's.
 template <class Fold, class Out>
 fault enqueue_sliding(void* stream, const sliding_window& window, const operation_arguments& arguments,
                       Fold fold) noexcept {
+  if constexpr (!Fold::pivoted) {
+    if (window.whole_frames && window.length <= most_recent_frames) {
+      return enqueue_recent_frames<Fold, Out>(stream, window, arguments, fold);
+    }
+  }
   const batch_extent& extent = arguments.extent;
   sliding_launch launched;
   launched.history = window.history(arguments);
@@ -230,16 +148,22 @@ fault enqueue_sliding(void* stream, const sliding_window& window, const operatio
   launched.current = window.with_current ? 1 : 0;
   const std::int64_t channels = launched.history.channels;
   const int lanes = window.whole_frames && channels >= warp_threads ? warp_threads : lanes_for(channels);
-  const std::int64_t tile = block_threads / lanes * sliding_steps;
-  launched.tiles = divide_up(std::max<std::int64_t>(window.steps(extent), 1) - 1, tile) + 1;
+  // The same in every batch, so that it makes no difference to a result how a session is cut into frames.
+  const std::int64_t span = window.whole_frames ? window.length : std::max(window.input.shape.front(), window.length);
+  const int threads = threads_for(divide_up(span, sliding_steps) * lanes);
+  launched.tiles =
+      most_tiles(window.steps(extent), threads / lanes * sliding_steps, window.whole_frames || !window.input.variable);
   launched.groups = divide_up(channels, lanes);
   launched.fold_blocks = extent.frames * launched.tiles * launched.groups;
-  launched.keep_blocks =
-      std::min(divide_up(launched.history.length * channels, block_threads * sliding_copies), most_keep_blocks);
+  const std::int64_t kept = launched.history.length * channels;
+  const std::int64_t at_once = std::int64_t{elements_at_once} * threads;
+  if (kept > launched.groups * at_once * kept_rounds) {
+    launched.keep_blocks = std::min(divide_up(kept, at_once), most_keep_blocks);
+  }
   const std::int64_t blocks = launched.fold_blocks + extent.frames * launched.keep_blocks;
   const auto enqueue = [&](auto kernel) {
-    return launch(stream, dim3(static_cast<unsigned>(blocks)), dim3(block_threads), kernel, launched, fold,
-                  static_cast<Out*>(arguments.output));
+    return launch(stream, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)), kernel, launched,
+                  fold, static_cast<Out*>(arguments.output));
   };
   switch (lanes) {
     case 1:

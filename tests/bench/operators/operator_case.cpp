@@ -54,7 +54,7 @@ std::vector<session_frame> operator_case::session_frames() const {
   const std::int64_t steps = traits.whole_frames ? 1 : inputs.front().shape.front();
   std::vector<session_frame> made;
   for (std::int32_t index = 0; index < frames; ++index) {
-    const std::int64_t position = one_session ? index * steps : 0;
+    const std::int64_t position = (earlier_frames + (one_session ? index : 0)) * steps;
     const bool last = !one_session || index + 1 == frames;
     made.push_back(
         {.position = position,

@@ -21,6 +21,8 @@ struct operator_case {
   std::int64_t frames = 1;          ///< of a batch
   /// For an operator that keeps state: whether the batch's frames are one session's, else each is its own session's.
   bool one_session = false;
+  /// Frames that each session had before, of zeros: what an operator keeps of a session is there from the start.
+  std::int64_t earlier_frames = 0;
   /// Whether the batch is so large that no cache of a GPU holds it.
   bool beyond_cache = false;
 
@@ -28,7 +30,7 @@ struct operator_case {
   /// Bytes of a batch of all inputs, and of the output.
   [[nodiscard]] std::size_t input_bytes() const;
   [[nodiscard]] std::size_t output_bytes() const;
-  /// The batch's frames as an operator that keeps state is told of them: each session at its start.
+  /// The batch's frames as an operator that keeps state is told of them.
   [[nodiscard]] std::vector<session_frame> session_frames() const;
   [[nodiscard]] std::size_t sessions() const noexcept;
 };

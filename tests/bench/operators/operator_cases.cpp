@@ -139,14 +139,19 @@ void add_sessions(case_list& to) {
   }
 }
 
-/// What a library for GPUs does as well, and is not asked of the host.
-void add_for_libraries(case_list& to) {
+/// What is not asked of the host: what a library for GPUs does as well, and many sessions with much to keep.
+void add_for_gpu(case_list& to) {
+  to.add_one("accumulate, mean of 16 frames, a session each", "accumulate", with({{"frames", std::int64_t{16}}}),
+             {type::f32, {few}}, batch);
   to.add("affine, a·x alone", "affine", with({{"a", 2.5}}), type::f32);
   const parameters by_transform =
       with({{"template", low_pass(512)}, {"mode", std::string("valid")}, {"method", std::string("fft")}});
   to.add("correlate, 512 taps by FFT", "correlate", by_transform, type::f32);
   to.add("correlate, 512 taps cf32 by FFT", "correlate", by_transform, type::cf32);
 }
+
+/// More than any operator keeps.
+constexpr std::int64_t enough_frames = 4096;
 
 /// About 256 MiB in and out, in frames of the smaller batch's length.
 operator_case beyond_cache(operator_case what) {
@@ -155,6 +160,7 @@ operator_case beyond_cache(operator_case what) {
   const std::size_t frame = what.input_bytes() + what.output_bytes();
   what.frames = static_cast<std::int64_t>(bytes / frame / 1024 * 1024);
   what.beyond_cache = true;
+  what.earlier_frames = enough_frames;
   return what;
 }
 
@@ -171,9 +177,10 @@ std::vector<operator_case> operator_cases() {
 
 std::vector<operator_case> gpu_operator_cases() {
   case_list more;
-  add_for_libraries(more);
+  add_for_gpu(more);
   std::vector<operator_case> smaller = operator_cases();
   for (operator_case& each : more.take()) {
+    each.earlier_frames = enough_frames;
     smaller.push_back(std::move(each));
   }
   std::vector<operator_case> made;
