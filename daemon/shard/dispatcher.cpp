@@ -17,6 +17,7 @@ dispatcher::dispatcher(std::span<const plan> plans, ring& slots, wheel& streams,
 void dispatcher::add(const plan& later) {
   active_.push_back(intakes_.emplace_back(std::make_unique<intake>(later, streams_.in_place_bytes(later))).get());
   hungry_.reserve(active_.size());
+  filling_.reserve(active_.size());
 }
 
 bool dispatcher::done_with(const plan& which) const noexcept {
@@ -52,9 +53,9 @@ bool dispatcher::place(intake& in, request& what, std::span<const std::byte> pay
     if (empty == nullptr) {
       return false;
     }
-    ++open_;
     timeline_.opened(*empty);
     in.open(*empty, what);
+    filling_.push_back(&in);
   }
   in.put(what, payload);
   return true;
@@ -111,6 +112,9 @@ void dispatcher::finish(slot& done) {
 
 bool dispatcher::feed() {
   hungry_.clear();
+  if (ring_.free() == 0 && filling_.empty()) {
+    return false;
+  }
   for (intake* const each : active_) {
     if (!each->waiting.empty()) {
       hungry_.push_back({each});
@@ -177,10 +181,8 @@ bool dispatcher::close_due() {
     close(*in, why);
     progress |= launch_ready();
   }
-  for (intake* const each : active_) {
-    if (draining_ && each->filling() != nullptr) {
-      close(*each, close_reason::drain);
-    }
+  while (draining_ && !filling_.empty()) {
+    close(*filling_.front(), close_reason::drain);
   }
   return progress;
 }
@@ -188,7 +190,7 @@ bool dispatcher::close_due() {
 intake* dispatcher::next_to_close(close_reason& why) noexcept {
   intake* found = nullptr;
   time_point earliest = never;
-  for (intake* const each : active_) {
+  for (intake* const each : filling_) {
     const batch_fill fill = each->fill();
     const std::optional<close_reason> closes = decide(fill, room_for(*each), now_);
     if (closes && each->turn_of(fill.oldest) < earliest) {
@@ -202,7 +204,7 @@ intake* dispatcher::next_to_close(close_reason& why) noexcept {
 
 void dispatcher::close(intake& in, close_reason why) {
   slot& closed = in.close();
-  --open_;
+  std::erase(filling_, &in);
   closed.work.reason = why;
   timeline_.closed(closed);
   pipeline_account& counters = book_.of_pipeline(in.pipeline().id);
@@ -301,8 +303,8 @@ request* dispatcher::oldest_queued(const client_record& of, const plan& pipeline
 
 time_point dispatcher::next_decision() const noexcept {
   time_point earliest = never;
-  for (const intake* const each : active_) {
-    if (each->filling() != nullptr && streams_.room(each->priority(), each->launched == 0) != wheel_room::none) {
+  for (const intake* const each : filling_) {
+    if (streams_.room(each->priority(), each->launched == 0) != wheel_room::none) {
       earliest = std::min(earliest, penstock::next_decision(each->fill()));
     }
   }

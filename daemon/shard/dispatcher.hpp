@@ -62,7 +62,7 @@ class dispatcher {
   /// Marks the device lost when it has a batch and has finished none for `patience`, or has one for ten times as long:
   /// work of low priority may have to wait while others are done.
   void check_hung(time_point now, std::chrono::nanoseconds patience);
-  [[nodiscard]] bool idle() const noexcept { return streams_.in_flight() == 0 && open_ == 0 && ready_.empty(); }
+  [[nodiscard]] bool idle() const noexcept { return streams_.in_flight() == 0 && filling_.empty() && ready_.empty(); }
   [[nodiscard]] std::uint64_t batches_done() const noexcept { return batches_done_; }
   /// When the last batch was done; the clock's beginning when none was.
   [[nodiscard]] time_point last_done() const noexcept { return last_done_; }
@@ -101,6 +101,7 @@ class dispatcher {
 
   std::vector<std::unique_ptr<intake>> intakes_;  // by the place of the plan; none where it was removed
   std::vector<intake*> active_;                   // those that there are
+  std::vector<intake*> filling_;                  // those of them that have an open slot
   ring& ring_;
   wheel& streams_;
   completion_queue& completed_;
@@ -114,7 +115,6 @@ class dispatcher {
   time_point now_{};  // of the turn, which goes on with each batch that the wheel has run in it
   time_point last_done_{};
   std::uint64_t batches_done_ = 0;
-  std::size_t open_ = 0;
   bool draining_ = false;
   bool ended_ = false;
   std::optional<device_loss> lost_;

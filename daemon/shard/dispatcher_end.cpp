@@ -51,11 +51,8 @@ void dispatcher::end_launched(slot& of, wire::status code, const wire::error_bod
 
 void dispatcher::end_all(wire::status code, const wire::error_body& why) {
   ended_ = true;
-  for (intake* const each : active_) {
-    if (each->filling() != nullptr) {
-      ready_.push_back(&each->close());
-      --open_;
-    }
+  for (intake* const each : std::exchange(filling_, {})) {
+    ready_.push_back(&each->close());
   }
   for (slot* each : launched_) {
     end_launched(*each, code, why);
