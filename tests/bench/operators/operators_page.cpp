@@ -158,8 +158,9 @@ std::string operators_tables(const ordered_json& result) {
   const std::vector<int> numbers = numbers_of(rows);
   std::string text = facts_line(result);
   text +=
-      "Each operator alone, by the device's own clock, on batches of frames × samples. Bytes are those that it reads "
-      "and writes; a copy moves as many, half of them read and half written, on the same device.";
+      "Each operator alone, by the device's own clock, on batches of frames × samples. Bytes are those of its "
+      "inputs and outputs, without what sessions keep; a copy moves as many, half of them read and half written, on "
+      "the same device.";
   text += gpu_text(result);
   std::string head = "| | operator | batch | GB/s |";
   std::string rule = "|---|---|---|---|";
