@@ -40,9 +40,11 @@ class fir_cuda final : public operation {
       : settings_{std::move(settings)},
         multiprocessors_{multiprocessor_count()},
         taps_{std::span<const Tap>{reversed_taps<Tap>(settings_)}} {
-    // Which of them a batch has depends on its frames.
-    load_kernel(&fir_by_tile<1, In, Tap>);
-    load_kernel(&fir_by_tile<most_outputs_a_thread, In, Tap>);
+    if (settings_.decimation > 1 && settings_.decimation <= most_staged_decimation) {
+      // Which of them a batch has depends on its frames.
+      load_kernel(&fir_by_tile<1, In, Tap>);
+      load_kernel(&fir_by_tile<most_outputs_a_thread, In, Tap>);
+    }
   }
 
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.state_bytes(); }

@@ -9,6 +9,9 @@
 
 namespace penstock {
 
+/// Parameters that a kernel has at most.
+inline constexpr std::size_t most_kernel_arguments = 16;
+
 /// One launch: `arguments` points at each of the kernel's parameters, `sizes` has their bytes.
 struct kernel_call {
   const void* kernel = nullptr;
@@ -18,8 +21,8 @@ struct kernel_call {
   std::span<const std::size_t> sizes;
 };
 
-/// What a CUDA operation gives its kernels to: they run on one stream, in their order, and are launched together, since
-/// many cost the CPU little more so than one. What `operation::run` gets as its stream is one of these. Thread: the
+/// What a CUDA operation gives its kernels to: they run on one stream, in their order, and may be launched together,
+/// which costs the CPU half of a launch for each. What `operation::run` gets as its stream is one of these. Thread: the
 /// stream's.
 class kernel_queue {
  public:

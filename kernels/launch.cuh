@@ -77,8 +77,12 @@ void load_kernel(void (*kernel)(Parameters...)) {
 class immediate_queue final : public kernel_queue {
  public:
   fault add(const kernel_call& call) noexcept override {
-    return cuda_fault(
+    const fault failed = cuda_fault(
         cudaLaunchKernel(call.kernel, call.grid, call.block, const_cast<void**>(call.arguments.data()), 0, stream()));
+    if (failed) {
+      static_cast<void>(cudaGetLastError());
+    }
+    return failed;
   }
   fault flush() noexcept override { return {}; }
   [[nodiscard]] cudaStream_t stream() const noexcept override { return nullptr; }
@@ -87,6 +91,7 @@ class immediate_queue final : public kernel_queue {
 /// Adds a kernel to the kernel_queue that `stream` is.
 template <class... Parameters, class... Arguments>
 fault launch(void* stream, dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments... arguments) noexcept {
+  static_assert(sizeof...(Parameters) <= most_kernel_arguments);
   static_assert((std::is_trivially_copyable_v<std::remove_cv_t<Parameters>> && ...));
   std::tuple<std::remove_cv_t<Parameters>...> values(static_cast<std::remove_cv_t<Parameters>>(arguments)...);
   return std::apply(

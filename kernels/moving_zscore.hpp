@@ -13,8 +13,9 @@ namespace penstock {
 ///   z[n] = (v[n] - mean) / max(std, floor)     mean and population standard deviation of v[n-W] … v[n-1]
 ///   z[n] = 0 for n < W
 /// n counts the steps (indices of the first dimension) from the session's start, however its frames are cut; W is the
-/// window. In float64; the moments of parts of a window are joined as T. F. Chan, G. H. Golub, R. J. LeVeque (The
-/// American Statistician 37, 1983) do, so that z stays accurate whatever the mean is.
+/// window. In float64, so that z stays accurate whatever the mean is: on the host the moments of parts of a window are
+/// joined, on CUDA the differences to a step of the window and their squares are summed (T. F. Chan, G. H. Golub, R. J.
+/// LeVeque, The American Statistician 37, 1983, have both).
 ///
 /// Input: f32, any shape. Output: the input's shape, f32 scores or u8 flags.
 /// Keeps W steps a session.

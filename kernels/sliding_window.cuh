@@ -137,7 +137,8 @@ template <class Fold, class Out>
 fault enqueue_sliding(void* stream, const sliding_window& window, const operation_arguments& arguments,
                       Fold fold) noexcept {
   if constexpr (!Fold::pivoted) {
-    if (window.whole_frames && window.length <= most_recent_frames) {
+    if (window.whole_frames && window.length <= most_recent_frames &&
+        divide_up(window.channels(), block_threads) <= most_grid_rows) {
       return enqueue_recent_frames<Fold, Out>(stream, window, arguments, fold);
     }
   }
@@ -148,7 +149,7 @@ fault enqueue_sliding(void* stream, const sliding_window& window, const operatio
   launched.current = window.with_current ? 1 : 0;
   const std::int64_t channels = launched.history.channels;
   const int lanes = window.whole_frames && channels >= warp_threads ? warp_threads : lanes_for(channels);
-  // The same in every batch, so that it makes no difference to a result how a session is cut into frames.
+  // The same in every batch: tiles begin at the same steps of a session however it is cut into frames.
   const std::int64_t span = window.whole_frames ? window.length : std::max(window.input.shape.front(), window.length);
   const int threads = threads_for(divide_up(span, sliding_steps) * lanes);
   launched.tiles =

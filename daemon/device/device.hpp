@@ -69,9 +69,10 @@ class stream {
   }
   /// The operation and the arrays that `arguments` points at must live until the work is done. Operations that are
   /// launched one behind the other may be handed to the device together, at the latest by the stream's next call that
-  /// is no launch; that call then returns a fault of theirs.
+  /// is no launch; a fault of theirs is then returned by that call or a launch before it. What no call has handed over
+  /// when the stream is destroyed is dropped.
   virtual fault launch(operation& what, const operation_arguments& arguments) noexcept = 0;
-  /// Hands over what was launched, where no other call does.
+  /// Hands over what was launched or copied, where no other call does.
   virtual fault flush() noexcept { return {}; }
   virtual fault record(event& point) noexcept = 0;
   /// Work enqueued after this starts only when `point`, as last recorded, is reached.

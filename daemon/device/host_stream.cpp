@@ -28,6 +28,11 @@ fault host_stream::launch(operation& what, const operation_arguments& arguments)
   return queue_.put(host_launch{&what, arguments});
 }
 
+fault host_stream::flush() noexcept {
+  queue_.publish();
+  return workers_.health().get();
+}
+
 fault host_stream::record(event& point) noexcept {
   auto& moved = static_cast<host_event&>(point);
   if (moved.stamp() != nullptr) {

@@ -11,7 +11,8 @@ namespace penstock {
 
 /// A stream of the host device: the thread's end of a host_queue, which it has for itself until it is destroyed.
 ///
-/// Work starts at the latest when something can tell that it did: at a record, a completion or a synchronize.
+/// Work starts at the latest when something can tell that it did: at a record, a completion, a flush or a
+/// synchronize.
 class host_stream final : public stream {
  public:
   /// `taken` is true while a stream has the queue.
@@ -21,6 +22,7 @@ class host_stream final : public stream {
   fault copy_in(void* device, const void* pinned, std::size_t bytes) noexcept override;
   fault copy_out(void* pinned, const void* device, std::size_t bytes) noexcept override;
   fault launch(operation& what, const operation_arguments& arguments) noexcept override;
+  fault flush() noexcept override;
   fault record(event& point) noexcept override;
   fault wait(const event& point) noexcept override;
   fault on_complete(completion_function function, void* context) noexcept override;

@@ -9,7 +9,8 @@
 
 namespace penstock {
 
-/// A batch could not be enqueued: the device's error, and the stage that it came up at ("" for a copy).
+/// A batch could not be enqueued: the device's error, and the stage that it came up at ("" for a copy or an event). It
+/// may be of a stage before that one: see stream::launch.
 struct launch_fault {
   fault what;
   const char* stage = "";

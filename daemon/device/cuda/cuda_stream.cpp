@@ -23,7 +23,6 @@ cuda_stream::cuda_stream(std::shared_ptr<cuda_context> context, int priority)
 
 cuda_stream::~cuda_stream() {
   context_->enter_regardless();
-  static_cast<void>(kernels_.flush());
   static_cast<void>(context_->leave(cudaStreamSynchronize(handle_.get())));
   const auto give_up = std::chrono::steady_clock::now() + completion_patience;
   while (!completions_->empty() && std::chrono::steady_clock::now() < give_up) {
@@ -118,11 +117,7 @@ fault cuda_stream::synchronize() noexcept {
   if (fault failed = enter()) {
     return failed;
   }
-  if (fault failed = context_->leave(cudaStreamSynchronize(handle_.get()))) {
-    return failed;
-  }
-  kernels_.prepare();
-  return {};
+  return context_->leave(cudaStreamSynchronize(handle_.get()));
 }
 
 }  // namespace penstock

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// CUDA aligns no kernel's parameter further.
+// Of the copies, which CUDA reads as bytes.
 constexpr std::size_t alignment = 16;
 
 constexpr std::size_t aligned(std::size_t bytes) noexcept {
@@ -16,7 +16,14 @@ constexpr std::size_t aligned(std::size_t bytes) noexcept {
 }  // namespace
 
 kernel_chain::kernel_chain(cuda_context& context, cudaStream_t on)
-    : context_(context), stream_(on), values_(std::make_unique<std::byte[]>(argument_bytes)) {}
+    : context_(context), stream_(on), values_(std::make_unique<std::byte[]>(argument_bytes)) {
+  graphs_.reserve(most - 1);
+  for (std::size_t kernels = 2; kernels <= most; ++kernels) {
+    cudaError_t made = cudaSuccess;
+    graphs_.emplace_back(kernels, stream_, made);
+    context_.require(made, "no CUDA graph");
+  }
+}
 
 kernel_chain::~kernel_chain() {
   context_.enter_regardless();
@@ -27,7 +34,7 @@ fault kernel_chain::add(const kernel_call& call) noexcept {
   for (const std::size_t size : call.sizes) {
     bytes += aligned(size);
   }
-  if (call.arguments.size() > most_arguments || bytes > argument_bytes) {
+  if (call.arguments.size() > most_kernel_arguments || bytes > argument_bytes) {
     return {"cudaErrorInvalidValue"};
   }
   if (count_ == most || used_ + bytes > argument_bytes) {
@@ -35,7 +42,7 @@ fault kernel_chain::add(const kernel_call& call) noexcept {
       return failed;
     }
   }
-  std::array<void*, most_arguments>& places = arguments_[count_];
+  std::array<void*, most_kernel_arguments>& places = arguments_[count_];
   for (std::size_t index = 0; index < call.arguments.size(); ++index) {
     places[index] = values_.get() + used_;
     std::memcpy(places[index], call.arguments[index], call.sizes[index]);
@@ -53,36 +60,19 @@ fault kernel_chain::flush() noexcept {
   if (count_ == 0) {
     return {};
   }
-  std::optional<kernel_graph>& graph = graphs_[count_];
-  missed_[count_] = missed_[count_] || (!graph && count_ > 1);
-  const cudaError_t met = graph ? graph->launch(std::span(kernels_).first(count_), stream_) : launch_each();
+  const cudaError_t met = launch_all();
   count_ = 0;
   used_ = 0;
   return context_.leave(met);
 }
 
-cudaError_t kernel_chain::launch_each() noexcept {
-  for (const cudaKernelNodeParams& each : std::span(kernels_).first(count_)) {
-    if (const cudaError_t met = cudaLaunchKernel(each.func, each.gridDim, each.blockDim, each.kernelParams, 0, stream_);
-        met != cudaSuccess) {
-      return met;
-    }
+cudaError_t kernel_chain::launch_all() noexcept {
+  const std::span kernels = std::span(kernels_).first(count_);
+  if (count_ > 1) {
+    return graphs_[count_ - 2].launch(kernels, stream_);
   }
-  return cudaSuccess;
-}
-
-void kernel_chain::prepare() noexcept {
-  for (std::size_t kernels = 0; kernels <= most; ++kernels) {
-    if (!missed_[kernels]) {
-      continue;
-    }
-    cudaError_t made = cudaSuccess;
-    graphs_[kernels].emplace(kernels, stream_, made);
-    if (context_.leave(made)) {
-      graphs_[kernels].reset();
-    }
-  }
-  missed_.reset();
+  const cudaKernelNodeParams& sole = kernels.front();
+  return cudaLaunchKernel(sole.func, sole.gridDim, sole.blockDim, sole.kernelParams, 0, stream_);
 }
 
 }  // namespace penstock

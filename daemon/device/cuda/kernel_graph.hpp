@@ -13,7 +13,7 @@ namespace penstock {
 /// Empty when moved from. A launch that is enqueued keeps what it was enqueued with.
 class kernel_graph {
  public:
-  static constexpr std::size_t most = 16;  ///< kernels
+  static constexpr std::size_t most = 8;  ///< kernels
 
   /// So many kernels, at most `most`, that do nothing. It is launched once on the stream and waited for, so that no
   /// later launch is the first. On failure `made` says why, and the graph can only be destroyed.

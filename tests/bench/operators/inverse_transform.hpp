@@ -21,7 +21,7 @@ class inverse_transform {
   ~inverse_transform();
 
   [[nodiscard]] std::size_t work_bytes() const noexcept { return work_bytes_; }
-  /// Enqueues it on the `cudaStream_t`. Overwrites its input. `work` is as cufft_plan::run takes it.
+  /// Enqueues it on the kernel_queue's stream. Overwrites its input. `work` is as cufft_plan::run takes it.
   fault run(void* stream, void* work, void* input, void* output) const noexcept;
 
  private:

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -153,6 +156,25 @@ TEST_P(launch_contract, LeavesWhatIsEnqueuedAsItIs) {
     ASSERT_EQ(first.values()[at], static_cast<float>(at) + 4.0F);
     ASSERT_EQ(second.values()[at], static_cast<float>(at) + 400.0F);
   }
+}
+
+// No other call follows: what was launched begins all the same, and writes to pinned memory, as it may.
+TEST_P(launch_contract, BeginsWithAFlush) {
+  const std::unique_ptr<operation> step = affine(1.0, 10.0);
+  ASSERT_TRUE(step->single_pass());
+  const device_memory pinned = target().allocate_pinned(2 * width * sizeof(float));
+  auto* const values = reinterpret_cast<float*>(pinned.get());
+  values[width - 1] = 5.0F;
+  const void* const from = values;
+  const auto queue = open_stream();
+  EXPECT_ENQUEUED(queue->launch(*step, {{&from, 1}, values + width, nullptr, {1, width}, {}}));
+  EXPECT_ENQUEUED(queue->flush());
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+  const std::atomic_ref<float> last(values[2 * width - 1]);
+  while (last.load() == 0.0F && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(last.load(), 15.0F);
 }
 
 // `detect` clears its output before its kernels: behind those of the operations before it.
