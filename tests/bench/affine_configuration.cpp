@@ -24,7 +24,7 @@ std::string affine_configuration::text() const {
     made += fmt::format(
         "[[pipeline]]\nname = \"y{}\"\ninput = {{ dtype = \"f32\", shape = [{}] }}\nbatch = {{ max_bytes = {} }}\n", at,
         floats[at], std::max(most, default_batch_bytes));
-    // The first one's result is what a client checks; those before the last leave it as it is.
+    // The first one's result is what a client checks; those behind it leave it as it is.
     for (int stage = 1; stage <= stages; ++stage) {
       made += fmt::format("[[pipeline.stage]]\nname = \"{}\"\nop = \"affine\"\na = {}\nb = {}\n",
                           stage == stages ? "y" : fmt::format("y{}", stage), stage == 1 ? "2.0" : "1.0",

@@ -69,8 +69,8 @@ class launch_contract : public device_contract {
   const std::vector<tensor_spec> inputs_{{.type = element_type::f32, .shape = {width}}};
 };
 
-// x to k − x, another k each time: what comes out depends on the order. Each number of operations comes twice: the
-// second time the stream has seen as many before.
+// x to k − x, another k each time: what comes out depends on the order. Each number of operations comes twice:
+// the second time others are where the first ones were.
 TEST_P(launch_contract, RunsAnyNumberOfOperationsInTheirOrder) {
   const auto queue = open_stream();
   const auto same = rectangle();
