@@ -1,5 +1,6 @@
 """The golden messages: $PENSTOCK_GOLDEN, else proto/golden of the source tree."""
 import json
+import math
 import os
 import random
 import re
@@ -176,8 +177,7 @@ class Golden(unittest.TestCase):
     def read_or_refuse(self, entry, parts):
         try:
             for tensor in read_all(parts[0])[1]:
-                self.assertEqual(int(np.prod([float(extent) for extent in tensor.shape])) * tensor.bits // 8,
-                                 tensor.nbytes)
+                self.assertEqual(math.prod(tensor.shape) * tensor.bits // 8, tensor.nbytes)
             if entry.get("inlined"):
                 wire.inline_payloads(parts[0], wire.decode_header(parts[0]))
         except wire.DecodeError:

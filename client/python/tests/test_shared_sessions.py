@@ -111,7 +111,7 @@ class Traffic(SharedMemoryTest):
         self.assertEqual(set(np.unique(result)), {value + 1})
 
     def serve_all(self, lent, choose, count):
-        number, known = 3, {}
+        number, known, attaching = 3, {}, None
         while True:
             message = self.router.receive()
             if message.type == MessageType.GOODBYE:
@@ -120,8 +120,9 @@ class Traffic(SharedMemoryTest):
                 self.router.welcome(message, **self.greeting)
             elif message.type == MessageType.ATTACH:
                 self.tell_where(message)
-                number += 1
-                lent = self.keeper.lend(number, 4 * ROOM)
+                if message.id != attaching:  # else a repeat, with which nobody comes for another
+                    attaching, number = message.id, number + 1
+                    lent = self.keeper.lend(number, 4 * ROOM)
             elif message.type == MessageType.SUBMIT:
                 self.answer(message, 1)
             elif message.type == MessageType.SUBMIT_SHARED:

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,6 +49,24 @@ class frame_on_device {
   device_memory buffers_[2];
   std::size_t turn_ = 0;
   std::deque<const void*> from_;  // alive until the work is done
+};
+
+/// An operation that tells when `run` has returned: then, on the host, its work is done.
+class told_operation final : public operation {
+ public:
+  explicit told_operation(operation& what) noexcept : what_(what) {}
+
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    const fault failed = what_.run(stream, arguments);
+    returned_.release();
+    return failed;
+  }
+  /// Once. False when that takes more than a minute.
+  [[nodiscard]] bool await_return() { return returned_.try_acquire_for(std::chrono::minutes{1}); }
+
+ private:
+  operation& what_;
+  std::binary_semaphore returned_{0};
 };
 
 class launch_contract : public device_contract {
@@ -166,9 +185,11 @@ TEST_P(launch_contract, BeginsWithAFlush) {
   auto* const values = reinterpret_cast<float*>(pinned.get());
   values[width - 1] = 5.0F;
   const void* const from = values;
+  told_operation told(*step);
   const auto queue = open_stream();
-  EXPECT_ENQUEUED(queue->launch(*step, {{&from, 1}, values + width, nullptr, {1, width}, {}}));
+  EXPECT_ENQUEUED(queue->launch(told, {{&from, 1}, values + width, nullptr, {1, width}, {}}));
   EXPECT_ENQUEUED(queue->flush());
+  ASSERT_TRUE(told.await_return());
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes{1};
   const std::atomic_ref<float> last(values[2 * width - 1]);
   while (last.load() == 0.0F && std::chrono::steady_clock::now() < give_up) {
