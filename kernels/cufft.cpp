@@ -168,20 +168,18 @@ cufft_plan::~cufft_plan() {
 }
 
 fault cufft_plan::run(void* stream, void* work, void* input, void* output) const noexcept {
-  kernel_queue& queue = kernel_queue::of(stream);
-  if (const fault failed = queue.flush()) {
-    return failed;
-  }
-  if (const fault failed = cufft_fault(library_->set_stream(handle_, queue.stream()))) {
-    return failed;
-  }
-  if (const fault failed = cufft_fault(library_->set_work_area(handle_, work))) {
-    return failed;
-  }
-  if (transform_ == kind::real_to_complex) {
-    return cufft_fault(library_->execute_real_to_complex(handle_, input, output));
-  }
-  return cufft_fault(library_->execute_complex_to_complex(handle_, input, output, cufft_library::forward));
+  return kernel_queue::of(stream).enqueue([&](cudaStream_t on) {
+    if (const fault failed = cufft_fault(library_->set_stream(handle_, on))) {
+      return failed;
+    }
+    if (const fault failed = cufft_fault(library_->set_work_area(handle_, work))) {
+      return failed;
+    }
+    if (transform_ == kind::real_to_complex) {
+      return cufft_fault(library_->execute_real_to_complex(handle_, input, output));
+    }
+    return cufft_fault(library_->execute_complex_to_complex(handle_, input, output, cufft_library::forward));
+  });
 }
 
 }  // namespace penstock

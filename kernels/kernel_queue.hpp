@@ -9,8 +9,9 @@
 
 namespace penstock {
 
-/// Parameters that a kernel has at most.
+/// Parameters that a kernel has at most, and their bytes.
 inline constexpr std::size_t most_kernel_arguments = 16;
+inline constexpr std::size_t most_argument_bytes = 4096;
 
 /// One launch: `arguments` points at each of the kernel's parameters, `sizes` has their bytes.
 struct kernel_call {
@@ -33,12 +34,21 @@ class kernel_queue {
 
   /// Copies the arguments. The fault may be that of a kernel before it.
   virtual fault add(const kernel_call& call) noexcept = 0;
-  /// Launches what was added. For every CUDA call on the stream that is no kernel: before it.
-  virtual fault flush() noexcept = 0;
-  [[nodiscard]] virtual cudaStream_t stream() const noexcept = 0;
+  /// For what is no kernel of its own, as a memset or a library's work: makes `call`, which enqueues it on the stream
+  /// that it is given and returns its fault, behind the kernels that were added.
+  template <class Call>
+  fault enqueue(const Call& call) noexcept {
+    const fault failed = flush();
+    return failed ? failed : call(stream());
+  }
 
   /// Of what `operation::run` got.
   [[nodiscard]] static kernel_queue& of(void* stream) noexcept { return *static_cast<kernel_queue*>(stream); }
+
+ protected:
+  /// Launches what was added.
+  virtual fault flush() noexcept = 0;
+  [[nodiscard]] virtual cudaStream_t stream() const noexcept = 0;
 };
 
 }  // namespace penstock

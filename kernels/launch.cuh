@@ -84,6 +84,8 @@ class immediate_queue final : public kernel_queue {
     }
     return failed;
   }
+
+ protected:
   fault flush() noexcept override { return {}; }
   [[nodiscard]] cudaStream_t stream() const noexcept override { return nullptr; }
 };
@@ -92,6 +94,7 @@ class immediate_queue final : public kernel_queue {
 template <class... Parameters, class... Arguments>
 fault launch(void* stream, dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments... arguments) noexcept {
   static_assert(sizeof...(Parameters) <= most_kernel_arguments);
+  static_assert((sizeof(Parameters) + ... + 0) <= most_argument_bytes);
   static_assert((std::is_trivially_copyable_v<std::remove_cv_t<Parameters>> && ...));
   std::tuple<std::remove_cv_t<Parameters>...> values(static_cast<std::remove_cv_t<Parameters>>(arguments)...);
   return std::apply(
@@ -105,16 +108,14 @@ fault launch(void* stream, dim3 grid, dim3 block, void (*kernel)(Parameters...),
 
 /// Enqueues that `bytes` of the device's memory become zero.
 inline fault clear(void* stream, void* memory, std::size_t bytes) noexcept {
-  kernel_queue& queue = kernel_queue::of(stream);
-  if (const fault failed = queue.flush()) {
+  return kernel_queue::of(stream).enqueue([&](cudaStream_t on) {
+    const fault failed = cuda_fault(cudaMemsetAsync(memory, 0, bytes, on));
+    if (failed) {
+      // Told here, so the next call's question after the last error must not find it again.
+      static_cast<void>(cudaGetLastError());
+    }
     return failed;
-  }
-  const fault failed = cuda_fault(cudaMemsetAsync(memory, 0, bytes, queue.stream()));
-  if (failed) {
-    // Told here, so the next call's question after the last error must not find it again.
-    static_cast<void>(cudaGetLastError());
-  }
-  return failed;
+  });
 }
 
 }  // namespace penstock

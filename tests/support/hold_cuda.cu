@@ -4,9 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include <cuda_runtime_api.h>
-
-#include "kernels/kernel_queue.hpp"
+#include "kernels/launch.cuh"
 #include "tests/support/hold_cuda.hpp"
 
 namespace penstock::testing {
@@ -46,18 +44,13 @@ void require(cudaError_t error, const char* what) {
   }
 }
 
-// The default stream for nullptr.
-cudaStream_t native(void* stream) noexcept {
-  if (stream == nullptr) {
-    return nullptr;
-  }
-  static_cast<void>(kernel_queue::of(stream).flush());
-  return kernel_queue::of(stream).stream();
-}
-
-fault outcome_of_launch() noexcept {
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? fault{} : fault{cudaGetErrorName(error)};
+// At once: a gate is in its place whatever is called after it.
+template <class Parameter>
+fault launch_now(void* stream, void (*kernel)(Parameter), Parameter argument) noexcept {
+  return kernel_queue::of(stream).enqueue([&](cudaStream_t on) {
+    kernel<<<1, 1, 0, on>>>(argument);
+    return cuda_fault(cudaGetLastError());
+  });
 }
 
 class cuda_gate final : public gate {
@@ -68,8 +61,7 @@ class cuda_gate final : public gate {
   [[nodiscard]] bool entered() const noexcept override { return std::atomic_ref(words_.entered).load() != 0; }
 
   fault run(void* stream, const operation_arguments&) noexcept override {
-    spin_until_open<<<1, 1, 0, native(stream)>>>(&words_);
-    return outcome_of_launch();
+    return launch_now<volatile latch*>(stream, spin_until_open, &words_);
   }
 
  private:
@@ -80,8 +72,7 @@ class cuda_gate final : public gate {
 class cuda_faulty final : public operation {
  public:
   fault run(void* stream, const operation_arguments&) noexcept override {
-    write_through<<<1, 1, 0, native(stream)>>>(nullptr);
-    return outcome_of_launch();
+    return launch_now<volatile int*>(stream, write_through, nullptr);
   }
 };
 
@@ -99,7 +90,8 @@ class cuda_gates final : public gate_maker {
     require(cudaFuncGetAttributes(&loaded, write_through), "the faulty kernel can't be loaded");
     const std::unique_ptr<gate> first = make();
     first->open();
-    if (fault refused = first->run(nullptr, {})) {
+    immediate_queue now;
+    if (fault refused = first->run(&now, {})) {
       throw std::runtime_error(std::string("the gate's kernel can't be launched: ") + refused.name);
     }
     require(cudaStreamSynchronize(nullptr), "the gate's kernel does not run");

@@ -34,9 +34,6 @@ fault kernel_chain::add(const kernel_call& call) noexcept {
   for (const std::size_t size : call.sizes) {
     bytes += aligned(size);
   }
-  if (call.arguments.size() > most_kernel_arguments || bytes > argument_bytes) {
-    return {"cudaErrorInvalidValue"};
-  }
   if (count_ == most || used_ + bytes > argument_bytes) {
     if (fault failed = flush()) {
       return failed;

@@ -31,7 +31,7 @@ class kernel_chain final : public kernel_queue {
 
  private:
   static constexpr std::size_t most = kernel_graph::most;
-  static constexpr std::size_t argument_bytes = 16384;
+  static constexpr std::size_t argument_bytes = 4 * most_argument_bytes;
 
   [[nodiscard]] cudaError_t launch_all() noexcept;
 

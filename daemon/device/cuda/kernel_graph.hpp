@@ -22,12 +22,7 @@ class kernel_graph {
       : graph_(std::exchange(other.graph_, nullptr)),
         executable_(std::exchange(other.executable_, nullptr)),
         nodes_(other.nodes_) {}
-  kernel_graph& operator=(kernel_graph&& other) noexcept {
-    std::swap(graph_, other.graph_);
-    std::swap(executable_, other.executable_);
-    std::swap(nodes_, other.nodes_);
-    return *this;
-  }
+  kernel_graph& operator=(kernel_graph&&) = delete;
   ~kernel_graph();
 
   /// Enqueues these, as many as it has nodes.

@@ -21,10 +21,10 @@ fault fault_of(cudaError_t status) noexcept {
   return status == cudaSuccess ? fault{} : fault{cudaGetErrorName(status)};
 }
 
-cudaStream_t cuda_stream(void* stream) noexcept {
-  kernel_queue& queue = kernel_queue::of(stream);
-  static_cast<void>(queue.flush());
-  return queue.stream();
+/// `call` takes the CUDA stream.
+template <class Call>
+fault enqueue(void* stream, const Call& call) noexcept {
+  return kernel_queue::of(stream).enqueue([&](cudaStream_t on) { return fault_of(call(on)); });
 }
 
 constexpr std::size_t aligned(std::size_t bytes) noexcept {
@@ -46,8 +46,9 @@ class cuda_copy final : public operation {
   explicit cuda_copy(std::size_t bytes) : bytes_(bytes) {}
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
-    return fault_of(
-        cudaMemcpyAsync(arguments.output, arguments.inputs[0], bytes_, cudaMemcpyDeviceToDevice, cuda_stream(stream)));
+    return enqueue(stream, [&](cudaStream_t on) {
+      return cudaMemcpyAsync(arguments.output, arguments.inputs[0], bytes_, cudaMemcpyDeviceToDevice, on);
+    });
   }
 
  private:
@@ -57,7 +58,7 @@ class cuda_copy final : public operation {
 class empty_launch final : public operation {
  public:
   fault run(void* stream, const operation_arguments& /*arguments*/) noexcept override {
-    return fault_of(launch_nothing(cuda_stream(stream)));
+    return enqueue(stream, launch_nothing);
   }
 };
 
@@ -99,18 +100,22 @@ class bare_powers final : public operation {
   }
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     auto* const scratch = static_cast<std::byte*>(arguments.scratch);
-    if (const fault failed = fault_of(launch_weights(
-            cuda_stream(stream), static_cast<const float*>(arguments.inputs[0]), weights_.get(),
-            reinterpret_cast<float*>(scratch), rows_.complex ? 2 * rows_.length : rows_.length, rows_.count))) {
+    if (const fault failed = enqueue(stream, [&](cudaStream_t on) {
+          return launch_weights(on, static_cast<const float*>(arguments.inputs[0]), weights_.get(),
+                                reinterpret_cast<float*>(scratch), rows_.complex ? 2 * rows_.length : rows_.length,
+                                rows_.count);
+        })) {
       return failed;
     }
     if (const fault failed = plan_.run(stream, scratch + work_at_, scratch, scratch + spectra_at_)) {
       return failed;
     }
     const float half = static_cast<float>(rows_.length) / 2;  // the sum of a Hann window
-    return fault_of(launch_powers(cuda_stream(stream), reinterpret_cast<const float*>(scratch + spectra_at_),
-                                  static_cast<float*>(arguments.output), rows_.count * rows_.bins(),
-                                  decibels_ ? 1 / (half * half) : 1, decibels_));
+    return enqueue(stream, [&](cudaStream_t on) {
+      return launch_powers(on, reinterpret_cast<const float*>(scratch + spectra_at_),
+                           static_cast<float*>(arguments.output), rows_.count * rows_.bins(),
+                           decibels_ ? 1 / (half * half) : 1, decibels_);
+    });
   }
 
  private:

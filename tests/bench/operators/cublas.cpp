@@ -63,13 +63,14 @@ fault cublas::use(void* stream) noexcept {
     stream_ = nullptr;
     return cublas_fault(set_stream_(handle_, nullptr));
   }
-  kernel_queue& queue = kernel_queue::of(stream);
-  if (fault failed = queue.flush(); failed || stream == stream_) {
+  return kernel_queue::of(stream).enqueue([&](cudaStream_t on) {
+    if (stream == stream_) {
+      return fault{};
+    }
+    const fault failed = cublas_fault(set_stream_(handle_, on));
+    stream_ = failed ? nullptr : stream;
     return failed;
-  }
-  const fault failed = cublas_fault(set_stream_(handle_, queue.stream()));
-  stream_ = failed ? nullptr : stream;
-  return failed;
+  });
 }
 
 fault cublas_fault(cublas::status of) noexcept {

@@ -59,18 +59,16 @@ void inverse_transform::plan(std::int64_t length, std::int64_t rows) {
 }
 
 fault inverse_transform::run(void* stream, void* work, void* input, void* output) const noexcept {
-  kernel_queue& queue = kernel_queue::of(stream);
-  if (const fault failed = queue.flush()) {
-    return failed;
-  }
-  if (const fault failed = cufft_fault(library_->set_stream(handle_, queue.stream()))) {
-    return failed;
-  }
-  if (const fault failed = cufft_fault(library_->set_work_area(handle_, work))) {
-    return failed;
-  }
-  return cufft_fault(complex_ ? library_->execute_complex_to_complex(handle_, input, output, backward)
-                              : execute_complex_to_real_(handle_, input, output));
+  return kernel_queue::of(stream).enqueue([&](cudaStream_t on) {
+    if (const fault failed = cufft_fault(library_->set_stream(handle_, on))) {
+      return failed;
+    }
+    if (const fault failed = cufft_fault(library_->set_work_area(handle_, work))) {
+      return failed;
+    }
+    return cufft_fault(complex_ ? library_->execute_complex_to_complex(handle_, input, output, backward)
+                                : execute_complex_to_real_(handle_, input, output));
+  });
 }
 
 }  // namespace penstock::bench
