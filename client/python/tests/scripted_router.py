@@ -18,6 +18,8 @@ from penstock.wire import MessageType  # noqa: E402
 
 #: Longer than any test needs; only a failing one waits that long.
 PATIENCE_S = 20
+#: After which a client that is to send something again does: long beside what an answer of the router takes.
+IMPATIENT_S = 0.25
 
 SPECTRUM = PipelineDescription(0, "spectrum", 16, TensorDescription("input", "u8", "cu8", (4, 2), False, ""), (
     TensorDescription("psd", "f32", "f32", (4,), False, "power_spectrum"),

@@ -4,7 +4,7 @@ import unittest
 import weakref
 from concurrent.futures import CancelledError
 
-from scripted_router import PATIENCE_S, SCALED, SPECTRUM, RouterTest, iq, spectra
+from scripted_router import IMPATIENT_S, PATIENCE_S, SCALED, SPECTRUM, RouterTest, iq, spectra
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from penstock.wire import MessageType
 
 class Silence(RouterTest):
     def test_a_request_is_sent_again_under_its_id(self):
-        client = self.connect(retry_after=0.05)
+        client = self.connect(retry_after=IMPATIENT_S)
         future = client.submit("spectrum", iq())
         first = self.router.expect(MessageType.SUBMIT)
         again, hellos = self.router.until(MessageType.SUBMIT)
@@ -27,7 +27,7 @@ class Silence(RouterTest):
         self.assertEqual(len(self.wait(future)), 2)
 
     def test_hello_is_repeated_until_it_is_answered(self):
-        connecting = self.aside(penstock.Client, self.router.url, connect_timeout=PATIENCE_S, retry_after=0.05)
+        connecting = self.aside(penstock.Client, self.router.url, connect_timeout=PATIENCE_S, retry_after=IMPATIENT_S)
         self.router.expect(MessageType.HELLO)
         self.router.expect(MessageType.HELLO)
         self.router.welcome(self.router.expect(MessageType.HELLO))
@@ -49,7 +49,7 @@ class Silence(RouterTest):
         self.assertEqual(len(ends), 1)
 
     def test_one_client_stays_the_same_over_connections(self):
-        client = self.connect(retry_after=0.05)
+        client = self.connect(retry_after=IMPATIENT_S)
         future = client.submit("spectrum", iq())
         first = self.router.expect(MessageType.SUBMIT)
         self.assertEqual(len(first.client), 16)

@@ -1,7 +1,7 @@
 """Sessions: gaps, repeats, loss, restarts, and requests that nobody waits for any more."""
 import unittest
 
-from scripted_router import RouterTest
+from scripted_router import IMPATIENT_S, RouterTest
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Gaps(RouterTest):
         self.assertEqual(again, [0, 1, 2])
 
     def test_requests_are_repeated_in_order_after_silence(self):
-        client = self.connect(retry_after=0.05)
+        client = self.connect(retry_after=IMPATIENT_S)
         futures, messages = self.submit(self.open_session(client), [1], [2], [3])
         again = self.router.skip_to(MessageType.SUBMIT)
         self.assertEqual(again.header.sequence, 0)
@@ -130,7 +130,7 @@ class Loss(RouterTest):
         self.wait(second)
 
     def test_frames_of_a_lost_session_are_never_sent_again(self):
-        client = self.connect(retry_after=0.05)
+        client = self.connect(retry_after=IMPATIENT_S)
         futures, messages = self.submit(self.open_session(client), [1], [2], [3])
         self.assertTrue(futures[0].cancel())
         self.router.skip_to(MessageType.CANCEL)

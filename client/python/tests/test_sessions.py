@@ -2,7 +2,7 @@
 import gc
 import unittest
 
-from scripted_router import DECIMATED, PATIENCE_S, RouterTest
+from scripted_router import DECIMATED, IMPATIENT_S, PATIENCE_S, RouterTest
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Opening(RouterTest):
             self.assertRegex(session.name, "^[0-9a-f]{16}$")
 
     def test_open_is_repeated_after_silence_under_its_name(self):
-        client = self.connect(retry_after=0.05)
+        client = self.connect(retry_after=IMPATIENT_S)
         opening = self.aside(client.session, "decimated", timeout=PATIENCE_S)
         first = self.router.expect(MessageType.OPEN_SESSION)
         again, hellos = self.router.until(MessageType.OPEN_SESSION)
@@ -79,7 +79,7 @@ class Opening(RouterTest):
         self.assertEqual(self.submit(first, [1])[1][0].header.sequence, 0)
 
     def test_a_session_whose_close_was_lost_is_never_taken_up_again(self):
-        client = self.connect(retry_after=0.05)
+        client = self.connect(retry_after=IMPATIENT_S)
         opening = self.aside(client.session, "decimated", name="antenna", timeout=PATIENCE_S)
         self.router.opened(self.router.expect(MessageType.OPEN_SESSION), 5, next_sequence=7)
         self.assertEqual(self.router.expect(MessageType.CLOSE_SESSION).header.session, 5)

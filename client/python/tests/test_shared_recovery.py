@@ -2,6 +2,7 @@
 import unittest
 
 from scripted_keeper import FLOATS, GROW, ROOM, SHRINK, LentArena, SharedMemoryTest, frame, place_of
+from scripted_router import IMPATIENT_S
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from penstock.wire import MessageType
 
 class Repeats(SharedMemoryTest):
     def test_a_request_is_sent_again_as_a_repeat(self):
-        client, lent = self.connect_shared(retry_after=0.05)
+        client, lent = self.connect_shared(retry_after=IMPATIENT_S)
         (future,), (first,) = self.submit_shared(client, 1)
         self.assertFalse(place_of(first).repeat)
         again, _ = self.router.until(MessageType.SUBMIT_SHARED)
@@ -21,7 +22,7 @@ class Repeats(SharedMemoryTest):
         np.testing.assert_array_equal(self.wait(future)["out"], frame(1))
 
     def test_an_unknown_repeat_is_sent_as_no_repeat_once_for_all_repeats_before_it(self):
-        client, lent = self.connect_shared(retry_after=0.05)
+        client, lent = self.connect_shared(retry_after=IMPATIENT_S)
         (future,), (first,) = self.submit_shared(client, 1)
         repeats = [self.router.until(MessageType.SUBMIT_SHARED)[0] for _ in range(2)]
         self.assertEqual([place_of(each).repeat for each in repeats], [True, True])
@@ -92,7 +93,7 @@ class Leases(SharedMemoryTest):
         np.testing.assert_array_equal(kept, frame(5))
 
     def test_what_is_not_answered_after_the_end_of_a_lease_is_sent_through_the_socket(self):
-        client, lent = self.connect_shared(retry_after=0.05)
+        client, lent = self.connect_shared(retry_after=IMPATIENT_S)
         (future,), (message,) = self.submit_shared(client, 1)
         lent.end()
         again = self.next_of(MessageType.SUBMIT)

@@ -4,7 +4,7 @@ import unittest
 from unittest import mock
 
 from scripted_keeper import FLOATS, ROOM, SharedMemoryTest, frame, place_of
-from scripted_router import PATIENCE_S
+from scripted_router import IMPATIENT_S, PATIENCE_S
 
 import numpy as np
 
@@ -132,17 +132,21 @@ class LostWords(SharedMemoryTest):
 
     def setUp(self):
         super().setUp()
-        self.client, self.lent = self.connect_shared(nbytes=ROOM, retry_after=0.05)
+        self.client, self.lent = self.connect_shared(nbytes=ROOM, retry_after=IMPATIENT_S)
         self.newest = 0
 
     def submit(self, **options):
         """The future, and the first message of it that came."""
         future = self.client.submit("wide", frame(), **options)
-        message = self.next_of(MessageType.SUBMIT, MessageType.SUBMIT_SHARED)
-        while message.id <= self.newest:  # a repeat of an earlier one
-            message = self.next_of(MessageType.SUBMIT, MessageType.SUBMIT_SHARED)
+        return future, self.next_new(MessageType.SUBMIT, MessageType.SUBMIT_SHARED)
+
+    def next_new(self, *kinds):
+        """The next message of those types that repeats none before it."""
+        message = self.next_of(*kinds)
+        while message.id <= self.newest:
+            message = self.next_of(*kinds)
         self.newest = message.id
-        return future, message
+        return message
 
     def next_cancel(self, of):
         """The CANCEL of that request."""
@@ -153,7 +157,7 @@ class LostWords(SharedMemoryTest):
     def settle(self):
         """What was sent to the client has been received."""
         ping = self.aside(self.client.ping, PATIENCE_S)
-        self.router.send_header(self.next_of(MessageType.PING), MessageType.PONG)
+        self.router.send_header(self.next_new(MessageType.PING), MessageType.PONG)
         self.wait(ping)
         gc.collect()
 
@@ -171,7 +175,7 @@ class LostWords(SharedMemoryTest):
 
     def test_a_reply_that_nobody_waits_for_is_asked_for(self):
         with mock.patch("penstock.conversation._LINGER_S", 0):
-            future, message = self.submit(timeout=0.01)
+            future, message = self.submit(timeout=0.1)
             self.assertIsInstance(self.error_of(future), penstock.Expired)
             for _ in range(3):  # of the request's own, and of the questions after it
                 cancel = self.next_cancel(message)

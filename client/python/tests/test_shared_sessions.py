@@ -2,6 +2,7 @@
 import unittest
 
 from scripted_keeper import FLOATS, ROOM, SharedMemoryTest, frame, place_of
+from scripted_router import IMPATIENT_S
 
 import numpy as np
 
@@ -89,7 +90,7 @@ class Traffic(SharedMemoryTest):
     """A daemon on a thread of its own that loses arenas, repeats and replies at random."""
 
     def test_every_request_has_its_own_result_whatever_happens_to_the_arena(self):
-        client, lent = self.connect_shared(nbytes=4 * ROOM, retry_after=0.05)
+        client, lent = self.connect_shared(nbytes=4 * ROOM, retry_after=IMPATIENT_S)
         choose = np.random.default_rng(11)
         done = self.aside(self.serve_all, lent, choose, 200)
         futures = []
