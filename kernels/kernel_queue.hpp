@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-/// Parameters that a kernel has at most, and their bytes.
+/// Parameters that a kernel has at most, and the bytes of all of them.
 inline constexpr std::size_t most_kernel_arguments = 16;
 inline constexpr std::size_t most_argument_bytes = 4096;
 

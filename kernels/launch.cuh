@@ -85,7 +85,7 @@ class immediate_queue final : public kernel_queue {
     return failed;
   }
 
- protected:
+ private:
   fault flush() noexcept override { return {}; }
   [[nodiscard]] cudaStream_t stream() const noexcept override { return nullptr; }
 };

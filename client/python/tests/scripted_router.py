@@ -18,7 +18,7 @@ from penstock.wire import MessageType  # noqa: E402
 
 #: Longer than any test needs; only a failing one waits that long.
 PATIENCE_S = 20
-#: After which a client that is to send something again does: long beside what an answer of the router takes.
+#: Until an impatient client sends again what has no answer: long beside what the router takes for one.
 IMPATIENT_S = 0.25
 
 SPECTRUM = PipelineDescription(0, "spectrum", 16, TensorDescription("input", "u8", "cu8", (4, 2), False, ""), (

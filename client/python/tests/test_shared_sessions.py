@@ -92,7 +92,7 @@ class Traffic(SharedMemoryTest):
     def test_every_request_has_its_own_result_whatever_happens_to_the_arena(self):
         client, lent = self.connect_shared(nbytes=4 * ROOM, retry_after=IMPATIENT_S)
         choose = np.random.default_rng(11)
-        done = self.aside(self.serve_all, lent, choose, 200)
+        done = self.aside(self.serve_all, lent, choose)
         futures = []
         for value in range(200):
             x = client.frames("wide") if value % 2 else np.empty(FLOATS, np.float32)
@@ -111,7 +111,7 @@ class Traffic(SharedMemoryTest):
         self.assertEqual((result[0], result[-1]), (value + 1, value + 1))
         self.assertEqual(set(np.unique(result)), {value + 1})
 
-    def serve_all(self, lent, choose, count):
+    def serve_all(self, lent, choose):
         number, known, attaching = 3, {}, None
         while True:
             message = self.router.receive()

@@ -30,6 +30,7 @@ kernel_chain::~kernel_chain() {
 }
 
 fault kernel_chain::add(const kernel_call& call) noexcept {
+  static_assert(most_argument_bytes + most_kernel_arguments * alignment <= argument_bytes, "one kernel has room");
   std::size_t bytes = 0;
   for (const std::size_t size : call.sizes) {
     bytes += aligned(size);

@@ -27,12 +27,12 @@ class kernel_chain final : public kernel_queue {
 
   fault add(const kernel_call& call) noexcept override;
   fault flush() noexcept override;
-  [[nodiscard]] cudaStream_t stream() const noexcept override { return stream_; }
 
  private:
   static constexpr std::size_t most = kernel_graph::most;
   static constexpr std::size_t argument_bytes = 4 * most_argument_bytes;
 
+  [[nodiscard]] cudaStream_t stream() const noexcept override { return stream_; }
   [[nodiscard]] cudaError_t launch_all() noexcept;
 
   cuda_context& context_;
