@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "daemon/ingress/ingress.hpp"
 #include "daemon/pipeline/plan.hpp"
@@ -12,12 +15,20 @@
 
 namespace penstock {
 
-/// Whether a message may go on, and if not, what its ERROR says.
-struct verdict {
-  wire::status code = wire::status::ok;
-  std::string reason;
+/// Whether a message may go on, and if not, what its ERROR says. Costs nothing where it may.
+class verdict {
+ public:
+  verdict() = default;
+  verdict(wire::status why, std::string reason)
+      : code(why), reason_(std::make_shared<const std::string>(std::move(reason))) {}
 
   [[nodiscard]] bool admitted() const noexcept { return code == wire::status::ok; }
+  [[nodiscard]] std::string_view reason() const noexcept { return reason_ ? std::string_view(*reason_) : ""; }
+
+  wire::status code = wire::status::ok;
+
+ private:
+  std::shared_ptr<const std::string> reason_;  // of a refusal
 };
 
 /// Reads a message's header, finds the body of a SUBMIT that is one part, and checks what every message must have. What

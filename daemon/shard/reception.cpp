@@ -211,7 +211,7 @@ void reception::refuse(const incoming& message, const client_record* from, const
                        const verdict& why) {
   ++with_.counters.refused[why.code];
   with_.out.refuse(message.identity, from, header, why.code,
-                   {.reason = why.reason, .step = "ingress", .stage = "", .device_error = ""});
+                   {.reason = std::string(why.reason()), .step = "ingress", .stage = "", .device_error = ""});
 }
 
 void reception::close(wire::status code, std::string reason) {

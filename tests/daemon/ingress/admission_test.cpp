@@ -21,7 +21,7 @@ using wire::status;
 TEST(Admission, AdmitsARightSubmit) {
   const plan pipeline = testing::hand_made_plan(0, {.shape = {16}, .variable = true, .max_frames = 4});
   const judgement made = judge({}, pipeline);
-  EXPECT_TRUE(made.said.admitted()) << made.said.reason;
+  EXPECT_TRUE(made.said.admitted()) << made.said.reason();
   EXPECT_EQ(made.what.leading, 16);
   EXPECT_EQ(made.header.request_id, 5U);
 }
@@ -44,11 +44,11 @@ TEST(Admission, AdmitsAShorterLeadingDimensionWhereItVaries) {
   draft.tensor.bytes = 2;
   draft.payload.resize(2);
   const judgement made = judge(draft, testing::hand_made_plan(0, {.shape = {16}, .variable = true}));
-  EXPECT_TRUE(made.said.admitted()) << made.said.reason;
+  EXPECT_TRUE(made.said.admitted()) << made.said.reason();
   EXPECT_EQ(made.what.leading, 1);
   const judgement fixed = judge(draft, testing::hand_made_plan(0, {.shape = {16}}));
   EXPECT_EQ(fixed.said.code, status::wrong_shape);
-  EXPECT_THAT(fixed.said.reason, ::testing::Not(HasSubstr("shorter")));
+  EXPECT_THAT(fixed.said.reason(), ::testing::Not(HasSubstr("shorter")));
 }
 
 TEST(Admission, AdmitsIntegerIqAsPairs) {
@@ -83,8 +83,8 @@ TEST(Admission, RefusesMoreBytesThanARequestMayHaveInAllItsParts) {
   draft.extra_bytes = 1;
   const judgement made = judge(draft, pipeline, limits);
   EXPECT_EQ(made.said.code, status::too_large);
-  EXPECT_THAT(made.said.reason, HasSubstr("33 bytes"));
-  EXPECT_THAT(made.said.reason, HasSubstr("at most 32"));
+  EXPECT_THAT(made.said.reason(), HasSubstr("33 bytes"));
+  EXPECT_THAT(made.said.reason(), HasSubstr("at most 32"));
 }
 
 TEST(Admission, RefusesAControlMessageWithALargeBody) {
@@ -94,7 +94,7 @@ TEST(Admission, RefusesAControlMessageWithALargeBody) {
   draft.payload.assign(wire::max_body_bytes + 1, 'x');
   const judgement made = judge(draft, testing::hand_made_plan(0));
   EXPECT_EQ(made.said.code, status::too_large);
-  EXPECT_THAT(made.said.reason, HasSubstr("65537 bytes"));
+  EXPECT_THAT(made.said.reason(), HasSubstr("65537 bytes"));
 }
 
 }  // namespace

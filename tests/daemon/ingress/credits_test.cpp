@@ -29,14 +29,14 @@ TEST_F(Credits, EndWithTheRequestsGranted) {
   client_.requests = 4;
   const verdict said = check_credits(client_, 1);
   EXPECT_EQ(said.code, status::no_credit);
-  EXPECT_THAT(said.reason, HasSubstr("all 4 requests"));
+  EXPECT_THAT(said.reason(), HasSubstr("all 4 requests"));
 }
 
 TEST_F(Credits, EndWithTheBytesGranted) {
   client_.bytes = 60;
   const verdict said = check_credits(client_, 41);
   EXPECT_EQ(said.code, status::no_credit);
-  EXPECT_THAT(said.reason, HasSubstr("100 bytes"));
+  EXPECT_THAT(said.reason(), HasSubstr("100 bytes"));
 }
 
 TEST_F(Credits, EndWithAsManyAbandonedRequests) {
@@ -45,7 +45,7 @@ TEST_F(Credits, EndWithAsManyAbandonedRequests) {
   client_.abandoned_requests = 4;
   const verdict said = check_abandoned(client_);
   EXPECT_EQ(said.code, status::no_credit);
-  EXPECT_THAT(said.reason, HasSubstr("4 requests that expired or were cancelled"));
+  EXPECT_THAT(said.reason(), HasSubstr("4 requests that expired or were cancelled"));
 }
 
 TEST_F(Credits, EndWithMoreAbandonedBytes) {

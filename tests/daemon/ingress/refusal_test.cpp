@@ -36,9 +36,9 @@ TEST_P(Refusal, HasItsStatusAndNamesWhatIsWrong) {
   message_draft draft;
   GetParam().change(draft);
   const judgement made = judge(draft, variable_plan());
-  EXPECT_EQ(made.said.code, GetParam().expected) << made.said.reason;
+  EXPECT_EQ(made.said.code, GetParam().expected) << made.said.reason();
   for (const std::string& each : GetParam().reason) {
-    EXPECT_THAT(made.said.reason, HasSubstr(each));
+    EXPECT_THAT(made.said.reason(), HasSubstr(each));
   }
 }
 

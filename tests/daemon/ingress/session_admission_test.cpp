@@ -48,8 +48,8 @@ TEST_P(SessionAdmission, HasItsStatusAndNamesWhatIsWrong) {
   session_draft draft;
   GetParam().change(draft);
   const verdict made = draft.judge();
-  EXPECT_EQ(wire::name_of(made.code), wire::name_of(GetParam().expected)) << made.reason;
-  EXPECT_THAT(made.reason, HasSubstr(GetParam().reason));
+  EXPECT_EQ(wire::name_of(made.code), wire::name_of(GetParam().expected)) << made.reason();
+  EXPECT_THAT(made.reason(), HasSubstr(GetParam().reason));
 }
 
 const session_row session_rows[] = {
