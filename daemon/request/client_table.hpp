@@ -68,6 +68,7 @@ class client_record {
   std::size_t inline_bytes = 0;       ///< of a RESULT that it takes in one part; 0: of none
   std::vector<client_arena*> arenas;  ///< that it may name; each has a use for it
   std::uint64_t results = 0;          ///< that were made for it
+  std::uint64_t latest = 0;           ///< the greatest id of a request that was accepted
   time_point last_heard;
   std::uint32_t incarnation = 0;  ///< another one after each GOODBYE, and when it was forgotten; no client has it too
   /// Requests in shared memory that have ended and whose memory is still in use.

@@ -67,6 +67,7 @@ request& ledger::open(client_record& from, const wire::message_header& header, c
   }
   ++open_[what.pipeline->place];
   from.in_flight.insert(made);
+  from.latest = std::max(from.latest, made.id);
   ++from.requests;
   from.bytes += made.credit_bytes();
   ++from.references;

@@ -124,16 +124,8 @@ verdict reception::no_such_pipeline(std::uint32_t id) const {
 
 void reception::submit(const incoming& message, const wire::message_header& header, client_record& from,
                        time_point now) {
-  // A repeat is never run twice while its first is in flight, and never refused for want of credits.
-  if (from.in_flight.find(header.request_id) != nullptr) {
-    ++with_.counters.repeats_ignored;
-    return;
-  }
-  if (with_.out.repeat(from, header.request_id)) {
-    ++with_.counters.repeats_answered;
-    return;
-  }
-  if (answer_held(header, from)) {
+  // Ids count up as a rule, and a greater one than any before needs no search.
+  if (header.request_id <= from.latest && take_repeat(header, from)) {
     return;
   }
   if (!closed_.admitted()) {
@@ -158,6 +150,19 @@ void reception::submit(const incoming& message, const wire::message_header& head
   if (!with_.path.submit(accepted, message.body)) {
     with_.in.park(message, accepted.index);
   }
+}
+
+// A repeat is never run twice while its first is in flight, and never refused for want of credits.
+bool reception::take_repeat(const wire::message_header& header, const client_record& from) {
+  if (from.in_flight.find(header.request_id) != nullptr) {
+    ++with_.counters.repeats_ignored;
+    return true;
+  }
+  if (with_.out.repeat(from, header.request_id)) {
+    ++with_.counters.repeats_answered;
+    return true;
+  }
+  return answer_held(header, from);
 }
 
 verdict reception::admit(const incoming& message, const wire::message_header& header, client_record& from,

@@ -90,6 +90,8 @@ class reception {
   void attach(const incoming& message, const wire::message_header& header, const client_record& from);
   [[nodiscard]] verdict admit(const incoming& message, const wire::message_header& header, client_record& from,
                               ledger::admitted& what);
+  /// Whether it is one that came before; then it is answered, where its reply is kept.
+  [[nodiscard]] bool take_repeat(const wire::message_header& header, const client_record& from);
   /// Answers a repeat of a request that has ended, whose reply is no longer kept and whose memory is still in use.
   [[nodiscard]] bool answer_held(const wire::message_header& header, const client_record& from);
   [[nodiscard]] static verdict find_shared(const incoming& message, const wire::message_header& header,
