@@ -152,12 +152,12 @@ egress::outbox& egress::box_of(const client_record& client) {
   if (client.index >= boxes_.size()) {
     boxes_.resize(client.index + 1);
   }
-  outbox& box = boxes_[client.index];
-  if (box.client == nullptr) {
-    box.client = &client;
-    box.of_sessions = {std::bit_ceil(std::size_t{limits_.credit_requests}), limits_.reply_cache_bytes};
+  std::unique_ptr<outbox>& box = boxes_[client.index];
+  if (box == nullptr) {
+    const std::size_t places = std::bit_ceil(std::size_t{limits_.credit_requests});
+    box = std::make_unique<outbox>(outbox{.client = client, .of_sessions = {places, limits_.reply_cache_bytes}});
   }
-  return box;
+  return *box;
 }
 
 bool egress::repeat(const client_record& to, std::uint64_t request_id) {
@@ -225,11 +225,11 @@ egress::attempt egress::try_send(std::string_view identity, reply_parts& parts) 
 bool egress::flush() {
   bool progress = false;
   for (std::size_t at = 0; at < waiting_.size();) {
-    outbox& box = boxes_[waiting_[at]];
+    outbox& box = *boxes_[waiting_[at]];
     attempt outcome = attempt::sent;
     while (!box.waiting.empty() && outcome != attempt::full) {
       const std::size_t bytes = bytes_of(box.waiting.front());
-      outcome = try_send(box.client->identity, box.waiting.front());
+      outcome = try_send(box.client.identity, box.waiting.front());
       if (outcome == attempt::full) {
         break;
       }
@@ -250,11 +250,11 @@ bool egress::flush() {
 
 void egress::forget(const client_record& client) noexcept {
   recent_.forget(client.index);
-  if (client.index >= boxes_.size()) {
+  if (client.index >= boxes_.size() || boxes_[client.index] == nullptr) {
     return;
   }
-  counters_.replies_undeliverable += boxes_[client.index].waiting.size();
-  boxes_[client.index] = {};
+  counters_.replies_undeliverable += boxes_[client.index]->waiting.size();
+  boxes_[client.index] = nullptr;
   waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), client.index), waiting_.end());
 }
 

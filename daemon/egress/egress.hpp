@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -56,16 +57,16 @@ class egress : public reply_port {
   [[nodiscard]] bool idle() const noexcept { return waiting_.empty(); }
   /// Replies to that client that did not fit into its queue.
   [[nodiscard]] std::uint64_t dropped(const client_record& of) const noexcept {
-    return of.index < boxes_.size() ? boxes_[of.index].dropped : 0;
+    return of.index < boxes_.size() && boxes_[of.index] ? boxes_[of.index]->dropped : 0;
   }
 
  private:
   struct outbox {
-    std::deque<reply_parts> waiting;
+    const client_record& client;
+    session_replies of_sessions;
+    std::deque<reply_parts> waiting{};
     std::size_t waiting_bytes = 0;
     std::uint64_t dropped = 0;
-    session_replies of_sessions;
-    const client_record* client = nullptr;
   };
   enum class attempt { sent, full, unreachable };
 
@@ -85,10 +86,10 @@ class egress : public reply_port {
   client_settings limits_;
   account& counters_;
   recent_replies recent_;
-  reply_parts parts_;                   // of the reply that is being made
-  std::vector<result_extent> extents_;  // of its outputs
-  std::deque<outbox> boxes_;            // by client_record::index
-  std::vector<std::uint32_t> waiting_;  // clients whose queue is not empty
+  reply_parts parts_;                           // of the reply that is being made
+  std::vector<result_extent> extents_;          // of its outputs
+  std::vector<std::unique_ptr<outbox>> boxes_;  // by client_record::index
+  std::vector<std::uint32_t> waiting_;          // clients whose queue is not empty
 };
 
 }  // namespace penstock
