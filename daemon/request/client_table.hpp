@@ -71,6 +71,8 @@ class client_record {
   std::uint64_t latest = 0;           ///< the greatest id of a request that was accepted
   time_point last_heard;
   std::uint32_t incarnation = 0;  ///< another one after each GOODBYE, and when it was forgotten; no client has it too
+  /// While a batch is brought into the order of its replies: the last of its requests so far.
+  request* last_of_batch = nullptr;
   /// Requests in shared memory that have ended and whose memory is still in use.
   std::vector<std::uint64_t> held;
   bool gone = false;                ///< it left, or can't be reached: nothing is sent to it any more

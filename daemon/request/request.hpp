@@ -60,7 +60,7 @@ struct request {
   std::int64_t first_frame = 0;         ///< of its batch
   std::size_t heap_position = 0;        ///< deadline_heap's
   request* previous = nullptr;          ///< in its client's queue
-  request* next = nullptr;              ///< in its client's queue, or in the pool's free list
+  request* next = nullptr;              ///< there, in the order of its batch's replies, or in the pool's free list
   request* session_previous = nullptr;  ///< among the unanswered ones of its session
   request* session_next = nullptr;
   bool abandoned = false;   ///< answered while it was queued, and still to go through its session's state

@@ -1,13 +1,28 @@
 #include "daemon/shard/result_order.hpp"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 namespace penstock {
+namespace {
 
-// ZeroMQ's thread then takes several replies to a connection at once, instead of being woken for each. They begin with
-// the client whose request came first, so that none is always the last.
+// Brings a batch's requests into the order of their replies, by `request::next`, and returns the first: client by
+// client, in the order in which their first requests came, so that none is always the last. ZeroMQ's thread then takes
+// several replies to a connection at once, instead of being woken for each.
+request* chained(const std::vector<request*>& batch) noexcept {
+  request* first = nullptr;
+  request* last = nullptr;
+  for (request* const each : batch) {
+    request* const before = each->client->last_of_batch != nullptr ? each->client->last_of_batch : last;
+    each->next = std::exchange(before != nullptr ? before->next : first, each);
+    last = before == last ? each : last;
+    each->client->last_of_batch = each;
+  }
+  return first;
+}
+
+}  // namespace
+
 void result_order::finished(slot& from) {
   std::vector<request*>& all = from.work.requests;
   const bool is_result = from.work.rewrites && !all.empty() && all.front()->step != request_step::answered;
@@ -17,14 +32,10 @@ void result_order::finished(slot& from) {
   if (all.empty()) {
     return;  // answered when the daemon ended
   }
-  const std::uint32_t first = all.front()->client->index;
-  const auto turn = [first](const request* of) { return std::pair(of->client->index - first, of->first_frame); };
-  const auto before = [&](const request* left, const request* right) { return turn(left) < turn(right); };
-  if (!std::is_sorted(all.begin(), all.end(), before)) {
-    std::sort(all.begin(), all.end(), before);
-  }
-  for (request* const each : all) {
-    finish(*each, from);
+  for (request* next = chained(all); next != nullptr;) {
+    request& each = *std::exchange(next, next->next);
+    each.client->last_of_batch = nullptr;
+    finish(each, from);
   }
   all.clear();
 }

@@ -41,7 +41,7 @@ TEST_P(Dispatcher, TakesOneFrameAtOnceWhenAStreamIdles) {
   EXPECT_EQ(rig.closed(close_reason::idle), 1U);
 }
 
-// Each in the order in which it sent; the client that sent first comes first, the others in the order of their numbers.
+// Each in the order in which it sent, and the clients in the order in which their first ones came.
 TEST_P(Dispatcher, AnswersTheClientsOfABatchOneBehindTheOther) {
   dispatch_rig rig(shape(4, 1));
   for (const char* const name : {"a", "b", "c"}) {
@@ -60,7 +60,7 @@ TEST_P(Dispatcher, AnswersTheClientsOfABatchOneBehindTheOther) {
   rig.finish(0);
   EXPECT_EQ(rig.book.of_pipeline(0).batches, 2U);
   EXPECT_EQ(rig.replied.order, (std::vector<testing::recorded_replies::key>{
-                                   {"b", 2}, {"b", 1}, {"b", 3}, {"c", 2}, {"c", 1}, {"a", 2}, {"a", 9}}));
+                                   {"b", 2}, {"b", 1}, {"b", 3}, {"a", 2}, {"a", 9}, {"c", 2}, {"c", 1}}));
   rig.check();
 }
 
