@@ -17,8 +17,11 @@ struct result_extent {
 /// Requests of several frames have frames that all give equally much (plan::period).
 [[nodiscard]] inline result_extent extent_of(const plan_buffer& output, std::int64_t steps_before, std::int64_t leading,
                                              std::uint32_t frames) noexcept {
-  const std::int64_t after = steps_before + leading * frames;
-  const std::int64_t each = (output.rate.total(after) - output.rate.total(steps_before)) / frames;
+  std::int64_t each = leading;
+  if (output.rate.ragged()) {
+    const std::int64_t after = steps_before + leading * frames;
+    each = (output.rate.total(after) - output.rate.total(steps_before)) / frames;
+  }
   return {each, output.spec.bytes(each) * frames};
 }
 

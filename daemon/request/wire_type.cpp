@@ -34,17 +34,17 @@ wire::tensor_header wire_header(const tensor_spec& spec, std::uint32_t frames, s
   header.type = wire_type(spec.type);
   header.shape[0] = frames;
   std::size_t at = 1;
-  for (const std::int64_t extent : spec.shape) {
+  std::int64_t elements = frames;
+  for (std::int64_t extent : spec.shape) {
+    extent = at == 1 && spec.variable ? leading : extent;
     header.shape[at++] = extent;
-  }
-  if (spec.variable) {
-    header.shape[1] = leading;
+    elements *= extent;
   }
   if (travels_as_pairs(spec.type)) {
     header.shape[at++] = 2;
   }
   header.dimensions = static_cast<std::uint8_t>(at);
-  header.bytes = spec.bytes(leading) * frames;
+  header.bytes = static_cast<std::uint64_t>(elements) * size_of(spec.type);
   return header;
 }
 
