@@ -25,6 +25,8 @@ target_compile_options(penstock_options INTERFACE
   -Wold-style-cast -Woverloaded-virtual>
   # GCC 12 sees overlaps in the standard library's own string concatenation (its bug 105651).
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+target_link_options(penstock_options INTERFACE
+  $<$<CXX_COMPILER_ID:GNU>:$<IF:$<BOOL:$<TARGET_PROPERTY:PENSTOCK_AS_ONE>>,-flto=auto,-fno-lto>>)
 if(PENSTOCK_WERROR)
   target_compile_options(penstock_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
@@ -76,6 +78,18 @@ function(penstock_off_the_path)
       target_compile_options(${target} PRIVATE -fno-sanitize=alignment,vptr)
     endif()
   endforeach()
+endfunction()
+
+# penstock_as_one(PROGRAM LIBRARY...): in a release the program is optimised across the sources of these libraries. What
+# else is linked with them takes them as they are.
+function(penstock_as_one program)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR PENSTOCK_SANITIZE)
+    return()
+  endif()
+  foreach(library IN LISTS ARGN)
+    target_compile_options(${library} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-flto=auto;-ffat-lto-objects>)
+  endforeach()
+  set_target_properties(${program} PROPERTIES PENSTOCK_AS_ONE ON)
 endfunction()
 
 # penstock_test(NAME SOURCES... [LINK libraries...]): a GoogleTest program, one ctest entry.
