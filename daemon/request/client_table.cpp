@@ -1,7 +1,6 @@
 #include "daemon/request/client_table.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <numeric>
 #include <utility>
@@ -9,8 +8,6 @@
 #include "daemon/shared_memory/client_arena.hpp"
 
 namespace penstock {
-
-request_index::request_index(std::size_t most) : places_(std::bit_ceil(2 * most)), mask_(places_.size() - 1) {}
 
 std::size_t request_index::place_of(std::uint64_t id) const noexcept {
   // Ids count up: those that follow each other lie together, as many as share a cache line. Fibonacci hashing (Knuth,
@@ -34,7 +31,15 @@ request* request_index::any() const noexcept {
   return found == places_.end() ? nullptr : *found;
 }
 
-void request_index::insert(request& what) noexcept {
+void request_index::insert(request& what) {
+  if (2 * (size_ + 1) > places_.size()) {
+    grow();
+  }
+  ++size_;
+  put(what);
+}
+
+void request_index::put(request& what) noexcept {
   std::size_t at = place_of(what.id);
   while (places_[at] != nullptr) {
     at = (at + 1) & mask_;
@@ -57,19 +62,17 @@ void request_index::erase(const request& what) noexcept {
     }
   }
   places_[hole] = nullptr;
+  --size_;
 }
 
-void request_index::grow(std::size_t most) {
-  request_index larger(most);
-  if (larger.places_.size() <= places_.size()) {
-    return;
-  }
-  for (request* const each : places_) {
+void request_index::grow() {
+  const std::vector<request*> before = std::exchange(places_, std::vector<request*>(2 * places_.size()));
+  mask_ = places_.size() - 1;
+  for (request* const each : before) {
     if (each != nullptr) {
-      larger.insert(*each);
+      put(*each);
     }
   }
-  *this = std::move(larger);
 }
 
 void client_record::grant(std::uint32_t credit_requests, std::size_t credit_bytes, time_point now) {
@@ -80,7 +83,6 @@ void client_record::grant(std::uint32_t credit_requests, std::size_t credit_byte
   granted_requests = first ? credit_requests : std::max(granted_requests, credit_requests);
   granted_bytes = first ? credit_bytes : std::max(granted_bytes, credit_bytes);
   settles_at = granted_requests != told_requests || granted_bytes != told_bytes ? now + under_way : never;
-  in_flight.grow(granted_requests);
 }
 
 void client_record::settle(time_point now) noexcept {

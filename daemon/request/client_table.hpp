@@ -12,24 +12,29 @@
 
 namespace penstock {
 
-/// Request ids in flight for one client. Open addressing over twice its credits: never grows, never allocates.
-/// Thread: the shard.
+/// Request ids in flight for one client. Open addressing over at least twice as many places: as few as it can do with,
+/// so that those of many clients stay in a processor's cache. It grows with the most that were ever in flight and never
+/// shrinks. Thread: the shard.
 class request_index {
  public:
-  explicit request_index(std::size_t most);
-  /// Room for so many, if it is more than there was. Allocates.
-  void grow(std::size_t most);
+  request_index() : places_(least_places), mask_(least_places - 1) {}
 
   [[nodiscard]] request* find(std::uint64_t id) const noexcept;
   /// Any one of them, nullptr when there is none.
   [[nodiscard]] request* any() const noexcept;
-  void insert(request& what) noexcept;
+  /// Allocates where there were never so many.
+  void insert(request& what);
   void erase(const request& what) noexcept;
 
  private:
-  [[nodiscard]] std::size_t place_of(std::uint64_t id) const noexcept;
+  static constexpr std::size_t least_places = 32;
 
-  std::vector<request*> places_;
+  [[nodiscard]] std::size_t place_of(std::uint64_t id) const noexcept;
+  void put(request& what) noexcept;
+  void grow();
+
+  std::size_t size_ = 0;
+  std::vector<request*> places_;  // a power of two
   std::size_t mask_;
 };
 
@@ -37,7 +42,7 @@ class request_index {
 class client_record {
  public:
   client_record(std::uint32_t place, std::string_view routing_id, std::uint32_t credit_requests)
-      : index(place), identity(routing_id), in_flight(credit_requests), granted_requests(credit_requests) {}
+      : index(place), identity(routing_id), granted_requests(credit_requests) {}
 
   /// It is told of so many credits now. What an earlier word allowed stays allowed for a while (`settle`): what it has
   /// sent by then is under way.
