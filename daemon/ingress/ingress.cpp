@@ -12,7 +12,8 @@ std::span<const std::byte> bytes_of(const zmq::message_t& part) noexcept {
 }  // namespace
 
 std::optional<incoming> ingress::receive() {
-  if (!from_.get().recv(identity_, zmq::recv_flags::dontwait)) {
+  const zmq::recv_result_t identity_bytes = from_.get().recv(identity_, zmq::recv_flags::dontwait);
+  if (!identity_bytes) {
     return std::nullopt;
   }
   incoming message;
@@ -27,8 +28,10 @@ std::optional<incoming> ingress::receive() {
     message.bytes += message.parts > 0 ? part.size() : 0;
     ++message.parts;
   }
-  surplus_.rebuild();
-  message.identity = {static_cast<const char*>(identity_.data()), identity_.size()};
+  if (message.parts > kept_.size()) {
+    surplus_.rebuild();
+  }
+  message.identity = {static_cast<const char*>(identity_.data()), *identity_bytes};
   message.head = message.parts > 0 ? bytes_of(kept_[0]) : std::span<const std::byte>{};
   message.body = message.parts > 1 ? bytes_of(kept_[1]) : std::span<const std::byte>{};
   return message;
