@@ -1,6 +1,7 @@
 #include "daemon/request/client_table.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <numeric>
 #include <utility>
@@ -8,6 +9,15 @@
 #include "daemon/shared_memory/client_arena.hpp"
 
 namespace penstock {
+
+request_index::request_index(std::size_t most) {
+  reserve(most);
+}
+
+void request_index::reserve(std::size_t most) {
+  const std::size_t places = std::max(std::bit_ceil(2 * most), least_places);
+  tables_.resize(std::max(tables_.size(), 2 * places));
+}
 
 std::size_t request_index::place_of(std::uint64_t id) const noexcept {
   // Ids count up: those that follow each other lie together, as many as share a cache line. Fibonacci hashing (Knuth,
@@ -18,21 +28,25 @@ std::size_t request_index::place_of(std::uint64_t id) const noexcept {
 }
 
 request* request_index::find(std::uint64_t id) const noexcept {
-  for (std::size_t at = place_of(id); places_[at] != nullptr; at = (at + 1) & mask_) {
-    if (places_[at]->id == id) {
-      return places_[at];
+  for (std::size_t place = place_of(id); at(place) != nullptr; place = (place + 1) & mask_) {
+    if (at(place)->id == id) {
+      return at(place);
     }
   }
   return nullptr;
 }
 
 request* request_index::any() const noexcept {
-  const auto found = std::find_if(places_.begin(), places_.end(), [](const request* each) { return each != nullptr; });
-  return found == places_.end() ? nullptr : *found;
+  for (std::size_t place = 0; size_ > 0 && place <= mask_; ++place) {
+    if (at(place) != nullptr) {
+      return at(place);
+    }
+  }
+  return nullptr;
 }
 
-void request_index::insert(request& what) {
-  if (2 * (size_ + 1) > places_.size()) {
+void request_index::insert(request& what) noexcept {
+  if (2 * (size_ + 1) > mask_ + 1) {
     grow();
   }
   ++size_;
@@ -40,36 +54,37 @@ void request_index::insert(request& what) {
 }
 
 void request_index::put(request& what) noexcept {
-  std::size_t at = place_of(what.id);
-  while (places_[at] != nullptr) {
-    at = (at + 1) & mask_;
+  std::size_t place = place_of(what.id);
+  while (at(place) != nullptr) {
+    place = (place + 1) & mask_;
   }
-  places_[at] = &what;
+  at(place) = &what;
 }
 
 void request_index::erase(const request& what) noexcept {
   std::size_t hole = place_of(what.id);
-  while (places_[hole] != &what) {
-    assert(places_[hole] != nullptr);
+  while (at(hole) != &what) {
+    assert(at(hole) != nullptr);
     hole = (hole + 1) & mask_;
   }
   // Whoever was pushed past the hole moves back into it, so that every run stays unbroken without tombstones.
-  for (std::size_t at = (hole + 1) & mask_; places_[at] != nullptr; at = (at + 1) & mask_) {
-    const std::size_t wanted = place_of(places_[at]->id);
-    if (((at - wanted) & mask_) >= ((at - hole) & mask_)) {
-      places_[hole] = places_[at];
-      hole = at;
+  for (std::size_t place = (hole + 1) & mask_; at(place) != nullptr; place = (place + 1) & mask_) {
+    const std::size_t wanted = place_of(at(place)->id);
+    if (((place - wanted) & mask_) >= ((place - hole) & mask_)) {
+      at(hole) = at(place);
+      hole = place;
     }
   }
-  places_[hole] = nullptr;
+  at(hole) = nullptr;
   --size_;
 }
 
-void request_index::grow() {
-  const std::vector<request*> before = std::exchange(places_, std::vector<request*>(2 * places_.size()));
-  mask_ = places_.size() - 1;
-  for (request* const each : before) {
-    if (each != nullptr) {
+void request_index::grow() noexcept {
+  const std::size_t before = mask_ + 1;
+  assert(4 * before <= tables_.size());
+  mask_ = 2 * before - 1;
+  for (std::size_t from = before; from < 2 * before; ++from) {
+    if (request* const each = std::exchange(tables_[from], nullptr)) {
       put(*each);
     }
   }
@@ -83,6 +98,7 @@ void client_record::grant(std::uint32_t credit_requests, std::size_t credit_byte
   granted_requests = first ? credit_requests : std::max(granted_requests, credit_requests);
   granted_bytes = first ? credit_bytes : std::max(granted_bytes, credit_bytes);
   settles_at = granted_requests != told_requests || granted_bytes != told_bytes ? now + under_way : never;
+  in_flight.reserve(granted_requests);
 }
 
 void client_record::settle(time_point now) noexcept {

@@ -12,37 +12,41 @@
 
 namespace penstock {
 
-/// Request ids in flight for one client. Open addressing over at least twice as many places: as few as it can do with,
-/// so that those of many clients stay in a processor's cache. It grows with the most that were ever in flight and never
-/// shrinks. Thread: the shard.
+/// Request ids in flight for one client. Open addressing over at least twice as many places: as few as the most that
+/// were ever in flight can do with, so that those of many clients stay in a processor's cache. Memory for as many as
+/// its credits is there from the start. Thread: the shard.
 class request_index {
  public:
-  request_index() : places_(least_places), mask_(least_places - 1) {}
+  explicit request_index(std::size_t most);
+  /// Room for so many, if it is more than there was. Allocates.
+  void reserve(std::size_t most);
 
   [[nodiscard]] request* find(std::uint64_t id) const noexcept;
   /// Any one of them, nullptr when there is none.
   [[nodiscard]] request* any() const noexcept;
-  /// Allocates where there were never so many.
-  void insert(request& what);
+  void insert(request& what) noexcept;
   void erase(const request& what) noexcept;
 
  private:
   static constexpr std::size_t least_places = 32;
 
   [[nodiscard]] std::size_t place_of(std::uint64_t id) const noexcept;
+  [[nodiscard]] request*& at(std::size_t place) noexcept { return tables_[mask_ + 1 + place]; }
+  [[nodiscard]] request* at(std::size_t place) const noexcept { return tables_[mask_ + 1 + place]; }
   void put(request& what) noexcept;
-  void grow();
+  void grow() noexcept;
 
+  // A table of n places for each power of two, the one of n lying from n on. All but the one in use are empty.
+  std::vector<request*> tables_;
   std::size_t size_ = 0;
-  std::vector<request*> places_;  // a power of two
-  std::size_t mask_;
+  std::size_t mask_ = least_places - 1;
 };
 
 /// One client, known by its ZeroMQ routing id, from its HELLO until it leaves or is forgotten. Thread: the shard.
 class client_record {
  public:
   client_record(std::uint32_t place, std::string_view routing_id, std::uint32_t credit_requests)
-      : index(place), identity(routing_id), granted_requests(credit_requests) {}
+      : index(place), identity(routing_id), in_flight(credit_requests), granted_requests(credit_requests) {}
 
   /// It is told of so many credits now. What an earlier word allowed stays allowed for a while (`settle`): what it has
   /// sent by then is under way.

@@ -49,7 +49,7 @@ class RequestIndex : public ::testing::TestWithParam<id_row> {};
 TEST_P(RequestIndex, AgreesWithAnUnorderedMap) {
   constexpr std::size_t most = 64;  // more than it begins with
   std::mt19937_64 random(7);
-  request_index index;
+  request_index index(most);
   std::unordered_map<std::uint64_t, request*> model;
   std::vector<request> pool(most);
   std::vector<request*> outside;
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Ids, RequestIndex,
                          [](const ::testing::TestParamInfo<id_row>& row) { return std::string(row.param.name); });
 
 TEST(RequestIndexOfOne, HoldsOne) {
-  request_index index;
+  request_index index(1);
   request only;
   only.id = 12;
   index.insert(only);
