@@ -1,6 +1,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -8,6 +9,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/correlate.hpp"
+#include "kernels/kernel_queue.hpp"
 #include "tests/bench/overlap/overlap_ways.hpp"
 #include "tests/bench/wake_up.hpp"
 
@@ -32,11 +35,29 @@ double seconds_since(clock::time_point begin) {
   return std::chrono::duration<double>(clock::now() - begin).count();
 }
 
+// Launches each kernel as it comes.
+class bare_queue final : public kernel_queue {
+ public:
+  explicit bare_queue(cudaStream_t on) : on_(on) {}
+
+  fault add(const kernel_call& call) noexcept override {
+    const cudaError_t met =
+        cudaLaunchKernel(call.kernel, call.grid, call.block, const_cast<void**>(call.arguments.data()), 0, on_);
+    return met == cudaSuccess ? fault{} : fault{cudaGetErrorName(met)};
+  }
+
+ private:
+  fault flush() noexcept override { return {}; }
+  [[nodiscard]] cudaStream_t stream() const noexcept override { return on_; }
+
+  cudaStream_t on_;
+};
+
 // One after the other on the default stream, as simple programs do it.
 class serial_way final : public overlap_way {
  public:
-  serial_way(const overlap_buffers& with, operation& kernel, bool pageable)
-      : with_(with), kernel_(kernel), whole_(chunks_of(with, 1)) {
+  serial_way(const overlap_buffers& with, const overlap_work& work, bool pageable)
+      : with_(with), kernel_(work.compile(&make_correlate_cuda)), whole_(chunks_of(with, 1)) {
     source_ = with.pinned_input.get();
     sink_ = with.pinned_output.get();
     if (pageable) {
@@ -52,15 +73,16 @@ class serial_way final : public overlap_way {
     const chunk& all = whole_.front();
     const clock::time_point begin = clock::now();
     require(cudaMemcpy(with_.input.get(), source_, all.bytes, cudaMemcpyHostToDevice));
-    require(kernel_.run(nullptr, all.launch));
+    require(kernel_->run(&default_stream_, all.launch));
     require(cudaMemcpy(sink_, with_.output.get(), all.bytes, cudaMemcpyDeviceToHost));
     return seconds_since(begin);
   }
 
  private:
   const overlap_buffers& with_;
-  operation& kernel_;
+  std::unique_ptr<operation> kernel_;
   std::vector<chunk> whole_;
+  bare_queue default_stream_{nullptr};
   std::vector<std::byte> pageable_input_;
   std::vector<std::byte> pageable_output_;
   const std::byte* source_ = nullptr;
@@ -86,8 +108,11 @@ class bare_stream {
 
 class bare_way : public overlap_way {
  public:
-  bare_way(const overlap_buffers& with, operation& kernel, std::size_t chunks)
-      : with_(with), kernel_(kernel), chunks_(chunks_of(with, chunks)), streams_(overlap_streams) {}
+  bare_way(const overlap_buffers& with, const overlap_work& work, std::size_t chunks)
+      : with_(with),
+        kernel_(work.compile(&make_correlate_cuda)),
+        chunks_(chunks_of(with, chunks)),
+        streams_(overlap_streams) {}
 
   double run() override {
     const clock::time_point begin = clock::now();
@@ -96,7 +121,8 @@ class bare_way : public overlap_way {
       const cudaStream_t on = streams_[at % streams_.size()].get();
       require(cudaMemcpyAsync(with_.input.get() + each.offset, with_.pinned_input.get() + each.offset, each.bytes,
                               cudaMemcpyHostToDevice, on));
-      require(kernel_.run(on, each.launch));
+      bare_queue queue(on);
+      require(kernel_->run(&queue, each.launch));
       require(cudaMemcpyAsync(with_.pinned_output.get() + each.offset, with_.output.get() + each.offset, each.bytes,
                               cudaMemcpyDeviceToHost, on));
       enqueued(on);
@@ -116,7 +142,7 @@ class bare_way : public overlap_way {
 
  private:
   const overlap_buffers& with_;
-  operation& kernel_;
+  std::unique_ptr<operation> kernel_;
   std::vector<chunk> chunks_;
   std::vector<bare_stream> streams_;
 };
@@ -146,20 +172,20 @@ class told_way final : public bare_way {
 
 }  // namespace
 
-std::unique_ptr<overlap_way> make_pageable_way(const overlap_buffers& with, operation& kernel) {
-  return std::make_unique<serial_way>(with, kernel, true);
+std::unique_ptr<overlap_way> make_pageable_way(const overlap_buffers& with, const overlap_work& work) {
+  return std::make_unique<serial_way>(with, work, true);
 }
 
-std::unique_ptr<overlap_way> make_pinned_way(const overlap_buffers& with, operation& kernel) {
-  return std::make_unique<serial_way>(with, kernel, false);
+std::unique_ptr<overlap_way> make_pinned_way(const overlap_buffers& with, const overlap_work& work) {
+  return std::make_unique<serial_way>(with, work, false);
 }
 
-std::unique_ptr<overlap_way> make_told_way(const overlap_buffers& with, operation& kernel, std::size_t chunks) {
-  return std::make_unique<told_way>(with, kernel, chunks);
+std::unique_ptr<overlap_way> make_told_way(const overlap_buffers& with, const overlap_work& work, std::size_t chunks) {
+  return std::make_unique<told_way>(with, work, chunks);
 }
 
-std::unique_ptr<overlap_way> make_bare_way(const overlap_buffers& with, operation& kernel, std::size_t chunks) {
-  return std::make_unique<bare_way>(with, kernel, chunks);
+std::unique_ptr<overlap_way> make_bare_way(const overlap_buffers& with, const overlap_work& work, std::size_t chunks) {
+  return std::make_unique<bare_way>(with, work, chunks);
 }
 
 }  // namespace penstock::bench

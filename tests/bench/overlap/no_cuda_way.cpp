@@ -4,20 +4,20 @@
 
 namespace penstock::bench {
 
-std::unique_ptr<overlap_way> make_pageable_way(const overlap_buffers& /*with*/, operation& /*kernel*/) {
+std::unique_ptr<overlap_way> make_pageable_way(const overlap_buffers& /*with*/, const overlap_work& /*work*/) {
   return nullptr;
 }
 
-std::unique_ptr<overlap_way> make_pinned_way(const overlap_buffers& /*with*/, operation& /*kernel*/) {
+std::unique_ptr<overlap_way> make_pinned_way(const overlap_buffers& /*with*/, const overlap_work& /*work*/) {
   return nullptr;
 }
 
-std::unique_ptr<overlap_way> make_told_way(const overlap_buffers& /*with*/, operation& /*kernel*/,
+std::unique_ptr<overlap_way> make_told_way(const overlap_buffers& /*with*/, const overlap_work& /*work*/,
                                            std::size_t /*chunks*/) {
   return nullptr;
 }
 
-std::unique_ptr<overlap_way> make_bare_way(const overlap_buffers& /*with*/, operation& /*kernel*/,
+std::unique_ptr<overlap_way> make_bare_way(const overlap_buffers& /*with*/, const overlap_work& /*work*/,
                                            std::size_t /*chunks*/) {
   return nullptr;
 }

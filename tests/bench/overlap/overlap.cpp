@@ -55,14 +55,14 @@ void add_ways(contest& all, device& on, const overlap_buffers& with, operation& 
               const std::string& backend) {
   const bool cuda = on.facts().backend == "cuda";
   if (cuda) {
-    all.add("pageable", make_pageable_way(with, kernel));
-    all.add("pinned", make_pinned_way(with, kernel));
+    all.add("pageable", make_pageable_way(with, work));
+    all.add("pinned", make_pinned_way(with, work));
   }
   for (const std::size_t chunks : chunk_counts) {
-    std::unique_ptr<overlap_way> bare = cuda ? make_bare_way(with, kernel, chunks) : nullptr;
+    std::unique_ptr<overlap_way> bare = cuda ? make_bare_way(with, work, chunks) : nullptr;
     all.add(named("bare", chunks), bare ? std::move(bare) : make_seam_way(on, with, kernel, chunks));
     if (cuda) {
-      all.add(named("told", chunks), make_told_way(with, kernel, chunks));
+      all.add(named("told", chunks), make_told_way(with, work, chunks));
     }
     all.add(named("callback", chunks), std::make_unique<core_way>(on, work, chunks, completion_mode::callback));
     all.add(named("poll", chunks), std::make_unique<core_way>(on, work, chunks, completion_mode::poll));

@@ -25,15 +25,15 @@ inline constexpr std::size_t overlap_streams = 8;
 
 /// By bare CUDA calls, nothing of the daemon's but the kernel. nullptr where this program was built without CUDA.
 /// On the default stream, from and to ordinary memory:
-[[nodiscard]] std::unique_ptr<overlap_way> make_pageable_way(const overlap_buffers& with, operation& kernel);
+[[nodiscard]] std::unique_ptr<overlap_way> make_pageable_way(const overlap_buffers& with, const overlap_work& work);
 /// On the default stream, from and to pinned memory:
-[[nodiscard]] std::unique_ptr<overlap_way> make_pinned_way(const overlap_buffers& with, operation& kernel);
+[[nodiscard]] std::unique_ptr<overlap_way> make_pinned_way(const overlap_buffers& with, const overlap_work& work);
 /// Chunk after chunk over non-blocking streams in turn: copy in, kernel, copy out, all enqueued at once.
-[[nodiscard]] std::unique_ptr<overlap_way> make_bare_way(const overlap_buffers& with, operation& kernel,
+[[nodiscard]] std::unique_ptr<overlap_way> make_bare_way(const overlap_buffers& with, const overlap_work& work,
                                                          std::size_t chunks);
 
 /// The same with a stream callback behind each chunk, and a host that sleeps until all of them have come.
-[[nodiscard]] std::unique_ptr<overlap_way> make_told_way(const overlap_buffers& with, operation& kernel,
+[[nodiscard]] std::unique_ptr<overlap_way> make_told_way(const overlap_buffers& with, const overlap_work& work,
                                                          std::size_t chunks);
 
 /// The same over the streams of the device seam: what takes bare CUDA's place on the host.

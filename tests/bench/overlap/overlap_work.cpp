@@ -77,6 +77,12 @@ std::unique_ptr<operation> overlap_work::compile(device& on) const {
   return on.compile("correlate", {settings, inputs, static_cast<std::int64_t>(rows)});
 }
 
+std::unique_ptr<operation> overlap_work::compile(make_operation with) const {
+  const parameters settings = settings_of(*this);
+  const std::vector<tensor_spec> inputs{input_of()};
+  return with({settings, inputs, static_cast<std::int64_t>(rows)});
+}
+
 overlap_buffers::overlap_buffers(device& on, const overlap_work& what)
     : rows(what.rows),
       pinned_input(on.allocate_pinned(what.bytes())),

@@ -23,6 +23,8 @@ struct overlap_work {
   [[nodiscard]] std::string configuration(std::size_t chunks) const;
   /// The stage's operation for batches of up to all rows.
   [[nodiscard]] std::unique_ptr<operation> compile(device& on) const;
+  /// The same without a device of ours, which launches what it has compiled itself alone.
+  [[nodiscard]] std::unique_ptr<operation> compile(make_operation with) const;
 };
 
 /// What the ways share: all input and output, pinned and on the device. The input is random.
