@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-/// Whether a message may go on, and if not, what its ERROR says. Costs nothing where it may.
+/// Whether a message may go on, and if not, what its ERROR says. Asks for memory only where it may not.
 class verdict {
  public:
   verdict() = default;

@@ -102,5 +102,22 @@ TEST(RequestIndexOfOne, HoldsOne) {
   EXPECT_EQ(index.find(12), nullptr);
 }
 
+TEST(RequestIndexOfMore, KeepsWhatItHoldsWhenThereIsRoomForMore) {
+  std::vector<request> pool(300);
+  request_index index(100);
+  for (std::size_t each = 0; each < pool.size(); ++each) {
+    if (each == 100) {
+      index.reserve(pool.size());
+    }
+    pool[each].id = 7 * each;
+    index.insert(pool[each]);
+  }
+  for (request& each : pool) {
+    EXPECT_EQ(index.find(each.id), &each);
+    index.erase(each);
+  }
+  EXPECT_EQ(index.any(), nullptr);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -1,5 +1,6 @@
 #include "daemon/shard/reception.hpp"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -196,6 +197,24 @@ TEST(Reception, AnswersARepeatOfAFinishedRequestWithoutRunningIt) {
   expect_result(client.next(), 7, payload);
   EXPECT_EQ(rig.device.marks(), marks);
   EXPECT_EQ(client.status().at("repeats").at("answered"), 1);
+}
+
+// A client's ids count up as a rule, and need not.
+TEST(Reception, KnowsARepeatInWhateverOrderIdsCome) {
+  shard_rig rig;
+  guest client(rig);
+  std::map<std::uint64_t, std::string> payloads;
+  for (const std::uint64_t id : {9U, 4U, 11U, 5U}) {
+    payloads[id] = client.submit(id);
+    expect_result(client.next(), id, payloads[id]);
+  }
+  const std::size_t marks = rig.device.marks();
+  for (const auto& [id, payload] : payloads) {
+    client.submit(id);
+    expect_result(client.next(), id, payload);
+  }
+  EXPECT_EQ(rig.device.marks(), marks);
+  EXPECT_EQ(client.status().at("repeats").at("answered"), payloads.size());
 }
 
 TEST(Reception, TellsTheRequestsOfTwoClientsApart) {
