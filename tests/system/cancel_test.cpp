@@ -16,8 +16,16 @@ namespace {
 using wire::message_type;
 using wire::status;
 
-// Frames of "long" take long enough for others to wait behind them, at every step of the path.
-constexpr const char* configuration = R"(config_version = 1
+constexpr std::size_t taps = 1024;
+
+// One frame of "long" is 17 million products: more than a shard does by itself on any machine (device_facts), so that
+// it is executing while others come, and wait behind it at every step of the path.
+std::string configuration() {
+  std::string numbers = "1.0";
+  for (std::size_t tap = 1; tap < taps; ++tap) {
+    numbers += tap % 2 == 0 ? ",0.5" : ",-0.5";
+  }
+  return R"(config_version = 1
 [device]
 streams = 2
 slots = 4
@@ -35,9 +43,12 @@ batch = { max_frames = 4 }
 name = "iq"
 op = "convert"
 [[pipeline.stage]]
-name = "psd"
-op = "power_spectrum"
-)";
+name = "matched"
+op = "correlate"
+method = "direct"
+template = [)" +
+         numbers + "]\n";
+}
 
 class Cancel : public ::testing::TestWithParam<std::string> {
  protected:
@@ -89,15 +100,16 @@ class Cancel : public ::testing::TestWithParam<std::string> {
     --awaited_answers_;
   }
   void receive(std::chrono::milliseconds patience) {
-    while (const auto reply = peer_.receive(patience)) {
-      take(*reply);
-      if (HasFatalFailure() || (unanswered_ == 0 && awaited_answers_ == 0)) {
+    while ((unanswered_ != 0 || awaited_answers_ != 0) && !HasFatalFailure()) {
+      const auto reply = peer_.receive(patience);
+      if (!reply) {
         return;
       }
+      take(*reply);
     }
   }
 
-  daemon_process daemon_{{.backend = GetParam(), .completion = "callback", .configuration = configuration}};
+  daemon_process daemon_{{.backend = GetParam(), .completion = "callback", .configuration = configuration()}};
   raw_peer peer_{daemon_.endpoint()};
   const unsigned seed_ = std::random_device{}();
   std::mt19937_64 random_{seed_};
