@@ -98,7 +98,7 @@ TEST_F(Patience, SendsAgainAfterSilenceUnderTheSameId) {
   options.retry_after = 20ms;
   client_ = daemon_.connect(options);
   auto future = submit(30s);
-  const received first = daemon_.await(message_type::submit);
+  const received first = daemon_.expect(message_type::submit);
   const received second = daemon_.await(message_type::submit);
   EXPECT_EQ(second.header.request_id, first.header.request_id);
   EXPECT_EQ(second.parts.at(1), first.parts.at(1));

@@ -71,7 +71,7 @@ class scripted_daemon {
   void stop();
   void start();
 
-  /// A client that connects to this, while this greets it.
+  /// A client that connects to this, while this greets it; no HELLO of it is left to be read.
   [[nodiscard]] std::unique_ptr<client> connect(client_options options);
 
  private:

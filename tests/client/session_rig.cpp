@@ -17,7 +17,7 @@ std::future<session> session_rig::begin_to_open(const std::string& name) {
 
 session session_rig::open(std::uint32_t number, const std::string& name) {
   auto opening = begin_to_open(name);
-  daemon_.opened(daemon_.await(message_type::open_session), number);
+  daemon_.opened(daemon_.expect(message_type::open_session), number);
   return opening.get();
 }
 

@@ -41,7 +41,7 @@ TEST_F(Session, OpenIsRepeatedUnderTheSameNameAfterSilence) {
   options.retry_after = 10ms;
   connect(options);
   auto opening = begin_to_open();
-  const received first = daemon_.await(message_type::open_session);
+  const received first = daemon_.expect(message_type::open_session);
   const received second = daemon_.await(message_type::open_session);
   EXPECT_EQ(second.parts.at(1), first.parts.at(1));
   daemon_.opened(second, 5);

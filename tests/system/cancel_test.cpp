@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/bench/matched_filter.hpp"
 #include "tests/support/daemon_process.hpp"
 #include "tests/support/raw_peer.hpp"
 
@@ -16,15 +17,9 @@ namespace {
 using wire::message_type;
 using wire::status;
 
-constexpr std::size_t taps = 1024;
-
 // One frame of "long" is 17 million products: more than a shard does by itself on any machine (device_facts), so that
 // it is executing while others come, and wait behind it at every step of the path.
 std::string configuration() {
-  std::string numbers = "1.0";
-  for (std::size_t tap = 1; tap < taps; ++tap) {
-    numbers += tap % 2 == 0 ? ",0.5" : ",-0.5";
-  }
   return R"(config_version = 1
 [device]
 streams = 2
@@ -42,12 +37,7 @@ batch = { max_frames = 4 }
 [[pipeline.stage]]
 name = "iq"
 op = "convert"
-[[pipeline.stage]]
-name = "matched"
-op = "correlate"
-method = "direct"
-template = [)" +
-         numbers + "]\n";
+)" + bench::matched_filter{.taps = 1024}.stage("matched");
 }
 
 class Cancel : public ::testing::TestWithParam<std::string> {
