@@ -66,3 +66,15 @@ build() {
     fail "the preset $preset does not build: what the compiler said is above"
   printf '   built in %d s\n' $((SECONDS - started))
 }
+
+# Real recordings are no part of the tree: tests find them by these names, and skip with a reason without them.
+find_recordings() {
+  local name variable
+  for name in recordings reference; do
+    variable=PENSTOCK_${name^^}
+    if [[ -z ${!variable:-} && -d ../shared/$name ]]; then
+      export "$variable=$(cd "../shared/$name" && pwd)"
+    fi
+  done
+  say "recordings: ${PENSTOCK_RECORDINGS:-none here, so the tests that need them are skipped}"
+}

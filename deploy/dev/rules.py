@@ -1,4 +1,4 @@
-"""The tree's own rules, which no compiler knows: the length of files, unfinished work, and who may include whom.
+"""The tree's own rules, which no compiler knows: unfinished work, and who may include whom.
 
 Prints one line for each fault and exits 1 if there was one. Run from the top of the tree.
 """
@@ -7,8 +7,6 @@ import re
 import subprocess
 import sys
 
-SOURCES = {'.cpp', '.hpp', '.cu', '.cuh', '.py', '.sh', '.cmake'}
-MOST_LINES = 320
 UNFINISHED = re.compile(r'\b(TO' r'DO|FIX' r'ME|XX' r'X)\b')
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 GENERATED = {'penstock_version.hpp'}
@@ -42,9 +40,6 @@ def tracked():
 
 
 def faults_of_text(path, text):
-    lines = text.count('\n')
-    if path.suffix in SOURCES and lines > MOST_LINES:
-        yield f'{lines} lines, and {MOST_LINES} are the most: give a part of it a file of its own'
     for number, line in enumerate(text.splitlines(), 1):
         if UNFINISHED.search(line):
             yield f'line {number}: unfinished work: do it, or open an issue'

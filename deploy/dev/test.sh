@@ -33,18 +33,6 @@ dev_test() {
   [[ ${#failed[@]} -eq 0 ]] || fail "ctest failed in: ${failed[*]}"
 }
 
-# Real recordings are no part of the tree: tests find them by these names, and skip with a reason without them.
-find_recordings() {
-  local name variable
-  for name in recordings reference; do
-    variable=PENSTOCK_${name^^}
-    if [[ -z ${!variable:-} && -d ../shared/$name ]]; then
-      export "$variable=$(cd "../shared/$name" && pwd)"
-    fi
-  done
-  say "recordings: ${PENSTOCK_RECORDINGS:-none here, so the tests that need them are skipped}"
-}
-
 # run_tests PRESET [CTEST ARGUMENT...]: ctest's outcome; the results lie in build/PRESET/results.
 run_tests() {
   local preset=$1 results=$PWD/build/$1/results wrap=()

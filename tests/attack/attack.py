@@ -1,0 +1,33 @@
+"""What the attacks share: how long they run, and what is looked at of the daemon's process meanwhile."""
+
+import os
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
+
+# How long a test attacks, in seconds, where it is asked to attack for long; 0 in CI.
+LONG = float(os.environ.get("PENSTOCK_ATTACK_SECONDS", "0"))
+
+
+def wait_until(holds, what, seconds=30.0):
+    """Waits until `holds()`, and returns what it gave. Raises AssertionError with `what` after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        found = holds()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds:g} s: {what}")
+        time.sleep(0.02)
+
+
+def descriptors(pid):
+    """How many descriptors a process has open."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def resident_bytes(pid):
+    """What a process has in memory."""
+    return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
