@@ -14,6 +14,7 @@
 #include "daemon/device/backend.hpp"
 #include "daemon/doctor/doctor.hpp"
 #include "daemon/exit_code.hpp"
+#include "daemon/memory/memory_budget.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/pipeline/plan_printer.hpp"
 #include "daemon/pipeline/suggestion.hpp"
@@ -124,11 +125,13 @@ exit_code check(const command_line& line, const settings& how) {
     const keyring good(how.security.secret_key_file, how.security.authorized_keys_file);
   }
   (void)group_of(how.security.ipc_group);
+  const std::size_t devices = how.device.every_device ? 1 : how.device.ids.size();
+  const client_memory held =
+      memory_of_clients(how, devices * static_cast<std::size_t>(how.device.shards), memory_of_machine());
+  check_memory_limit(how, held.limit);
   std::printf("%s: good, %zu %s\n", line.config.c_str(), how.pipelines.size(),
               how.pipelines.size() == 1 ? "pipeline" : "pipelines");
-  const std::size_t devices = how.device.every_device ? 1 : how.device.ids.size();
-  std::printf("%s%s\n", text_of(memory_of_clients(how, devices * static_cast<std::size_t>(how.device.shards))).c_str(),
-              how.device.every_device ? ", for each device" : "");
+  std::printf("%s%s\n", text_of(held).c_str(), how.device.every_device ? ", for each device" : "");
   return exit_code::ok;
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/doctor/machine_facts.hpp"
 #include "daemon/settings/client_memory.hpp"
 #include "daemon/settings/machine_fit.hpp"
+#include "daemon/socket/message_memory.hpp"
 #include "penstock_version.hpp"
 
 namespace penstock {
@@ -110,7 +111,10 @@ void service::start_shards() {
     spdlog::info("device: {}", each.reason);
   }
   const std::size_t count = devices_.size() * static_cast<std::size_t>(how_.device.shards);
-  spdlog::info("memory: {}", text_of(memory_of_clients(how_, count)));
+  const client_memory held = memory_of_clients(how_, count, memory_of_machine());
+  check_memory_limit(how_, held.limit);
+  memory_.emplace(held.limit);
+  spdlog::info("memory: {}", text_of(held));
   std::vector<std::vector<std::string>> listen = endpoints_of_all(how_.daemon.listen, count);
   std::vector<device*> on_devices;
   fitted_ = fitted(how_, count, count_processors());
@@ -121,7 +125,7 @@ void service::start_shards() {
     // Neighbours in number are on different devices, so that clients that come one after the other are too.
     device& on = *devices_[number % devices_.size()].device;
     on_devices.push_back(&on);
-    shards_.emplace_back(static_cast<std::uint32_t>(number), std::move(own), on, keys_ ? &*keys_ : nullptr,
+    shards_.emplace_back(static_cast<std::uint32_t>(number), std::move(own), on, *memory_, keys_ ? &*keys_ : nullptr,
                          [this] { boost::asio::post(admin_, [this] { note_ending(); }); });
   }
   std::vector<std::vector<std::string>> endpoints;
@@ -137,7 +141,7 @@ void service::start_shards() {
   directory_.emplace(std::move(endpoints));
   if (how_.shared_memory.max_bytes != 0) {
     tenants_.emplace(shards_, on_devices);
-    keeper_.emplace(how_.shared_memory, how_.security, *tenants_);
+    keeper_.emplace(how_.shared_memory, how_.security, *tenants_, *memory_);
   }
   configuration_.emplace(admin_, shards_, std::move(on_devices), keys_ ? &*keys_ : nullptr, how_, read_);
   for (shard_thread& each : shards_) {
@@ -228,6 +232,17 @@ exit_code service::outcome() const {
   return exit_code::ok;
 }
 
+// On this thread: malloc holds a heap's lock while it gives back what the heap does not use.
+void service::look_after_memory() {
+  next_look_at_memory_.expires_after(message_memory_looks);
+  next_look_at_memory_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) {
+      return_unused_memory();
+      look_after_memory();
+    }
+  });
+}
+
 void service::serve() {
   watch_signals();
   std::vector<std::string> all;
@@ -251,6 +266,7 @@ void service::serve() {
   }
   manager_.ready();
   heartbeat_.emplace(admin_, shards_, manager_, how_);
+  look_after_memory();
   auto work = boost::asio::make_work_guard(admin_);
   mask_signals(SIG_UNBLOCK);
   admin_.run();

@@ -44,6 +44,7 @@ class service {
   void watch_signals();
   void stop_all();
   void note_ending();
+  void look_after_memory();
   void reload(live_configuration::callback done);
   [[nodiscard]] exit_code outcome() const;
 
@@ -54,10 +55,12 @@ class service {
   bool stopping_ = false;
   std::optional<keyring> keys_;  // where connections need keys
   // Before the loop: what waits in it may hold memory of theirs.
+  std::optional<memory_budget> memory_;  // of all that peers make the daemon hold
   std::vector<opened_device> devices_;
   boost::asio::io_context admin_{1};
   boost::asio::signal_set signals_{admin_};
   boost::asio::steady_timer patience_{admin_};
+  boost::asio::steady_timer next_look_at_memory_{admin_};
   std::optional<shard_directory> directory_;
   std::optional<shard_tenants> tenants_;
   std::optional<arena_keeper> keeper_;  // where clients may share memory, in which requests lie until the shards end

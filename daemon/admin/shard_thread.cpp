@@ -10,10 +10,11 @@
 
 namespace penstock {
 
-shard_thread::shard_thread(std::uint32_t number, settings how, device& on, const keyring* keys,
+shard_thread::shard_thread(std::uint32_t number, settings how, device& on, memory_budget& memory, const keyring* keys,
                            std::function<void()> ended)
     : tell_ended_(std::move(ended)) {
-  thread_ = std::thread([this, number, how = std::move(how), &on, keys] { run(number, how, on, keys); });
+  thread_ =
+      std::thread([this, number, how = std::move(how), &on, &memory, keys] { run(number, how, on, memory, keys); });
 }
 
 shard_thread::~shard_thread() {
@@ -29,7 +30,8 @@ shard_thread::~shard_thread() {
   join();
 }
 
-void shard_thread::run(std::uint32_t number, const settings& how, device& on, const keyring* keys) {
+void shard_thread::run(std::uint32_t number, const settings& how, device& on, memory_budget& memory,
+                       const keyring* keys) {
   ::pthread_setname_np(::pthread_self(), ("shard-" + std::to_string(number)).c_str());
   bool made = false;
   try {
@@ -41,7 +43,7 @@ void shard_thread::run(std::uint32_t number, const settings& how, device& on, co
       plans.push_back(compile_plan(each, static_cast<std::uint32_t>(plans.size()), on,
                                    static_cast<std::uint32_t>(how.wheel.streams)));
     }
-    shard running(how, on, plans, number, keys);
+    shard running(how, on, plans, memory, number, keys);
     made = true;
     made_.set_value(&running);
     serve_until_the_end(running);

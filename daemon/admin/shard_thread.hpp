@@ -22,7 +22,8 @@ class shard_thread {
  public:
   /// Begins to make the shard. `how.daemon.listen` is the shard's own; `keys`, which must live longer, are those that
   /// clients need, if any; `ended` is called on its thread once it has stopped serving, or failed.
-  shard_thread(std::uint32_t number, settings how, device& on, const keyring* keys, std::function<void()> ended);
+  shard_thread(std::uint32_t number, settings how, device& on, memory_budget& memory, const keyring* keys,
+               std::function<void()> ended);
   shard_thread(const shard_thread&) = delete;
   shard_thread& operator=(const shard_thread&) = delete;
   /// Stops it at once if it still serves.
@@ -48,7 +49,7 @@ class shard_thread {
   void join();
 
  private:
-  void run(std::uint32_t number, const settings& how, device& on, const keyring* keys);
+  void run(std::uint32_t number, const settings& how, device& on, memory_budget& memory, const keyring* keys);
   void serve_until_the_end(shard& running);
 
   std::promise<shard*> made_;

@@ -30,8 +30,8 @@ wire::message_header reply_header(const request& of, wire::message_type type, wi
 }  // namespace
 
 egress::egress(router_socket& to, const ring& slots, message_store& received, const client_settings& limits,
-               account& counters)
-    : to_(to), ring_(slots), received_(received), limits_(limits), counters_(counters) {}
+               account& counters, memory_budget& memory)
+    : to_(to), ring_(slots), received_(received), limits_(limits), counters_(counters), memory_(memory) {}
 
 void egress::result(const request& of, slot& from) {
   const bool shared = of.shared.arena != nullptr;
@@ -42,6 +42,13 @@ void egress::result(const request& of, slot& from) {
   header.frames = of.frames;
   header.tensors = static_cast<std::uint16_t>(outputs);
   const std::size_t total = measure(of);
+  if (!shared && total >= reply_memory::least_bytes && !has_room(*of.client, total)) {
+    if (from.work.rewrites) {
+      received_.drop(of.index);
+    }
+    count_dropped(&box_of(*of.client));
+    return;
+  }
   // One part is cheaper than two on both sides. Who has said nothing of it gets no result so, not even one of no bytes.
   const std::size_t most_behind = shared || from.work.rewrites ? 0 : of.client->inline_bytes;
   const bool inlined = most_behind > 0 && total <= most_behind;
@@ -82,7 +89,9 @@ std::byte* egress::output_of(const request& of, const slot& from, std::size_t ou
 
 void egress::append_output(const request& of, slot& from, std::size_t output, std::size_t bytes) {
   if (from.work.rewrites) {
-    parts_.push_back(received_.take(of.index));
+    zmq::message_t written = received_.take(of.index);
+    const bool counted = written.size() >= reply_memory::least_bytes;
+    parts_.push_back(counted ? box_of(*of.client).memory.hold(std::move(written)) : std::move(written));
     return;
   }
   std::byte* const data = output_of(of, from, output);
@@ -93,14 +102,33 @@ void egress::append_output(const request& of, slot& from, std::size_t output, st
     from.references.fetch_add(1, std::memory_order_relaxed);
     parts_.emplace_back(data, bytes, let_go, &from);
   } else {
-    parts_.emplace_back(data, bytes);
+    parts_.push_back(part({data, bytes}, &box_of(*of.client)));
+  }
+}
+
+zmq::message_t egress::part(std::span<const std::byte> bytes, outbox* of) {
+  zmq::message_t made(bytes.data(), bytes.size());
+  return of != nullptr && bytes.size() >= reply_memory::least_bytes ? of->memory.hold(std::move(made))
+                                                                    : std::move(made);
+}
+
+// Nothing is made for a client that is gone, so it needs no room.
+bool egress::has_room(const client_record& client, std::size_t bytes) {
+  return client.gone || box_of(client).memory.has_room(bytes);
+}
+
+void egress::count_dropped(outbox* of) noexcept {
+  ++counters_.replies_dropped;
+  if (of != nullptr) {
+    ++of->dropped;
   }
 }
 
 void egress::error(const request& of, wire::status code, const wire::error_body& why) {
-  compose(reply_header(of, wire::message_type::error, code), wire::encode(why));
-  keep(of);
-  deliver(of.client->identity, of.client);
+  if (compose(reply_header(of, wire::message_type::error, code), wire::encode(why), of.client)) {
+    keep(of);
+    deliver(of.client->identity, of.client);
+  }
 }
 
 // For the case that its client asks again. What is lent is never kept among the recent: its slot would not come back.
@@ -116,8 +144,9 @@ void egress::keep(const request& of) {
 void egress::released(const request& of) {
   box_of(*of.client).of_sessions.remove(of.id);
   recent_.remove(of.client->index, of.id);
-  compose(reply_header(of, wire::message_type::released, wire::status::ok), "");
-  deliver(of.client->identity, of.client);
+  if (compose(reply_header(of, wire::message_type::released, wire::status::ok), "", of.client)) {
+    deliver(of.client->identity, of.client);
+  }
 }
 
 void egress::refuse(std::string_view identity, const client_record* to, const wire::message_header& about,
@@ -129,23 +158,29 @@ void egress::refuse(std::string_view identity, const client_record* to, const wi
   header.trace_id = about.trace_id;
   header.session = about.session;
   header.sequence = about.sequence;
-  compose(header, wire::encode(why));
-  deliver(identity, to);
+  if (compose(header, wire::encode(why), to)) {
+    deliver(identity, to);
+  }
 }
 
 bool egress::control(std::string_view identity, const client_record* to, const wire::message_header& header,
                      std::string_view body) {
-  compose(header, body);
-  return deliver(identity, to);
+  return compose(header, body, to) && deliver(identity, to);
 }
 
-void egress::compose(const wire::message_header& header, std::string_view body) {
+bool egress::compose(const wire::message_header& header, std::string_view body, const client_record* to) {
   parts_.clear();
+  outbox* const box = to != nullptr ? &box_of(*to) : nullptr;
+  if (box != nullptr && body.size() >= reply_memory::least_bytes && !has_room(*to, body.size())) {
+    count_dropped(box);
+    return false;
+  }
   zmq::message_t& head = parts_.emplace_back(wire::header_bytes);
   wire::encode(header, {static_cast<std::byte*>(head.data()), wire::header_bytes});
   if (!body.empty()) {
-    parts_.emplace_back(body.data(), body.size());
+    parts_.push_back(part(std::as_bytes(std::span(body)), box));
   }
+  return true;
 }
 
 egress::outbox& egress::box_of(const client_record& client) {
@@ -155,7 +190,7 @@ egress::outbox& egress::box_of(const client_record& client) {
   std::unique_ptr<outbox>& box = boxes_[client.index];
   if (box == nullptr) {
     const std::size_t places = std::bit_ceil(std::size_t{limits_.credit_requests});
-    box = std::make_unique<outbox>(outbox{.client = client, .of_sessions = {places, limits_.reply_cache_bytes}});
+    box = std::make_unique<outbox>(client, memory_, session_replies(places, limits_.reply_cache_bytes));
   }
   return *box;
 }
@@ -185,9 +220,10 @@ bool egress::deliver(std::string_view identity, const client_record* to) {
   const std::size_t bytes = bytes_of(parts_);
   const bool fits = box != nullptr && box->waiting_bytes + bytes <= limits_.reply_queue_bytes;
   if (outcome == attempt::unreachable || !fits) {
-    ++(outcome == attempt::unreachable ? counters_.replies_undeliverable : counters_.replies_dropped);
-    if (outcome != attempt::unreachable && box != nullptr) {
-      ++box->dropped;
+    if (outcome == attempt::unreachable) {
+      ++counters_.replies_undeliverable;
+    } else {
+      count_dropped(box);
     }
     parts_.clear();  // now, not with the next reply: a lent slot goes back with its parts
     return false;

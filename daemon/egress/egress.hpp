@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include <zmq.hpp>
 
 #include "daemon/egress/recent_replies.hpp"
+#include "daemon/egress/reply_memory.hpp"
 #include "daemon/egress/session_replies.hpp"
 #include "daemon/request/account.hpp"
 #include "daemon/request/client_table.hpp"
@@ -23,17 +25,18 @@
 
 namespace penstock {
 
-/// Sends replies, in order for each client, never blocking. A client that does not read gets a bounded queue; what
-/// does not fit into it is dropped and counted, nobody else's. Thread: the shard.
+/// Sends replies, in order for each client, never blocking. A client that does not read gets a bounded queue and a
+/// bounded share of the daemon's memory; what does not fit is dropped and counted, nobody else's. Thread: the shard.
 class egress : public reply_port {
  public:
   /// From this size an output is sent from the pinned memory itself, below it is copied; whatever was written over its
   /// payload is sent in the message of that.
   static constexpr std::size_t lend_bytes = 64 * 1024;
 
-  /// `received`: the payloads, of which those that were written over are results.
+  /// `received`: the payloads, of which those that were written over are results. `memory`: what replies are taken
+  /// from; it outlives the socket's context.
   egress(router_socket& to, const ring& slots, message_store& received, const client_settings& limits,
-         account& counters);
+         account& counters, memory_budget& memory);
 
   void result(const request& of, slot& from) override;
   void error(const request& of, wire::status code, const wire::error_body& why) override;
@@ -62,7 +65,11 @@ class egress : public reply_port {
 
  private:
   struct outbox {
+    outbox(const client_record& whose, reply_memory& from, session_replies kept)
+        : client(whose), memory(from), of_sessions(std::move(kept)) {}
+
     const client_record& client;
+    reply_memory::of_client memory;
     session_replies of_sessions;
     std::deque<reply_parts> waiting{};
     std::size_t waiting_bytes = 0;
@@ -75,7 +82,12 @@ class egress : public reply_port {
   [[nodiscard]] std::size_t measure(const request& of);
   [[nodiscard]] static std::byte* output_of(const request& of, const slot& from, std::size_t output);
   void append_output(const request& of, slot& from, std::size_t output, std::size_t bytes);
-  void compose(const wire::message_header& header, std::string_view body);
+  /// A part with these bytes, counted as the client's where it is large enough and there is one.
+  [[nodiscard]] static zmq::message_t part(std::span<const std::byte> bytes, outbox* of);
+  /// Fills `parts_`; false, and counted as dropped, when the client may hold no more.
+  [[nodiscard]] bool compose(const wire::message_header& header, std::string_view body, const client_record* to);
+  [[nodiscard]] bool has_room(const client_record& client, std::size_t bytes);
+  void count_dropped(outbox* of) noexcept;
   bool deliver(std::string_view identity, const client_record* to);
   [[nodiscard]] attempt try_send(std::string_view identity, reply_parts& parts);
   [[nodiscard]] outbox& box_of(const client_record& client);
@@ -85,6 +97,7 @@ class egress : public reply_port {
   message_store& received_;
   client_settings limits_;
   account& counters_;
+  reply_memory memory_;
   recent_replies recent_;
   reply_parts parts_;                           // of the reply that is being made
   std::vector<result_extent> extents_;          // of its outputs

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/memory/memory_budget.hpp"
 #include "daemon/request/request.hpp"
 
 namespace penstock {
@@ -73,11 +75,12 @@ class client_record {
   std::size_t abandoned_bytes = 0;
   /// Requests that still refer to it: in flight, or answered early and still with the device.
   std::uint32_t references = 0;
-  std::string name;                   ///< as it said in its HELLO
-  std::size_t inline_bytes = 0;       ///< of a RESULT that it takes in one part; 0: of none
-  std::vector<client_arena*> arenas;  ///< that it may name; each has a use for it
-  std::uint64_t results = 0;          ///< that were made for it
-  std::uint64_t latest = 0;           ///< the greatest id of a request that was accepted
+  std::string name;                    ///< as it said in its HELLO
+  std::size_t inline_bytes = 0;        ///< of a RESULT that it takes in one part; 0: of none
+  std::vector<client_arena*> arenas;   ///< that it may name; each has a use for it
+  std::optional<memory_grant> memory;  ///< of the daemon's budget, for its credits; once it has been granted any
+  std::uint64_t results = 0;           ///< that were made for it
+  std::uint64_t latest = 0;            ///< the greatest id of a request that was accepted
   time_point last_heard;
   std::uint32_t incarnation = 0;  ///< another one after each GOODBYE, and when it was forgotten; no client has it too
   /// While a batch is brought into the order of its replies: the last of its requests so far.

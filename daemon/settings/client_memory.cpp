@@ -15,25 +15,33 @@ namespace {
 // A small payload that waits keeps all of it, its headers with it.
 constexpr std::size_t receive_bytes = std::size_t{18} << 10U;
 
-struct pipeline_sizes {
-  std::size_t request = 0;  // the largest request's payload
-  std::size_t reply = 0;    // the largest reply, with its headers
-  bool keeps_state = false;
-};
+// ZeroMQ's own of each message, and the headers.
+constexpr std::size_t small_reply_bytes = least_counted_reply_bytes + 512;
+// A client that has only just come may have this part of what is left: so many find room that nobody is shut out.
+constexpr std::size_t share_of_client = 16;
+constexpr std::size_t share_of_machine = 4;
 
-pipeline_sizes sizes_of(const pipeline_declaration& pipeline, std::size_t max_request_bytes) {
-  const std::size_t frame = std::max<std::size_t>(pipeline.input.bytes(), 1);
-  const std::size_t frames =
-      std::max<std::size_t>(std::min(static_cast<std::size_t>(pipeline.batch.max_frames),
-                                     std::min(pipeline.batch.max_bytes, max_request_bytes) / frame),
-                            1);
-  pipeline_sizes sizes{.request = frames * frame, .reply = wire::part_bytes(pipeline.outputs.size())};
+// Of a slot: the largest batch's payloads and results.
+std::size_t slot_bytes(const pipeline_declaration& pipeline, const client_settings& clients) {
+  const std::size_t request = largest_request(pipeline.input, pipeline.batch, clients);
+  const std::size_t frames = request / std::max<std::size_t>(pipeline.input.bytes(), 1);
+  std::size_t reply = wire::part_bytes(pipeline.outputs.size());
   for (const stage_declaration& stage : pipeline.stages) {
     const bool given_back = std::count(pipeline.outputs.begin(), pipeline.outputs.end(), stage.name) != 0;
-    sizes.reply += given_back ? frames * stage.output.bytes() : 0;
-    sizes.keeps_state |= stage.session.has_value();
+    reply += given_back ? frames * stage.output.bytes() : 0;
   }
-  return sizes;
+  return request + reply;
+}
+
+client_needs needs_of_client(const settings& what) {
+  std::size_t largest = 0;
+  bool keeps_state = false;
+  for (const pipeline_declaration& pipeline : what.pipelines) {
+    largest = std::max(largest, largest_request(pipeline.input, pipeline.batch, what.clients));
+    keeps_state |= std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
+                               [](const stage_declaration& stage) { return stage.session.has_value(); });
+  }
+  return needs_of_client(what.clients, largest, keeps_state);
 }
 
 // "12.5 GiB", in the largest unit that it reaches.
@@ -55,35 +63,57 @@ int replies_under_way(const client_settings& of) noexcept {
   return 2 * static_cast<int>(std::min<std::uint32_t>(of.credit_requests, 1U << 20U)) + 64;
 }
 
-client_memory memory_of_clients(const settings& what, std::size_t shards) {
-  pipeline_sizes most{.reply = wire::header_bytes + wire::max_body_bytes};
+std::size_t largest_request(const tensor_spec& input, const batch_limits& batch, const client_settings& what) noexcept {
+  const std::size_t frame = std::max<std::size_t>(input.bytes(), 1);
+  const std::size_t most = std::min({batch.max_bytes, what.max_request_bytes, what.credit_bytes});
+  return frame * std::clamp<std::size_t>(most / frame, 1,
+                                         static_cast<std::size_t>(std::max<std::int64_t>(batch.max_frames, 1)));
+}
+
+client_needs needs_of_client(const client_settings& what, std::size_t largest_request, bool keeps_state) {
+  // Requests that ended early and still go through their sessions: check_abandoned lets them reach twice the credits.
+  const std::size_t windows = keeps_state ? 3 : 1;
+  return {.windows = windows,
+          .beside = windows * what.credit_requests * receive_bytes +
+                    static_cast<std::size_t>(replies_under_way(what)) * small_reply_bytes + what.reply_cache_bytes,
+          .least_credits = std::min(largest_request, what.credit_bytes)};
+}
+
+std::size_t client_needs::credits(std::size_t left, std::size_t configured) const noexcept {
+  const std::size_t share = left / share_of_client;
+  const std::size_t bytes = (share - std::min(beside, share)) / windows;
+  return std::clamp(bytes, least_credits, std::max(configured, least_credits));
+}
+
+std::size_t memory_limit(const settings& what, std::size_t machine) noexcept {
+  return what.limits.memory != 0 ? what.limits.memory : machine / share_of_machine;
+}
+
+void check_memory_limit(const settings& what, std::size_t limit) {
+  const client_needs needs = needs_of_client(what);
+  if (const std::size_t least = needs.with(needs.least_credits); limit < least) {
+    throw configuration_error("field 'limits.memory': " + rounded(limit) + " is less than the " + rounded(least) +
+                              " that one client takes: raise it, or lower clients.credit_requests, "
+                              "clients.reply_cache_bytes or the largest request of a pipeline");
+  }
+}
+
+client_memory memory_of_clients(const settings& what, std::size_t shards, std::size_t machine) {
   std::size_t slot = 0;
   for (const pipeline_declaration& pipeline : what.pipelines) {
-    const pipeline_sizes sizes = sizes_of(pipeline, what.clients.max_request_bytes);
-    slot = std::max(slot, sizes.request + sizes.reply);
-    most.reply = std::max(most.reply, sizes.reply);
-    most.keeps_state |= sizes.keeps_state;
+    slot = std::max(slot, slot_bytes(pipeline, what.clients));
   }
-  // Requests that ended early and still go through their sessions: check_abandoned lets them reach twice the credits.
-  const std::size_t windows = most.keeps_state ? 3 : 1;
-  const std::size_t kept_beside = what.clients.credit_requests * receive_bytes;
-  return {.requests = windows * (what.clients.credit_bytes + kept_beside),
-          .replies = static_cast<std::size_t>(replies_under_way(what.clients)) * most.reply +
-                     what.clients.reply_queue_bytes + what.clients.reply_cache_bytes,
+  return {.limit = memory_limit(what, machine),
           .slots = static_cast<std::size_t>(what.wheel.slots) * slot,
           .recent = most_recent_replies * std::min(most_recent_reply_bytes, what.clients.reply_cache_bytes),
-          .clients = what.clients.max_clients,
-          .shards = shards,
-          .shared = what.shared_memory.max_bytes};
+          .shards = shards};
 }
 
 std::string text_of(const client_memory& what) {
-  return "clients can make it hold at most " + rounded(what.total()) + ": " + std::to_string(what.shards) +
-         (what.shards == 1 ? " shard" : " shards") + " of " + std::to_string(what.clients) + " clients, each " +
-         rounded(what.requests) + " of requests and " + rounded(what.replies) +
-         " of replies that it does not read, and about " + rounded(what.slots) + " of slots and " +
-         rounded(what.recent) + " of replies that it keeps" +
-         (what.shared != 0 ? ", and " + rounded(what.shared) + " that they share with it" : "");
+  return "peers can make it hold at most " + rounded(what.total()) + ": " + rounded(what.limit) +
+         " of requests, replies and shared memory (limits.memory), and for each of " + std::to_string(what.shards) +
+         (what.shards == 1 ? " shard" : " shards") + " about " + rounded(what.slots) + " of slots and " +
+         rounded(what.recent) + " of replies that it keeps";
 }
 
 }  // namespace penstock

@@ -116,6 +116,11 @@ void read_clients(settings_table& table, client_settings& into) {
   table.refuse_unknown();
 }
 
+void read_limits(settings_table table, limit_settings& into) {
+  table.read_size("memory", 0, largest_size, into.memory);
+  table.refuse_unknown();
+}
+
 void read_sessions(settings_table table, session_settings& into) {
   table.read("max_sessions", 1U, 1U << 16U, into.max_sessions);
   table.read("max_per_client", 1U, 1U << 16U, into.max_per_client);
@@ -181,6 +186,7 @@ settings read_settings(const toml::table& given, const std::string& name) {
   read_device(section(file, "device", place), result.device, result.wheel);
   settings_table clients = section(file, "clients", place);
   read_clients(clients, result.clients);
+  read_limits(section(file, "limits", place), result.limits);
   read_sessions(section(file, "sessions", place), result.sessions);
   read_timing(section(file, "timing", place), result.timing);
   read_shared_memory(section(file, "shared_memory", place), result.shared_memory);

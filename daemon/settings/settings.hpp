@@ -50,6 +50,13 @@ struct client_settings {
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes{10};
 };
 
+/// What the daemon may hold for all peers together.
+struct limit_settings {
+  /// Host memory for requests, replies under way, queues, caches and arenas; 0: a quarter of the machine's, or of what
+  /// its control group allows.
+  std::size_t memory = 0;
+};
+
 /// The sessions that a shard keeps.
 struct session_settings {
   std::uint32_t max_sessions = 64;           ///< open at once on a shard
@@ -98,6 +105,7 @@ struct settings {
   device_settings device;
   wheel_settings wheel;
   client_settings clients;
+  limit_settings limits;
   session_settings sessions;
   timing_settings timing;
   shared_memory_settings shared_memory;

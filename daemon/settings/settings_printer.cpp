@@ -124,6 +124,11 @@ void print_clients(const client_settings& what, std::string& out) {
   line(out, "idle_timeout", string_text(print_duration(what.idle_timeout)));
 }
 
+void print_limits(const limit_settings& what, std::string& out) {
+  out += "\n[limits]\n";
+  line(out, "memory", string_text(print_size(what.memory)));
+}
+
 void print_sessions(const session_settings& what, std::string& out) {
   out += "\n[sessions]\n";
   line(out, "max_sessions", std::to_string(what.max_sessions));
@@ -212,6 +217,7 @@ std::string print_settings(const settings& what) {
   print_daemon(what.daemon, out);
   print_device(what.device, what.wheel, out);
   print_clients(what.clients, out);
+  print_limits(what.limits, out);
   print_sessions(what.sessions, out);
   print_timing(what.timing, out);
   print_shared_memory(what.shared_memory, out);

@@ -13,6 +13,7 @@
 #include "daemon/request/client_table.hpp"
 #include "daemon/request/ledger.hpp"
 #include "daemon/request/session_table.hpp"
+#include "daemon/settings/client_memory.hpp"
 #include "daemon/shard/dispatcher.hpp"
 #include "daemon/shard/served_pipelines.hpp"
 #include "daemon/shard/shard_directory.hpp"
@@ -33,6 +34,7 @@ class reception {
     dispatcher& path;
     account& counters;
     const served_pipelines& served;
+    memory_budget& memory;
   };
   /// What the daemon says of itself.
   struct introduction {
@@ -86,7 +88,11 @@ class reception {
   void open_session(const incoming& message, const wire::message_header& header, const client_record& from,
                     time_point now);
   void close_session(const wire::message_header& header, const client_record& from);
-  [[nodiscard]] const std::string& welcome_for(const client_record& client) const noexcept;
+  /// WELCOME for that client, with the credits that it was granted.
+  [[nodiscard]] std::string welcome_for(const client_record& client) const;
+  /// Grants a client credits, in bytes, out of the daemon's memory. False when there is none left for it.
+  [[nodiscard]] bool grant(client_record& client, time_point now);
+  [[nodiscard]] client_needs needs() const;
   void attach(const incoming& message, const wire::message_header& header, const client_record& from);
   [[nodiscard]] verdict admit(const incoming& message, const wire::message_header& header, client_record& from,
                               ledger::admitted& what);

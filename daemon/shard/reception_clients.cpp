@@ -3,6 +3,7 @@
 
 #include "daemon/shard/reception.hpp"
 #include "daemon/shard/shard_directory.hpp"
+#include "daemon/shard/welcome_bodies.hpp"
 
 namespace penstock {
 namespace {
@@ -18,14 +19,41 @@ void reception::adopt(const client_settings& limits, std::vector<std::string> we
   with_.clients.set_limits(limits.max_clients, limits.credit_requests);
   with_.clients.for_each([&](client_record& each) {
     if (!each.gone) {
-      each.grant(limits.credit_requests, limits.credit_bytes, now);
+      (void)grant(each, now);
       with_.out.control(each.identity, &each, answer_to({}, message_type::welcome), welcome_for(each));
     }
   });
 }
 
-const std::string& reception::welcome_for(const client_record& client) const noexcept {
-  return welcomes_[among_ != nullptr ? client.shard : 0];
+std::string reception::welcome_for(const client_record& client) const {
+  return with_credit_bytes(welcomes_[among_ != nullptr ? client.shard : 0], client.told_bytes);
+}
+
+client_needs reception::needs() const {
+  std::size_t largest = 0;
+  bool keeps_state = false;
+  for (const plan* const each : with_.served.in_order) {
+    largest = std::max(largest, largest_request(each->input(), each->declaration.batch, limits_));
+    keeps_state |= each->keeps_state();
+  }
+  return needs_of_client(limits_, largest, keeps_state);
+}
+
+// What it was told before stays its own: it may be using it.
+bool reception::grant(client_record& client, time_point now) {
+  const client_needs need = needs();
+  if (!client.memory) {
+    client.memory.emplace(with_.memory);
+  }
+  const std::size_t had = client.memory->bytes();
+  const std::size_t told = had != 0 ? client.told_bytes : 0;
+  const std::size_t bytes =
+      std::max(need.credits(with_.memory.left() + had, limits_.credit_bytes), std::min(told, limits_.credit_bytes));
+  if (!client.memory->resize(need.with(bytes))) {
+    return had != 0;
+  }
+  client.grant(limits_.credit_requests, bytes, now);
+  return true;
 }
 
 void reception::welcome(const incoming& message, const wire::message_header& header, time_point now) {
@@ -62,7 +90,12 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
       settle_here(*client);
     }
   }
-  client->grant(limits_.credit_requests, limits_.credit_bytes, now);
+  if (!grant(*client, now)) {
+    depart(*client);
+    refuse(message, nullptr, header,
+           {status::too_many_clients, "no memory is left for another client (limits.memory)"});
+    return;
+  }
   with_.out.control(message.identity, client, answer_to(header, message_type::welcome), welcome_for(*client));
 }
 
@@ -91,6 +124,7 @@ void reception::let_go(client_record& leaving) {
   with_.sessions.close_all(leaving);
   leaving.leave_arenas();
   with_.out.forget(leaving);
+  leaving.memory.reset();
 }
 
 bool reception::say_goodbye() {

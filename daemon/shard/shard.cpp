@@ -86,9 +86,11 @@ router_settings socket_settings(const settings& how, const keyring* keys) {
 
 }  // namespace
 
-shard::shard(const settings& how, device& on, std::span<const plan> plans, std::uint32_t number, const keyring* keys)
+shard::shard(const settings& how, device& on, std::span<const plan> plans, memory_budget& memory, std::uint32_t number,
+             const keyring* keys)
     : how_(how),
       device_(on),
+      memory_(memory),
       served_(all_of(plans)),
       next_place_(static_cast<std::uint32_t>(plans.size())),
       number_(number),
@@ -107,10 +109,10 @@ shard::shard(const settings& how, device& on, std::span<const plan> plans, std::
       sessions_(how.sessions.max_sessions, how.sessions.idle_timeout, std::random_device{}(),
                 how.sessions.max_per_client),
       ingress_(socket_, received_),
-      egress_(socket_, ring_, received_, how.clients, counters_),
+      egress_(socket_, ring_, received_, how.clients, counters_, memory),
       book_(plans.size(), egress_, counters_),
       dispatcher_(plans, ring_, wheel_, completed_, book_, ingress_, timeline_),
-      reception_({ingress_, egress_, clients_, sessions_, book_, dispatcher_, counters_, served_}, how.clients,
+      reception_({ingress_, egress_, clients_, sessions_, book_, dispatcher_, counters_, served_, memory}, how.clients,
                  {std::string("penstockd ") + version, instance_, [this] { return report_status(report()); },
                   [this](std::uint64_t cursor) { return trace(cursor); }, number}),
       sweep_at_(started_ + sweep_interval) {

@@ -16,6 +16,7 @@
 #include "daemon/completion/completion.hpp"
 #include "daemon/egress/egress.hpp"
 #include "daemon/ingress/ingress.hpp"
+#include "daemon/memory/memory_budget.hpp"
 #include "daemon/request/ledger.hpp"
 #include "daemon/request/session_table.hpp"
 #include "daemon/ring/ring.hpp"
@@ -49,8 +50,9 @@ enum class shard_ending {
 class shard {
  public:
   /// Throws device_error, or std::runtime_error when an endpoint can't be bound. The plans must outlive it, and the
-  /// keys that clients must have; without them, none are asked for.
-  shard(const settings& how, device& on, std::span<const plan> plans, std::uint32_t number = 0,
+  /// keys that clients must have; without them, none are asked for. The memory, which all shards of a daemon share,
+  /// must outlive it too.
+  shard(const settings& how, device& on, std::span<const plan> plans, memory_budget& memory, std::uint32_t number = 0,
         const keyring* keys = nullptr);
   /// Once the device has done what it still has: it may use payloads.
   ~shard() { wheel_.close(); }
@@ -129,6 +131,7 @@ class shard {
   // The order is the order of destruction, last first: ZeroMQ's threads and the device's still use what stands above.
   settings how_;
   device& device_;
+  memory_budget& memory_;
   std::vector<std::unique_ptr<plan>> adopted_;  // that came by a change
   served_pipelines served_;
   std::uint32_t next_place_;

@@ -54,7 +54,9 @@ shard_report shard::report() {
                     .standing_still = dispatcher_.standing_still(now),
                     .streams = timeline_.streams(),
                     .handshakes = socket_.handshakes(),
-                    .shared_memory = keeper_ != nullptr ? keeper_->in_use() : shared_memory_use{}};
+                    .shared_memory = keeper_ != nullptr ? keeper_->in_use() : shared_memory_use{},
+                    .peer_memory = memory_.used(),
+                    .peer_memory_limit = memory_.limit()};
   for (const plan* const each : served_.in_order) {
     made.pipelines.push_back({each->declaration.name, book_.by_pipeline()[each->id], timeline_.timing()[each->id]});
   }

@@ -66,6 +66,8 @@ struct shard_report {
   std::vector<stream_timing> streams{};
   handshake_report handshakes{};
   shared_memory_use shared_memory{};  ///< of the whole daemon
+  std::size_t peer_memory = 0;        ///< of the whole daemon: granted out of limits.memory, in bytes
+  std::size_t peer_memory_limit = 0;  ///< limits.memory
 };
 
 }  // namespace penstock

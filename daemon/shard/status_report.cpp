@@ -62,6 +62,7 @@ std::string report_status(const shard_report& of) {
       {"clients", of.clients.size()},
       {"sessions", of.sessions},
       {"shared_memory", {{"arenas", of.shared_memory.arenas}, {"bytes", of.shared_memory.bytes}}},
+      {"peer_memory", {{"bytes", of.peer_memory}, {"limit", of.peer_memory_limit}}},
       {"handshakes", {{"succeeded", of.handshakes.succeeded}, {"refused", refused_json(of.handshakes)}}},
       {"slots", {{"total", of.slots}, {"free", of.free_slots}}},
       {"batches_in_flight", of.batches_in_flight},

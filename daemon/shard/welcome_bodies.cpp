@@ -47,6 +47,13 @@ std::string body_for(std::uint32_t shard, const welcome_facts& of) {
 
 }  // namespace
 
+std::string with_credit_bytes(std::string_view body, std::size_t bytes) {
+  constexpr std::string_view key = "\"credit_bytes\":";
+  const std::size_t begin = body.find(key) + key.size();
+  const std::size_t end = body.find(',', begin);
+  return std::string(body.substr(0, begin)) + std::to_string(bytes) + std::string(body.substr(end));
+}
+
 std::vector<std::string> welcome_bodies(const welcome_facts& of) {
   if (of.among == nullptr) {
     return {body_for(of.shard, of)};

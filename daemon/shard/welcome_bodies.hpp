@@ -25,4 +25,7 @@ struct welcome_facts {
 /// pipelines than a message can describe.
 [[nodiscard]] std::vector<std::string> welcome_bodies(const welcome_facts& of);
 
+/// Such a body with other credits, in bytes.
+[[nodiscard]] std::string with_credit_bytes(std::string_view body, std::size_t bytes);
+
 }  // namespace penstock

@@ -27,9 +27,11 @@ std::string any_name() {
 
 }  // namespace
 
-arena_keeper::arena_keeper(const shared_memory_settings& how, const security_settings& access, arena_tenants& tenants)
+arena_keeper::arena_keeper(const shared_memory_settings& how, const security_settings& access, arena_tenants& tenants,
+                           memory_budget& memory)
     : how_(how),
       tenants_(tenants),
+      memory_(memory),
       socket_(how.socket.empty() ? any_name() : how.socket),
       next_number_(std::random_device{}() | 1U) {
   try {
@@ -146,6 +148,11 @@ client_arena* arena_keeper::make(const arena_order& what, arena_lease& to) {
     complain(fmt::format("no {} bytes for {}: max_bytes or max_client_bytes is reached", what.bytes, to.peer()));
     return nullptr;
   }
+  memory_grant memory(memory_);
+  if (!memory.resize(what.bytes)) {
+    complain(fmt::format("no {} bytes for {}: limits.memory is reached", what.bytes, to.peer()));
+    return nullptr;
+  }
   try {
     // All of them have been given once after 2^32 leases; those that are out then are passed over.
     while (next_number_ == 0 || tenancies_.count(next_number_) != 0) {
@@ -157,7 +164,7 @@ client_arena* arena_keeper::make(const arena_order& what, arena_lease& to) {
     bytes_.fetch_add(made->bytes());
     client_arena* const arena = made.get();
     tenancies_.emplace(arena->number(), tenancy{std::move(made), what.shard, what.client, to.weak_from_this(),
-                                                memory_watch(arena->descriptor())});
+                                                memory_watch(arena->descriptor()), std::move(memory)});
     return arena;
   } catch (const std::exception& error) {
     complain(fmt::format("no {} bytes for {}: {}", what.bytes, to.peer(), error.what()));
@@ -218,7 +225,8 @@ void arena_keeper::remove(std::uint32_t number) {
   const std::shared_ptr<arena_lease> lease = found->second.lease.lock();
   const std::size_t bytes = found->second.arena->bytes();
   found->second.arena.reset();  // counted until it is unpinned, and until its client has let go of it
-  left_.push_back({std::move(found->second.watch), bytes, found->second.shard, std::move(found->second.client)});
+  left_.push_back({std::move(found->second.watch), bytes, found->second.shard, std::move(found->second.client),
+                   std::move(found->second.memory)});
   tenancies_.erase(found);
   look_at_left();
   arenas_.fetch_sub(1);

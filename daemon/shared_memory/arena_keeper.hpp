@@ -16,6 +16,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "daemon/memory/memory_budget.hpp"
 #include "daemon/settings/settings.hpp"
 #include "daemon/shared_memory/arena_lease.hpp"
 #include "daemon/shared_memory/arena_tenants.hpp"
@@ -32,9 +33,10 @@ namespace penstock {
 /// it is done. One thread of its own: making and pinning memory takes milliseconds, which no shard has.
 class arena_keeper final : public arena_owner {
  public:
-  /// Listens at once. The tenants must outlive `stop`, the devices this object. Throws std::runtime_error when the
-  /// socket can't be had.
-  arena_keeper(const shared_memory_settings& how, const security_settings& access, arena_tenants& tenants);
+  /// Listens at once. The tenants must outlive `stop`, the devices and the memory this object. Throws
+  /// std::runtime_error when the socket can't be had.
+  arena_keeper(const shared_memory_settings& how, const security_settings& access, arena_tenants& tenants,
+               memory_budget& memory);
   /// Takes back what is still out: whoever used it has ended.
   ~arena_keeper() override;
 
@@ -61,6 +63,7 @@ class arena_keeper final : public arena_owner {
     std::string client;
     std::weak_ptr<arena_lease> lease;
     memory_watch watch;
+    memory_grant memory;
   };
   /// Memory whose lease has ended and that its client has kept.
   struct left_behind {
@@ -68,6 +71,7 @@ class arena_keeper final : public arena_owner {
     std::size_t bytes = 0;
     std::uint32_t shard = 0;
     std::string client;
+    memory_grant memory;
   };
 
   void listen(const security_settings& access);
@@ -85,6 +89,7 @@ class arena_keeper final : public arena_owner {
 
   shared_memory_settings how_;
   arena_tenants& tenants_;
+  memory_budget& memory_;
   std::string socket_;
   ticket_office tickets_;
   std::optional<ipc_listener> file_;  // of a socket that has one

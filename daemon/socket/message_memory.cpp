@@ -1,6 +1,8 @@
 #include "daemon/socket/message_memory.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 
 #include <malloc.h>
 
@@ -37,6 +39,19 @@ bool return_message_memory(clock::time_point now) noexcept {
   }
   ::malloc_trim(0);
   return true;
+}
+
+void return_unused_memory() noexcept {
+  constexpr std::size_t worth_it = std::size_t{128} << 20U;
+  static std::size_t before = 0;  // free at the last look
+  const std::size_t now = ::mallinfo2().fordblks;
+  // What is free twice in a row is not what the traffic of the moment takes and gives back.
+  if (std::min(before, now) > worth_it) {
+    ::malloc_trim(0);
+    before = 0;
+    return;
+  }
+  before = now;
 }
 
 }  // namespace penstock

@@ -18,4 +18,11 @@ void note_message_memory(std::chrono::steady_clock::time_point now) noexcept;
 /// for so long. Returns whether it did: once for each time that there was something. Thread: any.
 bool return_message_memory(std::chrono::steady_clock::time_point now) noexcept;
 
+/// How often to look for memory that is not used while others are served.
+inline constexpr std::chrono::seconds message_memory_looks{2};
+
+/// Gives what malloc has kept back to the system if much of it was free at each of the last looks: what a slow reader
+/// or a burst has left. Thread: one and the same.
+void return_unused_memory() noexcept;
+
 }  // namespace penstock

@@ -44,9 +44,9 @@ class Exposure(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_most_memory_is_printed(self):
-        done = check(configuration("", clients="max_clients = 3"), folder=self.path)
-        self.assertIn("clients can make it hold at most", done.stdout)
-        self.assertIn("3 clients", done.stdout)
+        done = check(configuration("", limits='memory = "1 GiB"'), folder=self.path)
+        self.assertIn("peers can make it hold at most 1.0", done.stdout)
+        self.assertIn("1 GiB of requests", done.stdout)
 
 
 class Sockets(unittest.TestCase):

@@ -45,6 +45,8 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
       sessions_(gauge(into, "penstock_sessions", "Open sessions.")),
       arenas_(gauge(into, "penstock_shared_memory_arenas", "Pieces of memory that clients share with the daemon.")),
       shared_bytes_(gauge(into, "penstock_shared_memory_bytes", "Memory that clients share with the daemon.")),
+      peer_bytes_(gauge(into, "penstock_peer_memory_bytes", "Host memory granted to peers, out of the limit.")),
+      peer_limit_(gauge(into, "penstock_peer_memory_limit_bytes", "The limit of it: limits.memory.")),
       clients_(gauge(into, "penstock_clients", "Clients that are known.")),
       credits_in_use_(gauge(into, "penstock_credits_in_use", "What all clients have in flight: requests, bytes.")),
       credits_granted_(
@@ -172,6 +174,8 @@ void shard_metrics::set_sums() {
   if (!last_.empty()) {  // each shard tells of the whole daemon
     arenas_.Add({}).Set(static_cast<double>(last_.front().shared_memory.arenas));
     shared_bytes_.Add({}).Set(static_cast<double>(last_.front().shared_memory.bytes));
+    peer_bytes_.Add({}).Set(static_cast<double>(last_.front().peer_memory));
+    peer_limit_.Add({}).Set(static_cast<double>(last_.front().peer_memory_limit));
   }
   clients_.Add({}).Set(clients);
   credits_in_use_.Add({{"kind", "requests"}}).Set(requests);

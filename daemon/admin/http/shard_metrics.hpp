@@ -47,6 +47,8 @@ class shard_metrics {
   gauges& sessions_;
   gauges& arenas_;
   gauges& shared_bytes_;
+  gauges& peer_bytes_;
+  gauges& peer_limit_;
   gauges& clients_;
   gauges& credits_in_use_;
   gauges& credits_granted_;

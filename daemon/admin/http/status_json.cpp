@@ -105,6 +105,7 @@ json shard_json(const shard_report& of) {
           {"credit", {{"requests", of.credit_requests}, {"bytes", of.credit_bytes}}},
           {"sessions", {{"open", of.sessions}, {"most", of.max_sessions}}},
           {"shared_memory", {{"arenas", of.shared_memory.arenas}, {"bytes", of.shared_memory.bytes}}},
+          {"peer_memory", {{"bytes", of.peer_memory}, {"limit", of.peer_memory_limit}}},
           {"slots", {{"total", of.slots}, {"free", of.free_slots}}},
           {"batches_in_flight", of.batches_in_flight},
           {"batches_done", of.batches_done},

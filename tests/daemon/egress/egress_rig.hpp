@@ -38,7 +38,7 @@ class egress_rig {
 
   explicit egress_rig(const client_settings& limits = {}, std::size_t slots_made = 8)
       : slots(device, slots_made, size_for(plans), false, completed, signal),
-        out(router, slots, received, limits, counters) {}
+        out(router, slots, received, limits, counters, memory) {}
 
   /// A client that is connected, known to the router and to the client table.
   client_record& connect(const std::string& name, int receive_high_water = 1000) {
@@ -135,6 +135,7 @@ class egress_rig {
   std::vector<plan> plans = hand_made_plans({{.shape = {small_frame}, .max_frames = 4},
                                              {.shape = {large_frame}, .max_frames = 4},
                                              {.shape = {large_frame}, .max_frames = 4, .rewrites_input = true}});
+  memory_budget memory{std::size_t{1} << 30U};
   wake_signal signal;
   completion_queue completed{signal};
   ring slots;

@@ -14,11 +14,11 @@
 namespace penstock {
 namespace {
 
-std::size_t requests_of(std::size_t credits, const std::string& before = "config_version = 1") {
-  settings how = parse_settings(with_pipeline(before), "penstock.toml");
-  how.clients.credit_bytes = 1000;
-  how.clients.credit_requests = static_cast<std::uint32_t>(credits);
-  return memory_of_clients(how, 1).requests;
+client_settings with_credits(std::uint32_t requests) {
+  client_settings made;
+  made.credit_requests = requests;
+  made.reply_cache_bytes = 0;
+  return made;
 }
 
 // What the allocator has given out; nothing where another one stands in for it, as a sanitizer's does.
@@ -27,22 +27,45 @@ std::optional<std::size_t> given_out() {
   return info.uordblks + info.hblkhd > 0 ? std::optional(info.uordblks + info.hblkhd) : std::nullopt;
 }
 
-TEST(ClientMemory, CountsARequestsPayloadAndWhatItWasReceivedIn) {
-  EXPECT_EQ(requests_of(0), 1000U);
-  EXPECT_EQ(requests_of(3) - requests_of(2), 18U << 10U);
+// Of 18 KiB in which libzmq received it, and of two replies that are not counted one by one.
+constexpr std::size_t beside_a_request = (18U << 10U) + 2 * (4096 + 512);
+
+TEST(ClientMemory, CountsWhatSmallMessagesTakeBesideTheirPayload) {
+  const std::size_t one = needs_of_client(with_credits(1), 100, false).beside;
+  EXPECT_EQ(needs_of_client(with_credits(2), 100, false).beside - one, beside_a_request);
 }
 
-TEST(ClientMemory, CountsWhatPassesThroughItsSessionThreeTimes) {
-  const std::string session =
-      "config_version = 1\n[[pipeline]]\nname = 'q'\ninput = { dtype = 'f32', shape = [16] }\n"
-      "[[pipeline.stage]]\nname = 's'\nop = 'fir'\ntaps = [1, 2]\n";
-  EXPECT_EQ(requests_of(3, session), 3 * requests_of(3));
+TEST(ClientMemory, CountsCreditsThreeTimesWhereAPipelineKeepsState) {
+  const client_needs needs = needs_of_client(with_credits(3), 100, true);
+  EXPECT_EQ(needs.with(1000) - needs.with(0), 3000U);
+  EXPECT_EQ(
+      needs_of_client(with_credits(3), 100, false).with(1000) - needs_of_client(with_credits(3), 100, false).with(0),
+      1000U);
+}
+
+TEST(ClientMemory, GrantsAllCreditsWhileThereIsPlentyAndTheLargestRequestAtLeast) {
+  const client_needs needs{.windows = 2, .beside = 10, .least_credits = 5};
+  EXPECT_EQ(needs.credits(16 * 1000, 100), 100U);
+  EXPECT_EQ(needs.credits(16 * 110, 100), 50U) << "a sixteenth of what is left, two windows and ten beside";
+  EXPECT_EQ(needs.credits(0, 100), 5U);
+}
+
+TEST(ClientMemory, IsAQuarterOfTheMachineUnlessItIsGiven) {
+  settings how = parse_settings(with_pipeline("config_version = 1"), "penstock.toml");
+  EXPECT_EQ(memory_of_clients(how, 1, 4000).limit, 1000U);
+  how.limits.memory = 77;
+  EXPECT_EQ(memory_of_clients(how, 1, 4000).limit, 77U);
+}
+
+TEST(ClientMemory, IsRefusedWhereNotEvenOneClientFits) {
+  const settings how = parse_settings(with_pipeline("config_version = 1"), "penstock.toml");
+  EXPECT_NO_THROW(check_memory_limit(how, std::size_t{1} << 30U));
+  EXPECT_THROW(check_memory_limit(how, 1000), configuration_error);
 }
 
 TEST(ClientMemory, AddsUpItsParts) {
-  const client_memory what{
-      .requests = 1, .replies = 20, .slots = 300, .recent = 4000, .clients = 2, .shards = 3, .shared = 50000};
-  EXPECT_EQ(what.total(), 3 * (2 * 21 + 300 + 4000) + 50000U);
+  const client_memory what{.limit = 50000, .slots = 300, .recent = 4000, .shards = 3};
+  EXPECT_EQ(what.total(), 3 * (300 + 4000) + 50000U);
 }
 
 // libzmq receives small messages into a buffer that each of them keeps whole. Each message here comes by itself, so
@@ -68,7 +91,7 @@ TEST(ClientMemory, CountsAllThatASmallMessageKeeps) {
   }
   const std::size_t a_message = (given_out().value() - *before) / held;
   EXPECT_GT(a_message, 8U << 10U);
-  EXPECT_LE(a_message, requests_of(1) - requests_of(0));
+  EXPECT_LE(a_message, beside_a_request);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ class running_shard {
     }
     std::promise<shard*> made;
     thread_ = std::thread([this, &how, &made] {
-      shard serving(how, *device_, plans_);
+      shard serving(how, *device_, plans_, memory_);
       made.set_value(&serving);
       (void)serving.run();
       may_go_.get_future().wait();
@@ -127,6 +127,7 @@ class running_shard {
 
   std::unique_ptr<device> device_;
   std::vector<plan> plans_;
+  memory_budget memory_{std::size_t{1} << 32U};
   no_owner nobody_;
   std::optional<client_arena> arena_;
   std::promise<void> may_go_;
@@ -217,10 +218,11 @@ struct libzmq_pieces {
 // In calls it is one for each part of a reply that is not what came in: always 1.000 on the host backend, or 2.000 with
 // a payload in a part of its own. Half of one is room enough, and one message more a reply is seen. Its threads ask by
 // the read, however many small messages that brings: 0.1 to 2.0, and 4.0 with payloads in parts of their own, which
-// have memory of their own at either end. There the bound is one more.
+// have memory of their own at either end. There the bound is one more, and another for the news that a counted reply
+// has been let go of.
 libzmq_pieces most_of_libzmq(const path_shape& shape) {
   const bool in_parts = !shape.shared && shape.floats * sizeof(float) > wire::max_inline_bytes;
-  return in_parts ? libzmq_pieces{2.5, 5} : libzmq_pieces{1.5, 3};
+  return in_parts ? libzmq_pieces{3.5, 5} : libzmq_pieces{1.5, 3};
 }
 
 TEST_P(HotPath, AsksForNoMemoryAfterItsWarmUp) {

@@ -56,7 +56,7 @@ class shard_rig {
     }
     std::promise<shard*> made;
     thread_ = std::thread([this, how, &made] {
-      shard running(how, device, plans_);
+      shard running(how, device, plans_, memory_);
       made.set_value(&running);
       ending_ = running.run();
       over_ = true;
@@ -100,6 +100,7 @@ class shard_rig {
 
  private:
   std::vector<plan> plans_;
+  memory_budget memory_{std::size_t{1} << 32U};
   shard* shard_ = nullptr;
   std::vector<raw_peer*> guests_;
   std::atomic<bool> over_{false};

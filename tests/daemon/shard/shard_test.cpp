@@ -261,21 +261,22 @@ class ShardStart : public ::testing::Test {
   settings how_;
   testing::manual_device device_;
   std::vector<plan> plans_ = testing::hand_made_plans({{}});
+  memory_budget memory_{std::size_t{1} << 32U};
 };
 
 TEST_F(ShardStart, ThrowsWhatFailedWhenAKernelCannotBeLaunched) {
   device_.refuse(testing::manual_device::call::launch, "cudaErrorNoKernelImageForDevice");
-  EXPECT_THROW(shard(how_, device_, plans_), device_error);
+  EXPECT_THROW(shard(how_, device_, plans_, memory_), device_error);
 }
 
 TEST_F(ShardStart, ThrowsWhenItCannotListen) {
-  const shard first(how_, device_, plans_);
+  const shard first(how_, device_, plans_, memory_);
   how_.daemon.listen = first.endpoints();
-  EXPECT_THROW(shard(how_, device_, plans_), std::runtime_error);
+  EXPECT_THROW(shard(how_, device_, plans_, memory_), std::runtime_error);
 }
 
 TEST_F(ShardStart, LeavesEverySlotFreeAfterTheWarmUp) {
-  shard made(how_, device_, plans_);
+  shard made(how_, device_, plans_, memory_);
   const shard_report said = made.report();
   EXPECT_EQ(said.free_slots, said.slots);
   EXPECT_EQ(said.batches_in_flight, 0U);

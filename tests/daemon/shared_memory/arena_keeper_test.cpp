@@ -137,7 +137,9 @@ class ArenaKeeper : public ::testing::Test {
   }
 
   one_shard shard_;
-  arena_keeper keeper_{{.max_bytes = 4 * mebibyte, .max_client_bytes = 3 * mebibyte, .socket = ""}, {}, shard_};
+  memory_budget memory_{64 * mebibyte};
+  arena_keeper keeper_{
+      {.max_bytes = 4 * mebibyte, .max_client_bytes = 3 * mebibyte, .socket = ""}, {}, shard_, memory_};
 };
 
 TEST_F(ArenaKeeper, LendsMemoryThatIsPinnedAndTakesItBackWhenTheConnectionEnds) {
