@@ -1,5 +1,6 @@
 #include "daemon/admin/log.hpp"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -19,6 +20,12 @@ constexpr const char* name = "penstockd";
 // Of sd-daemon(3): the journal takes it off the line, as its priority.
 constexpr const char* error_prefix = "<3>";
 
+// Who reads the log may go, and its file may be at its limit: a line is lost then, not the daemon.
+void outlive_the_reader() noexcept {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
 }  // namespace
 
 // JOURNAL_STREAM alone is no proof: it is inherited by programs whose output goes elsewhere.
@@ -30,6 +37,7 @@ bool journal_reads_stderr() {
 }
 
 void open_log(const std::string& level) {
+  outlive_the_reader();
   std::shared_ptr<spdlog::logger> log;
   if (journal_reads_stderr()) {
     log = spdlog::systemd_logger_mt(name, name);
@@ -42,6 +50,7 @@ void open_log(const std::string& level) {
 }
 
 void complain(const std::string& why) {
+  outlive_the_reader();
   const bool to_journal = journal_reads_stderr();
   std::fprintf(stderr, "%s%s\n", to_journal ? error_prefix : "penstockd: ", why.c_str());
 }

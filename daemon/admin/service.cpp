@@ -60,17 +60,31 @@ std::string_view text_of(completion_mode mode) noexcept {
 }
 
 constexpr std::array served_signals{SIGTERM, SIGINT, SIGHUP};
+// What somebody says on purpose, from a terminal, keeps its meaning.
+constexpr std::array deliberate_signals{SIGQUIT, SIGTSTP};
 constexpr std::array fault_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
-// All signals but those of a thread's own faults. `how`: SIG_BLOCK or SIG_UNBLOCK, on this thread and whichever it
-// starts from now on.
-void mask_signals(int how) noexcept {
+// All signals but those of a thread's own faults, on this thread and whichever it starts from now on.
+void block_signals() noexcept {
   sigset_t masked;
   ::sigfillset(&masked);
   for (const int each : fault_signals) {
     ::sigdelset(&masked, each);
   }
-  ::pthread_sigmask(how, &masked, nullptr);
+  ::pthread_sigmask(SIG_BLOCK, &masked, nullptr);
+}
+
+// On this thread. Any other signal stays blocked everywhere: it would end the daemon, and nobody sends one to do so.
+void unblock_served_signals() noexcept {
+  sigset_t served;
+  ::sigemptyset(&served);
+  for (const int each : served_signals) {
+    ::sigaddset(&served, each);
+  }
+  for (const int each : deliberate_signals) {
+    ::sigaddset(&served, each);
+  }
+  ::pthread_sigmask(SIG_UNBLOCK, &served, nullptr);
 }
 
 // Beyond drain_timeout, for replies to go out.
@@ -268,7 +282,7 @@ void service::serve() {
   heartbeat_.emplace(admin_, shards_, manager_, how_);
   look_after_memory();
   auto work = boost::asio::make_work_guard(admin_);
-  mask_signals(SIG_UNBLOCK);
+  unblock_served_signals();
   admin_.run();
 }
 
@@ -276,7 +290,9 @@ exit_code service::run() {
   spdlog::info("penstockd {} starts", version);
   // Before any thread starts: signals are for the admin loop, and wait for it. On another thread the handler of
   // any signal would interrupt ZeroMQ's calls, in the middle of a message too.
-  mask_signals(SIG_BLOCK);
+  block_signals();
+  // A client that opens its lent memory again makes the kernel send it (memory_watch).
+  std::signal(SIGIO, SIG_IGN);
   for (const int each : served_signals) {
     signals_.add(each);
   }

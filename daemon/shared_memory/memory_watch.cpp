@@ -1,12 +1,21 @@
 #include "daemon/shared_memory/memory_watch.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <string>
 
 #include <fcntl.h>
 #include <unistd.h>
 
 namespace penstock {
+
+// Whoever opens the file while there is a lease makes the kernel send its holder a signal: SIGIO, which ends a process,
+// unless the descriptor has another. This one does nothing where nobody handles it.
+memory_watch::memory_watch(int file) noexcept : own_(open_again(file)) {
+  if (own_ >= 0) {
+    ::fcntl(own_, F_SETSIG, SIGURG);
+  }
+}
 
 memory_watch::~memory_watch() {
   if (own_ >= 0) {

@@ -10,7 +10,7 @@ namespace penstock {
 class memory_watch {
  public:
   /// Of that file, which stays the caller's. Where the system can't say it never sees anybody.
-  explicit memory_watch(int file) noexcept : own_(open_again(file)) {}
+  explicit memory_watch(int file) noexcept;
   memory_watch(memory_watch&& other) noexcept : own_(std::exchange(other.own_, -1)) {}
   memory_watch& operator=(memory_watch&& other) noexcept {
     std::swap(own_, other.own_);

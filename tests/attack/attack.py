@@ -1,11 +1,14 @@
 """What the attacks share: how long they run, and what is looked at of the daemon's process meanwhile."""
 
+import json
 import os
 import pathlib
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
+
+from unix_connection import UnixConnection  # noqa: E402
 
 # How long a test attacks, in seconds, where it is asked to attack for long; 0 in CI.
 LONG = float(os.environ.get("PENSTOCK_ATTACK_SECONDS", "0"))
@@ -31,3 +34,14 @@ def descriptors(pid):
 def resident_bytes(pid):
     """What a process has in memory."""
     return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def ask_for_reload(daemon):
+    """The status of the admin's answer, and what it says."""
+    http = UnixConnection(daemon.admin.removeprefix("unix:"))
+    try:
+        http.request("POST", "/api/v1/reload", headers={"X-Penstock": "1"})
+        answer = http.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        http.close()
