@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -74,6 +76,13 @@ void check_format(const command_line& line) {
   }
 }
 
+/// Throws std::runtime_error when what was printed did not arrive.
+void finish_printing() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw std::system_error(errno, std::generic_category(), "cannot write to the standard output");
+  }
+}
+
 settings read_settings(const command_line& line) {
   settings how = load_settings(line.config);
   if (!line.listen.empty()) {
@@ -116,6 +125,7 @@ exit_code print_plan_of(const command_line& line, const settings& how) {
   const std::string text = line.format == "dot" ? print_plan_graph(made, facts.backend + " backend, " + facts.name)
                                                 : print_plan(made, opened.reason);
   std::fputs(text.c_str(), stdout);
+  finish_printing();
   return exit_code::ok;
 }
 
@@ -132,6 +142,7 @@ exit_code check(const command_line& line, const settings& how) {
   std::printf("%s: good, %zu %s\n", line.config.c_str(), how.pipelines.size(),
               how.pipelines.size() == 1 ? "pipeline" : "pipelines");
   std::printf("%s%s\n", text_of(held).c_str(), how.device.every_device ? ", for each device" : "");
+  finish_printing();
   return exit_code::ok;
 }
 
@@ -139,6 +150,7 @@ exit_code run(const command_line& line) {
   const settings how = read_settings(line);
   if (line.print) {
     std::fputs(print_settings(how).c_str(), stdout);
+    finish_printing();
     return exit_code::ok;
   }
   if (line.check) {
@@ -155,6 +167,7 @@ exit_code run(const command_line& line) {
 int diagnose(const command_line& line) {
   const std::vector<finding> findings = examine(line.config, [&line] { return read_settings(line); });
   std::fputs((line.format == "json" ? json_of(findings) : text_of(findings)).c_str(), stdout);
+  finish_printing();
   return exit_code_of(findings);
 }
 

@@ -1,14 +1,19 @@
 #include "client/cpp/curve_keys.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
+#include <fcntl.h>
 #include <penstock/request_error.hpp>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/cpp/file_descriptor.hpp"
 
 namespace penstock::link {
 namespace {
@@ -26,11 +31,18 @@ std::string_view trimmed(std::string_view line) noexcept {
   return line.substr(0, last == std::string_view::npos ? 0 : last + 1);
 }
 
-// What others can read may be used by others. A check by name is enough here: it keeps the owner from a mistake.
-void check_mode(const std::string& file) {
+[[noreturn]] void refuse_unreadable(const std::string& file, int error) {
+  throw connect_error("can't read the key file " + file + ": " + std::generic_category().message(error));
+}
+
+// What others can read may be used by others. It is judged as it is opened; what is no file is not waited for.
+void check(const std::string& file, int descriptor) {
   struct stat found {};
-  if (::stat(file.c_str(), &found) != 0) {
-    throw connect_error("can't read the key file " + file + ": " + std::generic_category().message(errno));
+  if (::fstat(descriptor, &found) != 0) {
+    refuse_unreadable(file, errno);
+  }
+  if (!S_ISREG(found.st_mode)) {
+    throw connect_error("the key file " + file + " is no regular file");
   }
   if ((found.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     std::array<char, 8> mode{};
@@ -41,10 +53,33 @@ void check_mode(const std::string& file) {
   }
 }
 
+// The whole of it, or a connect_error.
+std::string content_of(const std::string& file) {
+  constexpr std::size_t most = std::size_t{64} << 10U;
+  const file_descriptor opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+  if (!opened) {
+    refuse_unreadable(file, errno);
+  }
+  check(file, opened.number());
+  std::string text(most, '\0');
+  std::size_t count = 0;
+  while (count < text.size()) {
+    const ssize_t more = ::read(opened.number(), text.data() + count, text.size() - count);
+    if (more == 0) {
+      break;
+    }
+    if (more < 0 && errno != EINTR) {
+      refuse_unreadable(file, errno);
+    }
+    count += static_cast<std::size_t>(std::max<ssize_t>(more, 0));
+  }
+  text.resize(count);
+  return text;
+}
+
 // A comment begins with "#", as no key does: in Z85 it would be a number beyond 32 bits there.
 std::string secret_key_in(const std::string& file) {
-  check_mode(file);
-  std::ifstream in{file};
+  std::istringstream in{content_of(file)};
   std::string found;
   std::size_t lines = 0;
   for (std::string line; std::getline(in, line);) {

@@ -1,7 +1,7 @@
 #include "daemon/device/host_device.hpp"
 
 #include <algorithm>
-#include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -10,6 +10,7 @@
 #include "daemon/device/host_memory.hpp"
 #include "daemon/device/host_stream.hpp"
 #include "daemon/device/make_for_device.hpp"
+#include "daemon/files/whole_file.hpp"
 
 namespace penstock {
 namespace {
@@ -25,7 +26,7 @@ int thread_count(int asked) {
 }
 
 std::string processor_name() {
-  std::ifstream processors("/proc/cpuinfo");
+  std::istringstream processors(read_kernel_file("/proc/cpuinfo"));
   for (std::string line; std::getline(processors, line);) {
     if (line.starts_with("model name")) {
       const std::size_t start = line.find_first_not_of(" \t:", sizeof "model name" - 1);

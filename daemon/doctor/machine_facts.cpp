@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -14,20 +13,25 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "daemon/files/whole_file.hpp"
+
 namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of_file(const fs::path& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+// What can't be read says nothing.
+std::string text_of_unit(const fs::path& file) {
+  constexpr std::size_t most = std::size_t{1} << 20U;
+  try {
+    return read_whole_file(file, most);
+  } catch (const std::runtime_error&) {
+    return "";
+  }
 }
 
 std::string first_word(const fs::path& file) {
-  std::istringstream text(text_of_file(file));
+  std::istringstream text(read_kernel_file(file));
   std::string word;
   text >> word;
   return word;
@@ -48,7 +52,7 @@ std::string_view trimmed(std::string_view text) {
 
 // "max 100000" or "200000 100000": microseconds of every so many.
 std::size_t quota_of_group(std::size_t most) {
-  std::istringstream text(text_of_file("/sys/fs/cgroup/cpu.max"));
+  std::istringstream text(read_kernel_file("/sys/fs/cgroup/cpu.max"));
   double quota = 0;
   double period = 0;
   if (!(text >> quota >> period) || period <= 0) {
@@ -90,7 +94,7 @@ std::size_t count_processors() {
 }
 
 std::size_t available_memory() {
-  std::istringstream text(text_of_file("/proc/meminfo"));
+  std::istringstream text(read_kernel_file("/proc/meminfo"));
   for (std::string line; std::getline(text, line);) {
     std::size_t kibibytes = 0;
     if (std::istringstream words(line); line.starts_with("MemAvailable:") && words.ignore(64, ':') >> kibibytes) {
@@ -159,9 +163,9 @@ unit_facts read_unit() {
   if (!found.file.empty()) {
     std::sort(drop_ins.begin(), drop_ins.end(),
               [](const fs::path& left, const fs::path& right) { return left.filename() < right.filename(); });
-    add_unit_limits(text_of_file(found.file), found);
+    add_unit_limits(text_of_unit(found.file), found);
     for (const fs::path& each : drop_ins) {
-      add_unit_limits(text_of_file(each), found);
+      add_unit_limits(text_of_unit(each), found);
     }
   }
   return found;

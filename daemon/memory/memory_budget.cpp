@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 #include <string>
 
 #include <unistd.h>
+
+#include "daemon/files/whole_file.hpp"
 
 namespace penstock {
 namespace {
 
 // The group's own path, of cgroup v2's line "0::/PATH"; "" when there is none.
 std::string control_group() {
-  std::ifstream groups("/proc/self/cgroup");
+  std::istringstream groups(read_kernel_file("/proc/self/cgroup"));
   for (std::string line; std::getline(groups, line);) {
     if (line.starts_with("0::")) {
       return line.substr(3);
@@ -44,7 +46,7 @@ std::size_t memory_of_machine() {
   std::filesystem::path group = std::filesystem::path(control_group()).relative_path();
   for (;;) {
     // "max" is no number, and sets no bound.
-    if (std::size_t bound = 0; std::ifstream(root / group / "memory.max") >> bound) {
+    if (std::size_t bound = 0; std::istringstream(read_kernel_file(root / group / "memory.max")) >> bound) {
       bytes = std::min(bytes, bound);
     }
     if (group.empty()) {

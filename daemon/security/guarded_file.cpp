@@ -1,15 +1,12 @@
 #include "daemon/security/guarded_file.hpp"
 
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <system_error>
 
-#include <fcntl.h>
-#include <string.h>  // explicit_bzero
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/files/whole_file.hpp"
 #include "daemon/pipeline/declaration.hpp"
 
 namespace penstock {
@@ -22,38 +19,13 @@ constexpr std::size_t largest = std::size_t{1} << 20U;
   throw configuration_error(file.string() + ": " + why);
 }
 
-[[noreturn]] void refuse_unreadable(const std::filesystem::path& file, int error) {
-  refuse_file(file, "can't be read: " + std::generic_category().message(error));
-}
-
 std::string octal(mode_t mode) {
   std::array<char, 8> text{};
   std::snprintf(text.data(), text.size(), "%04o", static_cast<unsigned>(mode & 07777U));
   return text.data();
 }
 
-class descriptor {
- public:
-  // NONBLOCK: a pipe under that name must not hold the daemon up.
-  explicit descriptor(const std::filesystem::path& file)
-      : number_(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (number_ >= 0) {
-      ::close(number_);
-    }
-  }
-  [[nodiscard]] int get() const noexcept { return number_; }
-
- private:
-  int number_;
-};
-
 void check(const std::filesystem::path& file, const struct stat& found, file_guard guard) {
-  if (!S_ISREG(found.st_mode)) {
-    refuse_file(file, "is no regular file");
-  }
   if (found.st_uid != 0 && found.st_uid != ::geteuid()) {
     refuse_file(file, "belongs to user " + std::to_string(found.st_uid) +
                           "; a file of keys must belong to root or to the user that runs penstockd (" +
@@ -73,29 +45,13 @@ void check(const std::filesystem::path& file, const struct stat& found, file_gua
 }  // namespace
 
 std::string read_guarded_file(const std::filesystem::path& file, file_guard guard) {
-  const descriptor opened(file);
-  struct stat found {};
-  if (opened.get() < 0 || ::fstat(opened.get(), &found) != 0) {
-    refuse_unreadable(file, errno);
+  try {
+    whole_file opened(file);
+    check(file, opened.facts(), guard);
+    return opened.read(largest);
+  } catch (const file_refused& error) {
+    refuse_file(file, error.what());
   }
-  check(file, found, guard);
-  std::string text;
-  std::array<char, 4096> piece{};
-  for (;;) {
-    const ssize_t count = ::read(opened.get(), piece.data(), piece.size());
-    if (count < 0 && errno != EINTR) {
-      refuse_unreadable(file, errno);
-    }
-    if (count == 0) {
-      break;
-    }
-    text.append(piece.data(), static_cast<std::size_t>(count > 0 ? count : 0));
-    if (text.size() > largest) {
-      refuse_file(file, "is larger than 1 MiB: that is no file of keys");
-    }
-  }
-  ::explicit_bzero(piece.data(), piece.size());
-  return text;
 }
 
 }  // namespace penstock

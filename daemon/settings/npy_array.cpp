@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
+
+#include "daemon/files/whole_file.hpp"
 
 namespace penstock {
 namespace {
@@ -28,17 +27,19 @@ struct number_type {
 };
 constexpr std::array<number_type, 4> number_types{{{"<f4", 4, 1}, {"<f8", 8, 1}, {"<c8", 4, 2}, {"<c16", 8, 2}}};
 
-std::string read_bytes(std::istream& stream, std::size_t count) {
-  std::string bytes(count, '\0');
-  stream.read(bytes.data(), static_cast<std::streamsize>(count));
-  bytes.resize(static_cast<std::size_t>(stream.gcount()));
-  return bytes;
+constexpr std::size_t max_file = (std::size_t{1} << 20U) + static_cast<std::size_t>(max_numbers) * 2 * sizeof(double);
+
+/// The first bytes of what is left, as many as there are.
+std::string_view take(std::string_view& left, std::size_t count) noexcept {
+  const std::string_view taken = left.substr(0, count);
+  left.remove_prefix(taken.size());
+  return taken;
 }
 
 /// The dictionary that the header holds.
-std::string read_dictionary(std::istream& stream) {
+std::string_view take_dictionary(std::string_view& left) {
   constexpr std::string_view magic = "\x93NUMPY";
-  const std::string start = read_bytes(stream, magic.size() + 2);
+  const std::string_view start = take(left, magic.size() + 2);
   if (!start.starts_with(magic) || start.size() != magic.size() + 2) {
     throw npy_error("it is not a .npy file");
   }
@@ -47,14 +48,14 @@ std::string read_dictionary(std::istream& stream) {
     throw npy_error("its format is version " + std::to_string(version) + "; versions 1 to 3 can be read");
   }
   std::size_t length = 0;
-  const std::string counted = read_bytes(stream, version == 1 ? 2 : 4);
+  const std::string_view counted = take(left, version == 1 ? 2 : 4);
   for (std::size_t at = 0; at < counted.size(); ++at) {
     length |= static_cast<std::size_t>(static_cast<unsigned char>(counted[at])) << (8 * at);
   }
   if (length > max_header) {
     throw npy_error("its header of " + std::to_string(length) + " bytes is too long");
   }
-  std::string dictionary = read_bytes(stream, length);
+  const std::string_view dictionary = take(left, length);
   if (dictionary.size() != length || dictionary.empty()) {
     throw npy_error("it ends within its header");
   }
@@ -139,7 +140,15 @@ std::int64_t count_of(const std::vector<std::int64_t>& shape) {
   return count;
 }
 
-double number_at(const std::string& bytes, const number_type& type, std::size_t index) {
+std::string content_of(const std::filesystem::path& file) {
+  try {
+    return read_whole_file(file, max_file);
+  } catch (const file_refused& error) {
+    throw npy_error(std::string("it ") + error.what());
+  }
+}
+
+double number_at(std::string_view bytes, const number_type& type, std::size_t index) {
   const auto load = [&](auto value) {
     std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
     return static_cast<double>(value);
@@ -154,18 +163,14 @@ double number_at(const std::string& bytes, const number_type& type, std::size_t 
 }  // namespace
 
 npy_array read_npy(const std::filesystem::path& file) {
-  std::error_code unknown;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(file, unknown)) {
-    throw npy_error("it can't be read: " + std::generic_category().message(stream ? EISDIR : errno));
-  }
-  const std::string dictionary = read_dictionary(stream);
+  const std::string content = content_of(file);
+  std::string_view bytes = content;
+  const std::string_view dictionary = take_dictionary(bytes);
   const number_type type = type_in(dictionary);
   npy_array array;
   array.shape = shape_in(dictionary);
   array.is_complex = type.parts == 2;
   const auto count = static_cast<std::size_t>(count_of(array.shape));
-  const std::string bytes = read_bytes(stream, count * type.parts * type.bytes + 1);
   if (bytes.size() != count * type.parts * type.bytes) {
     throw npy_error("its header says " + std::to_string(count) + " numbers of " +
                     std::to_string(type.parts * type.bytes) + " bytes, but it holds " +

@@ -23,7 +23,7 @@ struct npy_array {
 
 /// Reads format 1.0, 2.0 or 3.0 with float32, float64, complex64 or complex128, little-endian, in C order, of any
 /// number of dimensions. Every number is finite, there is at least one, and there are at most 2²² of them. Throws
-/// npy_error.
+/// npy_error; file_unreadable (daemon/files) when the file could not be read this time.
 [[nodiscard]] npy_array read_npy(const std::filesystem::path& file);
 
 }  // namespace penstock

@@ -1,14 +1,11 @@
 #include "daemon/settings/settings.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 #include <optional>
-#include <sstream>
-#include <system_error>
 
 #include <toml++/toml.h>
 
+#include "daemon/files/whole_file.hpp"
 #include "daemon/settings/admin_reader.hpp"
 #include "daemon/settings/endpoint.hpp"
 #include "daemon/settings/foreign_character.hpp"
@@ -25,6 +22,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::int64_t config_version = 1;
+constexpr std::size_t largest_file = std::size_t{64} << 20U;
 constexpr std::size_t largest_size = std::size_t{1} << 40U;
 constexpr nanoseconds least_idle_timeout = std::chrono::seconds(1);
 constexpr nanoseconds most_idle_timeout = std::chrono::hours(24 * 365);
@@ -229,19 +227,11 @@ settings parse_settings(std::string_view text, const std::string& name) {
 }
 
 settings load_settings(const std::filesystem::path& file) {
-  const auto refuse_file = [&](int error) {
-    refuse(place_in(file.string(), 0), "can't be read: " + std::generic_category().message(error));
-  };
-  if (std::filesystem::is_directory(file)) {
-    refuse_file(EISDIR);
+  try {
+    return parse_settings(read_whole_file(file, largest_file), file.string());
+  } catch (const file_refused& error) {
+    refuse(place_in(file.string(), 0), error.what());
   }
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    refuse_file(errno);
-  }
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return parse_settings(text.view(), file.string());
 }
 
 }  // namespace penstock

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <sstream>
 #include <system_error>
 #include <utility>
+
+#include "daemon/files/whole_file.hpp"
 
 namespace penstock {
 namespace {
@@ -71,7 +72,7 @@ device_interrupts::counts device_interrupts::read() const {
   if (lines_.empty()) {
     return found;
   }
-  std::ifstream file(root_ / "proc/interrupts");
+  std::istringstream file(read_kernel_file(root_ / "proc/interrupts"));
   std::string line;
   std::getline(file, line);
   std::vector<int> processors;

@@ -78,7 +78,7 @@ class KeyFiles(unittest.TestCase):
         self.check(78, "no regular file")
         (self.path / "server.key").unlink()
         (self.path / "server.key").mkdir(0o700)
-        self.check(78, "no regular file")
+        self.check(78, "Is a directory")
 
     def test_list_that_others_can_write_is_refused(self):
         for bits in (0o020, 0o002, 0o022):
@@ -138,6 +138,19 @@ class Keygen(unittest.TestCase):
         if zmq:
             from penstock import Client
             with self.assertRaisesRegex(ValueError, "mode 0640"):
+                Client("tcp://127.0.0.1:1", server_key=public, key_file=str(self.file))
+
+    def test_client_does_not_wait_for_a_pipe(self):
+        public = keygen(self.file).split()[0]
+        self.file.unlink()
+        os.mkfifo(self.file, 0o600)
+        done = subprocess.run([BIN / "penstock", "--server-key", public, "--key-file", self.file, "ping"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no regular file", done.stderr)
+        if zmq:
+            from penstock import Client
+            with self.assertRaisesRegex(ValueError, "no regular file"):
                 Client("tcp://127.0.0.1:1", server_key=public, key_file=str(self.file))
 
     def test_client_wants_both_keys(self):

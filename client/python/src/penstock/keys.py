@@ -44,8 +44,12 @@ def _is_key(text: bytes) -> bool:
 
 
 def _secret_key(path: str) -> bytes:
-    with open(path, "rb") as file:
-        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+    # What is no file, a pipe for one, is not waited for.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)) as file:
+        found = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(found):
+            raise ValueError(f"the key file {path} is no regular file")
+        mode = stat.S_IMODE(found)
         if mode & 0o077:
             raise ValueError(f"the key file {path} has mode {mode:04o}, so that others can use the key in it: chmod 600 "
                              "it, and make a new key if somebody may have read this one")

@@ -1,0 +1,193 @@
+// Makes one call to the system fail, be short, or hang, in a program that is started with this preloaded: the file that
+// PENSTOCK_INJECT names is mapped, and says which call (inject.py writes it, and reads what came of it). Calls that
+// glibc makes by itself are not seen. Everything here calls the kernel directly.
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <dlfcn.h>
+#include <linux/limits.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+enum class call : std::uint32_t { open, read, write, fstat, close, mmap };
+constexpr const char* call_names[] = {"open", "read", "write", "fstat", "close", "mmap"};
+enum class fault : std::uint32_t { none, error, less, hang };
+
+// As CONTROL of inject.py.
+struct control {
+  std::uint32_t armed;  // 0: nothing is looked at
+  std::uint32_t which;  // a call
+  std::uint32_t nth;    // of those whose path ends with `path`, counted from 1
+  std::uint32_t what;   // a fault
+  std::int32_t error;
+  std::uint32_t seen;  // calls that fitted, since it was armed
+  std::uint32_t hit;   // faults that were made
+  std::uint32_t log;   // 1: every call is written to the file beside this one, NAME.log
+  char unused[64];
+  char path[256];
+};
+
+control* mapped() {
+  static control* const made = []() -> control* {
+    const char* const name = std::getenv("PENSTOCK_INJECT");
+    const long file = name == nullptr ? -1 : ::syscall(SYS_openat, -100, name, 2, 0);
+    if (file < 0) {
+      return nullptr;
+    }
+    const long at = ::syscall(SYS_mmap, 0, sizeof(control), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ::syscall(SYS_close, file);
+    control* found = nullptr;
+    if (at > 0) {
+      std::memcpy(&found, &at, sizeof found);
+    }
+    return found;
+  }();
+  return made;
+}
+
+void write_down(const char* name, const char* path) {
+  static const long log = [] {
+    char file[PATH_MAX];
+    std::snprintf(file, sizeof file, "%s.log", std::getenv("PENSTOCK_INJECT"));
+    return ::syscall(SYS_openat, -100, file, 02 | 0100 | 02000 | 02000000, 0600);  // RDWR, CREAT, APPEND, CLOEXEC
+  }();
+  char line[PATH_MAX + 16];
+  const int length = std::snprintf(line, sizeof line, "%s %s\n", name, path);
+  ::syscall(SYS_write, log, line, length);
+}
+
+fault fault_of(call which, const char* path) {
+  control* const given = mapped();
+  if (given == nullptr || __atomic_load_n(&given->armed, __ATOMIC_ACQUIRE) == 0) {
+    return fault::none;
+  }
+  if (given->log != 0) {
+    write_down(call_names[static_cast<std::uint32_t>(which)], path);
+  }
+  const std::size_t length = std::strlen(path);
+  const std::size_t wanted = std::strlen(given->path);
+  if (given->which != static_cast<std::uint32_t>(which) || wanted > length ||
+      std::strcmp(path + length - wanted, given->path) != 0) {
+    return fault::none;
+  }
+  if (__atomic_add_fetch(&given->seen, 1, __ATOMIC_ACQ_REL) != given->nth) {
+    return fault::none;
+  }
+  __atomic_add_fetch(&given->hit, 1, __ATOMIC_ACQ_REL);
+  const auto what = static_cast<fault>(given->what);
+  while (what == fault::hang && __atomic_load_n(&given->armed, __ATOMIC_ACQUIRE) != 0) {
+    ::usleep(1000);
+  }
+  errno = given->error;
+  return what;
+}
+
+// Of a file; what has none (sockets, eventfds) can't fail like this, and is left alone.
+fault fault_of(call which, int file) {
+  const control* const given = mapped();
+  struct stat found {};
+  if (given == nullptr || given->armed == 0 || ::syscall(SYS_fstat, file, &found) != 0 ||
+      !(S_ISREG(found.st_mode) || S_ISCHR(found.st_mode))) {
+    return fault::none;
+  }
+  char name[64];
+  char path[PATH_MAX + 1];
+  std::snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+  const long length = ::syscall(SYS_readlink, name, path, PATH_MAX);
+  path[length > 0 ? length : 0] = '\0';
+  return fault_of(which, path);
+}
+
+template <class Function>
+Function next(const char* name) {
+  void* const found = ::dlsym(RTLD_NEXT, name);
+  Function made = nullptr;
+  std::memcpy(&made, &found, sizeof made);
+  return made;
+}
+
+int open_at(int folder, const char* path, int flags, unsigned mode) {
+  return fault_of(call::open, path) == fault::error
+             ? -1
+             : static_cast<int>(::syscall(SYS_openat, folder, path, flags, mode));
+}
+
+ssize_t read_from(int file, void* into, std::size_t bytes) {
+  const fault made = fault_of(call::read, file);
+  return made == fault::error ? -1
+                              : ::syscall(SYS_read, file, into, made == fault::less && bytes > 1 ? bytes / 2 : bytes);
+}
+
+ssize_t write_to(int file, const void* from, std::size_t bytes) {
+  const fault made = fault_of(call::write, file);
+  return made == fault::error ? -1
+                              : ::syscall(SYS_write, file, from, made == fault::less && bytes > 1 ? bytes / 2 : bytes);
+}
+
+}  // namespace
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+EXPORTED int open(const char* path, int flags, unsigned mode) {
+  return open_at(-100, path, flags, mode);
+}
+EXPORTED int open64(const char* path, int flags, unsigned mode) {
+  return open_at(-100, path, flags, mode);
+}
+EXPORTED int __open_2(const char* path, int flags) {
+  return open_at(-100, path, flags, 0);
+}
+EXPORTED int __open64_2(const char* path, int flags) {
+  return open_at(-100, path, flags, 0);
+}
+EXPORTED int openat(int folder, const char* path, int flags, unsigned mode) {
+  return open_at(folder, path, flags, mode);
+}
+EXPORTED int openat64(int folder, const char* path, int flags, unsigned mode) {
+  return open_at(folder, path, flags, mode);
+}
+EXPORTED FILE* fopen(const char* path, const char* mode) {
+  static const auto real = next<FILE* (*)(const char*, const char*)>("fopen");
+  return fault_of(call::open, path) == fault::error ? nullptr : real(path, mode);
+}
+EXPORTED FILE* fopen64(const char* path, const char* mode) {
+  static const auto real = next<FILE* (*)(const char*, const char*)>("fopen64");
+  return fault_of(call::open, path) == fault::error ? nullptr : real(path, mode);
+}
+EXPORTED ssize_t read(int file, void* into, std::size_t bytes) {
+  return read_from(file, into, bytes);
+}
+EXPORTED ssize_t __read_chk(int file, void* into, std::size_t bytes, std::size_t /*room*/) {
+  return read_from(file, into, bytes);
+}
+EXPORTED ssize_t write(int file, const void* from, std::size_t bytes) {
+  return write_to(file, from, bytes);
+}
+EXPORTED int fstat(int file, struct stat* into) noexcept {
+  return fault_of(call::fstat, file) == fault::error ? -1 : static_cast<int>(::syscall(SYS_fstat, file, into));
+}
+EXPORTED int fstat64(int file, struct stat64* into) noexcept {
+  return fault_of(call::fstat, file) == fault::error ? -1 : static_cast<int>(::syscall(SYS_fstat, file, into));
+}
+// The descriptor is gone whatever it says, as with the kernel's.
+EXPORTED int close(int file) {
+  const bool fails = fault_of(call::close, file) == fault::error;
+  const int said = errno;
+  const int done = static_cast<int>(::syscall(SYS_close, file));
+  errno = fails ? said : errno;
+  return fails ? -1 : done;
+}
+EXPORTED void* mmap(void* where, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
+  if (fault_of(call::mmap, file < 0 ? "nowhere" : "file") == fault::error) {
+    return MAP_FAILED;
+  }
+  static const auto real = next<void* (*)(void*, std::size_t, int, int, int, off_t)>("mmap");
+  return real(where, bytes, protection, flags, file, offset);
+}

@@ -1,0 +1,125 @@
+"""Calls to the system that fail: what tests/attack/inject.cpp, preloaded into the daemon, is told."""
+
+import collections
+import contextlib
+import errno
+import mmap
+import os
+import pathlib
+import struct
+import subprocess
+
+import attack  # noqa: F401  (finds the other helpers)
+from daemon_process import BIN, Daemon
+
+CALLS = ("open", "read", "write", "fstat", "close", "mmap")
+LESS, HANG = -2, -3  # instead of an errno
+LIBRARY = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/host-debug")).resolve() / "tests/libinject.so"
+CONTROL = struct.Struct("<4Ii3I64s256s")
+
+Call = collections.namedtuple("Call", "name path nth")
+
+# What each call can meet. An interrupted call must be done again, and a short one go on: neither may be noticed.
+FAULTS = {"open": (errno.EIO, errno.ENOMEM, errno.EMFILE, errno.EINTR), "read": (errno.EIO, errno.ENOMEM, errno.EINTR, LESS),
+          "write": (errno.EIO, errno.ENOSPC, errno.EINTR, LESS), "fstat": (errno.EIO, errno.ENOMEM),
+          "close": (errno.EIO, errno.EINTR), "mmap": (errno.ENOMEM,)}
+HARMLESS = {LESS, errno.EINTR}
+
+
+class Inject:
+    """The file that says which call fails, in a folder."""
+
+    def __init__(self, folder):
+        self.file = pathlib.Path(folder) / "inject"
+        self.file.write_bytes(bytes(CONTROL.size))
+        with open(self.file, "r+b") as opened:
+            self.control = mmap.mmap(opened.fileno(), CONTROL.size)
+
+    def environment(self):
+        return {**os.environ, "LD_PRELOAD": str(LIBRARY), "PENSTOCK_INJECT": str(self.file)}
+
+    def arm(self, call=None, fault=0, log=False):
+        """`fault`: an errno, LESS or HANG."""
+        name, path, nth = call or Call("open", "", 0)
+        what = {LESS: 2, HANG: 3}.get(fault, 1)
+        self._write(0, CALLS.index(name), nth, what, max(fault, 0), log, path)
+        self.control[:4] = struct.pack("<I", 1)
+
+    def disarm(self):
+        self.control[:4] = struct.pack("<I", 0)
+
+    def hits(self):
+        return CONTROL.unpack(self.control[:])[6]
+
+    @contextlib.contextmanager
+    def armed(self, call, fault):
+        self.arm(call, fault)
+        try:
+            yield
+        finally:
+            self.disarm()
+
+    def calls_of(self, what):
+        """Every call of a file that is made while `what()` runs, each with its number among those of its kind."""
+        log = self.file.with_name("inject.log")
+        log.write_text("")
+        self.arm(log=True)
+        try:
+            what()
+        finally:
+            self.disarm()
+        seen, calls = collections.Counter(), []
+        for line in log.read_text().splitlines():
+            name, path = line.split(" ", 1)
+            seen[name, path] += 1
+            calls.append(Call(name, path, seen[name, path]))
+        return calls
+
+    def _write(self, armed, which, nth, what, error, log, path):
+        self.control[:] = CONTROL.pack(armed, which, nth, what, error, 0, 0, int(log), b"", path.encode())
+
+
+def text_of(fault):
+    return {LESS: "short", HANG: "hang"}.get(fault, errno.errorcode.get(fault, fault))
+
+
+class InjectedDaemon(Daemon):
+    """Its calls to the system are in the hands of `inject`."""
+
+    def __init__(self, text, files=None):
+        self.inject = None
+        super().__init__("host", "callback", text, files)
+
+    def start(self):
+        self.launch()
+        self.cli("--timeout", "60s", "ping")
+
+    def launch(self):
+        self.inject = self.inject or Inject(self.path)
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen(
+                [BIN / "penstockd", "--config", self.path / "penstock.toml", "--listen", self.url, "--admin", self.admin,
+                 "--backend", "host"], stdout=log, stderr=log, cwd=self.path, env=self.inject.environment())
+
+    def ready_or_ended(self):
+        """Its exit code, or None once it serves."""
+        while self.process.poll() is None:
+            if self.cli("--timeout", "1s", "ping", check=False).returncode == 0:
+                return None
+        return self.process.returncode
+
+    def let_go(self):
+        self.inject.disarm()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.folder.cleanup()
+
+
+def npy(*numbers):
+    """The content of a .npy file."""
+    import io
+    import numpy
+    file = io.BytesIO()
+    numpy.save(file, numpy.array(numbers, numpy.float32))
+    return file.getvalue()

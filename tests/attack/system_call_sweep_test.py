@@ -1,0 +1,150 @@
+"""Every open, read, write and the like of a check, a start and a reload fails once, or is short: what comes of it is an
+exit code that stands in docs/operating.md, or the whole configuration; never 78, a hang, or another configuration."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from attack import LONG, ask_for_reload
+from daemon_process import BIN
+from guarded_daemon import keygen
+from inject import FAULTS, HARMLESS, Inject, InjectedDaemon, npy, text_of
+from pipeline_text import VERSION, pipeline
+
+# A file is left over where a start, or a check, is told that it can't be had now; never one that is taken for wrong.
+DOCUMENTED = {69, 70}
+OWN = ("penstock.toml", "taps.npy", "server.key", "authorized_keys")
+CASES = 40  # of each sweep, where no long one is asked for
+
+
+def text(factor):
+    """Four pipelines; one of them with a factor that tells two configurations apart."""
+    pipelines = [pipeline("filtered", "f32", [16], [("y", "fir", 'taps = "taps.npy"\n')], ["y"])]
+    pipelines += [pipeline(f"p{number}", "f32", [16], [("y", "affine", f"a = {factor}.0\n")], ["y"])
+                  for number in range(3)]
+    return VERSION + "".join(pipelines)
+
+
+def cases_of(calls):
+    """(call, fault) pairs, those of the configuration's own files first."""
+    own = [each for each in calls if each.path.endswith(OWN)]
+    others = [each for each in calls if not each.path.endswith(OWN)]
+    return [[(call, fault) for call in some for fault in FAULTS[call.name]] for some in (own, others)]
+
+
+def sample(cases, most):
+    """All of them, or `most` evenly chosen."""
+    if LONG or len(cases) <= most:
+        return cases
+    return [cases[number * len(cases) // most] for number in range(most)]
+
+
+class Folder:
+    """A configuration with a .npy file and keys."""
+
+    def __init__(self, test):
+        folder = tempfile.TemporaryDirectory(prefix="penstock-")
+        test.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+        self.inject = Inject(self.path)
+        keygen(self.path / "server.key")
+        (self.path / "authorized_keys").write_text(keygen(self.path / "client.key") + "\n")
+        os.chmod(self.path / "authorized_keys", 0o644)
+        (self.path / "taps.npy").write_bytes(npy(1, 2, 3))
+        keys = '[security]\nsecret_key_file = "server.key"\nauthorized_keys_file = "authorized_keys"\n'
+        (self.path / "penstock.toml").write_text(text(2).replace(VERSION, VERSION + keys))
+
+    def run(self, *words):
+        return subprocess.run([BIN / "penstockd", "--config", "penstock.toml", *words], capture_output=True, text=True,
+                              timeout=60, cwd=self.path, env=self.inject.environment())
+
+
+class SystemCallSweepTest(unittest.TestCase):
+    def test_a_check_says_good_of_the_whole_configuration_alone(self):
+        folder = Folder(self)
+        for words in (["--check-config"], ["--print-config"]) if LONG else (["--check-config"],):
+            good = []
+            calls = folder.inject.calls_of(lambda: good.append(folder.run(*words)))
+            self.assertEqual(good[0].returncode, 0, good[0].stderr)
+            own, others = cases_of(calls)
+            self.assertGreater(len(own), 20)
+            for call, fault in sample(own, CASES) + sample(others, CASES // 2):
+                with self.subTest(words=words, call=call, fault=text_of(fault)), folder.inject.armed(call, fault):
+                    done = folder.run(*words)
+                    self.assertEqual(folder.inject.hits(), 1)
+                    if done.returncode == 0:
+                        self.assertEqual(done.stdout, good[0].stdout)
+                    self.assertIn(done.returncode, {0, *DOCUMENTED}, done.stderr)
+                    if call in own and fault in HARMLESS:
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                    elif call in own and call.name in ("open", "read"):
+                        self.assertEqual(done.returncode, 69, done.stderr)
+
+    def test_what_is_printed_onto_a_full_disk_is_no_success(self):
+        folder = Folder(self)
+        for words in (["--check-config"], ["--print-config"], ["--print-plan", "p0", "--backend", "host"], ["--doctor"]):
+            with self.subTest(words=words), open("/dev/full", "w") as full:
+                done = subprocess.run([BIN / "penstockd", "--config", folder.path / "penstock.toml", *words], stdout=full,
+                                      stderr=subprocess.PIPE, text=True, timeout=60)
+                self.assertEqual(done.returncode, 69, done.stderr)
+
+    def test_a_start_serves_the_whole_configuration_or_ends_with_a_documented_code(self):
+        daemon = InjectedDaemon(text(2), {"taps.npy": npy(1, 2, 3)})
+        self.addCleanup(daemon.let_go)
+        served = daemon.counters()["status"]["configuration"]
+        self.assertEqual(daemon.end(), 0)
+
+        def serve():
+            daemon.launch()
+            code = daemon.ready_or_ended()
+            if code is not None:
+                self.assertIn(code, DOCUMENTED, daemon.log.read_text())
+                return
+            daemon.inject.disarm()
+            self.assertEqual(daemon.counters()["status"]["configuration"], served)
+            self.assertEqual(daemon.end(), 0)
+
+        own, others = cases_of(daemon.inject.calls_of(serve))
+        for call, fault in sample(own, CASES // 5) + sample(others, CASES // 5):
+            with self.subTest(call=call, fault=text_of(fault)), daemon.inject.armed(call, fault):
+                serve()
+
+    def test_a_reload_takes_the_whole_configuration_or_none(self):
+        daemon = InjectedDaemon(text(2), {"taps.npy": npy(1, 2, 3)})
+        self.addCleanup(daemon.let_go)
+        hashes, factor = {2: daemon.counters()["status"]["configuration"]["hash"]}, 2
+        for each in (3, 2):
+            (daemon.path / "penstock.toml").write_text(text(each))
+            status, answer = ask_for_reload(daemon)
+            self.assertEqual(status, 200, answer)
+            self.assertEqual(hashes.setdefault(each, answer["hash"]), answer["hash"])
+
+        def reload():
+            (daemon.path / "penstock.toml").write_text(text(5 - factor))
+            return ask_for_reload(daemon)
+
+        calls = daemon.inject.calls_of(reload)
+        factor = 5 - factor
+        own, others = cases_of(calls)
+        self.assertGreater(len(own), 10)
+        for call, fault in sample(own, CASES) + sample(others, CASES // 2):
+            with self.subTest(call=call, fault=text_of(fault)):
+                with daemon.inject.armed(call, fault):
+                    status, answer = reload()
+                served = daemon.counters()["status"]["configuration"]["hash"]
+                if status == 200:
+                    factor = 5 - factor
+                else:
+                    self.assertEqual(status, 422, answer)
+                self.assertEqual(served, hashes[factor], answer)
+                if call in own and fault in HARMLESS:
+                    self.assertEqual(status, 200, answer)
+                elif call in own and call.name in ("open", "read"):
+                    self.assertEqual(status, 422, answer)
+        self.assertEqual(daemon.end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
