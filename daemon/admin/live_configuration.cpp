@@ -21,11 +21,28 @@ namespace {
 // Longer than a shard may be busy with one turn; one that hangs takes no other configuration.
 constexpr std::chrono::seconds patience{5};
 constexpr std::chrono::milliseconds between_sweeps{500};
+constexpr std::chrono::seconds to_read_files{10};
 
 std::map<std::string, std::uint32_t> numbers_of(const settings& what) {
   std::map<std::string, std::uint32_t> made;
   for (const pipeline_declaration& each : what.pipelines) {
     made.emplace(each.name, static_cast<std::uint32_t>(made.size()));
+  }
+  return made;
+}
+
+// Runs on a thread that may outlive the daemon's other objects: all is its own.
+read_configuration read_files(const std::function<settings()>& read, const settings& started, bool with_keys) {
+  read_configuration made;
+  try {
+    made.wanted = read();
+    if (const std::vector<std::string> fixed = needs_restart(started, made.wanted); !fixed.empty()) {
+      made.error = fmt::format("only a restart can change {}", fmt::join(fixed, ", "));
+    } else if (with_keys) {
+      made.keys = authorized_keys::read(made.wanted.security.authorized_keys_file);
+    }
+  } catch (const std::exception& error) {
+    made.error = error.what();
   }
   return made;
 }
@@ -46,9 +63,14 @@ live_configuration::live_configuration(boost::asio::io_context& admin, std::dequ
       keys_(keys),
       running_(std::move(running)),
       started_(running_),
-      read_(std::move(read)),
       now_{1, configuration_hash(running_)},
       numbers_(numbers_of(running_)),
+      reader_(
+          admin,
+          [read = std::move(read), started = started_, with_keys = keys != nullptr] {
+            return read_files(read, started, with_keys);
+          },
+          to_read_files),
       roll_call_(admin, shards),
       sweep_at_(admin) {
   for (const pipeline_declaration& each : running_.pipelines) {
@@ -71,22 +93,22 @@ void live_configuration::begin() {
   current_ = std::exchange(next_, {});
   const auto made = std::make_shared<proposal>();
   made->attempt = ++attempts_;
-  boost::asio::post(workshop_, [this, made] {
-    make(*made);
-    boost::asio::post(admin_, [this, made] { propose(made); });
+  reader_.read([this, made](read_configuration found) {
+    if (!found.error.empty()) {
+      finish(made, found.error);
+      return;
+    }
+    made->wanted = std::move(found.wanted);
+    made->keys = std::move(found.keys);
+    boost::asio::post(workshop_, [this, made] {
+      make(*made);
+      boost::asio::post(admin_, [this, made] { propose(made); });
+    });
   });
 }
 
 void live_configuration::make(proposal& into) const {
   try {
-    into.wanted = read_();
-    if (const std::vector<std::string> fixed = needs_restart(started_, into.wanted); !fixed.empty()) {
-      into.error = fmt::format("only a restart can change {}", fmt::join(fixed, ", "));
-      return;
-    }
-    if (keys_ != nullptr) {
-      into.keys = authorized_keys::read(into.wanted.security.authorized_keys_file);
-    }
     into.same = configuration_hash(into.wanted) == now_.hash;
     if (into.same) {
       return;

@@ -15,6 +15,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include "daemon/admin/configuration_reader.hpp"
 #include "daemon/admin/reload_outcome.hpp"
 #include "daemon/admin/roll_call.hpp"
 #include "daemon/admin/shard_thread.hpp"
@@ -25,15 +26,15 @@
 
 namespace penstock {
 
-/// The configuration that is served, and how another takes its place: read, checked and compiled for every shard on a
-/// thread of its own while the shards serve; then each shard says whether it can take it; and only if all can, they do.
-/// Members: the admin's thread.
+/// The configuration that is served, and how another takes its place: read and checked on one thread of its own, and
+/// compiled for every shard on another, while the shards serve; then each shard says whether it can take it; and only
+/// if all can, they do. Members: the admin's thread.
 class live_configuration {
  public:
   using callback = std::function<void(reload_outcome)>;
 
-  /// `read` reads the configuration again, on another thread; it throws configuration_error. `devices` by shard; `keys`
-  /// may be none. All that is passed outlives it.
+  /// `read` reads the configuration again, on another thread that may outlive everything; it throws
+  /// configuration_error. `devices` by shard; `keys` may be none. All else that is passed outlives it.
   live_configuration(boost::asio::io_context& admin, std::deque<shard_thread>& shards, std::vector<device*> devices,
                      keyring* keys, settings running, std::function<settings()> read);
   live_configuration(const live_configuration&) = delete;
@@ -43,6 +44,8 @@ class live_configuration {
 
   [[nodiscard]] const configuration_report& now() const noexcept { return now_; }
   [[nodiscard]] const settings& running() const noexcept { return running_; }
+  /// Whether a reload's files are still being read: then the process ends without destroying its static objects.
+  [[nodiscard]] bool is_reading() const noexcept { return reader_.is_reading(); }
   /// Calls `done` once, later. One reload at a time: who asks meanwhile shares the next one.
   void reload(callback done);
 
@@ -78,10 +81,10 @@ class live_configuration {
   keyring* keys_;
   settings running_;
   const settings started_;  // what can't change stays as here
-  std::function<settings()> read_;
   configuration_report now_;
   std::map<std::string, std::uint32_t> numbers_;  // of every name that there was
   std::set<stream_priority> priorities_;          // that the wheels have streams of
+  configuration_reader reader_;
   roll_call roll_call_;
   std::uint64_t attempts_ = 0;
   std::vector<callback> current_;  // whose reload is under way

@@ -306,6 +306,9 @@ exit_code service::run() {
   for (shard_thread& each : shards_) {
     each.join();
   }
+  if (configuration_->is_reading()) {
+    leave_at_once(code);
+  }
   spdlog::info("stopped");
   return code;
 }
