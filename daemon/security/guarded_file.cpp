@@ -1,7 +1,9 @@
 #include "daemon/security/guarded_file.hpp"
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <system_error>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,12 +44,46 @@ void check(const std::filesystem::path& file, const struct stat& found, file_gua
   }
 }
 
+// Whoever can write a folder can put another file in the place of one that lies in it, unless the folder is sticky.
+void check_folder(const std::filesystem::path& file, const std::filesystem::path& folder) {
+  struct stat found {};
+  if (::stat(folder.c_str(), &found) != 0) {
+    refuse_file(file,
+                "its folder " + folder.string() + " can't be looked at: " + std::generic_category().message(errno));
+  }
+  if (found.st_uid != 0 && found.st_uid != ::geteuid()) {
+    refuse_file(file, "lies in " + folder.string() + ", which belongs to user " + std::to_string(found.st_uid) +
+                          ", who could put another file there: use a folder of root's or of the user's that runs "
+                          "penstockd (" +
+                          std::to_string(::geteuid()) + ")");
+  }
+  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (found.st_mode & S_ISVTX) == 0) {
+    refuse_file(file, "lies in " + folder.string() + ", which has mode " + octal(found.st_mode) +
+                          ", so that others could put another file there: chmod go-w it");
+  }
+}
+
+// Up to the root: by the name that is given, and where links lead.
+void check_folders(const std::filesystem::path& file) {
+  std::error_code unknown;
+  for (const std::filesystem::path& name :
+       {std::filesystem::absolute(file, unknown).lexically_normal(), std::filesystem::canonical(file, unknown)}) {
+    for (std::filesystem::path each = name.parent_path(); !each.empty(); each = each.parent_path()) {
+      check_folder(file, each);
+      if (each == each.root_path()) {
+        break;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::string read_guarded_file(const std::filesystem::path& file, file_guard guard) {
   try {
     whole_file opened(file);
     check(file, opened.facts(), guard);
+    check_folders(file);
     return opened.read(largest);
   } catch (const file_refused& error) {
     refuse_file(file, error.what());

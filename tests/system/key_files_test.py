@@ -80,6 +80,36 @@ class KeyFiles(unittest.TestCase):
         (self.path / "server.key").mkdir(0o700)
         self.check(78, "Is a directory")
 
+    def test_key_in_a_folder_that_others_can_write_is_refused(self):
+        folder = self.path / "keys"
+        folder.mkdir(0o700)
+        (self.path / "server.key").rename(folder / "server.key")
+        elsewhere = KEYS.replace('"server.key"', '"keys/server.key"')
+        for mode, code in ((0o700, 0), (0o755, 0), (0o770, 78), (0o707, 78), (0o1777, 0), (0o755, 0)):
+            with self.subTest(mode=oct(mode)):
+                os.chmod(folder, mode)
+                self.check(code, *(["keys", f"mode {mode:04o}"] if code else []), security=elsewhere)
+        os.chmod(self.path, 0o777)  # further up
+        self.check(78, "server.key", "mode 0777", security=elsewhere)
+        os.chmod(self.path, 0o700)
+        # By a link: the folder where it lies counts, and the one that it leads to.
+        (self.path / "links").mkdir(0o700)
+        os.symlink(folder / "server.key", self.path / "links" / "server.key")
+        linked = KEYS.replace('"server.key"', '"links/server.key"')
+        self.check(0, security=linked)
+        for which in ("links", "keys"):
+            os.chmod(self.path / which, 0o777)
+            self.check(78, which, "mode 0777", security=linked)
+            os.chmod(self.path / which, 0o700)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can give folders away")
+    def test_key_in_a_folder_of_somebody_else_is_refused(self):
+        folder = self.path / "keys"
+        folder.mkdir(0o755)
+        (self.path / "server.key").rename(folder / "server.key")
+        os.chown(folder, 12345, -1)
+        self.check(78, "keys", "belongs to user 12345", security=KEYS.replace('"server.key"', '"keys/server.key"'))
+
     def test_list_that_others_can_write_is_refused(self):
         for bits in (0o020, 0o002, 0o022):
             os.chmod(self.path / "authorized_keys", 0o644 | bits)
