@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cstdint>
+#include <string_view>
 
-#include <boost/asio/ip/address.hpp>
+#include <arpa/inet.h>
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/verb.hpp>
+#include <netinet/in.h>
 
 namespace penstock {
 namespace {
@@ -16,26 +20,49 @@ std::string text_of(boost::beast::string_view view) {
   return {view.data(), view.size()};
 }
 
-/// The host of "host:port", of "[::1]:port", or of either without its port.
-std::string host_of(const std::string& authority) {
-  if (authority.starts_with('[')) {
-    const std::size_t end = authority.find(']');
-    return end == std::string::npos ? "" : authority.substr(1, end - 1);
-  }
-  return authority.substr(0, authority.find(':'));
+bool is_port_number(std::string_view text) noexcept {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return !text.empty() && error == std::errc{} && end == text.data() + text.size();
 }
 
-bool is_numeric(const std::string& host) {
-  boost::system::error_code wrong;
-  (void)boost::asio::ip::make_address(host, wrong);
-  return !wrong;
+bool is_host_name(std::string_view host) noexcept {
+  return !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char letter) {
+    return std::isalnum(letter) != 0 || letter == '-' || letter == '.' || letter == '_';
+  });
+}
+
+/// `family`: AF_INET or AF_INET6; without a zone, which no browser sends.
+bool is_address(int family, const std::string& host) noexcept {
+  in6_addr parsed{};
+  return ::inet_pton(family, host.c_str(), &parsed) == 1;
+}
+
+/// In small letters, the host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything else: what follows an
+/// address, or stands before it, is somebody's try to pass for it.
+std::string host_of(const std::string& authority) {
+  const bool bracketed = authority.starts_with('[');
+  const std::size_t end = bracketed ? authority.find(']') : std::min(authority.find(':'), authority.size());
+  if (end == std::string::npos) {
+    return "";
+  }
+  const std::string_view rest = std::string_view(authority).substr(bracketed ? end + 1 : end);
+  std::string host = bracketed ? authority.substr(1, end - 1) : authority.substr(0, end);
+  if ((!rest.empty() && !(rest.front() == ':' && is_port_number(rest.substr(1)))) ||
+      !(bracketed ? is_address(AF_INET6, host) : is_host_name(host))) {
+    return "";
+  }
+  std::transform(host.begin(), host.end(), host.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  return host;
 }
 
 bool knows(const http_names& names, const std::string& authority) {
-  std::string host = host_of(authority);
-  std::transform(host.begin(), host.end(), host.begin(), [](unsigned char letter) { return std::tolower(letter); });
-  return names.any || host == "localhost" || is_numeric(host) ||
-         std::find(names.known.begin(), names.known.end(), host) != names.known.end();
+  if (names.any) {
+    return true;
+  }
+  const std::string host = host_of(authority);
+  return !host.empty() && (host == "localhost" || is_address(AF_INET, host) || authority.starts_with('[') ||
+                           std::find(names.known.begin(), names.known.end(), host) != names.known.end());
 }
 
 bool only_reads(http::verb method) {

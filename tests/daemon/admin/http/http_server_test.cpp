@@ -117,8 +117,39 @@ TEST(HttpServer, RefusesAHostThatIsANameThatItDoesNotKnow) {
                            "[::1]", "penstock.lan", "Penstock.LAN:7680"}) {
     EXPECT_EQ(status_for(good), 200U) << good;
   }
-  for (const char* wrong :
-       {"evil.example", "localhost.evil.example:80", "127.0.0.1.evil.example", "penstock", "[::1", "[evil]", ":80"}) {
+  for (const char* wrong : {"evil.example",
+                            "localhost.evil.example:80",
+                            "127.0.0.1.evil.example",
+                            "penstock",
+                            "[::1",
+                            "[evil]",
+                            ":80",
+                            "[::1]evil.example",
+                            "[::1].evil.example:80",
+                            "[::1]:80.evil.example",
+                            "[::1]:",
+                            "[::1]:65536",
+                            "[::1]:-1",
+                            "[::1]80",
+                            "[]",
+                            "[127.0.0.1]",
+                            "[::1%evil.example]",
+                            "::1",
+                            "::1]:80",
+                            "localhost:",
+                            "localhost:80:80",
+                            "localhost:80evil",
+                            "localhost:+80",
+                            "evil@localhost",
+                            "localhost@evil.example",
+                            "localhost/evil",
+                            "localhost,evil",
+                            "127.0.0.1:80@evil.example",
+                            "127.1",
+                            "0x7f.0.0.1",
+                            "local host",
+                            "localhost#",
+                            "localhost."}) {
     EXPECT_EQ(status_for(wrong), 421U) << wrong;
   }
 }
