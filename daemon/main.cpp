@@ -13,6 +13,7 @@
 
 #include "daemon/admin/log.hpp"
 #include "daemon/admin/service.hpp"
+#include "daemon/admin/start_check.hpp"
 #include "daemon/device/backend.hpp"
 #include "daemon/doctor/doctor.hpp"
 #include "daemon/exit_code.hpp"
@@ -129,12 +130,14 @@ exit_code print_plan_of(const command_line& line, const settings& how) {
   return exit_code::ok;
 }
 
-/// What can be said without a device: the files of keys and the group of the sockets are looked at too.
+/// What can be said without the device: the files of keys, the group of the sockets and all that a start would refuse
+/// are looked at too.
 exit_code check(const command_line& line, const settings& how) {
   if (how.security.encrypts()) {
     const keyring good(how.security.secret_key_file, how.security.authorized_keys_file);
   }
   (void)group_of(how.security.ipc_group);
+  check_start(how);
   const std::size_t devices = how.device.every_device ? 1 : how.device.ids.size();
   const client_memory held =
       memory_of_clients(how, devices * static_cast<std::size_t>(how.device.shards), memory_of_machine());

@@ -14,6 +14,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t max_outputs = 64;  // as many tensors as one message of the wire carries
+constexpr std::size_t max_stages = 512;  // two batches of one pipeline have to fit into a stream's queue
 constexpr std::size_t max_extents = 6;   // the wire carries 8: one is the frames of a request, one I and Q
 
 /// One run of the check over one declaration.
@@ -81,6 +82,10 @@ void checker::check_names() {
   }
   if (pipeline_.stages.empty()) {
     refuse_own("stage", "has no stage; add a [[pipeline.stage]]");
+  }
+  if (pipeline_.stages.size() > max_stages) {
+    refuse_own("stage", "has " + std::to_string(pipeline_.stages.size()) + " stages; allowed are 1 to " +
+                            std::to_string(max_stages));
   }
   for (std::size_t index = 0; index < pipeline_.stages.size(); ++index) {
     const stage_declaration& stage = pipeline_.stages[index];

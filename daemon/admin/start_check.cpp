@@ -1,0 +1,109 @@
+#include "daemon/admin/start_check.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/un.h>
+
+#include "daemon/device/backend.hpp"
+#include "daemon/memory/memory_budget.hpp"
+#include "daemon/pipeline/plan.hpp"
+#include "daemon/ring/ring.hpp"
+#include "daemon/shard/served_pipelines.hpp"
+#include "daemon/shard/shard_directory.hpp"
+#include "daemon/shard/welcome_bodies.hpp"
+#include "penstock_version.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view ipc = "ipc://";
+
+// The host is one device; where every device is asked for, how many there are is the machine's.
+std::size_t shards_of(const settings& how) noexcept {
+  const bool one = how.device.every_device || how.device.backend == backend_choice::host;
+  return static_cast<std::size_t>(how.device.shards) * (one ? 1 : how.device.ids.size());
+}
+
+// As long as they can become: a port that is any free one has five digits.
+std::vector<std::vector<std::string>> longest_endpoints(const settings& how) {
+  constexpr std::string_view longest_port = "65535";
+  std::vector<std::vector<std::string>> all = endpoints_of_all(how.daemon.listen, shards_of(how));
+  for (std::vector<std::string>& of_shard : all) {
+    for (std::string& each : of_shard) {
+      if (each.starts_with(ipc) && each.size() - ipc.size() >= sizeof(sockaddr_un::sun_path)) {
+        throw configuration_error(fmt::format("daemon.listen: the path of {} has {} bytes; the system takes at most {}",
+                                              each, each.size() - ipc.size(), sizeof(sockaddr_un::sun_path) - 1));
+      }
+      if (each.ends_with(":*")) {
+        each.replace(each.size() - 1, 1, longest_port);
+      }
+    }
+  }
+  return all;
+}
+
+void check_welcome(const settings& how, const std::vector<plan>& plans) {
+  const std::string server = std::string("penstockd ") + version;
+  const std::string instance(16, '0');
+  served_pipelines served;
+  for (const plan& each : plans) {
+    served.in_order.push_back(&each);
+  }
+  shard_directory among(longest_endpoints(how));
+  const std::size_t shared = std::min(how.shared_memory.max_bytes, how.shared_memory.max_client_bytes);
+  (void)welcome_bodies({server, instance, 0, among.size() > 1 ? &among : nullptr, served, how.clients, shared});
+}
+
+std::size_t product(std::size_t left, std::size_t right) noexcept {
+  constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+  return right != 0 && left > most / right ? most : left * right;
+}
+
+std::size_t sum(std::size_t left, std::size_t right) noexcept {
+  return left + std::min(right, std::numeric_limits<std::size_t>::max() - left);
+}
+
+// What lies on the device is counted where that is the host for certain.
+start_memory memory_of(const settings& how, const std::vector<plan>& plans) {
+  const bool on_host = how.device.backend == backend_choice::host;
+  const slot_size slot = size_for(plans);
+  const std::size_t bytes = sum(sum(slot.pinned_input, slot.pinned_output), on_host ? slot.arena : 0);
+  start_memory needed{.slots = product(bytes, product(static_cast<std::size_t>(how.wheel.slots), shards_of(how)))};
+  for (const plan& each : plans) {
+    const std::size_t kept = product(each.state_bytes, product(2 * shards_of(how), how.sessions.max_sessions));
+    needed.sessions = sum(needed.sessions, on_host ? kept : 0);
+  }
+  return needed;
+}
+
+}  // namespace
+
+void check_memory(const start_memory& needed, std::size_t available) {
+  constexpr std::size_t mebibyte = std::size_t{1} << 20U;
+  if (sum(needed.slots, needed.sessions) > available) {
+    throw configuration_error(fmt::format(
+        "the slots take {} MiB and the states of sessions {} MiB, but this machine has {} MiB for the daemon: give "
+        "fewer [device] slots or shards, smaller batches, or a lower sessions.max_sessions",
+        needed.slots / mebibyte, needed.sessions / mebibyte, available / mebibyte));
+  }
+}
+
+void check_start(const settings& how) {
+  const std::unique_ptr<device> host = open_host_device(1);
+  std::vector<plan> plans;
+  for (const pipeline_declaration& each : how.pipelines) {
+    plans.push_back(compile_plan(each, static_cast<std::uint32_t>(plans.size()), *host,
+                                 static_cast<std::uint32_t>(how.wheel.streams)));
+  }
+  check_welcome(how, plans);
+  check_memory(memory_of(how, plans), memory_of_machine());
+}
+
+}  // namespace penstock

@@ -1,0 +1,106 @@
+"""`--check-config` says good of nothing that could not start, and of everything that could."""
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from attack import wait_until
+from daemon_process import BIN
+from pipeline_text import VERSION, pipeline
+
+AFFINE = [("y", "affine", "a = 2.0\n")]
+MOST_STAGES = 512
+
+
+def pipelines(count):
+    return VERSION + "".join(pipeline(f"p{number}", "f32", [16], AFFINE, ["y"]) for number in range(count))
+
+
+def chain(stages, more=""):
+    return VERSION + more + pipeline("chain", "f32", [16], [(f"s{number}", "affine", "a = 1.0\n")
+                                                            for number in range(stages)], [f"s{stages - 1}"])
+
+
+def kept(sessions):
+    """So many sessions, whose states have some megabytes each."""
+    return (VERSION + f"[sessions]\nmax_sessions = {sessions}\n"
+            + pipeline("sums", "f32", [1 << 17], [("y", "accumulate", "frames = 5\n")], ["y"]))
+
+
+class CheckConfigTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="penstock-")
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+
+    def words(self, text, *more):
+        (self.path / "penstock.toml").write_text(text)
+        return [BIN / "penstockd", "--config", self.path / "penstock.toml", "--backend", "host", *more]
+
+    def check(self, text, *more):
+        return subprocess.run(self.words(text, "--check-config", *more), capture_output=True, text=True, timeout=60)
+
+    def assert_refused(self, text, why, *more):
+        done = self.check(text, *more)
+        self.assertEqual(done.returncode, 78, done.stdout + done.stderr)
+        self.assertIn(why, done.stderr)
+        self.assertNotIn("good", done.stdout)
+
+    def start(self, text):
+        """The exit code of a daemon that does not start; None of one that serves, which ends with 0 then."""
+        url = f"ipc://{self.path}/data"
+        with open(self.path / "log", "w") as log:
+            daemon = subprocess.Popen(self.words(text, "--listen", url, "--admin", f"unix:{self.path}/admin"), stderr=log)
+        try:
+            serves = wait_until(lambda: daemon.poll() is not None or subprocess.run(
+                [BIN / "penstock", "--url", url, "--timeout", "1s", "ping"], capture_output=True).returncode == 0,
+                "it serves, or ends", 120)
+            self.assertTrue(serves)
+            if daemon.poll() is not None:
+                return daemon.returncode
+            daemon.terminate()
+            self.assertEqual(daemon.wait(60), 0, (self.path / "log").read_text())
+            return None
+        finally:
+            if daemon.poll() is None:
+                daemon.kill()
+                daemon.wait()
+
+    def test_as_many_pipelines_as_clients_can_be_told_of_and_no_more(self):
+        self.assert_refused(pipelines(1000), "to describe in WELCOME")
+        good, bad = 1, 1000
+        while good + 1 < bad:
+            middle = (good + bad) // 2
+            if self.check(pipelines(middle)).returncode == 0:
+                good = middle
+            else:
+                bad = middle
+        self.assertIsNone(self.start(pipelines(good)))
+        self.assertEqual(self.start(pipelines(bad)), 78)
+
+    def test_as_many_stages_as_a_stream_takes_and_no_more(self):
+        for stages in (MOST_STAGES + 1, 10000):
+            self.assert_refused(chain(stages), f"has {stages} stages")
+        self.assertEqual(self.check(chain(MOST_STAGES)).returncode, 0)
+        self.assertIsNone(self.start(chain(MOST_STAGES, "[device]\nstreams = 1\nslots = 4\n")))
+
+    def test_no_more_memory_than_the_machine_has(self):
+        batch = 'batch = { max_frames = 4194304, max_bytes = "16 GiB" }\n'
+        large = pipeline("large", "f32", [1024], AFFINE, ["y"], batch)
+        self.assert_refused(VERSION + "[device]\nslots = 4096\n" + large, "the slots take")
+        self.assertEqual(self.check(kept(16)).returncode, 0)
+        self.assert_refused(kept(65536).replace("[131072]", "[1048576]"), "the states of sessions")
+
+    def test_no_endpoint_that_a_shard_could_not_have(self):
+        path = "ipc:///" + "x" * 110
+        self.assert_refused(pipelines(1), "the system takes at most 107", "--listen", path)
+        self.assertEqual(self.check(pipelines(1), "--listen", "ipc:///" + "x" * 106).returncode, 0)
+        two = "[device]\nshards = 2\n"
+        text = pipelines(1).replace(VERSION, VERSION + two)
+        self.assert_refused(text, "65536", "--listen", "tcp://127.0.0.1:65535")
+        self.assert_refused(text, "the system takes at most 107", "--listen", "ipc:///" + "x" * 106)
+
+
+if __name__ == "__main__":
+    unittest.main()
