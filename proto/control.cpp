@@ -6,14 +6,17 @@
 #include <string_view>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include "proto/bounded_json.hpp"
 #include "proto/message.hpp"
 
 namespace penstock::wire {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::json;
+/// What is written keeps its order. It looks at one key after the other: never for what a peer sent.
+using nlohmann::ordered_json;
+
+static_assert(answer_bounds.bytes == max_body_bytes && request_bounds.bytes == max_request_body_bytes);
 
 constexpr std::size_t max_name_bytes = 64;
 /// Of each text of an ERROR: four of them, every byte escaped, still fit a body.
@@ -34,8 +37,8 @@ std::string_view clip(std::string_view text, std::size_t most) noexcept {
 }
 
 /// One line of JSON. Bytes that are not UTF-8 become U+FFFD: a reason may quote what a peer sent.
-std::string text_of(const json& body) {
-  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+std::string text_of(const ordered_json& body) {
+  return body.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 bool is_printable(std::string_view text) noexcept {
@@ -96,7 +99,7 @@ bool read(const json& object, const char* key, std::vector<std::int64_t>& out) {
   return true;
 }
 
-json to_json(const tensor_description& tensor) {
+ordered_json to_json(const tensor_description& tensor) {
   return {{"name", tensor.name},   {"dtype", tensor.dtype},       {"element", tensor.element},
           {"shape", tensor.shape}, {"variable", tensor.variable}, {"op", tensor.op}};
 }
@@ -107,8 +110,8 @@ bool from_json(const json& object, tensor_description& out) {
          read(object, "variable", out.variable) && read(object, "op", out.op);
 }
 
-json to_json(const pipeline_description& pipeline) {
-  json outputs = json::array();
+ordered_json to_json(const pipeline_description& pipeline) {
+  ordered_json outputs = ordered_json::array();
   for (const tensor_description& output : pipeline.outputs) {
     outputs.push_back(to_json(output));
   }
@@ -204,25 +207,19 @@ bool from_json(const json& object, error_body& out) {
 }
 
 template <class Body>
-std::optional<Body> decode_body(std::span<const std::byte> bytes) noexcept try {
-  if (bytes.size() > max_body_bytes) {
-    return std::nullopt;
-  }
-  const auto* const first = reinterpret_cast<const char*>(bytes.data());
-  const json object = json::parse(first, first + bytes.size(), nullptr, /*allow_exceptions=*/false);
+std::optional<Body> decode_body(std::span<const std::byte> bytes, const json_bounds& most) {
+  const std::optional<json> object = read_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, most);
   Body body;
-  if (!object.is_object() || !from_json(object, body)) {
+  if (!object || !object->is_object() || !from_json(*object, body)) {
     return std::nullopt;
   }
   return body;
-} catch (...) {  // out of memory: the same as a body that can't be read
-  return std::nullopt;
 }
 
 }  // namespace
 
 std::string encode(const hello& body) {
-  json made{{"client", clip(body.client, max_name_bytes)}, {"version", clip(body.version, max_name_bytes)}};
+  ordered_json made{{"client", clip(body.client, max_name_bytes)}, {"version", clip(body.version, max_name_bytes)}};
   if (body.inline_bytes != 0) {
     made["inline_bytes"] = body.inline_bytes;
   }
@@ -230,19 +227,19 @@ std::string encode(const hello& body) {
 }
 
 std::string encode(const welcome& body) {
-  json pipelines = json::array();
+  ordered_json pipelines = ordered_json::array();
   for (const pipeline_description& pipeline : body.pipelines) {
     pipelines.push_back(to_json(pipeline));
   }
-  json made{{"server", body.server},
-            {"instance", body.instance},
-            {"credit_requests", body.credit_requests},
-            {"credit_bytes", body.credit_bytes},
-            {"max_request_bytes", body.max_request_bytes},
-            {"pipelines", std::move(pipelines)},
-            {"answering", body.answering},
-            {"shard", body.shard},
-            {"shards", body.shards}};
+  ordered_json made{{"server", body.server},
+                    {"instance", body.instance},
+                    {"credit_requests", body.credit_requests},
+                    {"credit_bytes", body.credit_bytes},
+                    {"max_request_bytes", body.max_request_bytes},
+                    {"pipelines", std::move(pipelines)},
+                    {"answering", body.answering},
+                    {"shard", body.shard},
+                    {"shards", body.shards}};
   if (body.shared_bytes != 0) {
     made["shared_bytes"] = body.shared_bytes;
   }
@@ -269,42 +266,48 @@ std::string encode(const attached& body) {
 }
 
 std::string encode(const error_body& body) {
-  json made{{"reason", clip(body.reason, max_reason_bytes)},
-            {"step", clip(body.step, max_reason_bytes)},
-            {"stage", clip(body.stage, max_reason_bytes)},
-            {"device_error", clip(body.device_error, max_reason_bytes)}};
+  ordered_json made{{"reason", clip(body.reason, max_reason_bytes)},
+                    {"step", clip(body.step, max_reason_bytes)},
+                    {"stage", clip(body.stage, max_reason_bytes)},
+                    {"device_error", clip(body.device_error, max_reason_bytes)}};
   if (body.holds) {
     made["holds"] = true;
   }
   return text_of(made);
 }
 
-std::optional<hello> decode_hello(std::span<const std::byte> body) noexcept {
-  return decode_body<hello>(body);
+std::optional<hello> decode_hello(std::span<const std::byte> body) {
+  return decode_body<hello>(body, request_bounds);
 }
 
-std::optional<welcome> decode_welcome(std::span<const std::byte> body) noexcept {
-  return decode_body<welcome>(body);
+std::optional<welcome> decode_welcome(std::span<const std::byte> body) {
+  return decode_body<welcome>(body, answer_bounds);
 }
 
-std::optional<error_body> decode_error_body(std::span<const std::byte> body) noexcept {
-  return decode_body<error_body>(body);
+std::optional<error_body> decode_error_body(std::span<const std::byte> body) {
+  return decode_body<error_body>(body, answer_bounds);
 }
 
-std::optional<open_session> decode_open_session(std::span<const std::byte> body) noexcept {
-  return decode_body<open_session>(body);
+std::optional<open_session> decode_open_session(std::span<const std::byte> body) {
+  return decode_body<open_session>(body, request_bounds);
 }
 
-std::optional<session_opened> decode_session_opened(std::span<const std::byte> body) noexcept {
-  return decode_body<session_opened>(body);
+std::optional<session_opened> decode_session_opened(std::span<const std::byte> body) {
+  return decode_body<session_opened>(body, answer_bounds);
 }
 
-std::optional<attach> decode_attach(std::span<const std::byte> body) noexcept {
-  return decode_body<attach>(body);
+std::optional<attach> decode_attach(std::span<const std::byte> body) {
+  return decode_body<attach>(body, request_bounds);
 }
 
-std::optional<attached> decode_attached(std::span<const std::byte> body) noexcept {
-  return decode_body<attached>(body);
+std::optional<attached> decode_attached(std::span<const std::byte> body) {
+  return decode_body<attached>(body, answer_bounds);
+}
+
+bool is_answer(std::span<const std::byte> body) {
+  const std::optional<json> object =
+      read_json({reinterpret_cast<const char*>(body.data()), body.size()}, answer_bounds);
+  return object && object->is_object();
 }
 
 }  // namespace penstock::wire

@@ -7,7 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "proto/message.hpp"
+
 namespace penstock::wire {
+
+inline constexpr std::size_t max_request_body_bytes = 4096;  ///< of the JSON of HELLO, OPEN and ATTACH
+/// Of the JSON of a control message.
+[[nodiscard]] constexpr std::size_t max_body_bytes_of(message_type type) noexcept {
+  const bool asks = type == message_type::hello || type == message_type::open_session || type == message_type::attach;
+  return asks ? max_request_body_bytes : max_body_bytes;
+}
 
 /// The JSON bodies of control messages. Unknown keys are skipped; a missing or mistyped one fails the decoding, but for
 /// the keys that came later: those may be missing, and stand for what is written beside them.
@@ -98,13 +107,17 @@ struct error_body {
 [[nodiscard]] std::string encode(const attach& body);
 [[nodiscard]] std::string encode(const attached& body);
 
-/// nullopt when the body is not JSON of that form or is larger than max_body_bytes. Never throws.
-[[nodiscard]] std::optional<hello> decode_hello(std::span<const std::byte> body) noexcept;
-[[nodiscard]] std::optional<welcome> decode_welcome(std::span<const std::byte> body) noexcept;
-[[nodiscard]] std::optional<error_body> decode_error_body(std::span<const std::byte> body) noexcept;
-[[nodiscard]] std::optional<open_session> decode_open_session(std::span<const std::byte> body) noexcept;
-[[nodiscard]] std::optional<session_opened> decode_session_opened(std::span<const std::byte> body) noexcept;
-[[nodiscard]] std::optional<attach> decode_attach(std::span<const std::byte> body) noexcept;
-[[nodiscard]] std::optional<attached> decode_attached(std::span<const std::byte> body) noexcept;
+/// nullopt when the body is not JSON of that form, or is beyond the bounds of bounded_json.hpp: then it is refused
+/// before it is read. The time grows with the bytes alone. Throws std::bad_alloc: a body that there was no memory for
+/// is not malformed.
+[[nodiscard]] std::optional<hello> decode_hello(std::span<const std::byte> body);
+[[nodiscard]] std::optional<welcome> decode_welcome(std::span<const std::byte> body);
+[[nodiscard]] std::optional<error_body> decode_error_body(std::span<const std::byte> body);
+[[nodiscard]] std::optional<open_session> decode_open_session(std::span<const std::byte> body);
+[[nodiscard]] std::optional<session_opened> decode_session_opened(std::span<const std::byte> body);
+[[nodiscard]] std::optional<attach> decode_attach(std::span<const std::byte> body);
+[[nodiscard]] std::optional<attached> decode_attached(std::span<const std::byte> body);
+/// Whether it is a JSON object within the bounds of an answer, as STATUS and TRACE must be. Throws std::bad_alloc.
+[[nodiscard]] bool is_answer(std::span<const std::byte> body);
 
 }  // namespace penstock::wire

@@ -60,7 +60,7 @@ std::string as_json(const client& daemon, const std::string& status) {
                  {"max_request_bytes", server.max_request_bytes},
                  {"shared_bytes", server.shared_bytes},
                  {"pipelines", std::move(pipelines)},
-                 {"status", json::parse(status, nullptr, /*allow_exceptions=*/false)}};
+                 {"status", json::parse(status, nullptr, /*allow_exceptions=*/false)}};  // the client has bounded it
   return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -2,12 +2,21 @@
 
 #include <algorithm>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace penstock::cli {
 
+namespace {
+
+// Twice as many as a daemon can be told to remember (timing.recent_batches).
+constexpr std::uint64_t most_batches = std::uint64_t{1} << 21U;
+
+}  // namespace
+
 void shard_timeline::catch_up(chrome_trace& into) {
+  std::uint64_t taken = 0;
   const bool looks_back = cursor_ == 0;
   std::int64_t began = 0;
   while (true) {
@@ -25,6 +34,10 @@ void shard_timeline::catch_up(chrome_trace& into) {
       } else if (first.number > wanted) {
         missed_ += first.number - wanted;
       }
+    }
+    taken += facts.batches;
+    if (facts.batches > 0 && (page.next_cursor <= cursor_ || taken > most_batches)) {
+      throw std::runtime_error("the daemon's timeline has no end");
     }
     cursor_ = page.next_cursor;
     if (facts.batches == 0 || facts.newest_ns >= began) {

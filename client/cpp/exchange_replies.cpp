@@ -223,7 +223,8 @@ void exchange::handle_answer(const wire::message_header& header, const std::vect
   }
   const wire::message_type question = asked->second.question;
   const bool has_body = question != wire::message_type::ping;
-  if (header.type != answer_to(question) || parts.size() != (has_body ? 2U : 1U)) {
+  if (header.type != answer_to(question) || parts.size() != (has_body ? 2U : 1U) ||
+      (has_body && !wire::is_answer(bytes_of(parts[1])))) {
     atomic_counters::count(counters_.malformed_replies);
     return;
   }

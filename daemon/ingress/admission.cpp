@@ -5,6 +5,7 @@
 #include "daemon/request/result_extent.hpp"
 #include "daemon/request/wire_type.hpp"
 #include "daemon/shared_memory/client_arena.hpp"
+#include "proto/control.hpp"
 
 namespace penstock {
 namespace {
@@ -107,7 +108,7 @@ verdict read_header(incoming& message, const client_settings& limits, wire::mess
     message.bytes = message.body.size();
   }
   const bool data = header.type == wire::message_type::submit || header.type == wire::message_type::submit_shared;
-  const std::size_t most = data ? limits.max_request_bytes : wire::max_body_bytes;
+  const std::size_t most = data ? limits.max_request_bytes : wire::max_body_bytes_of(header.type);
   if (message.bytes > most) {
     return refuse(status::too_large, "the message has " + std::to_string(message.bytes) +
                                          " bytes of payload; at most " + std::to_string(most) + " are taken");

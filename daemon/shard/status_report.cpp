@@ -13,7 +13,23 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// `room`: bytes that the body may still grow by.
+// `room`: bytes that the body may still grow by. What remains of it.
+std::size_t add_pipelines(ordered_json& body, const std::vector<pipeline_report>& of, std::size_t room) {
+  constexpr std::size_t left_out_bytes = 64;
+  ordered_json& pipelines = body["pipelines"];
+  for (const pipeline_report& each : of) {
+    ordered_json made = json_of(each);
+    const std::size_t bytes = made.dump().size() + 1;
+    if (bytes + left_out_bytes > room) {
+      body["pipelines_left_out"] = of.size() - pipelines.size();
+      return 0;
+    }
+    room -= bytes;
+    pipelines.push_back(std::move(made));
+  }
+  return room;
+}
+
 void add_timing(ordered_json& pipelines, const std::vector<pipeline_report>& of, std::size_t room) {
   constexpr std::string_view key = R"(,"timing_us":)";
   for (std::size_t index = 0; index < of.size(); ++index) {
@@ -32,10 +48,6 @@ void add_timing(ordered_json& pipelines, const std::vector<pipeline_report>& of,
 }  // namespace
 
 std::string report_status(const shard_report& of) {
-  ordered_json pipelines = ordered_json::array();
-  for (const pipeline_report& each : of.pipelines) {
-    pipelines.push_back(json_of(each));
-  }
   ordered_json body = {
       {"server", of.server},
       {"instance", of.instance},
@@ -66,9 +78,10 @@ std::string report_status(const shard_report& of) {
       {"handshakes", {{"succeeded", of.handshakes.succeeded}, {"refused", refused_json(of.handshakes)}}},
       {"slots", {{"total", of.slots}, {"free", of.free_slots}}},
       {"batches_in_flight", of.batches_in_flight},
-      {"pipelines", pipelines}};
-  const std::size_t bytes = body.dump().size();
-  add_timing(body["pipelines"], of.pipelines, wire::max_body_bytes - std::min(bytes, wire::max_body_bytes));
+      {"pipelines", ordered_json::array()}};
+  std::size_t room = wire::max_body_bytes - std::min(body.dump().size(), wire::max_body_bytes);
+  room = add_pipelines(body, of.pipelines, room);
+  add_timing(body["pipelines"], of.pipelines, room);
   return body.dump();
 }
 

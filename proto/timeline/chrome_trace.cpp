@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "proto/bounded_json.hpp"
+
 namespace penstock {
 namespace {
 
@@ -196,7 +198,11 @@ void write_requests(const std::vector<traced_batch>& batches, event_writer& to) 
 
 void chrome_trace::add(std::string_view page) {
   try {
-    const auto read = nlohmann::json::parse(page);
+    const std::optional<nlohmann::json> parsed = wire::read_json(page, wire::answer_bounds);
+    if (!parsed) {
+      throw std::runtime_error("it is no JSON, or more than a page has");
+    }
+    const nlohmann::json& read = *parsed;
     const auto shard = read.at("shard").get<std::uint32_t>();
     devices_[shard] = read.at("device").get<std::string>();
     std::map<std::uint32_t, std::shared_ptr<const traced_pipeline>> pipelines;

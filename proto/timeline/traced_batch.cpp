@@ -1,6 +1,7 @@
 #include "proto/timeline/traced_batch.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
@@ -9,8 +10,20 @@ namespace {
 
 using nlohmann::json;
 
+// Far beyond any clock, so that the difference of two times always fits.
+constexpr std::int64_t last_ns = std::int64_t{1} << 61U;
+
+// A time as nanoseconds after another one.
+std::int64_t time_after(std::int64_t begin, const json& nanoseconds) {
+  std::int64_t when = 0;
+  if (__builtin_add_overflow(begin, nanoseconds.get<std::int64_t>(), &when) || when > last_ns || when < -last_ns) {
+    throw std::runtime_error("a time is out of range");
+  }
+  return when;
+}
+
 traced_batch::request read_request(const json& from, std::int64_t launched) {
-  return {.received = launched + from.at(0).get<std::int64_t>(),
+  return {.received = time_after(launched, from.at(0)),
           .client = from.at(1).get<std::uint32_t>(),
           .id = from.at(2).get<std::uint64_t>(),
           .session = from.at(3).get<std::uint32_t>(),
@@ -41,18 +54,18 @@ traced_batch read_batch(const json& from) {
   made.failed = from.value("failed", false);
   made.streams = from.at("streams").get<std::vector<std::uint32_t>>();
   const json& times = from.at("times");
-  const auto at = from.at("at").get<std::int64_t>();
-  made.opened = at + times.at(1).get<std::int64_t>();
-  made.closed = std::max(made.opened, at + times.at(2).get<std::int64_t>());
+  const std::int64_t at = time_after(0, from.at("at"));
+  made.opened = time_after(at, times.at(1));
+  made.closed = std::max(made.opened, time_after(at, times.at(2)));
   made.launched = std::max(made.closed, at);
-  made.completed = std::max(made.launched, at + times.at(3).get<std::int64_t>());
+  made.completed = std::max(made.launched, time_after(at, times.at(3)));
   made.returned = made.completed;
   if (!times.at(4).is_null()) {
-    made.returned = std::max(made.completed, at + times.at(4).get<std::int64_t>());
+    made.returned = std::max(made.completed, time_after(at, times.at(4)));
   }
   if (from.contains("steps")) {
     for (const json& each : from.at("steps")) {
-      made.steps.push_back({at + each.at(0).get<std::int64_t>(), at + each.at(1).get<std::int64_t>()});
+      made.steps.push_back({time_after(at, each.at(0)), time_after(at, each.at(1))});
     }
   }
   for (const json& each : from.at("refs")) {

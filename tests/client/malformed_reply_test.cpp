@@ -95,8 +95,39 @@ INSTANTIATE_TEST_SUITE_P(
                                        parts[0][type_at] = 2;
                                        parts.resize(2);
                                        parts[1] = "{";
+                                     }},
+                      malformed_case{"WelcomeThatIsNestedDeep",
+                                     [](auto& parts) {
+                                       parts[0][type_at] = 2;
+                                       parts.resize(2);
+                                       parts[1] = std::string(30'000, '[') + std::string(30'000, ']');
+                                     }},
+                      malformed_case{"WelcomeThatIsTooLong",
+                                     [](auto& parts) {
+                                       parts[0][type_at] = 2;
+                                       parts.resize(2);
+                                       parts[1] = "{" + std::string(wire::max_body_bytes, ' ') + "}";
                                      }}),
     [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST(MalformedStatus, IsIgnoredAndCounted) {
+  scripted_daemon daemon;
+  const auto connected = daemon.connect(quick_options());
+  auto status = std::async(std::launch::async, [&] { return connected->status_json(20s); });
+  const received question = daemon.await(message_type::get_status);
+  wire::message_header header;
+  header.type = message_type::status_report;
+  header.request_id = question.header.request_id;
+  const std::vector<std::string> bodies{"", "[]", "{",
+                                        R"({"a":)" + std::string(20'000, '[') + std::string(20'000, ']') + "}",
+                                        "{" + std::string(wire::max_body_bytes, ' ') + "}"};
+  for (const std::string& body : bodies) {
+    daemon.send(question.from, {test::header_part(header), body});
+  }
+  daemon.send(question.from, {test::header_part(header), R"({"good":1})"});
+  EXPECT_EQ(status.get(), R"({"good":1})");
+  EXPECT_EQ(connected->counters().malformed_replies, bodies.size());
+}
 
 }  // namespace
 }  // namespace penstock::test

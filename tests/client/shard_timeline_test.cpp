@@ -147,5 +147,13 @@ TEST_F(ShardTimeline, CountsWhatWasForgottenBetweenTwoLooks) {
   EXPECT_EQ(all[0].since_ns(), std::nullopt);
 }
 
+TEST_F(ShardTimeline, DoesNotFollowATimelineThatTurnsInACircle) {
+  std::vector<shard_timeline> all = connect();
+  auto catching = std::async(std::launch::async, [&] { all[0].catch_up(gathered_); });
+  answer(first_, {batch(1)}, 2);
+  answer(first_, {batch(1)}, 2);
+  EXPECT_THROW(catching.get(), std::runtime_error);
+}
+
 }  // namespace
 }  // namespace penstock::cli

@@ -1,7 +1,11 @@
 #include "proto/control.hpp"
 
+#include <algorithm>
+#include <chrono>
+
 #include <gtest/gtest.h>
 
+#include "proto/bounded_json.hpp"
 #include "proto/message.hpp"
 
 namespace penstock::wire {
@@ -111,9 +115,91 @@ TEST(Control, SkipsUnknownKeys) {
 }
 
 TEST(Control, RefusesABodyOverTheLimit) {
-  const std::string body = R"({"client":"c","version":"v"})";
-  EXPECT_TRUE(decode_hello(bytes_of(body + std::string(max_body_bytes - body.size(), ' '))));
-  EXPECT_FALSE(decode_hello(bytes_of(body + std::string(max_body_bytes - body.size() + 1, ' '))));
+  const std::string hello = R"({"client":"c","version":"v"})";
+  EXPECT_TRUE(decode_hello(bytes_of(hello + std::string(max_request_body_bytes - hello.size(), ' '))));
+  EXPECT_FALSE(decode_hello(bytes_of(hello + std::string(max_request_body_bytes - hello.size() + 1, ' '))));
+  const std::string error = encode(error_body{});
+  EXPECT_TRUE(decode_error_body(bytes_of(error + std::string(max_body_bytes - error.size(), ' '))));
+  EXPECT_FALSE(decode_error_body(bytes_of(error + std::string(max_body_bytes - error.size() + 1, ' '))));
+}
+
+TEST(Control, WhatAClientAsksWithIsShorterThanWhatADaemonSays) {
+  for (const message_type asks : {message_type::hello, message_type::open_session, message_type::attach}) {
+    EXPECT_EQ(max_body_bytes_of(asks), max_request_body_bytes);
+  }
+  EXPECT_EQ(max_body_bytes_of(message_type::welcome), max_body_bytes);
+}
+
+/// HELLO with an unknown key, whose value that is.
+std::string hello_with(const std::string& value) {
+  return R"({"client":"c","version":"v","later":)" + value + "}";
+}
+
+TEST(Control, RefusesNestingBeyondTheBound) {
+  const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_TRUE(decode_hello(bytes_of(hello_with(nested(request_bounds.depth - 1)))));
+  EXPECT_FALSE(decode_hello(bytes_of(hello_with(nested(request_bounds.depth)))));
+  EXPECT_TRUE(is_answer(bytes_of(hello_with(nested(answer_bounds.depth - 1)))));
+  EXPECT_FALSE(is_answer(bytes_of(hello_with(nested(answer_bounds.depth)))));
+}
+
+TEST(Control, RefusesMoreValuesThanTheBound) {
+  // The object itself, three values of it, and the numbers.
+  const auto numbers = [](std::size_t count) {
+    std::string text = "[0";
+    for (; count > 1; --count) {
+      text += ",0";
+    }
+    return text + "]";
+  };
+  EXPECT_TRUE(decode_hello(bytes_of(hello_with(numbers(request_bounds.values - 4)))));
+  EXPECT_FALSE(decode_hello(bytes_of(hello_with(numbers(request_bounds.values - 3)))));
+  EXPECT_TRUE(is_answer(bytes_of(numbers(2).insert(0, R"({"a":)") + "}")));
+  EXPECT_FALSE(is_answer(bytes_of("[0]"))) << "an answer is an object";
+}
+
+TEST(Control, OfAKeyThatComesTwiceTheLastCounts) {
+  const auto out = decode_hello(bytes_of(R"({"client":{"x":[1]},"version":"v","client":"c"})"));
+  ASSERT_TRUE(out);
+  EXPECT_EQ(out->client, "c");
+}
+
+/// An ERROR with that many keys of its own, each eight bytes.
+std::string error_with_keys(std::size_t count) {
+  std::string body = encode(error_body{});
+  body.pop_back();
+  for (std::size_t key = 0; key < count; ++key) {
+    const std::string number = std::to_string(1000 + key);
+    body += ",\"" + number + "\":0";
+  }
+  return body + "}";
+}
+
+std::chrono::nanoseconds quickest_decoding(const std::string& body) {
+  std::chrono::nanoseconds least = std::chrono::hours{1};
+  for (int round = 0; round < 7; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(decode_error_body(bytes_of(body)));
+    least = std::min<std::chrono::nanoseconds>(least, std::chrono::steady_clock::now() - begin);
+  }
+  return least;
+}
+
+TEST(Control, IsReadInATimeThatGrowsWithItsBytesAlone) {
+  // Sixteen times the keys took 200 times as long when each was compared with all before it.
+  const auto few = quickest_decoding(error_with_keys(400));
+  const auto many = quickest_decoding(error_with_keys(6400));
+  EXPECT_LT(many, few * 16 * 3) << few.count() << " ns and " << many.count() << " ns";
+}
+
+TEST(Control, AHelloOfManyKeysIsRefusedBeforeItIsRead) {
+  const std::string body = error_with_keys(6400);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int round = 0; round < 300; ++round) {
+    ASSERT_FALSE(decode_hello(bytes_of(body)));
+  }
+  // Read, each took 125 ms.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{3});
 }
 
 TEST(Control, RefusesNothingAtAll) {

@@ -185,6 +185,25 @@ class Requests(RouterTest):
         self.router.send_header(self.router.expect(MessageType.GET_STATUS), MessageType.STATUS_REPORT, b'{"accepted":3}')
         self.assertEqual(self.wait(status), {"accepted": 3})
 
+    def test_a_status_without_bound_is_malformed_and_the_client_lives_on(self):
+        client = self.connect()
+        deep, many, large = b"[" * 20000 + b"]" * 20000, b"[0" + b",0" * 32768 + b"]", b" " * 65536
+        bodies = [b'{"a":' + value + b"}" for value in (deep, b"[" * 16 + b"]" * 16, many[:65000], large + b"1")]
+        for body in bodies + [b"[]", b"", b"{"]:
+            with self.subTest(body=body[:8], length=len(body)):
+                status = self.aside(client.status)
+                self.router.send_header(self.router.expect(MessageType.GET_STATUS), MessageType.STATUS_REPORT, body)
+                self.assertEqual(self.error_of(status).status, Status.MALFORMED)
+        self.expect_nothing_before_a_ping(client)
+
+    def test_a_welcome_without_bound_is_no_welcome(self):
+        connecting = self.aside(Client, self.router.url, connect_timeout=PATIENCE_S, retry_after=60)
+        hello = self.router.expect(MessageType.HELLO)
+        for body in (b"{" + b" " * 65536 + b"}", b'{"pipelines":' + b"[" * 20000 + b"]" * 20000 + b"}"):
+            self.router.send_header(hello, MessageType.WELCOME, body)
+        self.router.welcome(hello)
+        self.addCleanup(self.wait(connecting).close)
+
     def test_a_trace_is_asked_for_with_a_cursor_and_gives_the_next(self):
         client = self.connect()
         for cursor, following in ((0, 17), (17, 17)):

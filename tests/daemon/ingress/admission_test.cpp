@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "proto/control.hpp"
 #include "tests/daemon/ingress/message_draft.hpp"
 #include "tests/support/hand_made_plan.hpp"
 
@@ -91,10 +92,10 @@ TEST(Admission, RefusesAControlMessageWithALargeBody) {
   message_draft draft;
   draft.header.type = wire::message_type::hello;
   draft.header.tensors = 0;
-  draft.payload.assign(wire::max_body_bytes + 1, 'x');
+  draft.payload.assign(wire::max_request_body_bytes + 1, 'x');
   const judgement made = judge(draft, testing::hand_made_plan(0));
   EXPECT_EQ(made.said.code, status::too_large);
-  EXPECT_THAT(made.said.reason(), HasSubstr("65537 bytes"));
+  EXPECT_THAT(made.said.reason(), HasSubstr("4097 bytes"));
 }
 
 }  // namespace

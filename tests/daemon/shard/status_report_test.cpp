@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "proto/message.hpp"
+
 namespace penstock {
 namespace {
 
@@ -57,6 +59,17 @@ TEST_F(StatusReport, HasEveryPipelineWithItsBatchesByReason) {
   EXPECT_EQ(said[1].at("batched_frames"), 6);
   EXPECT_EQ(said[1].at("closed"),
             (nlohmann::json{{"idle", 1}, {"full", 2}, {"delay", 3}, {"extent", 4}, {"drain", 5}}));
+}
+
+TEST_F(StatusReport, FitsABodyAndSaysHowManyPipelinesItLeavesOut) {
+  of_.pipelines.assign(1000, {std::string(40, 'p'), {}, {}});
+  const std::string body = report_status(of_);
+  EXPECT_LE(body.size(), wire::max_body_bytes);
+  const nlohmann::json said = nlohmann::json::parse(body);
+  EXPECT_GT(said.at("pipelines").size(), 100U);
+  EXPECT_EQ(said.at("pipelines").size() + said.at("pipelines_left_out").get<std::size_t>(), 1000U);
+  of_.pipelines.resize(2);
+  EXPECT_FALSE(report().contains("pipelines_left_out"));
 }
 
 TEST_F(StatusReport, TellsDeviceSlotsClientsAndTheConfiguration) {

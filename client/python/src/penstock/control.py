@@ -5,9 +5,13 @@ import dataclasses
 import functools
 import json
 from types import MappingProxyType
-from typing import Any, Dict, Mapping, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, List, Mapping, Sequence, Tuple, Type, TypeVar, Union
 
 from .wire import MAX_BODY_BYTES, Buffer, DecodeError
+
+#: What a daemon's answer may have, so that reading it takes no longer than its bytes.
+_MAX_DEPTH = 16
+_MAX_VALUES = 32768
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,9 +150,25 @@ def decode_json(part: Buffer) -> Dict[str, Any]:
         value = json.loads(bytes(part).decode())
     except (ValueError, RecursionError):
         raise DecodeError("bad_body") from None
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not _is_bounded(value):
         raise DecodeError("bad_body")
     return value
+
+
+def _is_bounded(value: Any) -> bool:
+    """Whether it has at most so many values, nested at most so deep."""
+    level, values = [value], 1
+    for _ in range(_MAX_DEPTH):
+        below: List[Any] = []
+        for each in level:
+            below.extend(each.values() if isinstance(each, dict) else each)
+        values += len(below)
+        if values > _MAX_VALUES:
+            return False
+        level = [each for each in below if isinstance(each, (dict, list))]
+        if not level:
+            return True
+    return False
 
 
 def decode(kind: Type[Body], part: Buffer) -> Body:
