@@ -27,8 +27,10 @@ class event {
   event& operator=(const event&) = delete;
   virtual ~event() = default;
 
-  enum class state { pending, reached, failed };
-  /// Never blocks. An event that was never recorded is `reached`. When `failed`, `why` holds the device's error.
+  /// `refused`: the device did not say, and has not failed. It is to be asked again.
+  enum class state { pending, reached, failed, refused };
+  /// Never blocks. An event that was never recorded is `reached`. When `failed` or `refused`, `why` holds the device's
+  /// error.
   [[nodiscard]] virtual state query(fault& why) noexcept = 0;
   /// Microseconds from `earlier` to this; both timed, both reached. Negative when it can't be told.
   [[nodiscard]] virtual double elapsed_us(const event& earlier) const noexcept = 0;
@@ -41,7 +43,8 @@ using completion_function = void (*)(void* context, fault status) noexcept;
 /// An in-order queue of device work. Thread: the shard that opened it. Every call only enqueues; none blocks, but for
 /// the work itself where `run_inline` asked for it.
 ///
-/// A fault that a call returns means that nothing was enqueued by that call. A device that has failed keeps failing.
+/// A fault that a call returns is one of two kinds. A device that has failed (device::health) keeps failing. Else the
+/// call was refused: it enqueued nothing, as a rule, and the next one may succeed.
 class stream {
  public:
   stream() = default;
@@ -155,7 +158,7 @@ class device {
   /// the memory must not go. Any thread, also while the device works. Throws device_error. The host needs nothing done.
   virtual void pin(std::byte* /*memory*/, std::size_t /*bytes*/) {}
   virtual void unpin(std::byte* /*memory*/) noexcept {}
-  /// The device's sticky error, if it has one. Never blocks.
+  /// The device's sticky error, if it has one; a call that was refused is none. Never blocks.
   [[nodiscard]] virtual fault health() noexcept = 0;
 
  private:

@@ -34,6 +34,7 @@ struct pipeline_account {
   std::uint64_t frames = 0;  ///< of accepted requests
   std::uint64_t batches = 0;
   std::uint64_t batched_frames = 0;
+  std::uint64_t refused = 0;                          ///< batches that the device refused
   std::array<std::uint64_t, close_reasons> closed{};  ///< by close_reason
   std::array<std::uint64_t, 24> batch_sizes{};        ///< batches by size_class of their frames
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "daemon/request/request.hpp"
+#include "kernels/fault.hpp"
 
 namespace penstock {
 
@@ -28,6 +29,7 @@ struct batch {
   time_point oldest = never;
   time_point launched = never;
   close_reason reason = close_reason::idle;
+  fault refused;  ///< the device did not take all of its work: it has no results
 
   void clear() noexcept {
     pipeline = nullptr;
@@ -39,6 +41,7 @@ struct batch {
     frames = 0;
     oldest = never;
     launched = never;
+    refused = {};
   }
 };
 

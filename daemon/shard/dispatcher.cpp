@@ -64,7 +64,7 @@ bool dispatcher::place(intake& in, request& what, std::span<const std::byte> pay
 bool dispatcher::turn(time_point now) {
   now_ = now;
   timeline_.turn(now);
-  bool progress = streams_.polling() && streams_.poll();
+  bool progress = poll();
   progress |= complete();
   if (ring_.collect()) {
     timeline_.collected();
@@ -78,6 +78,17 @@ bool dispatcher::turn(time_point now) {
   progress |= close_due();
   progress |= launch_ready();
   return progress;
+}
+
+bool dispatcher::poll() {
+  if (!streams_.polling()) {
+    return false;
+  }
+  const bool any = streams_.poll();
+  if (const fault refused = streams_.take_refusal()) {
+    (void)lost_by({refused});
+  }
+  return any;
 }
 
 bool dispatcher::complete() {
@@ -264,14 +275,12 @@ void dispatcher::launch(slot& next) {
   ++intake_of(next).launched;
   timeline_.launching(next);
   if (const launch_fault failed = streams_.launch(next, now_); failed.what) {
-    lost_ = device_loss{.error = failed.what.name, .stage = failed.stage};
+    fence(next, failed);
   } else if (streams_.inline_time().count() != 0) {
     // It is done, most likely, and nobody's result waits for the next batch.
     now_ += streams_.inline_time();
     timeline_.turn(now_);
-    if (streams_.polling()) {
-      (void)streams_.poll();
-    }
+    poll();
     complete();
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -27,8 +28,13 @@ struct device_loss {
   std::string pipeline{};
 };
 
+/// The device may refuse so many calls less one within this time: the last of them is taken for its loss.
+inline constexpr std::size_t refusals_of_a_loss = 3;
+inline constexpr std::chrono::seconds refusals_count_for{10};
+
 /// Brings accepted requests through the middle of the path: into slots, as batches onto the wheel, and from their
-/// completion to their reply. Thread: the shard.
+/// completion to their reply. A batch that the device refuses is answered FAILED, its sessions are lost where they have
+/// state, and its slot stays with the device until what was enqueued is done. Thread: the shard.
 class dispatcher {
  public:
   dispatcher(std::span<const plan> plans, ring& slots, wheel& streams, completion_queue& completed, ledger& book,
@@ -59,9 +65,10 @@ class dispatcher {
   void end_all(wire::status code, const wire::error_body& why);
   /// Set once: the device has failed or hangs.
   [[nodiscard]] const std::optional<device_loss>& lost() const noexcept { return lost_; }
-  /// Marks the device lost when it has a batch and has finished none for `patience`, or has one for ten times as long:
-  /// work of low priority may have to wait while others are done.
-  void check_hung(time_point now, std::chrono::nanoseconds patience);
+  /// Marks the device lost when it says that it has failed, which may happen without a batch; when it has a batch and
+  /// has finished none for `patience`, or has one for ten times as long: work of low priority may have to wait while
+  /// others are done.
+  void check_device(time_point now, std::chrono::nanoseconds patience);
   [[nodiscard]] bool idle() const noexcept { return streams_.in_flight() == 0 && filling_.empty() && ready_.empty(); }
   [[nodiscard]] std::uint64_t batches_done() const noexcept { return batches_done_; }
   /// When the last batch was done; the clock's beginning when none was.
@@ -83,6 +90,7 @@ class dispatcher {
   [[nodiscard]] intake& intake_of(const slot& filled) noexcept { return *intakes_[filled.work.pipeline->place]; }
   [[nodiscard]] bool place(intake& in, request& what, std::span<const std::byte> payload);
   [[nodiscard]] wheel_room room_for(const intake& of) const noexcept;
+  bool poll();
   bool complete();
   void finish(slot& done);
   bool feed();
@@ -95,6 +103,10 @@ class dispatcher {
   bool launch_ready();
   [[nodiscard]] std::size_t next_to_launch() noexcept;
   void launch(slot& next);
+  void fence(slot& refused, launch_fault why);
+  void fail(slot& refused, const launch_fault& why);
+  void lose_session_behind(const request& refused, const launch_fault& why);
+  [[nodiscard]] bool lost_by(const launch_fault& why);
   void empty_queues(wire::status code, const wire::error_body& why);
   void end_batch(slot& of, wire::status code, const wire::error_body& why);
   void end_launched(slot& of, wire::status code, const wire::error_body& why);
@@ -118,6 +130,8 @@ class dispatcher {
   bool draining_ = false;
   bool ended_ = false;
   std::optional<device_loss> lost_;
+  std::array<time_point, refusals_of_a_loss> refused_at_{};  // the last ones, in turn
+  std::uint64_t refusals_ = 0;
 };
 
 }  // namespace penstock

@@ -1,7 +1,11 @@
-// How the dispatcher ends: by a drain, at once, or because the device is lost.
+// What the dispatcher does when the device refuses a batch, and how it ends: by a drain, at once, or because the device
+// is lost.
 #include <algorithm>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
+#include "daemon/request/session_table.hpp"
 #include "daemon/shard/dispatcher.hpp"
 
 namespace penstock {
@@ -49,6 +53,68 @@ void dispatcher::end_launched(slot& of, wire::status code, const wire::error_bod
   of.work.requests.clear();
 }
 
+// The device has the slot's memory and the operations' arguments until it is done with what it took of the batch, so
+// that the batch completes like any other. Its requests need not wait for that.
+void dispatcher::fence(slot& refused, launch_fault why) {
+  fail(refused, why);
+  while (!lost_by(why)) {
+    const fault again = streams_.fence(refused);
+    if (!again) {
+      return;
+    }
+    why.what = again;
+  }
+}
+
+bool dispatcher::lost_by(const launch_fault& why) {
+  refused_at_[refusals_++ % refusals_of_a_loss] = now_;
+  const bool too_many =
+      refusals_ >= refusals_of_a_loss && now_ - refused_at_[refusals_ % refusals_of_a_loss] < refusals_count_for;
+  if (!lost_ && (too_many || streams_.health())) {
+    lost_ = device_loss{.error = why.what.name, .stage = why.stage};
+  }
+  return lost_.has_value();
+}
+
+void dispatcher::fail(slot& refused, const launch_fault& why) {
+  batch& work = refused.work;
+  work.refused = why.what;
+  if (streams_.health()) {
+    return;  // it is answered with everything else
+  }
+  ++book_.of_pipeline(work.pipeline->id).refused;
+  spdlog::warn("the device refused a batch of pipeline '{}'{}: {}; its requests are answered FAILED, others go on",
+               work.pipeline->declaration.name,
+               *why.stage != '\0' ? fmt::format(" at stage '{}'", why.stage) : std::string(), why.what.name);
+  for (request* const each : work.requests) {
+    if (each->step != request_step::answered) {
+      order_.end(*each, wire::status::failed,
+                 {.reason = "the device refused the batch",
+                  .step = "executing",
+                  .stage = why.stage,
+                  .device_error = why.what.name});
+    }
+  }
+  if (work.pipeline->keeps_state()) {
+    for (const request* const each : work.requests) {
+      lose_session_behind(*each, why);
+    }
+  }
+}
+
+// Its state is neither before nor behind the request. What comes before it in the session is with the device, or done;
+// what comes behind it is not yet there.
+void dispatcher::lose_session_behind(const request& refused, const launch_fault& why) {
+  session_table::close(*refused.session);
+  for (request* next = refused.session->first; next != nullptr;) {
+    request& each = *std::exchange(next, next->session_next);
+    if (each.sequence > refused.sequence) {
+      end(each, wire::status::session_lost,
+          fmt::format("the device refused frames of the session before these: {}", why.what.name));
+    }
+  }
+}
+
 void dispatcher::end_all(wire::status code, const wire::error_body& why) {
   ended_ = true;
   for (intake* const each : std::exchange(filling_, {})) {
@@ -67,8 +133,11 @@ void dispatcher::end_all(wire::status code, const wire::error_body& why) {
   empty_queues(code, why);
 }
 
-void dispatcher::check_hung(time_point now, std::chrono::nanoseconds patience) {
+void dispatcher::check_device(time_point now, std::chrono::nanoseconds patience) {
   constexpr int whatever_else_is_done = 10;
+  if (const fault sick = streams_.health(); sick && !lost_) {
+    lost_ = device_loss{.error = sick.name};
+  }
   for (const slot* each : launched_) {
     const batch& work = each->work;
     const bool stands_still = std::max(work.launched, last_done_) < now - patience;

@@ -36,8 +36,13 @@ ordered_json json_of(const pipeline_report& pipeline) {
   for (std::size_t reason = 0; reason < close_reasons; ++reason) {
     closed[std::string(name_of(static_cast<close_reason>(reason)))] = counters.closed[reason];
   }
-  return {{"name", pipeline.name},       {"requests", json_of(counters.requests)},    {"frames", counters.frames},
-          {"batches", counters.batches}, {"batched_frames", counters.batched_frames}, {"closed", closed}};
+  return {{"name", pipeline.name},
+          {"requests", json_of(counters.requests)},
+          {"frames", counters.frames},
+          {"batches", counters.batches},
+          {"batched_frames", counters.batched_frames},
+          {"refused", counters.refused},
+          {"closed", closed}};
 }
 
 ordered_json json_of(const pipeline_timing& timing) {

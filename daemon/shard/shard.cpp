@@ -194,7 +194,7 @@ void shard::expire(time_point now) {
 void shard::sweep(time_point now) {
   sweep_at_ = now + sweep_interval;
   reception_.sweep(now);
-  dispatcher_.check_hung(now, how_.wheel.hang_timeout);
+  dispatcher_.check_device(now, how_.wheel.hang_timeout);
   look_after_memory(now);
 }
 

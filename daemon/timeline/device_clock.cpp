@@ -65,7 +65,7 @@ void device_clock::look_at_next() noexcept {
   fault why;
   const event::state state = next.point->query(why);
   if (state != event::state::reached) {
-    // After a fault the last anchor stays; nothing will be launched any more.
+    // After a fault the last anchor stays, until the next one is due.
     pending_ = state == event::state::pending;
     return;
   }

@@ -87,7 +87,7 @@ void recorder::completed(slot& done) noexcept {
   what.pipeline = work.pipeline->place;
   what.slot = done.index;
   what.reason = work.reason;
-  what.failed = static_cast<bool>(done.completed.status);
+  what.failed = done.completed.status || work.refused;
   what.frames = work.frames;
   what.requests = static_cast<std::uint32_t>(work.requests.size());
   what.references = std::min(what.requests, static_cast<std::uint32_t>(recent_batches::most_references));

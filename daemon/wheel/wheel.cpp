@@ -28,7 +28,8 @@ std::chrono::nanoseconds thread_time() noexcept {
 
 wheel::wheel(device& on, int streams, std::span<const stream_priority> priorities, completion_mode mode,
              const state_pool& states)
-    : mode_(mode),
+    : device_(on),
+      mode_(mode),
       direct_bytes_(on.facts().direct_bytes),
       single_pass_bytes_(on.facts().single_pass_bytes),
       in_place_bytes_(on.facts().in_place_bytes),
@@ -131,6 +132,24 @@ launch_fault wheel::enqueue_batch(slot& with) noexcept {
   if (launch_fault failed = enqueue_work(with); failed.what) {
     return failed;
   }
+  return {enqueue_end(with)};
+}
+
+fault wheel::fence(slot& refused) noexcept {
+  stream& home = *spokes_[refused.streams.front()].queue;
+  for (std::size_t lane = 1; lane < refused.streams.size(); ++lane) {
+    event& behind = *refused.carried[lane];
+    if (fault failed = spokes_[refused.streams[lane]].queue->record(behind)) {
+      return failed;
+    }
+    if (fault failed = home.wait(behind)) {
+      return failed;
+    }
+  }
+  return enqueue_end(refused);
+}
+
+fault wheel::enqueue_end(slot& with) noexcept {
   spoke& home = spokes_[with.streams.front()];
   if (polls(groups_[group_of(with.work.pipeline->declaration.priority)])) {
     const fault failed = home.queue->record(*with.done);
@@ -139,9 +158,9 @@ launch_fault wheel::enqueue_batch(slot& with) noexcept {
       (home.polled[0] == nullptr ? home.polled[0] : home.polled[1]) = &with;
       ++polled_;
     }
-    return {failed};
+    return failed;
   }
-  return {home.queue->on_complete(batch_done, &with.completed)};
+  return home.queue->on_complete(batch_done, &with.completed);
 }
 
 // What it takes is what this thread works: that others hold the processor meanwhile is not the batch's doing.
@@ -185,7 +204,11 @@ bool wheel::poll() noexcept {
     while (each.polled[0] != nullptr) {
       completion_node& node = each.polled[0]->completed;
       node.status = {};
-      if (each.polled[0]->done->query(node.status) == event::state::pending) {
+      const event::state reached = each.polled[0]->done->query(node.status);
+      if (reached == event::state::refused) {
+        refusal_ = node.status;
+      }
+      if (reached == event::state::pending || reached == event::state::refused) {
         break;
       }
       node.queue->push(node);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "daemon/device/device.hpp"
@@ -55,12 +56,19 @@ class wheel {
   [[nodiscard]] bool half_taken(stream_priority priority) const noexcept;
   /// Enqueues the slot's batch on the next stream that is free: copy in, the stages, copies out, the completion. A
   /// brief one may be done when this returns; then `inline_time` has passed. There must be room. After a fault the slot
-  /// is still in the device's hands: other work of the batch may be queued.
+  /// is still in the device's hands: other work of the batch may be queued, and `fence` has to follow.
   [[nodiscard]] launch_fault launch(slot& filled, time_point now) noexcept;
+  /// For a batch whose launch was refused: its completion comes behind whatever of it was enqueued, on any of its
+  /// streams. After a fault it is to be called again.
+  [[nodiscard]] fault fence(slot& refused) noexcept;
   /// How long the last launch took where the batch was brief; else 0.
   [[nodiscard]] std::chrono::nanoseconds inline_time() const noexcept { return inline_time_; }
   /// Pushes every polled batch that has finished. Returns whether there was one.
   bool poll() noexcept;
+  /// What the device answered when `poll` asked and it did not say; none where it did. Once.
+  [[nodiscard]] fault take_refusal() noexcept { return std::exchange(refusal_, {}); }
+  /// The device's (device::health).
+  [[nodiscard]] fault health() const noexcept { return device_.health(); }
   /// Whether there are batches whose end is seen by `poll` alone: the shard must not sleep.
   [[nodiscard]] bool polling() const noexcept { return polled_ != 0; }
   /// The shard has seen the slot's completion, now: its streams have room again.
@@ -106,11 +114,13 @@ class wheel {
   [[nodiscard]] bool brief(const batch& work) noexcept;
   [[nodiscard]] launch_fault enqueue_work(slot& with) noexcept;
   [[nodiscard]] launch_fault enqueue_batch(slot& with) noexcept;
+  [[nodiscard]] fault enqueue_end(slot& with) noexcept;
   [[nodiscard]] launch_fault run_brief(slot& with) noexcept;
   void run_once(slot& on);
   [[nodiscard]] bool runs_within(std::chrono::nanoseconds limit, slot& on);
   void let_run_inline(const slot& work, bool brief) noexcept;
 
+  device& device_;
   completion_mode mode_;
   std::size_t direct_bytes_;
   std::size_t single_pass_bytes_;
@@ -129,6 +139,7 @@ class wheel {
   std::size_t in_flight_ = 0;
   std::size_t polled_ = 0;
   std::uint64_t launches_ = 0;
+  fault refusal_;  // of `poll`
 };
 
 }  // namespace penstock

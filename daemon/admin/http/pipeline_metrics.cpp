@@ -88,6 +88,10 @@ pipeline_metrics::pipeline_metrics(prometheus::Registry& into)
                   .Name("penstock_batches_closed_total")
                   .Help("Batches by why they were closed: the device was idle, full, max_delay, another extent, drain.")
                   .Register(into)),
+      refused_(prometheus::BuildCounter()
+                   .Name("penstock_batches_refused_total")
+                   .Help("Batches that the device refused, and whose requests were answered FAILED.")
+                   .Register(into)),
       request_times_(prometheus::BuildHistogram()
                          .Name("penstock_request_duration_seconds")
                          .Help("Of each request: queued until its batch's launch, device from there to completion, "
@@ -138,6 +142,7 @@ void pipeline_metrics::take_batches(const std::string& name, const pipeline_acco
     closed_.Add({{"pipeline", name}, {"reason", std::string(name_of(static_cast<close_reason>(reason)))}})
         .Increment(rise(now.closed[reason], before.closed[reason]));
   }
+  refused_.Add({{"pipeline", name}}).Increment(rise(now.refused, before.refused));
   std::vector<double> rises(size_bounds + 1);
   for (std::size_t each = 0; each < now.batch_sizes.size(); ++each) {
     rises[std::min(each, size_bounds)] += rise(now.batch_sizes[each], before.batch_sizes[each]);

@@ -38,6 +38,7 @@ class pipeline_metrics {
   prometheus::Family<prometheus::Counter>& frames_;
   prometheus::Family<prometheus::Histogram>& batch_frames_;
   prometheus::Family<prometheus::Counter>& closed_;
+  prometheus::Family<prometheus::Counter>& refused_;
   prometheus::Family<prometheus::Histogram>& request_times_;
   prometheus::Family<prometheus::Histogram>& batch_times_;
   std::map<place, pipeline_report> seen_;  // as it was last reported

@@ -129,11 +129,10 @@ std::unique_ptr<operation> cuda_device::compile(std::string_view name, const ope
 }
 
 fault cuda_device::health() noexcept {
-  if (fault failed = context_->enter()) {
-    return failed;
+  if (!context_->enter()) {
+    static_cast<void>(context_->leave(cudaPeekAtLastError()));
+    static_cast<void>(context_->leave(cudaEventQuery(probe_->get())));
   }
-  static_cast<void>(context_->leave(cudaPeekAtLastError()));
-  static_cast<void>(context_->leave(cudaEventQuery(probe_->get())));
   return context_->failure();
 }
 

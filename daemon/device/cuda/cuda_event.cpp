@@ -5,7 +5,7 @@ namespace penstock {
 event::state cuda_event::query(fault& why) noexcept {
   if (fault failed = context_.enter()) {
     why = failed;
-    return state::failed;
+    return context_.failure() ? state::failed : state::refused;
   }
   const cudaError_t error = cudaEventQuery(handle_.get());
   const fault met = context_.leave(error);
@@ -14,7 +14,7 @@ event::state cuda_event::query(fault& why) noexcept {
   }
   if (met) {
     why = met;
-    return state::failed;
+    return context_.failure() ? state::failed : state::refused;
   }
   return state::reached;
 }

@@ -145,6 +145,32 @@ TEST_P(AbandonedRequest, KeepsItsClosedSessionsPlace) {
   EXPECT_EQ(rig_.session("c").place, place);
 }
 
+// What is before them in the session has its results; what is behind has no state to go on from.
+TEST_P(AbandonedRequest, BehindARefusedBatchEndsWithItsLostSession) {
+  dispatch_rig rig(rig_shape{4, 2, GetParam(), 1024}, {plan_wish{.max_frames = 1, .keeps_state = true}});
+  session_record& session = rig.session("a");
+  session_record& other = rig.session("b");
+  const std::uint32_t number = session.number;
+  rig.submit(1, {.session = &session});
+  rig.settle();
+  rig.device.refuse(testing::manual_device::call::copy_out, "cudaErrorMemoryAllocation");
+  for (const std::uint64_t id : {2U, 3U, 4U, 5U, 6U}) {
+    rig.submit(id, {.session = &session});
+  }
+  rig.submit(7, {.session = &other});
+  rig.settle();
+  EXPECT_EQ(rig.reply(2).code, status::failed);
+  EXPECT_EQ(rig.reply(2).why.device_error, "cudaErrorMemoryAllocation");
+  EXPECT_EQ(rig.sessions.find(number, rig.client()), nullptr) << "what comes now is told that it is lost";
+  rig.end_in_peace();
+  EXPECT_EQ(rig.reply(1).code, status::ok);
+  for (const std::uint64_t id : {3U, 4U, 5U, 6U}) {
+    EXPECT_EQ(rig.reply(id).code, status::session_lost) << id;
+  }
+  EXPECT_EQ(rig.reply(7).code, status::ok) << "another session";
+  EXPECT_EQ(session.references, 0U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, AbandonedRequest, ::testing::Values(completion_mode::callback, completion_mode::poll),
                          [](const ::testing::TestParamInfo<completion_mode>& mode) {
                            return mode.param == completion_mode::poll ? "Poll" : "Callback";

@@ -121,8 +121,8 @@ TEST_P(DispatcherEnd, LaunchesNothingOnceTheDeviceIsLost) {
   EXPECT_EQ(rig_.device.marks(), marks);
 }
 
-// What came before the fault may have run: the batch is not done, and its clients must not be told that it is.
-TEST_P(DispatcherEnd, NeverAnswersABatchWhoseLaunchWasRefusedWithAResult) {
+// What came before the fault may have run, and the device may still have to do it: it has the slot for so long.
+TEST_P(DispatcherEnd, FailsABatchThatTheDeviceRefusesAndGoesOn) {
   for (const auto call :
        {manual_device::call::copy_in, manual_device::call::launch, manual_device::call::copy_out,
         GetParam() == completion_mode::poll ? manual_device::call::record : manual_device::call::on_complete}) {
@@ -130,17 +130,67 @@ TEST_P(DispatcherEnd, NeverAnswersABatchWhoseLaunchWasRefusedWithAResult) {
     rig.device.refuse(call, "cudaErrorLaunchFailure");
     rig.submit(1);
     rig.settle();
-    ASSERT_TRUE(rig.path.lost());
-    EXPECT_EQ(rig.path.lost()->error, "cudaErrorLaunchFailure");
-    EXPECT_EQ(rig.path.lost()->stage, call == manual_device::call::launch ? "next" : "");
+    EXPECT_FALSE(rig.path.lost());
+    EXPECT_EQ(rig.reply(1).code, status::failed);
+    EXPECT_EQ(rig.reply(1).why.device_error, "cudaErrorLaunchFailure");
+    EXPECT_EQ(rig.reply(1).why.stage, call == manual_device::call::launch ? "next" : "");
+    EXPECT_EQ(rig.book.of_pipeline(0).refused, 1U);
+    EXPECT_EQ(rig.slots.free(), 3U) << "the slot is in the device's hands";
+    EXPECT_EQ(rig.device.pending(), 1U) << "its end comes behind what was enqueued";
+    rig.submit(2);
+    rig.end_in_peace();
+    EXPECT_EQ(rig.reply(2).code, status::ok);
+  }
+}
+
+TEST_P(DispatcherEnd, TakesThreeRefusalsInTenSecondsForTheLossOfTheDevice) {
+  dispatch_rig rig(rig_shape{4, 2, GetParam(), 1024});
+  const auto refused = [&](std::uint64_t id) {
+    rig.device.refuse(manual_device::call::launch, "cudaErrorMemoryAllocation");
+    rig.submit(id);
+    rig.settle();
     rig.device.finish_all();
     rig.settle();
-    EXPECT_EQ(rig.replies(1), 0U);
-    EXPECT_EQ(rig.slots.free(), 3U) << "the slot is in the device's hands";
-    rig.path.end_all(status::device_failed, {"lost", "executing", rig.path.lost()->stage, rig.path.lost()->error});
-    EXPECT_EQ(rig.reply(1).code, status::device_failed);
-    rig.check();
+  };
+  for (std::uint64_t id = 1; id <= 6; ++id) {
+    refused(id);
+    rig.now += refusals_count_for / 2;
   }
+  EXPECT_FALSE(rig.path.lost());
+  rig.now += refusals_count_for;
+  refused(7);
+  refused(8);
+  EXPECT_FALSE(rig.path.lost());
+  refused(9);
+  ASSERT_TRUE(rig.path.lost());
+  EXPECT_EQ(rig.path.lost()->error, "cudaErrorMemoryAllocation");
+  EXPECT_EQ(rig.path.lost()->stage, "next");
+  rig.check();
+}
+
+// The end of the batch is refused as well: what was enqueued still has to be behind it.
+TEST_P(DispatcherEnd, FencesARefusedBatchUntilTheDeviceTakesTheFence) {
+  dispatch_rig rig(rig_shape{4, 1, GetParam(), 1024});
+  rig.device.refuse(manual_device::call::copy_out, "cudaErrorMemoryAllocation");
+  rig.device.refuse(
+      GetParam() == completion_mode::poll ? manual_device::call::record : manual_device::call::on_complete,
+      "cudaErrorMemoryAllocation");
+  rig.submit(1);
+  rig.settle();
+  EXPECT_FALSE(rig.path.lost());
+  EXPECT_EQ(rig.reply(1).code, status::failed);
+  EXPECT_EQ(rig.slots.free(), 3U);
+  rig.end_in_peace();
+}
+
+TEST_P(DispatcherEnd, SeesThatAnIdleDeviceHasFailed) {
+  dispatch_rig rig(rig_shape{4, 1, GetParam(), 1024});
+  rig.path.check_device(rig.now, std::chrono::seconds{1});
+  EXPECT_FALSE(rig.path.lost());
+  rig.device.lose("cudaErrorECCUncorrectable");
+  rig.path.check_device(rig.now, std::chrono::seconds{1});
+  ASSERT_TRUE(rig.path.lost());
+  EXPECT_EQ(rig.path.lost()->error, "cudaErrorECCUncorrectable");
 }
 
 TEST_P(DispatcherEnd, EndsAllOnceWhateverCompletesLater) {
@@ -205,9 +255,9 @@ TEST_P(DispatcherEnd, DrainClosesABatchThatWouldWait) {
 TEST_P(DispatcherEnd, CallsTheDeviceHungAfterTheLimitAndNotBefore) {
   constexpr std::chrono::seconds patience{1};
   const time_point launched = rig_.now;
-  rig_.path.check_hung(launched + patience, patience);
+  rig_.path.check_device(launched + patience, patience);
   EXPECT_FALSE(rig_.path.lost());
-  rig_.path.check_hung(launched + patience + std::chrono::nanoseconds{1}, patience);
+  rig_.path.check_device(launched + patience + std::chrono::nanoseconds{1}, patience);
   ASSERT_TRUE(rig_.path.lost());
   EXPECT_EQ(rig_.path.lost()->error, "a batch hangs");
   EXPECT_EQ(rig_.path.lost()->pipeline, "pipeline0");
@@ -225,17 +275,17 @@ TEST_P(DispatcherEnd, CallsABatchHungLaterWhileOthersAreDone) {
     rig.settle();
     rig.now += std::chrono::milliseconds{500};
     rig.finish(1);
-    rig.path.check_hung(rig.now, patience);
+    rig.path.check_device(rig.now, patience);
     EXPECT_FALSE(rig.path.lost()) << "others are done all the time";
   }
-  rig.path.check_hung(rig.now + std::chrono::nanoseconds{1}, patience);
+  rig.path.check_device(rig.now + std::chrono::nanoseconds{1}, patience);
   EXPECT_TRUE(rig.path.lost());
   rig.device.finish_all();
 }
 
 TEST_P(DispatcherEnd, DoesNotCallAnIdleDeviceHung) {
   finish_all();
-  rig_.path.check_hung(never, std::chrono::seconds{1});
+  rig_.path.check_device(never, std::chrono::seconds{1});
   EXPECT_FALSE(rig_.path.lost());
 }
 

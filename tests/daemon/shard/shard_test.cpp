@@ -173,15 +173,22 @@ TEST_P(Shard, AnswersEverythingInFlightWhenTheDeviceIsLost) {
   EXPECT_EQ(rig.join(), shard_ending::device_lost);
 }
 
-TEST_P(Shard, NamesTheStageAtWhichALaunchFailed) {
+TEST_P(Shard, NamesTheStageAtWhichALaunchIsRefusedAndServesOn) {
   shard_rig rig(wish());
   guest client(rig);
-  rig.device.refuse(testing::manual_device::call::launch, "cudaErrorLaunchFailure");
+  rig.device.refuse(testing::manual_device::call::launch, "cudaErrorMemoryAllocation");
   client.submit(1);
   const raw_message got = client.next();
-  EXPECT_EQ(got.header.code, status::device_failed);
-  EXPECT_EQ(got.json().at("device_error"), "cudaErrorLaunchFailure");
+  EXPECT_EQ(got.header.code, status::failed);
+  EXPECT_EQ(got.json().at("device_error"), "cudaErrorMemoryAllocation");
   EXPECT_EQ(got.json().at("stage"), "next");
+  client.submit(2);
+  EXPECT_EQ(client.next().header.code, status::ok);
+}
+
+TEST_P(Shard, EndsWhenItsDeviceFailsWhileItIsIdle) {
+  shard_rig rig(wish());
+  rig.device.lose("cudaErrorECCUncorrectable");
   EXPECT_EQ(rig.join(), shard_ending::device_lost);
 }
 

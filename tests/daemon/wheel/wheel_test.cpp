@@ -212,6 +212,16 @@ TEST_P(Wheel, NeverCompletesABatchOfWhichACallWasRefused) {
   }
 }
 
+TEST_P(Wheel, CompletesARefusedBatchBehindItsFence) {
+  device_.refuse(manual_device::call::copy_out, "cudaErrorUnknown");
+  slot& refused = batch_of(std::string(16, 'x'));
+  ASSERT_TRUE(wheel_->launch(refused, start).what);
+  ASSERT_FALSE(wheel_->fence(refused));
+  EXPECT_TRUE(completions().empty());
+  device_.finish_all();
+  EXPECT_EQ(completions().size(), 1U);
+}
+
 TEST_P(Wheel, WarmsUpEveryStreamAndLeavesItIdle) {
   slot& scratch = *slots_->claim();
   EXPECT_EQ(wheel_->warm_up(plans_.front(), scratch), 0) << "the device runs nothing inline";
