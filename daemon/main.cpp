@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <spdlog/spdlog.h>
 
 #include "daemon/admin/log.hpp"
 #include "daemon/admin/service.hpp"
@@ -24,6 +25,7 @@
 #include "daemon/security/keyring.hpp"
 #include "daemon/settings/client_memory.hpp"
 #include "daemon/settings/settings.hpp"
+#include "daemon/socket/descriptors.hpp"
 #include "daemon/socket/ipc_listener.hpp"
 #include "daemon/socket/message_memory.hpp"
 #include "penstock_version.hpp"
@@ -164,6 +166,9 @@ exit_code run(const command_line& line) {
   }
   open_log(how.daemon.log_level);
   keep_message_memory();
+  if (!raise_descriptor_limit()) {
+    spdlog::warn("the soft limit of open files can't be raised to the hard one");
+  }
   return service(how, [line] { return read_settings(line); }).run();
 }
 

@@ -279,11 +279,16 @@ void service::serve() {
     each.serve();
   }
   manager_.ready();
+  shortage_.emplace(admin_);
   heartbeat_.emplace(admin_, shards_, manager_, how_);
   look_after_memory();
   auto work = boost::asio::make_work_guard(admin_);
   unblock_served_signals();
   admin_.run();
+}
+
+daemon_vitals service::vitals() {
+  return {.shortage = shortage_ ? shortage_->complaint() : "", .late = {}, .dead = {}};
 }
 
 exit_code service::run() {
@@ -296,7 +301,9 @@ exit_code service::run() {
   for (const int each : served_signals) {
     signals_.add(each);
   }
-  endpoint_.emplace(admin_, shards_, how_, [this](live_configuration::callback done) { reload(std::move(done)); });
+  endpoint_.emplace(
+      admin_, shards_, how_, [this](live_configuration::callback done) { reload(std::move(done)); },
+      [this] { return vitals(); });
   start_shards();
   serve();
   const exit_code code = outcome();

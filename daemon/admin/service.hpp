@@ -9,6 +9,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "daemon/admin/descriptor_shortage.hpp"
 #include "daemon/admin/heartbeat.hpp"
 #include "daemon/admin/http/admin_endpoint.hpp"
 #include "daemon/admin/interrupt_watch.hpp"
@@ -41,6 +42,7 @@ class service {
  private:
   void start_shards();
   void serve();
+  [[nodiscard]] daemon_vitals vitals();
   void watch_signals();
   void stop_all();
   void note_ending();
@@ -67,6 +69,7 @@ class service {
   std::deque<shard_thread> shards_;
   std::optional<admin_endpoint> endpoint_;
   std::optional<live_configuration> configuration_;
+  std::optional<descriptor_shortage> shortage_;  // and these:
   std::optional<heartbeat> heartbeat_;  // once the shards serve
   std::optional<interrupt_watch> interrupts_;
 };

@@ -4,8 +4,9 @@
 namespace penstock {
 namespace {
 
-// Beside clients' connections: logs, signals, the device, and what the sockets of a shard take themselves.
-constexpr std::uint64_t files_beside_clients = 64;
+// Beside clients' connections: logs, signals, the device, those that are kept free (daemon/socket/descriptors.cpp), and
+// what the sockets of a shard take themselves.
+constexpr std::uint64_t files_beside_clients = 160;
 constexpr std::uint64_t files_of_a_shard = 32;
 
 std::uint64_t files_needed(const load_facts& load) {

@@ -37,6 +37,14 @@ std::string first_word(const fs::path& file) {
   return word;
 }
 
+// Of open files the daemon raises the soft limit to the hard one.
+std::uint64_t hard_limit(int resource) {
+  rlimit limit{};
+  return ::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0 && limit.rlim_max != RLIM_INFINITY
+             ? limit.rlim_max
+             : no_limit;
+}
+
 std::uint64_t soft_limit(int resource) {
   rlimit limit{};
   return ::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
@@ -68,7 +76,7 @@ driver_facts read_driver() {
 }
 
 limit_facts read_limits() {
-  return {.locked_bytes = soft_limit(RLIMIT_MEMLOCK), .open_files = soft_limit(RLIMIT_NOFILE)};
+  return {.locked_bytes = soft_limit(RLIMIT_MEMLOCK), .open_files = hard_limit(RLIMIT_NOFILE)};
 }
 
 shared_memory_facts read_shared_memory() {

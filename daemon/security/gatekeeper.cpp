@@ -178,7 +178,9 @@ void gatekeeper::note(std::uint16_t event, std::uint32_t value) {
 
 void gatekeeper::refuse(handshake_refusal why, const std::string& from) {
   account_.refuse(why);
-  log_.note(why, from, clock::now());
+  if (why != handshake_refusal::no_descriptor) {  // the log has a line for that as long as it lasts
+    log_.note(why, from, clock::now());
+  }
 }
 
 }  // namespace penstock

@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <spdlog/spdlog.h>
 
+#include "daemon/socket/descriptors.hpp"
+
 namespace penstock {
 namespace {
 
@@ -78,15 +80,25 @@ void arena_keeper::accept() {
     if (error == boost::asio::error::operation_aborted) {
       return;
     }
-    if (!error) {
+    if (error) {
+      wait_to_accept(error.message());
+    } else if (is_among_the_last(peer.native_handle())) {
+      peer.close();
+      wait_to_accept("descriptors are short");
+    } else {
+      takes_nobody_ = false;
       receive(std::move(peer));
       accept();
-      return;
     }
-    complain("no connection can be taken: " + error.message());
-    pause_.expires_after(pause_after_trouble);
-    pause_.async_wait([this](const error_code& /*ended*/) { accept(); });
   });
+}
+
+void arena_keeper::wait_to_accept(const std::string& why) {
+  if (!std::exchange(takes_nobody_, true)) {
+    spdlog::warn("shared memory: no connection can be taken: {}", why);
+  }
+  pause_.expires_after(pause_after_trouble);
+  pause_.async_wait([this](const error_code& /*ended*/) { accept(); });
 }
 
 // Who has no arena yet may be anybody: only so many of those, so that there are descriptors left for clients.

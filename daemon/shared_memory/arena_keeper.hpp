@@ -78,6 +78,7 @@ class arena_keeper final : public arena_owner {
   void accept();
   void receive(boost::asio::local::stream_protocol::socket peer);
   void complain(const std::string& what);
+  void wait_to_accept(const std::string& why);
   [[nodiscard]] bool may_have(const arena_order& what) const;
   void lend(arena_lease& to, std::string_view ticket);
   [[nodiscard]] client_arena* make(const arena_order& what, arena_lease& to);
@@ -103,6 +104,7 @@ class arena_keeper final : public arena_owner {
   std::vector<left_behind> left_;
   boost::asio::steady_timer next_look_{io_};
   std::chrono::steady_clock::time_point complained_{};
+  bool takes_nobody_ = false;  // and that is in the log
   std::uint32_t next_number_;
   std::thread thread_;
 };

@@ -45,3 +45,30 @@ def ask_for_reload(daemon):
         return answer.status, json.loads(answer.read())
     finally:
         http.close()
+
+
+def asked(daemon, path):
+    """What the admin endpoint (a Unix socket) of a daemon answers: the status and the text."""
+    from unix_connection import UnixConnection
+    http = UnixConnection(daemon.admin.removeprefix("unix:"))
+    try:
+        http.request("GET", path)
+        answer = http.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        http.close()
+
+
+def failing_checks(daemon):
+    """The reasons of /readyz by check; {} when the daemon is ready."""
+    status, text = asked(daemon, "/readyz")
+    found = {each["name"]: each["reason"] for each in json.loads(text)["checks"] if not each["passed"]}
+    if (status == 200) != (not found):
+        raise AssertionError(f"/readyz says {status}: {text}")
+    return found
+
+
+def processor_seconds(pid):
+    """The time that a process has had on processors."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -15,7 +15,7 @@ timeline_page no_page() {
 }  // namespace
 
 admin_endpoint::admin_endpoint(boost::asio::io_context& admin, std::deque<shard_thread>& shards, const settings& how,
-                               reloader reload)
+                               reloader reload, std::function<daemon_vitals()> vitals)
     : shards_(shards),
       roll_call_(admin, shards),
       reports_(
@@ -35,7 +35,7 @@ admin_endpoint::admin_endpoint(boost::asio::io_context& admin, std::deque<shard_
                     std::move(done));
               }),
       api_({reports_, traces_, metrics_, std::move(reload), clock::now, how.wheel.hang_timeout / 2,
-            [this] { return shards_.size(); }}),
+            [this] { return shards_.size(); }, std::move(vitals)}),
       server_(admin, how.admin, [this](const http_request& asked, std::function<void(http_reply)> done) {
         api_.answer(asked, std::move(done));
       }) {}

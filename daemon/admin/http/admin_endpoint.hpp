@@ -26,8 +26,8 @@ class admin_endpoint {
 
   /// Takes the addresses; nobody can connect before `start`. Throws std::runtime_error when one can't be had. All that
   /// is passed must outlive it.
-  admin_endpoint(boost::asio::io_context& admin, std::deque<shard_thread>& shards, const settings& how,
-                 reloader reload);
+  admin_endpoint(boost::asio::io_context& admin, std::deque<shard_thread>& shards, const settings& how, reloader reload,
+                 std::function<daemon_vitals()> vitals);
 
   /// Once all shards serve. Throws std::runtime_error.
   void start();

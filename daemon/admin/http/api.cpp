@@ -21,7 +21,7 @@ constexpr const char* metrics_type = "text/plain; version=0.0.4; charset=utf-8";
 constexpr std::chrono::nanoseconds default_last = std::chrono::seconds{5};
 
 constexpr std::string_view overview = R"(penstockd
-/livez               200 while every shard comes round
+/livez               200 while every thread comes round
 /readyz              200 while new work is taken, else 503; each check with its reason
 /metrics             for Prometheus
 /api/v1/status       all counters as JSON
@@ -74,14 +74,14 @@ void api::answer(const http_request& asked, replier done) {
 
 void api::live(const http_request&, replier done) {
   of_.reports.ask([this, done = std::move(done)](const auto& shards) {
-    const health_check found = liveness_of(*shards, state_);
+    const health_check found = liveness_of(*shards, state_, vitals());
     done(plain(found.passed ? 200 : 503, found.reason));
   });
 }
 
 void api::ready(const http_request&, replier done) {
   of_.reports.ask([this, done = std::move(done)](const auto& shards) {
-    const std::vector<health_check> checks = readiness_of(*shards, state_, of_.patience);
+    const std::vector<health_check> checks = readiness_of(*shards, state_, of_.patience, vitals());
     done({.status = all_passed(checks) ? 200U : 503U, .body = print_checks(checks), .type = json_type});
   });
 }

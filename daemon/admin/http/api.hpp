@@ -5,6 +5,7 @@
 #include <string>
 
 #include "daemon/admin/http/daemon_state.hpp"
+#include "daemon/admin/http/health.hpp"
 #include "daemon/admin/http/http_message.hpp"
 #include "daemon/admin/http/metrics.hpp"
 #include "daemon/admin/http/shard_reports.hpp"
@@ -28,7 +29,8 @@ class api {
     reloader reload;
     time_source now;
     std::chrono::nanoseconds patience;
-    std::function<std::size_t()> shards;  ///< how many there are
+    std::function<std::size_t()> shards;      ///< how many there are
+    std::function<daemon_vitals()> vitals{};  ///< as they are now; may be none
   };
 
   explicit api(parts of);
@@ -42,6 +44,7 @@ class api {
   using replier = std::function<void(http_reply)>;
   using route = void (api::*)(const http_request&, replier);
 
+  [[nodiscard]] daemon_vitals vitals() const { return of_.vitals ? of_.vitals() : daemon_vitals{}; }
   void live(const http_request& asked, replier done);
   void ready(const http_request& asked, replier done);
   void scrape(const http_request& asked, replier done);

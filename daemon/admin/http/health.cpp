@@ -58,19 +58,26 @@ health_check progress_check(const shard_answers& shards, std::chrono::nanosecond
 
 }  // namespace
 
-health_check liveness_of(const shard_answers& shards, daemon_state state) {
+health_check liveness_of(const shard_answers& shards, daemon_state state, const daemon_vitals& vitals) {
+  const std::string silent = silent_shards(shards);
   return check(
-      "shards", state == daemon_state::draining ? "" : silent_shards(shards),
+      "shards",
+      state == daemon_state::draining ? ""
+      : silent.empty()                ? vitals.dead
+                                      : silent,
       state == daemon_state::draining ? "draining" : fmt::format("{} of {} answer", shards.size(), shards.size()));
 }
 
 std::vector<health_check> readiness_of(const shard_answers& shards, daemon_state state,
-                                       std::chrono::nanoseconds patience) {
+                                       std::chrono::nanoseconds patience, const daemon_vitals& vitals) {
   return {check("started", state == daemon_state::starting ? "still starting" : "", "all shards serve"),
           check("not draining", state == daemon_state::draining ? "draining: new requests are answered SHUTDOWN" : "",
                 "takes new requests"),
           check("shards", silent_shards(shards), fmt::format("{} of {} answer", shards.size(), shards.size())),
-          device_check(shards), progress_check(shards, patience)};
+          device_check(shards),
+          progress_check(shards, patience),
+          check("descriptors", vitals.shortage, "new connections find one"),
+          check("threads", vitals.late, "each gives signs of life")};
 }
 
 bool all_passed(const std::vector<health_check>& checks) {

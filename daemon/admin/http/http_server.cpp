@@ -44,6 +44,10 @@ void http_server::accept(http_listener& at) {
       accept(at);
       return;
     }
+    // Who waits in vain may be the operator, and who has a place only a stranger.
+    if (!connections_.empty()) {
+      (void)make_room();
+    }
     at.rest().expires_after(rest);
     at.rest().async_wait([this, &at](const error_code&) {
       if (!stopping_) {

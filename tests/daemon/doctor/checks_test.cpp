@@ -108,8 +108,8 @@ TEST(DoctorChecks, LessLockedMemoryThanIsPinnedIsAWarning) {
 TEST(DoctorChecks, EachClientNeedsAnOpenFileAndTheDaemonItsOwn) {
   const load_facts load{.shards = 2, .max_clients = 256};
   expect(check_open_files(load, {.open_files = no_limit}), severity::good);
-  expect(check_open_files(load, {.open_files = 640}), severity::good);
-  expect(check_open_files(load, {.open_files = 639}), severity::warning);
+  expect(check_open_files(load, {.open_files = 736}), severity::good);
+  expect(check_open_files(load, {.open_files = 735}), severity::warning);
   expect(check_open_files(load, {.open_files = 100}), severity::error);
 }
 

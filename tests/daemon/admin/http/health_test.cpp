@@ -70,7 +70,7 @@ TEST(Health, IsAliveWhileEveryShardAnswersOrDrains) {
 TEST(Health, PrintsEachCheckWithItsReason) {
   const auto printed = nlohmann::json::parse(print_checks(readiness_of({std::nullopt}, daemon_state::ready, 15s)));
   EXPECT_EQ(printed.at("ready"), false);
-  ASSERT_EQ(printed.at("checks").size(), 5U);
+  ASSERT_EQ(printed.at("checks").size(), 7U);
   EXPECT_EQ(printed.at("checks")[2].at("name"), "shards");
   EXPECT_EQ(printed.at("checks")[2].at("passed"), false);
   EXPECT_EQ(printed.at("checks")[2].at("reason"), "no answer in time from shard 0");

@@ -1,0 +1,132 @@
+"""Out of descriptors: strangers take all that there are, at every door, while a client is served."""
+
+import contextlib
+import resource
+import socket
+import time
+import unittest
+
+import numpy
+
+from attack import LONG, asked, descriptors, failing_checks, processor_seconds, wait_until
+from daemon_process import BIN, Daemon
+from guarded_daemon import free_port
+from penstock import Client
+from pipeline_text import VERSION, pipeline
+import subprocess
+
+LIMIT = 256
+TEXT = (VERSION + '[security]\nhandshake_timeout = "60s"\n[shared_memory]\nmax_bytes = "16 MiB"\n'
+        'socket = "@{name}"\n' + pipeline("scale", "f32", [16], [("y", "affine", "a = 2.0\n")], ["y"]))
+
+
+class ShortDaemon(Daemon):
+    """Listens on TCP and on ipc, and may have few descriptors."""
+
+    def __init__(self):
+        self.port = free_port()
+        self.shared = f"penstock-test-{self.port}"
+        super().__init__("host", "callback", TEXT.replace("{name}", self.shared))
+
+    def start(self):
+        def limits():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT // 2, LIMIT))
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen(
+                [BIN / "penstockd", "--config", self.path / "penstock.toml", "--listen", self.url, "--listen",
+                 f"tcp://127.0.0.1:{self.port}", "--admin", self.admin, "--backend", "host"], stdout=log, stderr=log,
+                cwd=self.path, preexec_fn=limits)
+        self.cli("--timeout", "60s", "ping")
+
+
+class Strangers(contextlib.ExitStack):
+    """Connections that say nothing; one that the daemon closes is made again."""
+
+    def __init__(self, family, address):
+        super().__init__()
+        self.family, self.address, self.open = family, address, []
+        self.callback(lambda: [each.close() for each in self.open])
+
+    def press(self, most):
+        for each in list(self.open):
+            try:
+                if each.recv(4096) == b"":
+                    raise ConnectionResetError
+            except BlockingIOError:
+                pass
+            except OSError:
+                each.close()
+                self.open.remove(each)
+        for _ in range(most - len(self.open)):
+            fresh = socket.socket(self.family)
+            fresh.setblocking(False)
+            try:
+                fresh.connect(self.address)
+            except BlockingIOError:
+                pass
+            except OSError:
+                fresh.close()
+                return
+            self.open.append(fresh)
+
+
+class DescriptorsTest(unittest.TestCase):
+    def setUp(self):
+        self.daemon = ShortDaemon()
+
+        def stop():
+            if self.daemon.process.poll() is None:
+                self.assertEqual(self.daemon.end(), 0)
+            self.daemon.folder.cleanup()
+        self.addCleanup(stop)
+        wait_until(lambda: asked(self.daemon, "/readyz")[0] == 200, "ready")
+
+    def test_the_soft_limit_is_raised_to_the_hard_one(self):
+        self.assertEqual(resource.prlimit(self.daemon.process.pid, resource.RLIMIT_NOFILE), (LIMIT, LIMIT))
+
+    def test_strangers_who_take_all_neither_hold_up_a_client_nor_keep_the_daemon_busy(self):
+        daemon, pid = self.daemon, self.daemon.process.pid
+        frames = numpy.ones((1, 16), numpy.float32)
+        doors = {"tcp": (socket.AF_INET, ("127.0.0.1", daemon.port)),
+                 "ipc": (socket.AF_UNIX, daemon.url.removeprefix("ipc://")),
+                 "shared memory": (socket.AF_UNIX, "\0" + daemon.shared),
+                 "admin": (socket.AF_UNIX, daemon.admin.removeprefix("unix:"))}
+        # Its soft limit before the attack: how many we may have ourselves.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+        with Client(daemon.url) as good, Client(f"tcp://127.0.0.1:{daemon.port}") as other:
+            for each in (good, other):
+                each.submit("scale", frames).result(60)
+            base = descriptors(pid)
+            with contextlib.ExitStack() as ends:
+                strangers = [ends.enter_context(Strangers(*each)) for each in doors.values()]
+                until = time.monotonic() + max(2.0, LONG)
+                for each in strangers[:2]:
+                    each.press(LIMIT)
+                wait_until(lambda: "descriptors" in failing_checks(daemon), "the reason in /readyz")
+                began, busy = time.monotonic(), processor_seconds(pid)
+                rounds = 0
+                while time.monotonic() < until or rounds < 10:
+                    for each in strangers:
+                        each.press(LIMIT)
+                    for each in (good, other):
+                        self.assertEqual(each.submit("scale", frames).result(60)["y"][0, 0], 2)
+                    rounds += 1
+                    time.sleep(0.05)
+                share = (processor_seconds(pid) - busy) / (time.monotonic() - began)
+                print(f"short of descriptors: {share:.2f} processors, {rounds} rounds", flush=True)
+                self.assertLess(share, 1.0)
+                # The admin's places are taken as well, by who says nothing; who asks gets one.
+                self.assertIn("descriptors", failing_checks(daemon))
+                self.assertLessEqual(descriptors(pid), LIMIT)
+            wait_until(lambda: descriptors(pid) <= base, "descriptors are back", 10)
+            wait_until(lambda: failing_checks(daemon) == {}, "ready again")
+            with Client(f"tcp://127.0.0.1:{daemon.port}") as late:
+                self.assertEqual(late.submit("scale", frames).result(60)["y"][0, 0], 2)
+        log = daemon.log.read_text()
+        self.assertEqual(log.count("descriptors are short: of"), 1, log)
+        self.assertEqual(log.count("descriptors are free again"), 1, log)
+        self.assertLessEqual(len(log.splitlines()), 40, log)
+
+
+if __name__ == "__main__":
+    unittest.main()
