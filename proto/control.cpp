@@ -171,9 +171,19 @@ bool is_name(std::string_view text) noexcept {
   return text.size() <= max_name_bytes && is_printable(text);
 }
 
+bool is_resume_token(std::string_view text) noexcept {
+  return text.size() == resume_token_letters && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// A token that is not there is "", one that is there has its form.
+bool read_token(const json& object, std::string& out) {
+  return member(object, "resume") == nullptr || (read(object, "resume", out) && is_resume_token(out));
+}
+
 bool from_json(const json& object, hello& out) {
   return read(object, "client", out.client) && read(object, "version", out.version) && is_name(out.client) &&
-         is_name(out.version) && read_if_there(object, "inline_bytes", out.inline_bytes);
+         is_name(out.version) && read_if_there(object, "inline_bytes", out.inline_bytes) &&
+         read_token(object, out.resume);
 }
 
 bool from_json(const json& object, welcome& out) {
@@ -182,7 +192,8 @@ bool from_json(const json& object, welcome& out) {
          read(object, "max_request_bytes", out.max_request_bytes) && read(object, "pipelines", out.pipelines) &&
          read_if_there(object, "answering", out.answering) && read_if_there(object, "shard", out.shard) &&
          read_if_there(object, "shards", out.shards) && read_if_there(object, "shared_bytes", out.shared_bytes) &&
-         read_if_there(object, "inline_bytes", out.inline_bytes);
+         read_if_there(object, "inline_bytes", out.inline_bytes) && read_token(object, out.resume) &&
+         read_if_there(object, "resumed", out.resumed);
 }
 
 bool from_json(const json& object, open_session& out) {
@@ -223,7 +234,14 @@ std::string encode(const hello& body) {
   if (body.inline_bytes != 0) {
     made["inline_bytes"] = body.inline_bytes;
   }
+  if (!body.resume.empty()) {
+    made["resume"] = body.resume;
+  }
   return text_of(made);
+}
+
+std::string resume_keys(const std::string& token, bool resumed) {
+  return R"(,"resume":")" + token + R"(","resumed":)" + (resumed ? "true}" : "false}");
 }
 
 std::string encode(const welcome& body) {
@@ -246,7 +264,12 @@ std::string encode(const welcome& body) {
   if (body.inline_bytes != 0) {
     made["inline_bytes"] = body.inline_bytes;
   }
-  return text_of(made);
+  std::string text = text_of(made);
+  if (!body.resume.empty()) {
+    text.pop_back();
+    text += resume_keys(body.resume, body.resumed);
+  }
+  return text;
 }
 
 std::string encode(const open_session& body) {

@@ -21,11 +21,17 @@ inline constexpr std::size_t max_request_body_bytes = 4096;  ///< of the JSON of
 /// The JSON bodies of control messages. Unknown keys are skipped; a missing or mistyped one fails the decoding, but for
 /// the keys that came later: those may be missing, and stand for what is written beside them.
 
+/// Hexadecimal digits of a resume token.
+inline constexpr std::size_t resume_token_letters = 32;
+/// What follows the other keys of a WELCOME whose body is made once for all clients: its last brace goes for it.
+[[nodiscard]] std::string resume_keys(const std::string& token, bool resumed);
+
 /// HELLO: who asks.
 struct hello {
   std::string client;              ///< a name for people, at most 64 bytes
   std::string version;             ///< of the client library
   std::uint64_t inline_bytes = 0;  ///< a RESULT of at most so many payload bytes may come in one part; 0: none may
+  std::string resume{};            ///< the token of an earlier WELCOME, whose place it takes back; "": a new client
 };
 
 /// One tensor of a pipeline, as one frame of it has it on the wire (integer IQ: dtype "u8", last dimension 2).
@@ -65,6 +71,8 @@ struct welcome {
   std::vector<std::vector<std::string>> shards;
   std::uint64_t shared_bytes = 0;  ///< the most memory that this client may share with the daemon; 0: none
   std::uint64_t inline_bytes = 0;  ///< a SUBMIT of at most so many payload bytes may be sent in one part; 0: none may
+  std::string resume{};            ///< the client's token, resume_token_letters of them; "": the daemon gives none
+  bool resumed = false;            ///< the client still has the place that it had before its HELLO
 };
 
 /// OPEN: which session.

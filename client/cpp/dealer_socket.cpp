@@ -4,32 +4,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <random>
 #include <string>
-#include <string_view>
 
 namespace penstock::link {
-namespace {
-
-/// 16 random bytes, the first not zero: ZeroMQ keeps ids that begin with zero for itself.
-std::string random_routing_id() {
-  std::random_device entropy;
-  std::array<std::uint32_t, 4> words{};
-  for (std::uint32_t& word : words) {
-    word = entropy();
-  }
-  std::string id(sizeof words, '\0');
-  std::memcpy(id.data(), words.data(), id.size());
-  if (id.front() == '\0') {
-    id.front() = 'p';
-  }
-  return id;
-}
-
-}  // namespace
-
-dealer_socket::dealer_socket(const client_options& options)
-    : options_(options), keys_(keys_of(options)), routing_id_(random_routing_id()) {
+dealer_socket::dealer_socket(const client_options& options) : options_(options), keys_(keys_of(options)) {
   connect_to(options_.url);
 }
 
@@ -41,7 +19,6 @@ void dealer_socket::connect_to(const std::string& url) {
   look_away();
   const auto milliseconds = [](std::chrono::milliseconds time) { return static_cast<int>(time.count()); };
   dealer_ = zmq::socket_t{context_, zmq::socket_type::dealer};
-  dealer_.set(zmq::sockopt::routing_id, routing_id_);
   dealer_.set(zmq::sockopt::linger, milliseconds(options_.linger));
   // Credits bound what is in flight, so that the marks need not; without them a send never waits.
   dealer_.set(zmq::sockopt::sndhwm, 0);

@@ -13,8 +13,8 @@
 
 namespace penstock::link {
 
-/// The DEALER socket to one daemon, under one random routing id for its whole life, wherever it is connected. It holds
-/// no messages back for a daemon that is not there: `send` is false then. Thread: the one that made it.
+/// The DEALER socket to one daemon. To the daemon each of its connections is another peer. It holds no messages back
+/// for a daemon that is not there: `send` is false then. Thread: the one that made it.
 class dealer_socket {
  public:
   /// Begins to connect. Throws zmq::error_t when the url is none, connect_error when the keys are none.
@@ -48,7 +48,6 @@ class dealer_socket {
 
   client_options options_;
   std::optional<curve_keys> keys_;
-  const std::string routing_id_;
   int connections_ = 0;
   zmq::context_t context_;
   zmq::socket_t dealer_;

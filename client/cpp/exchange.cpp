@@ -146,7 +146,7 @@ void exchange::tend(time_point now) {
   }
   send_line(sessions_.resume(now), now);
   if (greeting_.hello_at() <= now) {
-    auto message = hello_message(hello_id, options_.name);
+    auto message = hello_message(hello_id, options_.name, token_);
     if (socket_.send(message)) {
       atomic_counters::count(counters_.hellos);
     }

@@ -157,6 +157,7 @@ class exchange {
   /// What the daemon still has a place in the arena of, although its request has ended here.
   std::map<std::uint64_t, payload> held_;
   bool placed_ = false;  ///< this client's shard is settled
+  std::string token_;    ///< brings this client back to its place over another connection; "" before the first welcome
   std::vector<zmq::message_t> parts_;
   time_point last_heard_;
 };

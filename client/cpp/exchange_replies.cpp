@@ -85,16 +85,19 @@ void exchange::handle_welcome(const std::vector<zmq::message_t>& parts) {
     atomic_counters::count(counters_.malformed_replies);
     return;
   }
+  const std::string before = std::exchange(token_, body->resume);
   if (move_to_shard(*body)) {
     return;
   }
-  if (catalogue_ != nullptr && catalogue_->server().instance != body->instance) {
-    lose_all("the daemon was restarted");
+  const bool restarted = catalogue_ != nullptr && catalogue_->server().instance != body->instance;
+  const bool forgotten = catalogue_ != nullptr && !before.empty() && before != token_;
+  if (restarted || forgotten) {
+    lose_all(restarted ? "the daemon was restarted" : "the daemon has given this client's place away");
     forget_arena();
   }
   catalogue_ = std::make_shared<const catalogue>(*body, options_.url);
   credits_.grant(body->credit_requests, body->credit_bytes);
-  const bool anew = greeting_.welcomed(body->instance);
+  const bool anew = greeting_.welcomed(body->instance, token_);
   listener_.welcomed(catalogue_);
   const auto now = std::chrono::steady_clock::now();
   if (anew) {
@@ -218,7 +221,9 @@ void exchange::end_badly(pending_request& what, daemon_error&& why) {
 void exchange::handle_answer(const wire::message_header& header, const std::vector<zmq::message_t>& parts) {
   const auto asked = probes_.find(header.request_id);
   if (asked == probes_.end()) {
-    atomic_counters::count(counters_.unmatched_replies);
+    if (header.request_id != 0) {  // else the daemon only looks whether there is still a connection
+      atomic_counters::count(counters_.unmatched_replies);
+    }
     return;
   }
   const wire::message_type question = asked->second.question;

@@ -49,9 +49,10 @@ class greeting {
     patience_ = std::min(2 * patience_, retry_limit_);
   }
   /// WELCOME came. Whether everything in flight has to be sent anew, because what was sent before is lost.
-  [[nodiscard]] bool welcomed(std::string_view instance) {
-    const bool anew = lost_ || instance != instance_;
+  [[nodiscard]] bool welcomed(std::string_view instance, std::string_view token) {
+    const bool anew = lost_ || instance != instance_ || token != token_;
     instance_ = instance;
+    token_ = token;
     ready_ = true;
     lost_ = false;
     hello_at_ = never;
@@ -69,6 +70,7 @@ class greeting {
   std::chrono::nanoseconds retry_limit_;
   std::chrono::nanoseconds patience_{};
   std::string instance_;
+  std::string token_;  ///< of the client's place
   bool ready_ = false;
   bool lost_ = true;
   time_point hello_at_ = never;

@@ -87,8 +87,10 @@ zmq::message_t close_message(std::uint32_t session) {
   return header_message(header);
 }
 
-std::array<zmq::message_t, 2> hello_message(std::uint64_t request_id, std::string_view client_name) {
-  const std::string body = wire::encode(wire::hello{std::string(client_name), version, wire::max_inline_bytes});
+std::array<zmq::message_t, 2> hello_message(std::uint64_t request_id, std::string_view client_name,
+                                            std::string_view token) {
+  const std::string body =
+      wire::encode(wire::hello{std::string(client_name), version, wire::max_inline_bytes, std::string(token)});
   return {bare_message(wire::message_type::hello, request_id), zmq::message_t{body.data(), body.size()}};
 }
 

@@ -44,8 +44,9 @@ class submit_parts {
 inline constexpr std::uint64_t hello_id = 1;
 inline constexpr std::uint64_t attach_id = 2;
 
-/// HELLO: its header and its body.
-[[nodiscard]] std::array<zmq::message_t, 2> hello_message(std::uint64_t request_id, std::string_view client_name);
+/// HELLO: its header and its body. `token` is that of the last WELCOME, "" for none.
+[[nodiscard]] std::array<zmq::message_t, 2> hello_message(std::uint64_t request_id, std::string_view client_name,
+                                                          std::string_view token);
 /// ATTACH: its header and its body.
 [[nodiscard]] std::array<zmq::message_t, 2> attach_message(std::uint64_t bytes);
 /// OPEN: its header and its body.

@@ -37,6 +37,11 @@ std::optional<incoming> ingress::receive() {
   return message;
 }
 
+std::string_view ingress::user() const noexcept {
+  const char* const found = ::zmq_msg_gets(kept_[0].handle(), "User-Id");
+  return found != nullptr ? found : "";
+}
+
 void ingress::park(const incoming& what, std::uint32_t place) {
   zmq::message_t& part = kept_[what.parts > 1 ? 1 : 0];
   const std::size_t from = part.size() - what.body.size();

@@ -35,6 +35,8 @@ class ingress : public payload_store {
   /// The next message, nullopt when there is none. Parts beyond those that a message can have are counted and let go.
   [[nodiscard]] std::optional<incoming> receive();
 
+  /// With whose key the message just received came, its text in Z85; "" without keys.
+  [[nodiscard]] std::string_view user() const noexcept;
   /// Keeps the body of the message just received under `place` (request::index), and the headers before it in its part.
   void park(const incoming& what, std::uint32_t place);
   [[nodiscard]] std::span<std::byte> parked(std::uint32_t place) noexcept override { return parked_.bytes(place); }

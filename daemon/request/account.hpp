@@ -47,7 +47,8 @@ struct pipeline_account {
 
 /// The counters of a shard. Plain integers: the shard's thread writes them and answers STATUS from them.
 struct account {
-  std::uint64_t received = 0;  ///< messages of any type
+  std::uint64_t received = 0;         ///< messages of any type
+  std::uint64_t clients_resumed = 0;  ///< HELLOs whose token brought a client back to its place
   outcome_account requests;
   std::map<wire::status, std::uint64_t> refused;  ///< by status: SUBMITs and other messages that were not accepted
   std::uint64_t repeats_ignored = 0;              ///< of a request id that was in flight

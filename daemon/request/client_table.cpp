@@ -1,14 +1,32 @@
 #include "daemon/request/client_table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
 #include <numeric>
 #include <utility>
 
+#include <sys/random.h>
+
 #include "daemon/shared_memory/client_arena.hpp"
+#include "proto/control.hpp"
 
 namespace penstock {
+namespace {
+
+constexpr std::size_t token_half = wire::resume_token_letters / 2;
+
+// Takes as long whatever the two have in common. Of the same length.
+bool same_secret(std::string_view left, std::string_view right) noexcept {
+  unsigned difference = left.size() == right.size() ? 0 : 1;
+  for (std::size_t at = 0; at < std::min(left.size(), right.size()); ++at) {
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(left[at]) ^ static_cast<unsigned char>(right[at]));
+  }
+  return difference == 0;
+}
+
+}  // namespace
 
 request_index::request_index(std::size_t most) {
   reserve(most);
@@ -137,40 +155,107 @@ void client_record::leave_arenas() noexcept {
 
 client_record* client_table::find(std::string_view identity) const noexcept {
   const auto found = by_identity_.find(identity);
-  return found == by_identity_.end() ? nullptr : found->second.get();
+  return found == by_identity_.end() ? nullptr : found->second;
+}
+
+client_record* client_table::find_token(std::string_view token, std::string_view user) const noexcept {
+  if (token.size() != wire::resume_token_letters) {
+    return nullptr;
+  }
+  // Only the first half leads to a client, and only through its hash: the second half stays unknown to who measures.
+  const auto found = by_token_.find(token.substr(0, token_half));
+  if (found == by_token_.end() || !same_secret(found->second->token, token) || found->second->user != user) {
+    return nullptr;
+  }
+  return found->second;
+}
+
+client_record* client_table::find_incarnation(std::uint32_t incarnation) const noexcept {
+  const auto found = std::find_if(records_.begin(), records_.end(), [&](const auto& each) {
+    return each != nullptr && each->incarnation == incarnation;
+  });
+  return found == records_.end() ? nullptr : found->get();
 }
 
 client_record* client_table::admit(std::string_view identity, time_point now) {
   client_record* client = find(identity);
   if (client == nullptr) {
-    if (by_identity_.size() >= max_clients_) {
+    if (size_ >= max_clients_) {
       return nullptr;
     }
-    std::uint32_t place = next_place_;
     if (free_places_.empty()) {
-      ++next_place_;
-    } else {
-      place = free_places_.back();
-      free_places_.pop_back();
+      free_places_.push_back(static_cast<std::uint32_t>(records_.size()));
+      records_.emplace_back();
     }
-    auto made = std::make_unique<client_record>(place, identity, credit_requests_);
-    client = made.get();
+    const std::uint32_t place = free_places_.back();
+    free_places_.pop_back();
+    records_[place] = std::make_unique<client_record>(place, identity, credit_requests_, next_number_++);
+    ++size_;
+    client = records_[place].get();
     client->incarnation = next_incarnation();
-    by_identity_.emplace(client->identity, std::move(made));
+    by_identity_.emplace(client->identity, client);
+  }
+  if (client->token.empty()) {
+    give_token(*client);
   }
   client->last_heard = now;
   client->gone = false;
   return client;
 }
 
+// Without random numbers there is no token, and the client can't come back.
+void client_table::give_token(client_record& client) {
+  std::array<unsigned char, wire::resume_token_letters / 2> random{};
+  do {
+    if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
+      return;
+    }
+    constexpr std::string_view hexadecimal = "0123456789abcdef";
+    client.token.clear();
+    for (const unsigned char each : random) {
+      client.token += hexadecimal[each >> 4U];
+      client.token += hexadecimal[each & 0xFU];
+    }
+  } while (!by_token_.emplace(client.token.substr(0, token_half), &client).second);
+}
+
+void client_table::move(client_record& client, std::string_view identity) {
+  detach(client);
+  const auto [place, fresh] = by_identity_.emplace(identity, &client);
+  if (!fresh) {
+    place->second->identity.clear();
+    place->second = &client;
+  }
+  client.identity = identity;
+}
+
+void client_table::revoke(client_record& client) noexcept {
+  if (!client.token.empty()) {
+    by_token_.erase(by_token_.find(std::string_view(client.token).substr(0, token_half)));
+    client.token.clear();
+  }
+}
+
+void client_table::detach(const client_record& client) noexcept {
+  if (!client.identity.empty()) {
+    by_identity_.erase(by_identity_.find(client.identity));
+  }
+}
+
 void client_table::forget(client_record& client) noexcept {
   assert(client.references == 0);
+  revoke(client);
+  detach(client);
   free_places_.push_back(client.index);
-  by_identity_.erase(by_identity_.find(client.identity));
+  records_[client.index].reset();
+  --size_;
 }
 
 client_record* client_table::forgettable(time_point limit) const noexcept {
-  for (const auto& [identity, client] : by_identity_) {
+  for (const auto& client : records_) {
+    if (client == nullptr) {
+      continue;
+    }
     // Who shares memory is alive: its arenas go at once when its connection or its process ends.
     const bool silent = client->arenas.empty() && client->last_heard < limit;
     if (client->references == 0 && (client->gone || client->elsewhere || silent)) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "daemon/memory/memory_budget.hpp"
@@ -44,11 +45,17 @@ class request_index {
   std::size_t mask_ = least_places - 1;
 };
 
-/// One client, known by its ZeroMQ routing id, from its HELLO until it leaves or is forgotten. Thread: the shard.
+/// One client, from its HELLO until it leaves or is forgotten. It speaks over one connection at a time, and takes its
+/// place along to another with the token that only it knows. Thread: the shard.
 class client_record {
  public:
-  client_record(std::uint32_t place, std::string_view routing_id, std::uint32_t credit_requests)
-      : index(place), identity(routing_id), in_flight(credit_requests), granted_requests(credit_requests) {}
+  client_record(std::uint32_t place, std::string_view routing_id, std::uint32_t credit_requests,
+                std::uint64_t which = 0)
+      : index(place),
+        number(which),
+        identity(routing_id),
+        in_flight(credit_requests),
+        granted_requests(credit_requests) {}
 
   /// It is told of so many credits now. What an earlier word allowed stays allowed for a while (`settle`): what it has
   /// sent by then is under way.
@@ -64,8 +71,11 @@ class client_record {
 
   /// Its place in the table; egress keeps its queue and its cache under it.
   const std::uint32_t index;
-  const std::string identity;
-  request_index in_flight;               ///< accepted and not answered
+  const std::uint64_t number;  ///< of all clients of this shard, never given twice
+  std::string identity;        ///< routing id of the connection that it speaks over; "" when another client has that
+  std::string token;           ///< what it shows to have its place again, hexadecimal; "" once it has left. A secret
+  std::string user;            ///< whose key it came with, "" without keys: the token is good with that one alone
+  request_index in_flight;     ///< accepted and not answered
   std::uint32_t granted_requests = 0;    ///< credits that hold
   std::size_t granted_bytes = SIZE_MAX;  ///< credits that hold
   std::uint32_t requests = 0;            ///< credits in use
@@ -105,25 +115,38 @@ class client_table {
     max_clients_ = max_clients;
     credit_requests_ = credit_requests;
   }
+  /// Whose connection has that routing id.
   [[nodiscard]] client_record* find(std::string_view identity) const noexcept;
-  /// The client of that routing id, made when there is none yet; nullptr when there is no room for another.
+  /// The client that was given that token, if it came with the same key. What it takes tells nothing of tokens.
+  [[nodiscard]] client_record* find_token(std::string_view token, std::string_view user) const noexcept;
+  [[nodiscard]] client_record* find_incarnation(std::uint32_t incarnation) const noexcept;
+  /// The client of that routing id, made when there is none yet, with a token; nullptr when there is no room for
+  /// another.
   [[nodiscard]] client_record* admit(std::string_view identity, time_point now);
-  /// For a client that leaves: whoever comes next under its routing id is another one.
+  /// From now on the client speaks over the connection of that routing id, and whoever did so is nobody's any more.
+  void move(client_record& client, std::string_view identity);
+  /// Its token is good for nothing any more.
+  void revoke(client_record& client) noexcept;
+  /// For a client that leaves: whoever comes next over its connection is another one.
   [[nodiscard]] std::uint32_t next_incarnation() noexcept { return next_incarnation_++; }
   /// Forgets a client to which nothing refers any more.
   void forget(client_record& client) noexcept;
-  [[nodiscard]] std::size_t size() const noexcept { return by_identity_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
   /// Calls `with(client)` for each, in no order.
   template <typename Function>
   void for_each(Function&& with) {
-    for (auto& [identity, client] : by_identity_) {
-      with(*client);
+    for (const std::unique_ptr<client_record>& each : records_) {
+      if (each != nullptr) {
+        with(*each);
+      }
     }
   }
   template <typename Function>
   void for_each(Function&& with) const {
-    for (const auto& [identity, client] : by_identity_) {
-      with(*client);
+    for (const std::unique_ptr<client_record>& each : records_) {
+      if (each != nullptr) {
+        with(std::as_const(*each));
+      }
     }
   }
   /// A client to which nothing refers any more and that has left, uses another shard or has been silent since before
@@ -140,10 +163,18 @@ class client_table {
 
   std::uint32_t max_clients_;
   std::uint32_t credit_requests_;
+  using text_map = std::unordered_map<std::string, client_record*, text_hash, std::equal_to<>>;
+
+  void give_token(client_record& client);
+  void detach(const client_record& client) noexcept;
+
   std::vector<std::uint32_t> free_places_;
-  std::uint32_t next_place_ = 0;
+  std::vector<std::unique_ptr<client_record>> records_;  // by their place
+  std::size_t size_ = 0;
+  std::uint64_t next_number_ = 1;
   std::uint32_t next_incarnation_ = 0;
-  std::unordered_map<std::string, std::unique_ptr<client_record>, text_hash, std::equal_to<>> by_identity_;
+  text_map by_identity_;
+  text_map by_token_;  // by the first half of it; the second is compared
 };
 
 }  // namespace penstock

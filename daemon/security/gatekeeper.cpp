@@ -7,7 +7,6 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include <pthread.h>
@@ -122,11 +121,11 @@ void gatekeeper::serve() {
 }
 
 void gatekeeper::answer(std::vector<zmq::message_t>& question) {
-  std::string name;
-  const bool in = lets_in(question, name);
+  std::string user;
+  const bool in = lets_in(question, user);
   const zmq::message_t number = question.size() > request ? std::move(question[request]) : zmq::message_t();
   const std::array<std::string_view, 6> answer{
-      zap_version, number.to_string_view(), in ? "200" : "400", in ? "OK" : "not authorised", name, ""};
+      zap_version, number.to_string_view(), in ? "200" : "400", in ? "OK" : "not authorised", user, ""};
   for (std::size_t part = 0; part < answer.size(); ++part) {
     const auto more = part + 1 < answer.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
     (void)questions_.send(zmq::buffer(answer[part]), more);
@@ -134,7 +133,7 @@ void gatekeeper::answer(std::vector<zmq::message_t>& question) {
 }
 
 // Only libzmq itself can ask, from within this process; what is not as RFC 27 has it is refused all the same.
-bool gatekeeper::lets_in(const std::vector<zmq::message_t>& question, std::string& name) {
+bool gatekeeper::lets_in(const std::vector<zmq::message_t>& question, std::string& user) {
   curve_public_key theirs{};
   if (question.size() != zap_parts || question[version].to_string_view() != zap_version ||
       question[domain].to_string_view() != zap_domain || question[mechanism].to_string_view() != "CURVE" ||
@@ -144,12 +143,12 @@ bool gatekeeper::lets_in(const std::vector<zmq::message_t>& question, std::strin
   }
   std::memcpy(theirs.data(), question[key].data(), theirs.size());
   const std::shared_ptr<const authorized_keys> list = keys_->authorized();
-  const std::optional<std::string_view> found = list->find(theirs);
-  if (!found) {
+  if (!list->find(theirs)) {
     refuse(handshake_refusal::unlisted_key, question[address].to_string());
     return false;
   }
-  name = *found;
+  std::array<char, 41> text{};
+  user = ::zmq_z85_encode(text.data(), theirs.data(), theirs.size());
   return true;
 }
 

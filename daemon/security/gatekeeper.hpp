@@ -36,8 +36,9 @@ class gatekeeper {
   void run() noexcept;
   void serve();
   void answer(std::vector<zmq::message_t>& question);
-  /// Whose key it is; counts and logs when it is nobody's.
-  [[nodiscard]] bool lets_in(const std::vector<zmq::message_t>& question, std::string& name);
+  /// Whether the key is let in; then `user` is its text, which messages carry as their User-Id. Counts and logs when it
+  /// is not.
+  [[nodiscard]] bool lets_in(const std::vector<zmq::message_t>& question, std::string& user);
   void note(std::uint16_t event, std::uint32_t value);
   void refuse(handshake_refusal why, const std::string& from);
 

@@ -78,6 +78,11 @@ class reception {
   void handle(incoming& message, time_point now);
   void serve(const incoming& message, const wire::message_header& header, client_record& from, time_point now);
   void welcome(const incoming& message, const wire::message_header& header, time_point now);
+  /// The client that says HELLO, if it has a place: the one of its connection, or the one whose token it shows, which
+  /// speaks over this connection from now on.
+  [[nodiscard]] client_record* resume(const incoming& message, const wire::hello& said);
+  /// A place for a client that has none; nullptr when there is no room.
+  [[nodiscard]] client_record* admit(const incoming& message, const wire::hello& said, time_point now);
   void submit(const incoming& message, const wire::message_header& header, client_record& from, time_point now);
   /// It uses this shard from here on, and counts among its clients.
   void settle_here(client_record& client);
@@ -89,7 +94,7 @@ class reception {
                     time_point now);
   void close_session(const wire::message_header& header, const client_record& from);
   /// WELCOME for that client, with the credits that it was granted.
-  [[nodiscard]] std::string welcome_for(const client_record& client) const;
+  [[nodiscard]] std::string welcome_for(const client_record& client, bool resumed) const;
   /// Grants a client credits, in bytes, out of the daemon's memory. False when there is none left for it.
   [[nodiscard]] bool grant(client_record& client, time_point now);
   [[nodiscard]] client_needs needs() const;

@@ -20,13 +20,15 @@ void reception::adopt(const client_settings& limits, std::vector<std::string> we
   with_.clients.for_each([&](client_record& each) {
     if (!each.gone) {
       (void)grant(each, now);
-      with_.out.control(each.identity, &each, answer_to({}, message_type::welcome), welcome_for(each));
+      with_.out.control(each.identity, &each, answer_to({}, message_type::welcome),
+                        welcome_for(each, /*resumed=*/true));
     }
   });
 }
 
-std::string reception::welcome_for(const client_record& client) const {
-  return with_credit_bytes(welcomes_[among_ != nullptr ? client.shard : 0], client.told_bytes);
+std::string reception::welcome_for(const client_record& client, bool resumed) const {
+  const std::string& prepared = welcomes_[among_ != nullptr ? client.shard : 0];
+  return with_resume(with_credit_bytes(prepared, client.told_bytes), client.token, resumed);
 }
 
 client_needs reception::needs() const {
@@ -66,56 +68,81 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
     refuse(message, nullptr, header, closed_);
     return;
   }
-  client_record* client = with_.clients.find(message.identity);
-  const bool fresh = client == nullptr || client->gone;
-  if (client == nullptr) {
-    client = with_.clients.admit(message.identity, now);
-  }
-  if (client == nullptr) {
-    sweep(now);
-    client = with_.clients.admit(message.identity, now);
+  client_record* client = resume(message, *said);
+  const bool resumed = client != nullptr;
+  if (!resumed) {
+    client = admit(message, *said, now);
   }
   if (client == nullptr) {
     refuse(message, nullptr, header,
            {status::too_many_clients, "all " + std::to_string(limits_.max_clients) + " places for clients are taken"});
     return;
   }
-  client->gone = false;
+  if (!grant(*client, now)) {
+    let_go(*client);
+    refuse(message, nullptr, header,
+           {status::too_many_clients, "no memory is left for another client (limits.memory)"});
+    return;
+  }
+  client->last_heard = now;
   client->name = said->client;
   client->inline_bytes = std::min<std::uint64_t>(said->inline_bytes, wire::max_inline_bytes);
-  if (fresh && among_ != nullptr) {
-    client->shard = among_->choose(self_.shard, client->identity);
+  with_.out.control(message.identity, client, answer_to(header, message_type::welcome), welcome_for(*client, resumed));
+}
+
+client_record* reception::resume(const incoming& message, const wire::hello& said) {
+  client_record* const here = with_.clients.find(message.identity);
+  client_record* const shown = with_.clients.find_token(said.resume, with_.in.user());
+  if (shown == nullptr || shown == here) {
+    return here != nullptr && !here->gone ? here : nullptr;
+  }
+  if (here != nullptr && !here->gone) {
+    let_go(*here);
+  }
+  with_.clients.move(*shown, message.identity);
+  ++with_.counters.clients_resumed;
+  return shown;
+}
+
+client_record* reception::admit(const incoming& message, const wire::hello& said, time_point now) {
+  client_record* client = with_.clients.admit(message.identity, now);
+  if (client == nullptr) {
+    sweep(now);
+    client = with_.clients.admit(message.identity, now);
+  }
+  if (client == nullptr) {
+    return nullptr;
+  }
+  client->user = with_.in.user();
+  if (among_ != nullptr) {
+    among_->missed(said.resume);  // who was sent here shows the token of the front door
+    client->shard = among_->choose(self_.shard, client->token);
     client->elsewhere = client->shard != self_.shard;
     if (!client->elsewhere) {
       settle_here(*client);
     }
   }
-  if (!grant(*client, now)) {
-    depart(*client);
-    refuse(message, nullptr, header,
-           {status::too_many_clients, "no memory is left for another client (limits.memory)"});
-    return;
-  }
-  with_.out.control(message.identity, client, answer_to(header, message_type::welcome), welcome_for(*client));
+  return client;
 }
 
 void reception::settle_here(client_record& client) {
   client.elsewhere = false;
   if (among_ != nullptr) {
-    among_->arrived(self_.shard, client.identity);
+    among_->arrived(self_.shard, client.token);
   }
 }
 
 void reception::depart(client_record& client) {
   if (among_ != nullptr && !client.gone) {
-    client.elsewhere ? among_->missed(client.identity) : among_->left(self_.shard);
+    client.elsewhere ? among_->missed(client.token) : among_->left(self_.shard);
   }
   client.gone = true;
 }
 
-// What it had in flight is given up, and nothing of it is left for whoever comes next under the same routing id.
+// What it had in flight is given up, and nothing of it is left for whoever comes next over the same connection.
 void reception::let_go(client_record& leaving) {
   depart(leaving);
+  with_.clients.revoke(leaving);
   leaving.incarnation = with_.clients.next_incarnation();
   leaving.held.clear();
   while (request* const left = leaving.in_flight.any()) {

@@ -37,7 +37,7 @@ void reception::attach(const incoming& message, const wire::message_header& head
     return;
   }
   const std::string ticket = keeper_->issue({.shard = self_.shard,
-                                             .client = from.identity,
+                                             .client = std::to_string(from.number),
                                              .incarnation = from.incarnation,
                                              .bytes = static_cast<std::size_t>(asked->bytes)});
   if (ticket.empty()) {
@@ -70,8 +70,8 @@ bool reception::answer_held(const wire::message_header& header, const client_rec
 }
 
 bool reception::admit_arena(const arena_order& by, client_arena& what) {
-  client_record* const client = with_.clients.find(by.client);
-  if (client == nullptr || client->gone || client->incarnation != by.incarnation) {
+  client_record* const client = with_.clients.find_incarnation(by.incarnation);
+  if (client == nullptr || client->gone) {
     what.drop();
     return false;
   }

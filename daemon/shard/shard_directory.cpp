@@ -28,12 +28,12 @@ std::string endpoint_of(const std::string& configured, std::uint32_t shard) {
 
 }  // namespace
 
-std::uint32_t shard_directory::choose(std::uint32_t answering, const std::string& identity) {
+std::uint32_t shard_directory::choose(std::uint32_t answering, const std::string& token) {
   if (answering != 0) {
     return answering;
   }
   const std::lock_guard lock(mutex_);
-  forget(identity);
+  forget(token);
   std::size_t chosen = turn_ % size();
   for (std::size_t step = 1; step < size(); ++step) {
     const std::size_t other = (turn_ + step) % size();
@@ -43,15 +43,15 @@ std::uint32_t shard_directory::choose(std::uint32_t answering, const std::string
   const auto shard = static_cast<std::uint32_t>(chosen);
   if (shard != answering) {
     ++clients_[shard];
-    on_their_way_.emplace(identity, shard);
+    on_their_way_.emplace(token, shard);
   }
   return shard;
 }
 
-void shard_directory::arrived(std::uint32_t shard, const std::string& identity) {
+void shard_directory::arrived(std::uint32_t shard, const std::string& token) {
   const std::lock_guard lock(mutex_);
   ++clients_[shard];
-  forget(identity);
+  forget(token);
 }
 
 void shard_directory::left(std::uint32_t shard) {
@@ -59,13 +59,13 @@ void shard_directory::left(std::uint32_t shard) {
   --clients_[shard];
 }
 
-void shard_directory::missed(const std::string& identity) {
+void shard_directory::missed(const std::string& token) {
   const std::lock_guard lock(mutex_);
-  forget(identity);
+  forget(token);
 }
 
-void shard_directory::forget(const std::string& identity) {
-  if (const auto found = on_their_way_.find(identity); found != on_their_way_.end()) {
+void shard_directory::forget(const std::string& token) {
+  if (const auto found = on_their_way_.find(token); found != on_their_way_.end()) {
     --clients_[found->second];
     on_their_way_.erase(found);
   }

@@ -12,7 +12,8 @@ namespace penstock {
 
 /// Where the shards of a daemon listen, how many clients each of them has, and which of them a new client should use.
 /// The first is the front door: clients come to it by the configured endpoints, and it sends them on. The endpoints are
-/// written before any shard serves; the rest may be called from any shard's thread, as clients come and go.
+/// written before any shard serves. A client is known by its token of the front door, which it shows to its shard. The
+/// rest may be called from any shard's thread, as clients come and go.
 class shard_directory {
  public:
   explicit shard_directory(std::vector<std::vector<std::string>> endpoints)
@@ -23,16 +24,16 @@ class shard_directory {
   [[nodiscard]] const std::vector<std::vector<std::string>>& endpoints() const noexcept { return endpoints_; }
   /// The shard for a client that is new to shard `answering`. The front door chooses the one with the fewest clients,
   /// in turn among equals; whom it sends on counts there already. The others choose themselves.
-  [[nodiscard]] std::uint32_t choose(std::uint32_t answering, const std::string& identity);
+  [[nodiscard]] std::uint32_t choose(std::uint32_t answering, const std::string& token);
   /// A client uses that shard from now on.
-  void arrived(std::uint32_t shard, const std::string& identity);
+  void arrived(std::uint32_t shard, const std::string& token);
   /// A client of that shard has left it.
   void left(std::uint32_t shard);
   /// Nobody waits any longer for a client that was sent on; nothing happens if it has arrived.
-  void missed(const std::string& identity);
+  void missed(const std::string& token);
 
  private:
-  void forget(const std::string& identity);  // holds the lock
+  void forget(const std::string& token);  // holds the lock
 
   std::vector<std::vector<std::string>> endpoints_;
   std::mutex mutex_;

@@ -37,9 +37,10 @@ std::string body_for(std::uint32_t shard, const welcome_facts& of) {
     body.pipelines.push_back(std::move(made));
   }
   std::string json = wire::encode(body);
-  if (json.size() > wire::max_body_bytes) {
+  const std::string all = with_resume(json, std::string(wire::resume_token_letters, '0'), /*resumed=*/false);
+  if (all.size() > wire::max_body_bytes) {
     throw configuration_error("the " + std::to_string(of.served.in_order.size()) + " pipelines take " +
-                              std::to_string(json.size()) + " bytes to describe in WELCOME; at most " +
+                              std::to_string(all.size()) + " bytes to describe in WELCOME; at most " +
                               std::to_string(wire::max_body_bytes) + " fit: use fewer, or shorter names");
   }
   return json;
@@ -52,6 +53,10 @@ std::string with_credit_bytes(std::string_view body, std::size_t bytes) {
   const std::size_t begin = body.find(key) + key.size();
   const std::size_t end = body.find(',', begin);
   return std::string(body.substr(0, begin)) + std::to_string(bytes) + std::string(body.substr(end));
+}
+
+std::string with_resume(const std::string& body, const std::string& token, bool resumed) {
+  return token.empty() ? body : body.substr(0, body.size() - 1) + wire::resume_keys(token, resumed);
 }
 
 std::vector<std::string> welcome_bodies(const welcome_facts& of) {

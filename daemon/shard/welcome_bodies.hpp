@@ -21,8 +21,11 @@ struct welcome_facts {
   std::size_t shared_bytes = 0;  ///< of memory that a client may share
 };
 
-/// The JSON bodies of WELCOME, by the shard that they recommend. Throws configuration_error when there are more
-/// pipelines than a message can describe.
+/// The body for one client, with its token, if it has one, and whether it has its earlier place.
+[[nodiscard]] std::string with_resume(const std::string& body, const std::string& token, bool resumed);
+
+/// The JSON bodies of WELCOME for all clients, by the shard that they recommend. Throws configuration_error when there
+/// are more pipelines than a message can describe.
 [[nodiscard]] std::vector<std::string> welcome_bodies(const welcome_facts& of);
 
 /// Such a body with other credits, in bytes.

@@ -28,12 +28,13 @@ router_socket::router_socket(const router_settings& settings)
 void router_socket::limit(const router_settings& settings) {
   // Without MANDATORY a reply to a client that is slow or gone is dropped without a word.
   socket_.set(zmq::sockopt::router_mandatory, 1);
-  // A client that reconnects with its routing id takes the place of its old connection.
-  socket_.set(zmq::sockopt::router_handover, true);
+  // No handover: libzmq neither reads nor closes a connection that still sends after another has taken its routing id.
+  // Clients come back with a token (client_table).
   socket_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(settings.max_part_bytes));
   socket_.set(zmq::sockopt::sndhwm, settings.replies_under_way);
-  // No ZeroMQ heartbeats from here: in libzmq 4.3.4 a connection that was taken over by its client's next one and then
-  // closes aborts the process at the next beat. The kernel's keepalive finds peers that are gone without a word.
+  // No ZeroMQ heartbeats from here: in libzmq 4.3.4 a connection that ends while nothing more is read from it, as of a
+  // client that sends faster than it is served, aborts the process at the next beat. The kernel's keepalive finds peers
+  // that are gone without a word.
   socket_.set(zmq::sockopt::tcp_keepalive, 1);
   socket_.set(zmq::sockopt::tcp_keepalive_idle, 30);
   socket_.set(zmq::sockopt::tcp_keepalive_intvl, 10);

@@ -102,6 +102,23 @@ def add_inlined(to):
             sequence=3, frames=1)
 
 
+def add_resumed(to):
+    token = "00f1e2d3c4b5a69788796a5b4c3d2e1f"
+    to.control("hello_resume", "hello", {"client": "golden", "version": "0.1.0", "inline_bytes": 4096,
+                                         "resume": token}, request_id=1)
+    to.control("welcome_resumed", "welcome", {**WELCOME, "inline_bytes": 4096, "resume": token, "resumed": True},
+               request_id=1)
+    to.control("welcome_not_resumed", "welcome", {**WELCOME, "resume": "f" * 32, "resumed": False}, request_id=1)
+
+
+def add_malformed_resumed(to):
+    hello = {"client": "golden", "version": "0.1.0"}
+    for name, token in (("short", "0" * 31), ("long", "0" * 33), ("capital", "A" * 32), ("empty", ""), ("number", 7)):
+        to.bad_body(f"bad_body_hello_resume_{name}", "hello", json.dumps({**hello, "resume": token}).encode())
+    for name, patch in (("resume_letters", {"resume": "g" * 32}), ("resumed_number", {"resumed": 1})):
+        to.bad_body(f"bad_body_welcome_{name}", "welcome", json.dumps({**WELCOME, **patch}).encode())
+
+
 def add_malformed_inlined(to):
     whole = to.files["result_inline.0.bin"]
     to.bad_payloads("bad_payloads_short", whole[:-1])
@@ -265,7 +282,7 @@ def collect():
     to = Collection()
     for add in (add_control, add_data, add_sessions, add_traces, add_errors, add_malformed_headers,
                 add_malformed_tensors, add_malformed_bodies, add_malformed_later_keys, add_shared, add_shared_errors,
-                add_malformed_shared, add_inlined, add_malformed_inlined):
+                add_malformed_shared, add_inlined, add_malformed_inlined, add_resumed, add_malformed_resumed):
         add(to)
     index = {"messages": to.messages, "malformed": to.malformed, "bad_bodies": to.bodies, "bad_places": to.places,
              "bad_payloads": to.payloads}

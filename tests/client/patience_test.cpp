@@ -121,6 +121,31 @@ TEST_F(Patience, GreetsAgainWhenTheDaemonForgotItAndSendsAgain) {
   future.get();
 }
 
+TEST_F(Patience, ShowsItsTokenOverTheNextConnectionAndSendsAgain) {
+  client_ = daemon_.connect(quick_options());
+  auto future = submit();
+  const received before = daemon_.expect(message_type::submit);
+  daemon_.break_connections();
+  EXPECT_EQ(token_of(daemon_.greet()), daemon_.offer().resume);
+  const received after = daemon_.expect(message_type::submit);
+  EXPECT_EQ(after.header.request_id, before.header.request_id);
+  daemon_.result(after);
+  future.get();
+}
+
+TEST_F(Patience, TakesAProbeOfItsConnectionForWhatItIs) {
+  client_ = daemon_.connect(quick_options());
+  auto pinged = std::async(std::launch::async, [this] { return client_->ping(20s); });
+  const received ping = daemon_.expect(message_type::ping);
+  wire::message_header probe;
+  probe.type = message_type::pong;
+  daemon_.send(ping.from, {header_part(probe)});
+  probe.request_id = ping.header.request_id;
+  daemon_.send(ping.from, {header_part(probe)});
+  pinged.get();
+  EXPECT_EQ(client_->counters().unmatched_replies, 0U);
+}
+
 TEST_F(Patience, GreetsOnceForManyRefusedRequests) {
   client_ = daemon_.connect(quick_options());
   auto one = submit();
@@ -143,9 +168,8 @@ TEST_F(Patience, SurvivesARestartAsTheSameClientWithAnotherPipelineId) {
   const received before = daemon_.expect(message_type::submit);
   daemon_.offer().pipelines[0].id = 9;
   daemon_.restart();
-  EXPECT_EQ(daemon_.greet().from, before.from);
+  EXPECT_EQ(token_of(daemon_.greet()), daemon_.offer().resume);
   const received after = daemon_.expect(message_type::submit);
-  EXPECT_EQ(after.from, before.from);
   EXPECT_EQ(after.header.request_id, before.header.request_id);
   EXPECT_EQ(after.header.pipeline, 9U);
   daemon_.result(after);

@@ -92,30 +92,30 @@ TEST_F(Greeting, IsRepeatedWithGrowingPausesUpToTheLimit) {
 TEST_F(Greeting, EndsWithTheWelcome) {
   greeting_.connected(start);
   greeting_.said(start);
-  EXPECT_TRUE(greeting_.welcomed("a"));
+  EXPECT_TRUE(greeting_.welcomed("a", "t"));
   EXPECT_TRUE(greeting_.ready());
   EXPECT_EQ(greeting_.hello_at(), never);
 }
 
 TEST_F(Greeting, SecondWelcomeOfTheSameInstanceLosesNothing) {
   greeting_.connected(start);
-  (void)greeting_.welcomed("a");
+  (void)greeting_.welcomed("a", "t");
   greeting_.silent(start);
   EXPECT_TRUE(greeting_.ready());
   EXPECT_EQ(greeting_.hello_at(), start);
-  EXPECT_FALSE(greeting_.welcomed("a"));
-  EXPECT_TRUE(greeting_.welcomed("b"));
+  EXPECT_FALSE(greeting_.welcomed("a", "t"));
+  EXPECT_TRUE(greeting_.welcomed("b", "t"));
 }
 
 TEST_F(Greeting, IsRequiredOnceUntilTheWelcome) {
   greeting_.connected(start);
-  (void)greeting_.welcomed("a");
+  (void)greeting_.welcomed("a", "t");
   greeting_.required(start);
   EXPECT_FALSE(greeting_.ready());
   greeting_.said(start);
   greeting_.required(start + 1ms);
   EXPECT_EQ(greeting_.hello_at(), start + 1s);
-  EXPECT_TRUE(greeting_.welcomed("a"));
+  EXPECT_TRUE(greeting_.welcomed("a", "t"));
 }
 
 TEST_F(Greeting, IsNotSaidWithoutAConnection) {

@@ -73,6 +73,7 @@ scripted_daemon::scripted_daemon() {
   offer_.credit_requests = 64;
   offer_.credit_bytes = 1 << 20;
   offer_.max_request_bytes = 1 << 16;
+  offer_.resume = std::string(wire::resume_token_letters, '1');
   wire::pipeline_description pipeline;
   pipeline.id = 3;
   pipeline.name = "double";
@@ -87,7 +88,6 @@ scripted_daemon::scripted_daemon() {
 void scripted_daemon::start() {
   router_ = zmq::socket_t{context_, zmq::socket_type::router};
   router_.set(zmq::sockopt::linger, 0);
-  router_.set(zmq::sockopt::router_handover, true);
   router_.bind(url_);
   url_ = router_.get(zmq::sockopt::last_endpoint);
 }
@@ -97,8 +97,12 @@ void scripted_daemon::stop() {
 }
 
 void scripted_daemon::restart() {
-  stop();
   offer_.instance += "+";
+  break_connections();
+}
+
+void scripted_daemon::break_connections() {
+  stop();
   // The port is free once the old listener's thread has closed it.
   for (const auto deadline = std::chrono::steady_clock::now() + patience;;) {
     try {
@@ -172,6 +176,10 @@ void scripted_daemon::answer_pings(int count) {
     header.request_id = ping.header.request_id;
     send(ping.from, {header_part(header)});
   }
+}
+
+std::string token_of(const received& hello) {
+  return wire::decode_hello(readable(hello.parts.at(1))).value().resume;
 }
 
 std::vector<std::string> result_parts(const received& to) {

@@ -68,6 +68,8 @@ class scripted_daemon {
 
   /// Goes away, as a daemon that crashes does, and comes back under the same address with another instance.
   void restart();
+  /// Ends every connection; clients find it under the same address, and what they had with it.
+  void break_connections();
   void stop();
   void start();
 
@@ -80,6 +82,9 @@ class scripted_daemon {
   std::string url_;
   wire::welcome offer_;
 };
+
+/// The token that a HELLO shows, "" for none.
+[[nodiscard]] std::string token_of(const received& hello);
 
 /// Part 0 of a message that is only a header.
 [[nodiscard]] std::string header_part(const wire::message_header& header);

@@ -12,6 +12,34 @@ using wire::message_type;
 /// What a session does about gaps, silence, refusals and a daemon that goes away.
 class SessionLoss : public session_rig {};
 
+TEST_F(SessionLoss, GoesOnOverAnotherConnectionInOrder) {
+  connect();
+  session line = open();
+  auto one = submit(line);
+  auto two = submit(line);
+  (void)expect_submit(0);
+  (void)expect_submit(1);
+  daemon_.break_connections();
+  daemon_.greet();
+  daemon_.result(expect_submit(0));
+  daemon_.result(expect_submit(1));
+  EXPECT_EQ(one.get().frames() + two.get().frames(), 2U);
+  EXPECT_FALSE(line.ended());
+}
+
+TEST_F(SessionLoss, EndsWhenTheDaemonHasGivenTheClientsPlaceAway) {
+  connect();
+  session line = open();
+  auto one = submit(line);
+  (void)expect_submit(0);
+  daemon_.offer().resume = std::string(wire::resume_token_letters, '2');
+  daemon_.break_connections();
+  daemon_.greet();
+  EXPECT_EQ(error_of(one).kind(), error_kind::session_lost);
+  EXPECT_TRUE(line.ended());
+  settle();
+}
+
 TEST_F(SessionLoss, GapIsFilledOnceAndInOrder) {
   connect();
   session line = open();

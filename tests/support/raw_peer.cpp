@@ -71,8 +71,8 @@ std::optional<raw_message> raw_peer::next_from_socket(std::chrono::milliseconds 
   return message;
 }
 
-wire::welcome raw_peer::hello(std::uint64_t inline_bytes) {
-  send_control(wire::message_type::hello, 0, wire::encode(wire::hello{"raw_peer", "0", inline_bytes}));
+wire::welcome raw_peer::hello(std::uint64_t inline_bytes, const std::string& token) {
+  send_control(wire::message_type::hello, 0, wire::encode(wire::hello{"raw_peer", "0", inline_bytes, token}));
   const std::optional<raw_message> answer = receive();
   if (!answer || answer->header.type != wire::message_type::welcome) {
     throw std::runtime_error("no WELCOME");

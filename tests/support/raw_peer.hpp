@@ -39,9 +39,9 @@ class raw_peer {
   [[nodiscard]] std::optional<raw_message> receive(std::chrono::milliseconds patience = std::chrono::seconds{20});
   /// Takes in what has come, for `receive` to give.
   void take_in();
-  /// HELLO, which says up to how many bytes a RESULT may have in one part; the WELCOME that comes back, or an
-  /// exception.
-  wire::welcome hello(std::uint64_t inline_bytes = 0);
+  /// HELLO, which says up to how many bytes a RESULT may have in one part, and may show a token; the WELCOME that comes
+  /// back, or an exception.
+  wire::welcome hello(std::uint64_t inline_bytes = 0, const std::string& token = "");
   /// The daemon's counters.
   [[nodiscard]] nlohmann::json status();
 

@@ -31,11 +31,14 @@ LARGE = PipelineDescription(2, "large", 2, TensorDescription("input", "f32", "f3
 DECIMATED = PipelineDescription(3, "decimated", 16, TensorDescription("input", "f32", "f32", (8,), True, ""), (
     TensorDescription("out", "f32", "f32", (8,), True, "fir"),), keeps_state=True, period=4)
 
+#: What brings the client back to its place.
+TOKEN = "0123456789abcdef" * 2
+
 
 def welcome(**given):
     """What the scripted daemon grants, changed in part."""
     fields = dict(server="penstockd test", instance="first", credit_requests=64, credit_bytes=1 << 30,
-                  max_request_bytes=1 << 30, pipelines=(SPECTRUM, SCALED, LARGE, DECIMATED))
+                  max_request_bytes=1 << 30, pipelines=(SPECTRUM, SCALED, LARGE, DECIMATED), resume=TOKEN)
     fields.update(given)
     return Welcome(**fields)
 
@@ -48,6 +51,10 @@ class Message:
         self.header = wire.decode_header(self.parts[0])
         self.type = MessageType(self.header.type)
         self.id = self.header.request_id
+
+    def token(self):
+        """What a HELLO shows."""
+        return control.decode(control.Hello, self.parts[1]).resume
 
     def array(self):
         """The tensor of a SUBMIT, frames first."""
@@ -65,7 +72,6 @@ class Router:
     def _bind(self, url):
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.ROUTER)
-        self._socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
         self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.bind(url)
         self.url = self._socket.getsockopt(zmq.LAST_ENDPOINT).decode().rstrip("\0")

@@ -4,7 +4,7 @@ import unittest
 import weakref
 from concurrent.futures import CancelledError
 
-from scripted_router import IMPATIENT_S, PATIENCE_S, SCALED, SPECTRUM, RouterTest, iq, spectra
+from scripted_router import IMPATIENT_S, PATIENCE_S, SCALED, SPECTRUM, TOKEN, RouterTest, iq, spectra
 
 import numpy as np
 
@@ -49,16 +49,33 @@ class Silence(RouterTest):
         self.assertEqual(len(ends), 1)
 
     def test_one_client_stays_the_same_over_connections(self):
-        client = self.connect(retry_after=IMPATIENT_S)
-        future = client.submit("spectrum", iq())
-        first = self.router.expect(MessageType.SUBMIT)
-        self.assertEqual(len(first.client), 16)
-        self.assertNotEqual(first.client[0], 0)
+        client = self.connect()
+        futures = [client.submit("spectrum", iq()) for _ in range(3)]
+        messages = [self.router.expect(MessageType.SUBMIT) for _ in futures]
         self.router.restart()
-        message, _ = self.router.until(MessageType.SUBMIT)
-        self.assertEqual((message.client, message.id), (first.client, first.id))
-        self.router.result(message, *spectra())
-        self.wait(future)
+        hello = self.router.expect(MessageType.HELLO)  # at once, whatever its patience
+        self.assertEqual(hello.token(), TOKEN)
+        self.router.welcome(hello, resumed=True)
+        again = [self.router.expect(MessageType.SUBMIT) for _ in futures]
+        self.assertEqual([each.id for each in again], [each.id for each in messages])
+        for message in again:
+            self.router.result(message, *spectra())
+        for future in futures:
+            self.wait(future)
+
+    def test_a_refusal_of_whatever_it_sent_makes_it_greet(self):
+        client = self.connect()
+        future = client.submit("spectrum", iq())
+        message = self.router.expect(MessageType.SUBMIT)
+        client.cancel(future)
+        self.router.error(self.router.expect(MessageType.CANCEL), Status.HELLO_REQUIRED)
+        hello = self.router.expect(MessageType.HELLO)
+        self.assertEqual(hello.token(), TOKEN)
+        self.router.welcome(hello)
+        cancel = self.router.expect(MessageType.CANCEL)
+        self.assertEqual(cancel.id, message.id)
+        self.router.error(cancel, Status.CANCELLED)
+        self.assertIsInstance(self.error_of(future), penstock.Cancelled)
 
 
 class Restart(RouterTest):

@@ -1,7 +1,7 @@
 """Sessions: gaps, repeats, loss, restarts, and requests that nobody waits for any more."""
 import unittest
 
-from scripted_router import IMPATIENT_S, RouterTest
+from scripted_router import IMPATIENT_S, TOKEN, RouterTest
 
 import numpy as np
 
@@ -173,6 +173,37 @@ class Loss(RouterTest):
         self.wait(plain)
         fresh = self.open_session(client, 5)  # the new daemon may give the same number
         self.assertEqual(self.submit(fresh, [1])[1][0].header.sequence, 0)
+
+    def test_it_goes_on_in_order_over_another_connection(self):
+        client = self.connect()
+        session = self.open_session(client)
+        futures, messages = self.submit(session, [1], [2])
+        self.router.restart()
+        hello = self.router.expect(MessageType.HELLO)
+        self.assertEqual(hello.token(), TOKEN)
+        self.router.welcome(hello, resumed=True)
+        for message in messages:
+            again = self.router.expect(MessageType.SUBMIT)
+            self.assertEqual((again.id, again.header.sequence), (message.id, message.header.sequence))
+            self.router.result(again, again.array())
+        for future in futures:
+            self.wait(future)
+
+    def test_a_place_that_was_given_away_loses_sessions_and_nothing_else(self):
+        client = self.connect()
+        session = self.open_session(client)
+        futures, _ = self.submit(session, [1], [2])
+        plain = client.submit("scaled", np.ones(3, np.float32))
+        message = self.router.expect(MessageType.SUBMIT)
+        self.router.restart()
+        self.router.welcome(self.router.expect(MessageType.HELLO), resume="f" * 32)
+        for future in futures:
+            self.assertIsInstance(self.error_of(future), penstock.SessionLost)
+        self.expect_lost(session, "given this client's place away")
+        again = self.router.expect(MessageType.SUBMIT)
+        self.assertEqual(again.id, message.id)
+        self.router.result(again, again.array())
+        self.wait(plain)
 
     def test_a_daemon_that_forgot_the_client_says_what_became_of_its_session(self):
         client = self.connect()

@@ -188,7 +188,7 @@ class Restart(SharedMemoryTest):
         client, lent = self.connect_shared()
         (future,), (message,) = self.submit_shared(client, 1)
         self.router.error(message, Status.HELLO_REQUIRED)
-        self.router.welcome(self.router.expect(MessageType.HELLO), **self.greeting)
+        self.router.welcome(self.router.expect(MessageType.HELLO), **{**self.greeting, "resume": "f" * 32})
         lent.wait_for_the_end()
         self.answer(self.router.expect(MessageType.SUBMIT), 0)
         self.wait(future)
@@ -199,6 +199,7 @@ class Restart(SharedMemoryTest):
         client.cancel(future)
         self.router.expect(MessageType.CANCEL)
         self.router.error(message, Status.HELLO_REQUIRED)
+        self.router.welcome(self.router.expect(MessageType.HELLO), **{**self.greeting, "instance": "second"})
         self.assertIsInstance(self.error_of(future), penstock.Cancelled)
         self.expect_nothing_before_a_ping(client)
 

@@ -66,7 +66,7 @@ TEST(ClientTable, GivesPlacesOfTheForgottenAgainAndNeverOneTwice) {
   EXPECT_EQ(table.size(), 0U);
 }
 
-TEST(ClientTable, TellsWhoComesUnderARoutingIdFromWhomItHasForgotten) {
+TEST(ClientTable, TellsWhoComesOverAConnectionFromWhomItHasForgotten) {
   client_table table(4, 8);
   client_record* const first = table.admit("a", start);
   const std::uint32_t before = first->incarnation;
@@ -77,6 +77,60 @@ TEST(ClientTable, TellsWhoComesUnderARoutingIdFromWhomItHasForgotten) {
   const std::uint32_t after = table.admit("a", start)->incarnation;
   EXPECT_NE(after, before);
   EXPECT_NE(after, between);
+}
+
+TEST(ClientTable, FindsAClientByItsTokenAndMovesItToAnotherConnection) {
+  client_table table(4, 8);
+  client_record* const client = table.admit("a", start);
+  client_record* const other = table.admit("b", start);
+  ASSERT_EQ(client->token.size(), 32U);
+  EXPECT_NE(client->token, other->token);
+  ASSERT_EQ(table.find_token(client->token, ""), client);
+  table.move(*client, "c");
+  EXPECT_EQ(table.find("a"), nullptr);
+  EXPECT_EQ(table.find("c"), client);
+  EXPECT_EQ(client->identity, "c");
+  EXPECT_EQ(table.admit("c", start + seconds{1}), client);
+  EXPECT_EQ(table.size(), 2U);
+}
+
+TEST(ClientTable, LeavesNobodyBehindWhereAClientMovesTo) {
+  client_table table(4, 8);
+  client_record* const client = table.admit("a", start);
+  client_record* const there = table.admit("b", start);
+  table.move(*client, "b");
+  EXPECT_EQ(table.find("b"), client);
+  EXPECT_EQ(there->identity, "");
+  table.forget(*there);
+  EXPECT_EQ(table.find("b"), client);
+  EXPECT_EQ(table.size(), 1U);
+}
+
+TEST(ClientTable, KnowsATokenOnlyWholeAndWithItsKeyAndUntilItIsRevoked) {
+  client_table table(4, 8);
+  client_record* const client = table.admit("a", start);
+  client->user = "ann's key";
+  std::string nearly = client->token;
+  nearly.back() = nearly.back() == '0' ? '1' : '0';
+  for (const std::string& wrong : {std::string(), nearly, client->token.substr(0, 16), client->token + "0"}) {
+    EXPECT_EQ(table.find_token(wrong, "ann's key"), nullptr) << wrong;
+  }
+  EXPECT_EQ(table.find_token(client->token, ""), nullptr);
+  EXPECT_EQ(table.find_token(client->token, "bob's key"), nullptr);
+  const std::string token = client->token;
+  EXPECT_EQ(table.find_token(token, "ann's key"), client);
+  table.revoke(*client);
+  EXPECT_EQ(table.find_token(token, "ann's key"), nullptr);
+  client->gone = true;
+  EXPECT_NE(table.admit("a", start)->token, token) << "who comes again over the same connection has another one";
+}
+
+TEST(ClientTable, ForgetsATokenWithItsClient) {
+  client_table table(4, 8);
+  client_record* const client = table.admit("a", start);
+  const std::string token = client->token;
+  table.forget(*client);
+  EXPECT_EQ(table.find_token(token, ""), nullptr);
 }
 
 TEST(ClientTable, ForgetsOnlyTheSilent) {

@@ -288,6 +288,60 @@ TEST(Reception, TakesNoMoreClientsThanItMayAndThosePlacesAgainThatAreFree) {
   EXPECT_EQ(second.hello().pipelines.size(), 1U) << "a client that is known may say HELLO again";
 }
 
+TEST(Reception, TakesAClientBackOverAnotherConnectionWithItsRequestsAndReplies) {
+  shard_rig rig({.held = true});
+  guest before(rig);
+  EXPECT_FALSE(before.welcome.resumed);
+  const std::string payload = before.submit(1);
+  ASSERT_TRUE(rig.device.wait_for_pending(1));
+  guest after(rig);
+  const wire::welcome back = after.hello(0, before.welcome.resume);
+  EXPECT_TRUE(back.resumed);
+  EXPECT_EQ(back.resume, before.welcome.resume);
+  EXPECT_NE(back.resume, after.welcome.resume);
+  after.submit(1);
+  EXPECT_TRUE(after.has_nothing()) << "the repeat of a request in flight is ignored";
+  rig.device.let_run();
+  expect_result(after.next(), 1, payload);
+  after.submit(1);
+  expect_result(after.next(), 1, payload);
+  EXPECT_EQ(after.status().at("repeats").at("answered"), 1);
+  EXPECT_EQ(after.status().at("clients").size(), 1U) << "the place that the connection had before is free";
+  before.submit(2);
+  expect_error(before.next(), status::hello_required, 2);
+}
+
+TEST(Reception, GivesWhoShowsAnUnknownTokenANewPlace) {
+  shard_rig rig;
+  guest client(rig);
+  raw_peer stranger(rig.endpoint());
+  const std::string token(32, 'a');
+  const wire::welcome given = stranger.hello(0, token);
+  EXPECT_FALSE(given.resumed);
+  EXPECT_EQ(given.resume.size(), 32U);
+  EXPECT_NE(given.resume, token);
+  EXPECT_NE(given.resume, client.welcome.resume);
+}
+
+TEST(Reception, KeepsPlaceAndTokenOfWhoSaysHelloAgain) {
+  shard_rig rig;
+  guest client(rig);
+  const wire::welcome again = client.hello();
+  EXPECT_EQ(again.resume, client.welcome.resume);
+  EXPECT_TRUE(again.resumed);
+  const wire::welcome with_unknown_token = client.hello(0, std::string(32, 'a'));
+  EXPECT_EQ(with_unknown_token.resume, client.welcome.resume);
+}
+
+TEST(Reception, TakesNobodyBackWhoSaidGoodbye) {
+  shard_rig rig;
+  guest client(rig);
+  client.send_control(message_type::goodbye, 0);
+  const wire::welcome again = client.hello(0, client.welcome.resume);
+  EXPECT_FALSE(again.resumed);
+  EXPECT_NE(again.resume, client.welcome.resume);
+}
+
 TEST(Reception, IsNotDisturbedByWhatOthersSend) {
   shard_rig rig;
   guest good(rig);

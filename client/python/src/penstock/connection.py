@@ -86,6 +86,7 @@ class Connection:
             while not self._closing:
                 readable = conversation.dealer.wait(self._wakeup.fileno(), self._seconds_left(time.monotonic()))
                 conversation.look_at_door()
+                conversation.follow_connection()
                 conversation.tenancy.look()
                 self._wakeup.run()
                 for _ in range(_RECEIVED_AT_ONCE if readable else 0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Type, TypeVar, Union
 
@@ -20,6 +21,7 @@ class Hello:
     client: str
     version: str
     inline_bytes: int = 0  #: a RESULT of at most so many payload bytes may come in one part; 0: none may
+    resume: str = ""  #: the token of an earlier WELCOME, whose place it takes back; "": a new client
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Welcome:
     shards: Tuple[Tuple[str, ...], ...] = ()  #: for each shard its endpoints; empty when there is only one
     shared_bytes: int = 0  #: the most memory that this client may share with the daemon; 0: none
     inline_bytes: int = 0  #: a SUBMIT of at most so many payload bytes may be sent in one part; 0: none may
+    resume: str = ""  #: this client's token, to show in its next HELLO; "": the daemon gives none
+    resumed: bool = False  #: this client still has the place that it had before its HELLO
 
     @functools.cached_property
     def by_name(self) -> Mapping[str, PipelineDescription]:
@@ -125,13 +129,16 @@ _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_byte
            "shared_bytes": _U64, "inline_bytes": _U64, "bytes": _U64}
 _NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription}
 _LISTS = ("outputs", "pipelines")
-_FLAGS = ("variable", "keeps_state", "ordered", "holds")
-_LEFT_OUT = ("shared_bytes", "inline_bytes", "holds")  # where they are 0
+_FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed")
+_LEFT_OUT = ("shared_bytes", "inline_bytes", "holds", "resume")  # where they are 0
+_TOKEN = re.compile("[0-9a-f]{32}")
 
 
 def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, Attach, Attached, ErrorBody]) -> bytes:
     """The body as one line of JSON."""
     fields = {name: value for name, value in dataclasses.asdict(body).items() if value or name not in _LEFT_OUT}
+    if "resume" not in fields:
+        fields.pop("resumed", None)
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -202,6 +209,8 @@ def _object(kind: Any, value: Any) -> Any:
 def _field(name: str, value: Any) -> Any:
     if name in _LIMITS:
         return _number(value, _LIMITS[name])
+    if name == "resume" and not (isinstance(value, str) and _TOKEN.fullmatch(value)):
+        raise DecodeError("bad_body")
     if name in _LISTS or name == "shape":
         if not isinstance(value, list) or (name == "shape" and len(value) > 7):
             raise DecodeError("bad_body")

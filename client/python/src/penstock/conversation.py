@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import math
 import time
 from typing import Any, Deque, Dict, List, Optional
@@ -33,7 +34,8 @@ class Conversation:
         self.welcomed = Exchange(MessageType.HELLO, MessageType.WELCOME, None, patience)
         self.dealer = Dealer(url, keys)
         self.tenancy = Tenancy(self, self.dealer, patience)
-        self._hello = [wire.encode_header(wire.Header(MessageType.HELLO)), control.encode(hello)]
+        self._hello = hello
+        self._hello_parts = [wire.encode_header(wire.Header(MessageType.HELLO)), control.encode(hello)]
         self._patience = patience
         self._url: Optional[str] = url  #: until the first WELCOME has said which shard is ours
         self._timers = Timers()
@@ -41,6 +43,9 @@ class Conversation:
         self._sessions: Dict[int, SessionRequests] = {}  #: by the daemon's number
         self._waiting: Deque[Exchange] = collections.deque()  #: to be sent once the daemon knows us
         self._greeted = False
+        self._token = ""  # brings us back to our place at the daemon; "" where it gives none
+        self._stranger = False  # the daemon has said that it does not know us
+        self._lost = False  # what was sent may be lost: all that is in flight is sent again after WELCOME
         self._hello_wait = patience.retry_after
         self._last_heard = time.monotonic()
 
@@ -96,9 +101,16 @@ class Conversation:
     def greet(self) -> None:
         """Sends HELLO, and again until WELCOME comes."""
         self._greeted = False
-        self.dealer.send(self._hello)
+        self.dealer.send(self._hello_parts)
         self._timers.set(self.welcomed.request_id, time.monotonic() + self._hello_wait)
         self._hello_wait = min(2 * self._hello_wait, self._patience.retry_limit)
+
+    def follow_connection(self) -> None:
+        """Says HELLO over a connection that stands in for one that broke: what was sent over that may be lost."""
+        if self.dealer.has_reconnected():
+            self._lost = True
+            self._hello_wait = self._patience.retry_after
+            self.greet()
 
     def look_at_door(self) -> None:
         """Gives the greeting up when the daemon does not let us in, and never will."""
@@ -188,6 +200,9 @@ class Conversation:
             self.dealer.send(_goodbye())
             return
         body = control.decode(ErrorBody, body_of(parts)) if header.type == MessageType.ERROR else None
+        if body is not None and header.status == Status.HELLO_REQUIRED:
+            self._greet_anew(self._exchanges.get(header.request_id))
+            return
         self.tenancy.hear(header, body)
         if body is not None and header.request_id == 0:
             self.welcomed.answer(error=error_of(header.status, body, 0))
@@ -222,18 +237,22 @@ class Conversation:
             self.end(exchange, error=Rejected(f"this client has a session {exchange.name!r} open", step="client",
                                               request_id=exchange.request_id))
 
+    def _greet_anew(self, exchange: Optional[Exchange]) -> None:
+        """The daemon does not know us, at least not over this connection, and has not taken that one."""
+        if self._greeted:
+            self._lost = True
+            self._stranger = True
+            self._hello_wait = self._patience.retry_after
+            self.greet()
+        if exchange is not None and exchange.sent_at is not None:
+            exchange.seen = exchange.seen and self._token != ""
+            self.send(exchange)
+
     def _error(self, exchange: Exchange, header: wire.Header, body: ErrorBody) -> None:
-        unknown = header.status in (Status.HELLO_REQUIRED, Status.REJECTED, *PLACE_REFUSALS)
+        unknown = header.status in (Status.REJECTED, *PLACE_REFUSALS)
         if exchange.cancelling and unknown and exchange.session is None:  # the daemon has no such request
             self.end(exchange, error=Cancelled("cancelled by the client", step="client",
                                                request_id=exchange.request_id))
-        elif header.status == Status.HELLO_REQUIRED:
-            if self._greeted:
-                self._hello_wait = self._patience.retry_after
-                self.greet()
-            if exchange.sent_at is not None:
-                exchange.seen = False
-                self.send(exchange)
         elif header.status in PLACE_REFUSALS and isinstance(exchange, Request) and exchange.placed:
             if exchange.refuse_place(header.status):
                 again = self.send if exchange.session is None else exchange.session.send_again
@@ -244,15 +263,20 @@ class Conversation:
             self.end(exchange, error=error_of(header.status, body, exchange.request_id))
 
     def _welcome(self, welcome: Welcome) -> None:
+        before, self._token = self._token, welcome.resume
+        self._hello_parts[1] = control.encode(dataclasses.replace(self._hello, resume=self._token))
         if self._url is not None and self._move(better_endpoint(welcome, self._url)):
             return
         self._greeted = True
         self._hello_wait = self._patience.retry_after
         restarted = self.welcome is not None and self.welcome.instance != welcome.instance
+        forgotten = self.welcome is not None and before not in ("", self._token)
         self.credits.resize(welcome.credit_requests, welcome.credit_bytes)
         self.welcome = welcome
         if restarted:
             self._follow_restart(welcome)
+        else:
+            self._follow_loss(forgotten)
         self.welcomed.answer(welcome)
         waiting, self._waiting = self._waiting, collections.deque()
         for exchange in sorted(waiting, key=lambda each: each.request_id):  # a session's in its order
@@ -272,8 +296,26 @@ class Conversation:
             pass  # it can't be reached from here, and this shard serves us all the same
         return False
 
+    def _follow_loss(self, forgotten: bool) -> None:
+        """What may be lost waits to be sent again. `forgotten`: the daemon has given our place away."""
+        if forgotten or (self._stranger and not self._token):
+            self.tenancy.leave()
+        if forgotten:
+            for session in list(self._sessions.values()):
+                session.lose("the daemon has given this client's place away", gone=True)
+        if self._lost or forgotten:
+            for exchange in list(self._exchanges.values()):
+                if exchange.sent_at is not None:
+                    exchange.sent_at = None
+                    exchange.wait = self._patience.retry_after
+                    self._waiting.append(exchange)
+            for session in self._sessions.values():
+                session.repeated()
+        self._lost = self._stranger = False
+
     def _follow_restart(self, welcome: Welcome) -> None:
         """The daemon is a new one, and knows none of the requests."""
+        self._lost = self._stranger = False
         self.tenancy.leave()
         for session in list(self._sessions.values()):
             session.lose("the daemon restarted", gone=True)

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import collections
 import math
-import os
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
 import zmq
@@ -14,7 +13,7 @@ from .keys import Keys
 _HEARTBEAT_MS = 2000
 _GOODBYE_MS = 200
 # Numbers of libzmq's that older versions of pyzmq have no names for.
-_FAILED_NO_DETAIL, _FAILED_PROTOCOL, _FAILED_AUTH = 0x0800, 0x2000, 0x4000
+_FAILED_NO_DETAIL, _SUCCEEDED, _FAILED_PROTOCOL, _FAILED_AUTH = 0x0800, 0x1000, 0x2000, 0x4000
 _MECHANISM_MISMATCH = 0x11000001
 
 
@@ -27,8 +26,8 @@ class Dealer:
         self.shut_out = False  #: and trying again can't help
         self._keys = keys
         self._context = zmq.Context()
-        # The daemon knows us by this id, whatever happens to the connection. The first byte 0 is ZeroMQ's own.
-        self._identity = bytes([1 + os.urandom(1)[0] % 255]) + os.urandom(15)
+        self._connections = 0  # of this socket, so far
+        self._reconnected = False
         self._unsent: Deque[List[Any]] = collections.deque()
         self._poller = zmq.Poller()
         self._ready: Dict[Any, int] = {}
@@ -42,7 +41,6 @@ class Dealer:
     def _open(self, url: str) -> Tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
         """A socket, and what reports its failed handshakes."""
         fresh: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
-        fresh.setsockopt(zmq.IDENTITY, self._identity)
         # Nothing piles up for a daemon that is away; what is in flight is bounded by the credits.
         fresh.setsockopt(zmq.IMMEDIATE, 1)
         fresh.setsockopt(zmq.SNDHWM, 0)
@@ -53,7 +51,7 @@ class Dealer:
         fresh.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)
         if self._keys is not None:
             self._keys.arm(fresh)
-        events = fresh.get_monitor_socket(_FAILED_NO_DETAIL | _FAILED_PROTOCOL | _FAILED_AUTH)
+        events = fresh.get_monitor_socket(_SUCCEEDED | _FAILED_NO_DETAIL | _FAILED_PROTOCOL | _FAILED_AUTH)
         try:
             fresh.connect(url)
         except zmq.ZMQError as error:
@@ -63,14 +61,20 @@ class Dealer:
         return fresh, events
 
     def move(self, url: str, farewell: List[Any]) -> None:
-        """Leaves with one last message and connects there instead, under the same id. Raises ValueError, and stays,
-        when that can't be connected to."""
+        """Leaves with one last message and connects there instead. Raises ValueError, and stays, when that can't be connected to."""
         fresh, events = self._open(url)
         self._poller.unregister(self._socket)
         self._poller.unregister(self._events)
         self._leave(farewell)
         self._socket, self._events = fresh, events
+        self._connections = 0
         self._poller.register(events, zmq.POLLIN)
+
+    def has_reconnected(self) -> bool:
+        """Whether another connection stands in for one that broke, since the last call. To the daemon it is a stranger's.
+        """
+        reconnected, self._reconnected = self._reconnected, False
+        return reconnected
 
     def watch(self, descriptor: int) -> None:
         """`wait` returns also when that is readable, or has ended."""
@@ -94,9 +98,13 @@ class Dealer:
         return bool(ready.get(self._socket, 0) & zmq.POLLIN)
 
     def _note(self, event: Any) -> None:
-        """A handshake failed."""
+        """A connection stands, or a handshake failed."""
         keys = self._keys is not None
         number, value = int(event["event"]), int(event["value"])
+        if number == _SUCCEEDED:
+            self._connections += 1
+            self._reconnected = self._connections > 1
+            return
         if number == _FAILED_AUTH:
             self.trouble = ("this client's key is not among the authorised ones: its public key, which penstock keygen "
                             "--show FILE prints, belongs into the daemon's security.authorized_keys_file")

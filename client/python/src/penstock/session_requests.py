@@ -72,10 +72,14 @@ class SessionRequests:
     def to_repeat(self, request: Request) -> List[Request]:
         """What to send when this one has long not been answered: before it those that were last sent before it was, so
         that it finds them there."""
-        self._filled_from = None  # what was sent to fill a gap may be lost, too
+        self.repeated()
         last = request.sent_at or 0.0
         return [each for each in self._requests.values() if each is request or (
             each.sequence < request.sequence and each.sent_at is not None and each.sent_at <= last)]
+
+    def repeated(self) -> None:
+        """What was sent to fill a gap may be lost, too."""
+        self._filled_from = None
 
     def holds_back(self, request: Request) -> bool:
         """Whether it is not to be sent now: the daemon had no room for it, or for one before it."""

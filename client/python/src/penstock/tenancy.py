@@ -164,12 +164,12 @@ class Tenancy:
             self._lent[exchange.request_id] = placement
 
     def hear(self, header: wire.Header, error: Optional[ErrorBody]) -> None:
-        """A message came, with its body if it is an ERROR."""
+        """A message came, with its body if it is an ERROR, but for HELLO_REQUIRED, which says nothing of memory."""
         placement = self._lent.get(header.request_id)
         if placement is None or (error is None and header.type not in _RETURNS) or (error is not None and error.holds):
             return
         placement.lent -= 1
-        if header.status in (Status.HELLO_REQUIRED, Status.UNKNOWN_ARENA):
+        if header.status == Status.UNKNOWN_ARENA:
             self.end(placement.arena)
         elif error is None or placement.lent == 0 or self._asked(header) or not _only_refuses(header.status):
             del self._lent[header.request_id]

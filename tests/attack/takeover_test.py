@@ -1,0 +1,206 @@
+"""Connections that break, and others that take their clients' places: nothing is lost, nothing runs twice, nothing stays.
+
+PENSTOCK_ATTACK_SECONDS: how long connections are cut; without it for some seconds.
+"""
+
+import json
+import pathlib
+import random
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from attack import LONG, descriptors, resident_bytes, wait_until
+from cutting_proxy import CuttingProxy
+from daemon_process import BIN, Daemon
+from guarded_daemon import GuardedDaemon
+from pipeline_text import VERSION, pipeline
+
+try:
+    import numpy as np
+    import zmq
+    from penstock import Client, control, wire
+    from penstock.keys import read_keys
+except ImportError:
+    zmq = None
+
+SECONDS = max(LONG, 2.5)
+TAKEOVERS = 1000
+TEXT = VERSION + '[clients]\nmax_clients = 64\ncredit_requests = 64\n' + pipeline(
+    "double", "f32", [16], [("out", "affine", "a = 2.0\n")], ["out"]) + pipeline(
+    "sums", "f32", ["max 16"], [("out", "fir", 'from = "input"\ntaps = [1.0, 1.0]\n')], ["out"])
+
+
+class RawPeer:
+    """A DEALER that speaks by hand."""
+
+    def __init__(self, context, url, routing_id=None, keys=None):
+        self.socket = context.socket(zmq.DEALER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.RCVTIMEO, 20000)
+        if routing_id is not None:
+            self.socket.setsockopt(zmq.ROUTING_ID, routing_id)
+        if keys is not None:
+            keys.arm(self.socket)
+        self.socket.connect(url)
+
+    def send(self, kind, request_id=0, body=None):
+        parts = [wire.encode_header(wire.Header(kind, request_id))]
+        self.socket.send_multipart(parts if body is None else parts + [body])
+
+    def receive(self):
+        parts = self.socket.recv_multipart()
+        return wire.decode_header(parts[0]), parts
+
+    def hello(self, token=""):
+        self.send(wire.MessageType.HELLO, 1, control.encode(control.Hello("raw", "1", resume=token)))
+        header, parts = self.receive()
+        assert header.type == wire.MessageType.WELCOME, parts
+        return control.decode(control.Welcome, parts[1])
+
+    def close(self):
+        self.socket.close()
+
+
+@unittest.skipUnless(zmq, "numpy or pyzmq is missing")
+class Takeovers(unittest.TestCase):
+    def setUp(self):
+        self.daemon = Daemon("host", "callback", TEXT)
+        self.addCleanup(self.stop)
+        self.proxy = CuttingProxy(f"{self.daemon.path}/data")
+        self.addCleanup(self.proxy.close)
+        self.pid = self.daemon.process.pid
+
+    def stop(self):
+        code, log = self.daemon.stop()
+        self.assertEqual(code, 0, log)
+
+    def requests(self):
+        return self.daemon.counters()["status"]["requests"]
+
+    def cut_until(self, over):
+        """Cuts every connection again and again, at random times, until that is set."""
+        rng = random.Random(1)
+        while not over.wait(rng.uniform(0.02, 0.25)):
+            self.proxy.cut()
+
+    def test_python_client_loses_nothing_and_runs_nothing_twice(self):
+        over = threading.Event()
+        cutter = threading.Thread(target=self.cut_until, args=(over,))
+        with Client(self.proxy.url, transport="zmq") as client:
+            session = client.session("sums")
+            cutter.start()
+            end = time.monotonic() + SECONDS
+            count, before = 0, 0.0
+            pending = []
+            while time.monotonic() < end or self.proxy.cuts < 8:
+                number = float(count % 1000)
+                pending.append((client.submit("double", np.full(16, number, np.float32), timeout=120), 2 * number,
+                                session.submit(np.full(1, number, np.float32), timeout=120), number + before))
+                before, count = number, count + 1
+                while len(pending) > 20 or (pending and pending[0][0].done() and pending[0][2].done()):
+                    self.check(*pending.pop(0))
+            for each in pending:
+                self.check(*each)
+            over.set()
+            cutter.join()
+            session.close()
+        print(f"{count} requests and frames through {self.proxy.cuts} cuts", flush=True)
+        account = self.requests()
+        self.assertEqual((account["accepted"], account["results"]), (2 * count, 2 * count))
+        self.assertEqual(account["in_flight"], 0)
+
+    def check(self, plain, doubled, framed, summed):
+        np.testing.assert_array_equal(plain.result(120)["out"], np.full(16, doubled, np.float32))
+        self.assertEqual(framed.result(120)["out"].ravel().tolist(), [summed])
+
+    def test_cpp_client_loses_nothing_and_runs_nothing_twice(self):
+        for name, more in (("double", ()), ("sums", ("--sessions", "2"))):
+            with self.subTest(name), tempfile.NamedTemporaryFile("r") as figures:
+                before, cuts = self.requests(), self.proxy.cuts
+                bench = subprocess.Popen(
+                    [BIN / "penstock", "--url", self.proxy.url, "--transport", "zmq", "bench", "--pipeline", name,
+                     "--clients", "3", "--in-flight", "8", "--warmup", "0s", "--duration", f"{SECONDS}s", "--json",
+                     figures.name, *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                over = threading.Event()
+                cutter = threading.Thread(target=self.cut_until, args=(over,))
+                cutter.start()
+                said, _ = bench.communicate(timeout=300 + SECONDS)
+                over.set()
+                cutter.join()
+                self.assertEqual(bench.returncode, 0, said)
+                report, account = json.load(figures), self.requests()
+                print(f"{name}: {report['requests']} requests through {self.proxy.cuts - cuts} cuts", flush=True)
+                self.assertEqual(report["errors"], {})
+                self.assertGreaterEqual(self.proxy.cuts - cuts, 5)
+                ran = account["accepted"] - before["accepted"]
+                self.assertEqual(account["results"] - before["results"], ran)
+                self.assertEqual(account["in_flight"], 0)
+
+    def test_takeovers_by_token_leave_nothing_behind(self):
+        context = zmq.Context()
+        self.addCleanup(context.destroy, 0)
+        peer = RawPeer(context, self.daemon.url)
+        token = peer.hello().resume
+        for turn in range(TAKEOVERS):
+            if turn == TAKEOVERS // 10:
+                before = descriptors(self.pid), resident_bytes(self.pid)
+            old, peer = peer, RawPeer(context, self.daemon.url)
+            welcome = peer.hello(token)
+            self.assertEqual((welcome.resume, welcome.resumed), (token, True))
+            # The old connection is a stranger's: it is read and answered, and nothing that it sends is kept.
+            old.send(wire.MessageType.GET_STATUS, 7, bytes(100_000) if turn % 50 == 0 else None)
+            header, _ = old.receive()
+            self.assertEqual(header.type, wire.MessageType.ERROR)
+            old.close()
+        self.assert_flat(before, 32 << 20)
+        self.assertEqual(peer.hello().resume, token)
+        peer.close()
+
+    def test_a_routing_id_that_is_taken_does_no_harm(self):
+        context = zmq.Context()
+        self.addCleanup(context.destroy, 0)
+        first = RawPeer(context, self.daemon.url, b"the same")
+        token = first.hello().resume
+        before = descriptors(self.pid), resident_bytes(self.pid)
+        for _ in range(TAKEOVERS):
+            other = RawPeer(context, self.daemon.url, b"the same")
+            other.send(wire.MessageType.GOODBYE)
+            other.send(wire.MessageType.PING, 7)
+            other.socket.close(linger=1000)
+        self.assertEqual(first.hello().resume, token)
+        # libzmq keeps a little of each such connection: what was sent over it, and its bookkeeping.
+        self.assert_flat(before, TAKEOVERS * (128 << 10))
+        first.close()
+
+    def test_with_keys_a_token_holds_for_the_key_that_it_was_given_to(self):
+        daemon = GuardedDaemon(start=False)
+        self.addCleanup(daemon.close)
+        with open(daemon.path / "authorized_keys", "a") as known:
+            known.write(daemon.lines["other"] + "\n")
+        daemon.start()
+        context = zmq.Context()
+        self.addCleanup(context.destroy, 0)
+
+        def peer(key):
+            return RawPeer(context, daemon.url, keys=read_keys(daemon.public("server"), str(daemon.path / f"{key}.key")))
+
+        first, thief, second = peer("listed"), peer("other"), peer("listed")
+        token = first.hello().resume
+        self.assertFalse(thief.hello(token).resumed)
+        self.assertNotEqual(thief.hello().resume, token)
+        self.assertTrue(second.hello(token).resumed)
+        for each in (first, thief, second):
+            each.close()
+
+    def assert_flat(self, before, bytes_more):
+        wait_until(lambda: descriptors(self.pid) <= before[0] + 8, "the daemon's descriptors are closed")
+        libraries = pathlib.Path(f"/proc/{self.pid}/maps").read_text()
+        if "libasan" not in libraries and "libtsan" not in libraries:  # they keep what was freed
+            self.assertLessEqual(resident_bytes(self.pid) - before[1], bytes_more)
+
+
+if __name__ == "__main__":
+    unittest.main()
