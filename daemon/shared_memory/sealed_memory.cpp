@@ -53,6 +53,8 @@ sealed_memory::sealed_memory(std::size_t bytes) : bytes_(whole_pages(bytes)) {
       errno = error;
       fail("cannot get memory to share");
     }
+    // Against holes there is no seal under which the other process could still map it to write. A hole reads as zeros,
+    // and its page comes back when it is touched.
     if (::fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
       fail("cannot seal memory to share");
     }
