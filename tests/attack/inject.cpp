@@ -170,6 +170,11 @@ EXPORTED ssize_t __read_chk(int file, void* into, std::size_t bytes, std::size_t
 EXPORTED ssize_t write(int file, const void* from, std::size_t bytes) {
   return write_to(file, from, bytes);
 }
+// What a log writes through: glibc writes by itself.
+EXPORTED std::size_t fwrite(const void* from, std::size_t bytes, std::size_t count, FILE* into) {
+  static const auto real = next<std::size_t (*)(const void*, std::size_t, std::size_t, FILE*)>("fwrite");
+  return fault_of(call::write, ::fileno(into)) == fault::error ? 0 : real(from, bytes, count, into);
+}
 EXPORTED int fstat(int file, struct stat* into) noexcept {
   return fault_of(call::fstat, file) == fault::error ? -1 : static_cast<int>(::syscall(SYS_fstat, file, into));
 }

@@ -3,14 +3,18 @@
 import collections
 import contextlib
 import errno
+import json
 import mmap
 import os
 import pathlib
 import struct
 import subprocess
+import time
+from http import client
 
 import attack  # noqa: F401  (finds the other helpers)
 from daemon_process import BIN, Daemon
+from unix_connection import UnixConnection
 
 CALLS = ("open", "read", "write", "fstat", "close", "mmap")
 LESS, HANG = -2, -3  # instead of an errno
@@ -84,15 +88,37 @@ def text_of(fault):
 
 
 class InjectedDaemon(Daemon):
-    """Its calls to the system are in the hands of `inject`."""
+    """Its calls to the system are in the hands of `inject`. It is asked over its admin endpoint, so that it may want
+    keys."""
 
     def __init__(self, text, files=None):
         self.inject = None
-        super().__init__("host", "callback", text, files)
+        before = os.umask(0o077)  # keys among the files
+        try:
+            super().__init__("host", "callback", text, files)
+        finally:
+            os.umask(before)
 
     def start(self):
         self.launch()
-        self.cli("--timeout", "60s", "ping")
+        if self.ready_or_ended() is not None:
+            raise RuntimeError(self.log.read_text())
+
+    def ask(self, path):
+        """The status and the JSON of an answer; (0, None) of none."""
+        http = UnixConnection(self.admin.removeprefix("unix:"))
+        try:
+            http.request("GET", path)
+            answer = http.getresponse()
+            return answer.status, json.loads(answer.read())
+        except (OSError, ValueError, client.HTTPException):
+            return 0, None
+        finally:
+            http.close()
+
+    def served(self):
+        """The configuration that it serves: version and hash."""
+        return self.ask("/api/v1/status")[1]["configuration"]
 
     def launch(self):
         self.inject = self.inject or Inject(self.path)
@@ -104,8 +130,9 @@ class InjectedDaemon(Daemon):
     def ready_or_ended(self):
         """Its exit code, or None once it serves."""
         while self.process.poll() is None:
-            if self.cli("--timeout", "1s", "ping", check=False).returncode == 0:
+            if self.ask("/readyz")[0] == 200:
                 return None
+            time.sleep(0.01)
         return self.process.returncode
 
     def let_go(self):

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from attack import LONG, ask_for_reload
+from attack import LONG, ask_for_reload, wait_until
 from daemon_process import BIN
 from guarded_daemon import keygen
 from inject import FAULTS, HARMLESS, Inject, InjectedDaemon, npy, text_of
@@ -16,6 +16,7 @@ from pipeline_text import VERSION, pipeline
 # A file is left over where a start, or a check, is told that it can't be had now; never one that is taken for wrong.
 DOCUMENTED = {69, 70}
 OWN = ("penstock.toml", "taps.npy", "server.key", "authorized_keys")
+KEYS = '[security]\nsecret_key_file = "server.key"\nauthorized_keys_file = "authorized_keys"\n'
 CASES = 40  # of each sweep, where no long one is asked for
 
 
@@ -24,7 +25,7 @@ def text(factor):
     pipelines = [pipeline("filtered", "f32", [16], [("y", "fir", 'taps = "taps.npy"\n')], ["y"])]
     pipelines += [pipeline(f"p{number}", "f32", [16], [("y", "affine", f"a = {factor}.0\n")], ["y"])
                   for number in range(3)]
-    return VERSION + "".join(pipelines)
+    return VERSION + KEYS + "".join(pipelines)
 
 
 def cases_of(calls):
@@ -53,8 +54,7 @@ class Folder:
         (self.path / "authorized_keys").write_text(keygen(self.path / "client.key") + "\n")
         os.chmod(self.path / "authorized_keys", 0o644)
         (self.path / "taps.npy").write_bytes(npy(1, 2, 3))
-        keys = '[security]\nsecret_key_file = "server.key"\nauthorized_keys_file = "authorized_keys"\n'
-        (self.path / "penstock.toml").write_text(text(2).replace(VERSION, VERSION + keys))
+        (self.path / "penstock.toml").write_text(text(2))
 
     def run(self, *words):
         return subprocess.run([BIN / "penstockd", "--config", "penstock.toml", *words], capture_output=True, text=True,
@@ -62,6 +62,13 @@ class Folder:
 
 
 class SystemCallSweepTest(unittest.TestCase):
+    def daemon(self):
+        keys = Folder(self).path
+        made = InjectedDaemon(text(2), {"taps.npy": npy(1, 2, 3), **{name: (keys / name).read_bytes() for name in (
+            "server.key", "authorized_keys")}})
+        self.addCleanup(made.let_go)
+        return made
+
     def test_a_check_says_good_of_the_whole_configuration_alone(self):
         folder = Folder(self)
         for words in (["--check-config"], ["--print-config"]) if LONG else (["--check-config"],):
@@ -91,9 +98,8 @@ class SystemCallSweepTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 69, done.stderr)
 
     def test_a_start_serves_the_whole_configuration_or_ends_with_a_documented_code(self):
-        daemon = InjectedDaemon(text(2), {"taps.npy": npy(1, 2, 3)})
-        self.addCleanup(daemon.let_go)
-        served = daemon.counters()["status"]["configuration"]
+        daemon = self.daemon()
+        served = daemon.served()
         self.assertEqual(daemon.end(), 0)
 
         def serve():
@@ -103,7 +109,7 @@ class SystemCallSweepTest(unittest.TestCase):
                 self.assertIn(code, DOCUMENTED, daemon.log.read_text())
                 return
             daemon.inject.disarm()
-            self.assertEqual(daemon.counters()["status"]["configuration"], served)
+            self.assertEqual(daemon.served(), served)
             self.assertEqual(daemon.end(), 0)
 
         own, others = cases_of(daemon.inject.calls_of(serve))
@@ -112,9 +118,8 @@ class SystemCallSweepTest(unittest.TestCase):
                 serve()
 
     def test_a_reload_takes_the_whole_configuration_or_none(self):
-        daemon = InjectedDaemon(text(2), {"taps.npy": npy(1, 2, 3)})
-        self.addCleanup(daemon.let_go)
-        hashes, factor = {2: daemon.counters()["status"]["configuration"]["hash"]}, 2
+        daemon = self.daemon()
+        hashes, factor = {2: daemon.served()["hash"]}, 2
         for each in (3, 2):
             (daemon.path / "penstock.toml").write_text(text(each))
             status, answer = ask_for_reload(daemon)
@@ -133,16 +138,17 @@ class SystemCallSweepTest(unittest.TestCase):
             with self.subTest(call=call, fault=text_of(fault)):
                 with daemon.inject.armed(call, fault):
                     status, answer = reload()
-                served = daemon.counters()["status"]["configuration"]["hash"]
                 if status == 200:
                     factor = 5 - factor
                 else:
                     self.assertEqual(status, 422, answer)
-                self.assertEqual(served, hashes[factor], answer)
+                self.assertEqual(answer["hash"], hashes[factor], answer)
                 if call in own and fault in HARMLESS:
                     self.assertEqual(status, 200, answer)
                 elif call in own and call.name in ("open", "read"):
                     self.assertEqual(status, 422, answer)
+        # What is reported is what is served, a moment later.
+        wait_until(lambda: daemon.served() == {each: answer[each] for each in ("version", "hash")}, "it is served")
         self.assertEqual(daemon.end(), 0)
 
 
