@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <spdlog/spdlog.h>
 
+#include "daemon/admin/start_check.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/shard/placement.hpp"
 
@@ -43,6 +44,7 @@ void shard_thread::run(std::uint32_t number, const settings& how, device& on, me
       plans.push_back(compile_plan(each, static_cast<std::uint32_t>(plans.size()), on,
                                    static_cast<std::uint32_t>(how.wheel.streams)));
     }
+    check_memory(how, plans, on.facts().backend == "host");
     shard running(how, on, plans, memory, number, keys);
     made = true;
     made_.set_value(&running);

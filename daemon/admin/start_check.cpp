@@ -1,6 +1,7 @@
 #include "daemon/admin/start_check.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -13,7 +14,6 @@
 
 #include "daemon/device/backend.hpp"
 #include "daemon/memory/memory_budget.hpp"
-#include "daemon/pipeline/plan.hpp"
 #include "daemon/ring/ring.hpp"
 #include "daemon/shard/served_pipelines.hpp"
 #include "daemon/shard/shard_directory.hpp"
@@ -26,15 +26,16 @@ namespace {
 constexpr std::string_view ipc = "ipc://";
 
 // The host is one device; where every device is asked for, how many there are is the machine's.
-std::size_t shards_of(const settings& how) noexcept {
-  const bool one = how.device.every_device || how.device.backend == backend_choice::host;
+std::size_t shards_of(const settings& how, bool on_host) noexcept {
+  const bool one = how.device.every_device || on_host;
   return static_cast<std::size_t>(how.device.shards) * (one ? 1 : how.device.ids.size());
 }
 
 // As long as they can become: a port that is any free one has five digits.
 std::vector<std::vector<std::string>> longest_endpoints(const settings& how) {
   constexpr std::string_view longest_port = "65535";
-  std::vector<std::vector<std::string>> all = endpoints_of_all(how.daemon.listen, shards_of(how));
+  std::vector<std::vector<std::string>> all =
+      endpoints_of_all(how.daemon.listen, shards_of(how, how.device.backend == backend_choice::host));
   for (std::vector<std::string>& of_shard : all) {
     for (std::string& each : of_shard) {
       if (each.starts_with(ipc) && each.size() - ipc.size() >= sizeof(sockaddr_un::sun_path)) {
@@ -70,28 +71,25 @@ std::size_t sum(std::size_t left, std::size_t right) noexcept {
   return left + std::min(right, std::numeric_limits<std::size_t>::max() - left);
 }
 
-// What lies on the device is counted where that is the host for certain.
-start_memory memory_of(const settings& how, const std::vector<plan>& plans) {
-  const bool on_host = how.device.backend == backend_choice::host;
-  const slot_size slot = size_for(plans);
-  const std::size_t bytes = sum(sum(slot.pinned_input, slot.pinned_output), on_host ? slot.arena : 0);
-  start_memory needed{.slots = product(bytes, product(static_cast<std::size_t>(how.wheel.slots), shards_of(how)))};
-  for (const plan& each : plans) {
-    const std::size_t kept = product(each.state_bytes, product(2 * shards_of(how), how.sessions.max_sessions));
-    needed.sessions = sum(needed.sessions, on_host ? kept : 0);
-  }
-  return needed;
-}
-
 }  // namespace
 
-void check_memory(const start_memory& needed, std::size_t available) {
+void check_memory(const settings& how, std::span<const plan> plans, bool on_host) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20U;
-  if (sum(needed.slots, needed.sessions) > available) {
+  const slot_size slot = size_for(plans);
+  const std::size_t bytes = sum(sum(slot.pinned_input, slot.pinned_output), on_host ? slot.arena : 0);
+  const std::size_t shards = shards_of(how, on_host);
+  const std::size_t slots = product(bytes, product(static_cast<std::size_t>(how.wheel.slots), shards));
+  std::size_t states = 0;
+  for (const plan& each : plans) {
+    const std::size_t kept = product(each.state_bytes, product(2 * shards, how.sessions.max_sessions));
+    states = sum(states, on_host ? kept : 0);
+  }
+  const std::size_t available = memory_of_machine();
+  if (sum(slots, states) > available) {
     throw configuration_error(fmt::format(
         "the slots take {} MiB and the states of sessions {} MiB, but this machine has {} MiB for the daemon: give "
         "fewer [device] slots or shards, smaller batches, or a lower sessions.max_sessions",
-        needed.slots / mebibyte, needed.sessions / mebibyte, available / mebibyte));
+        slots / mebibyte, states / mebibyte, available / mebibyte));
   }
 }
 
@@ -103,7 +101,8 @@ void check_start(const settings& how) {
                                  static_cast<std::uint32_t>(how.wheel.streams)));
   }
   check_welcome(how, plans);
-  check_memory(memory_of(how, plans), memory_of_machine());
+  // What lies on the device is counted where that is the host for certain.
+  check_memory(how, plans, how.device.backend == backend_choice::host);
 }
 
 }  // namespace penstock

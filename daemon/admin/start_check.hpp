@@ -1,7 +1,8 @@
 #pragma once
 
-#include <cstddef>
+#include <span>
 
+#include "daemon/pipeline/plan.hpp"
 #include "daemon/settings/settings.hpp"
 
 namespace penstock {
@@ -11,13 +12,9 @@ namespace penstock {
 /// machine has no memory for. Throws configuration_error, or device_error.
 void check_start(const settings& how);
 
-/// Host memory that slots and the states of sessions take from the start on, in bytes.
-struct start_memory {
-  std::size_t slots = 0;
-  std::size_t sessions = 0;
-};
-
-/// Throws configuration_error when that is more than `available` bytes.
-void check_memory(const start_memory& needed, std::size_t available);
+/// Throws configuration_error when the slots of all shards, and on the host backend the states of sessions as well,
+/// take more memory than the machine has for this process: the kernel would end it, or others, in the middle of its
+/// start.
+void check_memory(const settings& how, std::span<const plan> plans, bool on_host);
 
 }  // namespace penstock

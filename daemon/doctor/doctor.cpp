@@ -6,6 +6,7 @@
 #include "daemon/doctor/device_trial.hpp"
 #include "daemon/doctor/endpoint_probe.hpp"
 #include "daemon/doctor/machine_facts.hpp"
+#include "daemon/files/whole_file.hpp"
 #include "daemon/security/keyring.hpp"
 #include "daemon/settings/machine_fit.hpp"
 #include "daemon/shard/shard_directory.hpp"
@@ -33,6 +34,8 @@ key_facts keys_of(const security_settings& given) {
     }
   } catch (const configuration_error& wrong) {
     made.error = wrong.what();
+  } catch (const file_unreadable& failed) {
+    made.error = failed.what();
   }
   return made;
 }
@@ -70,6 +73,8 @@ std::vector<finding> examine(const std::string& name, const std::function<settin
     facts.endpoints = endpoints_of(how, facts.load.shards);
   } catch (const configuration_error& wrong) {
     facts.configuration.error = wrong.what();
+  } catch (const file_unreadable& failed) {
+    facts.configuration.error = failed.what();
   }
   return check_all(facts);
 }

@@ -89,6 +89,7 @@ class CheckConfigTest(unittest.TestCase):
         batch = 'batch = { max_frames = 4194304, max_bytes = "16 GiB" }\n'
         large = pipeline("large", "f32", [1024], AFFINE, ["y"], batch)
         self.assert_refused(VERSION + "[device]\nslots = 4096\n" + large, "the slots take")
+        self.assertEqual(self.start(VERSION + "[device]\nslots = 4096\n" + large), 78)
         self.assertEqual(self.check(kept(16)).returncode, 0)
         self.assert_refused(kept(65536).replace("[131072]", "[1048576]"), "the states of sessions")
 

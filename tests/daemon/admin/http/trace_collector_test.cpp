@@ -84,14 +84,15 @@ TEST_F(TraceCollector, GoesOnWithoutAShardThatDoesNotAnswer) {
 }
 
 TEST_F(TraceCollector, LetsGoOfTheOldestWhenThereIsTooMuch) {
-  constexpr std::size_t full = 1U << 20U;
+  constexpr std::size_t full = 60'000;
+  constexpr std::uint64_t last = 700;
   std::vector<timeline_answers> rounds;
-  for (std::uint64_t number = 1; number <= 40; ++number) {
-    rounds.push_back({page(0, {batch(number, 1s)}, number + 1, number == 40 ? 0 : full)});
+  for (std::uint64_t number = 1; number <= last; ++number) {
+    rounds.push_back({page(0, {batch(number, 1s)}, number + 1, number == last ? 0 : full)});
   }
   const json events = collect(5s, std::move(rounds));
   EXPECT_EQ(count(events, "spectrum 1"), 0U);
-  EXPECT_EQ(count(events, "spectrum 40"), 1U);
+  EXPECT_EQ(count(events, "spectrum 700"), 1U);
 }
 
 TEST_F(TraceCollector, SaysNothingOfPagesThatCannotBeRead) {
