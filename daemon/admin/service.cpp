@@ -62,6 +62,8 @@ std::string_view text_of(completion_mode mode) noexcept {
 constexpr std::array served_signals{SIGTERM, SIGINT, SIGHUP};
 // What somebody says on purpose, from a terminal, keeps its meaning.
 constexpr std::array deliberate_signals{SIGQUIT, SIGTSTP};
+// What does not end a process, or can't be ignored.
+constexpr std::array harmless_signals{SIGCHLD, SIGCONT, SIGTTIN, SIGTTOU, SIGKILL, SIGSTOP};
 constexpr std::array fault_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
 // All signals but those of a thread's own faults, on this thread and whichever it starts from now on.
@@ -74,7 +76,26 @@ void block_signals() noexcept {
   ::pthread_sigmask(SIG_BLOCK, &masked, nullptr);
 }
 
-// On this thread. Any other signal stays blocked everywhere: it would end the daemon, and nobody sends one to do so.
+// Any other signal would end the daemon, and nobody sends one to do so: SIGIO is the kernel's where a client opens its
+// lent memory again (memory_watch). A library may have started threads before signals were blocked, and have handlers
+// of its own, which stay.
+void ignore_other_signals() noexcept {
+  const auto has = [](const auto& some, int signal) {
+    return std::find(some.begin(), some.end(), signal) != some.end();
+  };
+  for (int each = 1; each <= SIGRTMAX; ++each) {
+    if (has(served_signals, each) || has(deliberate_signals, each) || has(fault_signals, each) ||
+        has(harmless_signals, each)) {
+      continue;
+    }
+    struct sigaction now {};
+    if (::sigaction(each, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL) {
+      std::signal(each, SIG_IGN);
+    }
+  }
+}
+
+// On this thread. The others stay blocked everywhere.
 void unblock_served_signals() noexcept {
   sigset_t served;
   ::sigemptyset(&served);
@@ -296,8 +317,7 @@ exit_code service::run() {
   // Before any thread starts: signals are for the admin loop, and wait for it. On another thread the handler of
   // any signal would interrupt ZeroMQ's calls, in the middle of a message too.
   block_signals();
-  // A client that opens its lent memory again makes the kernel send it (memory_watch).
-  std::signal(SIGIO, SIG_IGN);
+  ignore_other_signals();
   for (const int each : served_signals) {
     signals_.add(each);
   }

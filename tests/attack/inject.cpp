@@ -1,6 +1,8 @@
 // Makes one call to the system fail, be short, or hang, in a program that is started with this preloaded: the file that
 // PENSTOCK_INJECT names is mapped, and says which call (inject.py writes it, and reads what came of it). Calls that
 // glibc makes by itself are not seen. Everything here calls the kernel directly.
+// Else the headers define read and open themselves.
+#undef _FORTIFY_SOURCE
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
