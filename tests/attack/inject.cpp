@@ -29,10 +29,11 @@ struct control {
   std::uint32_t nth;    // of those whose path ends with `path`, counted from 1
   std::uint32_t what;   // a fault
   std::int32_t error;
-  std::uint32_t seen;  // calls that fitted, since it was armed
-  std::uint32_t hit;   // faults that were made
-  std::uint32_t log;   // 1: every call is written to the file beside this one, NAME.log
-  char unused[64];
+  std::uint32_t seen;     // calls that fitted, since it was armed
+  std::uint32_t hit;      // faults that were made
+  std::uint32_t log;      // 1: every call is written to the file beside this one, NAME.log
+  std::uint32_t lasting;  // 1: from the nth on
+  char unused[60];
   char path[256];
 };
 
@@ -79,7 +80,8 @@ fault fault_of(call which, const char* path) {
       std::strcmp(path + length - wanted, given->path) != 0) {
     return fault::none;
   }
-  if (__atomic_add_fetch(&given->seen, 1, __ATOMIC_ACQ_REL) != given->nth) {
+  const std::uint32_t seen = __atomic_add_fetch(&given->seen, 1, __ATOMIC_ACQ_REL);
+  if (given->lasting != 0 ? seen < given->nth : seen != given->nth) {
     return fault::none;
   }
   __atomic_add_fetch(&given->hit, 1, __ATOMIC_ACQ_REL);

@@ -19,7 +19,7 @@ from unix_connection import UnixConnection
 CALLS = ("open", "read", "write", "fstat", "close", "mmap")
 LESS, HANG = -2, -3  # instead of an errno
 LIBRARY = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/host-debug")).resolve() / "tests/libinject.so"
-CONTROL = struct.Struct("<4Ii3I64s256s")
+CONTROL = struct.Struct("<4Ii4I60s256s")
 
 Call = collections.namedtuple("Call", "name path nth")
 
@@ -42,11 +42,12 @@ class Inject:
     def environment(self):
         return {**os.environ, "LD_PRELOAD": str(LIBRARY), "PENSTOCK_INJECT": str(self.file)}
 
-    def arm(self, call=None, fault=0, log=False):
-        """`fault`: an errno, LESS or HANG."""
+    def arm(self, call=None, fault=0, log=False, lasting=False):
+        """`fault`: an errno, LESS or HANG; `lasting`: of that call and all further ones of its kind."""
         name, path, nth = call or Call("open", "", 0)
         what = {LESS: 2, HANG: 3}.get(fault, 1)
-        self._write(0, CALLS.index(name), nth, what, max(fault, 0), log, path)
+        self.control[:] = CONTROL.pack(0, CALLS.index(name), nth, what, max(fault, 0), 0, 0, int(log), int(lasting), b"",
+                                       path.encode())
         self.control[:4] = struct.pack("<I", 1)
 
     def disarm(self):
@@ -56,8 +57,8 @@ class Inject:
         return CONTROL.unpack(self.control[:])[6]
 
     @contextlib.contextmanager
-    def armed(self, call, fault):
-        self.arm(call, fault)
+    def armed(self, call, fault, lasting=False):
+        self.arm(call, fault, lasting=lasting)
         try:
             yield
         finally:
@@ -78,9 +79,6 @@ class Inject:
             seen[name, path] += 1
             calls.append(Call(name, path, seen[name, path]))
         return calls
-
-    def _write(self, armed, which, nth, what, error, log, path):
-        self.control[:] = CONTROL.pack(armed, which, nth, what, error, 0, 0, int(log), b"", path.encode())
 
 
 def text_of(fault):

@@ -29,10 +29,12 @@ def text(factor):
 
 
 def cases_of(calls):
-    """(call, fault) pairs, those of the configuration's own files first."""
+    """(call, fault, lasting) of the configuration's own files, and of the others. Only what is no mere interruption lasts:
+    of that call, or of every call of its kind from there on."""
     own = [each for each in calls if each.path.endswith(OWN)]
     others = [each for each in calls if not each.path.endswith(OWN)]
-    return [[(call, fault) for call in some for fault in FAULTS[call.name]] for some in (own, others)]
+    return [[(call, fault, lasting) for call in some for fault in FAULTS[call.name]
+             for lasting in ((False,) if fault in HARMLESS else (False, True))] for some in (own, others)]
 
 
 def sample(cases, most):
@@ -77,16 +79,16 @@ class SystemCallSweepTest(unittest.TestCase):
             self.assertEqual(good[0].returncode, 0, good[0].stderr)
             own, others = cases_of(calls)
             self.assertGreater(len(own), 20)
-            for call, fault in sample(own, CASES) + sample(others, CASES // 2):
-                with self.subTest(words=words, call=call, fault=text_of(fault)), folder.inject.armed(call, fault):
+            for call, fault, lasting in sample(own, CASES) + sample(others, CASES // 2):
+                with self.subTest(words=words, call=call, fault=text_of(fault), lasting=lasting), folder.inject.armed(call, fault, lasting):
                     done = folder.run(*words)
-                    self.assertEqual(folder.inject.hits(), 1)
+                    self.assertGreaterEqual(folder.inject.hits(), 1)
                     if done.returncode == 0:
                         self.assertEqual(done.stdout, good[0].stdout)
                     self.assertIn(done.returncode, {0, *DOCUMENTED}, done.stderr)
-                    if call in own and fault in HARMLESS:
+                    if call.path.endswith(OWN) and fault in HARMLESS:
                         self.assertEqual(done.returncode, 0, done.stderr)
-                    elif call in own and call.name in ("open", "read"):
+                    elif call.path.endswith(OWN) and call.name in ("open", "read"):
                         self.assertEqual(done.returncode, 69, done.stderr)
 
     def test_what_is_printed_onto_a_full_disk_is_no_success(self):
@@ -113,8 +115,8 @@ class SystemCallSweepTest(unittest.TestCase):
             self.assertEqual(daemon.end(), 0)
 
         own, others = cases_of(daemon.inject.calls_of(serve))
-        for call, fault in sample(own, CASES // 5) + sample(others, CASES // 5):
-            with self.subTest(call=call, fault=text_of(fault)), daemon.inject.armed(call, fault):
+        for call, fault, lasting in sample(own, CASES // 5) + sample(others, CASES // 5):
+            with self.subTest(call=call, fault=text_of(fault), lasting=lasting), daemon.inject.armed(call, fault, lasting):
                 serve()
 
     def test_a_reload_takes_the_whole_configuration_or_none(self):
@@ -134,18 +136,18 @@ class SystemCallSweepTest(unittest.TestCase):
         factor = 5 - factor
         own, others = cases_of(calls)
         self.assertGreater(len(own), 10)
-        for call, fault in sample(own, CASES) + sample(others, CASES // 2):
-            with self.subTest(call=call, fault=text_of(fault)):
-                with daemon.inject.armed(call, fault):
+        for call, fault, lasting in sample(own, CASES) + sample(others, CASES // 2):
+            with self.subTest(call=call, fault=text_of(fault), lasting=lasting):
+                with daemon.inject.armed(call, fault, lasting):
                     status, answer = reload()
                 if status == 200:
                     factor = 5 - factor
                 else:
                     self.assertEqual(status, 422, answer)
                 self.assertEqual(answer["hash"], hashes[factor], answer)
-                if call in own and fault in HARMLESS:
+                if call.path.endswith(OWN) and fault in HARMLESS:
                     self.assertEqual(status, 200, answer)
-                elif call in own and call.name in ("open", "read"):
+                elif call.path.endswith(OWN) and call.name in ("open", "read"):
                     self.assertEqual(status, 422, answer)
         # What is reported is what is served, a moment later.
         wait_until(lambda: daemon.served() == {each: answer[each] for each in ("version", "hash")}, "it is served")
