@@ -24,7 +24,8 @@ CONTROL = struct.Struct("<4Ii4I60s256s")
 Call = collections.namedtuple("Call", "name path nth")
 
 # What each call can meet. An interrupted call must be done again, and a short one go on: neither may be noticed.
-FAULTS = {"open": (errno.EIO, errno.ENOMEM, errno.EMFILE, errno.EINTR), "read": (errno.EIO, errno.ENOMEM, errno.EINTR, LESS),
+FAULTS = {"open": (errno.EIO, errno.ENOMEM, errno.EMFILE, errno.EINTR),
+          "read": (errno.EIO, errno.ENOMEM, errno.EINTR, LESS),
           "write": (errno.EIO, errno.ENOSPC, errno.EINTR, LESS), "fstat": (errno.EIO, errno.ENOMEM),
           "close": (errno.EIO, errno.EINTR), "mmap": (errno.ENOMEM,)}
 HARMLESS = {LESS, errno.EINTR}

@@ -29,8 +29,8 @@ def text(factor):
 
 
 def cases_of(calls):
-    """(call, fault, lasting) of the configuration's own files, and of the others. Only what is no mere interruption lasts:
-    of that call, or of every call of its kind from there on."""
+    """(call, fault, lasting) of the configuration's own files, and of the others. What is no mere
+    interruption is tried of that call alone, and lasting: of every call of its kind from there on."""
     own = [each for each in calls if each.path.endswith(OWN)]
     others = [each for each in calls if not each.path.endswith(OWN)]
     return [[(call, fault, lasting) for call in some for fault in FAULTS[call.name]
@@ -80,7 +80,8 @@ class SystemCallSweepTest(unittest.TestCase):
             own, others = cases_of(calls)
             self.assertGreater(len(own), 20)
             for call, fault, lasting in sample(own, CASES) + sample(others, CASES // 2):
-                with self.subTest(words=words, call=call, fault=text_of(fault), lasting=lasting), folder.inject.armed(call, fault, lasting):
+                with (self.subTest(words=words, call=call, fault=text_of(fault), lasting=lasting),
+                      folder.inject.armed(call, fault, lasting)):
                     done = folder.run(*words)
                     self.assertGreaterEqual(folder.inject.hits(), 1)
                     if done.returncode == 0:
@@ -93,10 +94,11 @@ class SystemCallSweepTest(unittest.TestCase):
 
     def test_what_is_printed_onto_a_full_disk_is_no_success(self):
         folder = Folder(self)
-        for words in (["--check-config"], ["--print-config"], ["--print-plan", "p0", "--backend", "host"], ["--doctor"]):
+        for words in (["--check-config"], ["--print-config"], ["--print-plan", "p0"], ["--doctor"]):
             with self.subTest(words=words), open("/dev/full", "w") as full:
-                done = subprocess.run([BIN / "penstockd", "--config", folder.path / "penstock.toml", *words], stdout=full,
-                                      stderr=subprocess.PIPE, text=True, timeout=60)
+                done = subprocess.run(
+                    [BIN / "penstockd", "--config", folder.path / "penstock.toml", "--backend", "host", *words],
+                    stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
                 self.assertEqual(done.returncode, 69, done.stderr)
 
     def test_a_start_serves_the_whole_configuration_or_ends_with_a_documented_code(self):
@@ -116,7 +118,8 @@ class SystemCallSweepTest(unittest.TestCase):
 
         own, others = cases_of(daemon.inject.calls_of(serve))
         for call, fault, lasting in sample(own, CASES // 5) + sample(others, CASES // 5):
-            with self.subTest(call=call, fault=text_of(fault), lasting=lasting), daemon.inject.armed(call, fault, lasting):
+            with (self.subTest(call=call, fault=text_of(fault), lasting=lasting),
+                  daemon.inject.armed(call, fault, lasting)):
                 serve()
 
     def test_a_reload_takes_the_whole_configuration_or_none(self):
