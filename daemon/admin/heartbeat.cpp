@@ -24,12 +24,13 @@ constexpr std::chrono::seconds grace{5};
 }  // namespace
 
 heartbeat::heartbeat(boost::asio::io_context& admin, std::deque<shard_thread>& shards, service_manager& manager,
-                     const settings& how)
+                     const settings& how, std::function<std::string()> silent_threads)
     : shards_(shards),
       manager_(manager),
       roll_call_(admin, shards),
       timer_(admin),
       watchdog_(how.wheel.hang_timeout),
+      silent_threads_(std::move(silent_threads)),
       line_(clock::now()),
       drain_timeout_(how.daemon.drain_timeout) {
   if (manager_.present()) {
@@ -84,10 +85,13 @@ void heartbeat::take(const std::vector<std::optional<shard_pulse>>& pulses) {
 
 void heartbeat::watch(const std::vector<shard_sign>& signs) {
   std::string complaint = watchdog_.complaint(signs);
+  if (complaint.empty() && !drain_until_) {
+    complaint = silent_threads_();
+  }
   if (complaint.empty()) {
     manager_.alive();
     if (!complaint_.empty()) {
-      spdlog::info("alive again: every shard answers, and its device finishes batches");
+      spdlog::info("alive again: every thread comes round, and devices finish batches");
     }
   } else if (complaint_.empty()) {
     spdlog::error("{}: if that lasts, the service manager's watchdog restarts the daemon", complaint);

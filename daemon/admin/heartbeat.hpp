@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@
 namespace penstock {
 
 /// Asks the shards for their pulse again and again, and tells the service manager: that the daemon is alive, when the
-/// watchdog finds nothing wrong; what it does, as the status line; and in a drain, that it needs more time.
+/// watchdog finds nothing wrong and no other thread is silent for long; what it does, as the status line; and in a
+/// drain, that it needs more time.
 ///
 /// It asks four times in a watchdog's timeout, at least every five seconds: a shard may take a quarter of the timeout
 /// to answer, and the admin loop may be held for half of it, before the manager misses anything. Without a service
@@ -29,7 +31,7 @@ class heartbeat {
  public:
   /// The first beat comes at once. `shards` serve by now; they and `manager` outlive it, and so does `admin`.
   heartbeat(boost::asio::io_context& admin, std::deque<shard_thread>& shards, service_manager& manager,
-            const settings& how);
+            const settings& how, std::function<std::string()> silent_threads);
 
   /// These hold from now on: hang_timeout and drain_timeout.
   void adopt(const settings& how);
@@ -49,6 +51,7 @@ class heartbeat {
   roll_call roll_call_;
   boost::asio::steady_timer timer_;
   watchdog watchdog_;
+  std::function<std::string()> silent_threads_;
   status_line line_;
   std::string complaint_;  // the last one that was logged; empty when all is well
   std::chrono::nanoseconds drain_timeout_;

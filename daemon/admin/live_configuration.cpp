@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include "daemon/ring/ring.hpp"
@@ -76,6 +77,7 @@ live_configuration::live_configuration(boost::asio::io_context& admin, std::dequ
   for (const pipeline_declaration& each : running_.pipelines) {
     priorities_.insert(each.priority);
   }
+  boost::asio::post(workshop_, [] { ::pthread_setname_np(::pthread_self(), "reloads"); });
 }
 
 live_configuration::~live_configuration() {
@@ -87,6 +89,10 @@ void live_configuration::reload(callback done) {
   if (current_.empty()) {
     begin();
   }
+}
+
+void live_configuration::ask(std::function<void()> what) {
+  boost::asio::post(workshop_, std::move(what));
 }
 
 void live_configuration::begin() {

@@ -46,6 +46,10 @@ class live_configuration {
   [[nodiscard]] const settings& running() const noexcept { return running_; }
   /// Whether a reload's files are still being read: then the process ends without destroying its static objects.
   [[nodiscard]] bool is_reading() const noexcept { return reader_.is_reading(); }
+  /// Has it called on the thread that makes configurations, once that is done with what it makes. Threads: any.
+  void ask(std::function<void()> what);
+  /// Whether a reload is under way.
+  [[nodiscard]] bool is_reloading() const noexcept { return !current_.empty(); }
   /// Calls `done` once, later. One reload at a time: who asks meanwhile shares the next one.
   void reload(callback done);
 

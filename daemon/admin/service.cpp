@@ -301,15 +301,38 @@ void service::serve() {
   }
   manager_.ready();
   shortage_.emplace(admin_);
-  heartbeat_.emplace(admin_, shards_, manager_, how_);
+  probe_threads();
+  heartbeat_.emplace(admin_, shards_, manager_, how_, [this] { return probe_->complaint(self_probe::dead); });
   look_after_memory();
   auto work = boost::asio::make_work_guard(admin_);
   unblock_served_signals();
   admin_.run();
+  probe_.reset();
+}
+
+void service::probe_threads() {
+  probe_.emplace(admin_, shards_, keys_ ? &*keys_ : nullptr);
+  const auto& endpoints = directory_->endpoints();
+  for (std::size_t number = 0; number < shards_.size(); ++number) {
+    shard_thread& each = shards_[number];
+    probe_->add_shard(static_cast<std::uint32_t>(number), endpoints[number], fitted_.daemon.io_threads);
+    probe_->add_rounds(
+        "the gatekeeper of shard " + std::to_string(number), [&each] { return each.gatekeeper_rounds(); },
+        [&each] { return each.has_ended(); });
+  }
+  if (keeper_) {
+    probe_->add_thread("the thread of shared memory", [this](auto done) { keeper_->ask(std::move(done)); });
+  }
+  probe_->add_thread(
+      "the thread of reloads", [this](auto done) { configuration_->ask(std::move(done)); },
+      [this] { return configuration_->is_reloading(); });
+  probe_->start();
 }
 
 daemon_vitals service::vitals() {
-  return {.shortage = shortage_ ? shortage_->complaint() : "", .late = {}, .dead = {}};
+  return {.shortage = shortage_ ? shortage_->complaint() : "",
+          .late = probe_ ? probe_->complaint(self_probe::late) : "",
+          .dead = probe_ ? probe_->complaint(self_probe::dead) : ""};
 }
 
 exit_code service::run() {

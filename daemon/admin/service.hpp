@@ -14,6 +14,7 @@
 #include "daemon/admin/http/admin_endpoint.hpp"
 #include "daemon/admin/interrupt_watch.hpp"
 #include "daemon/admin/live_configuration.hpp"
+#include "daemon/admin/self_probe.hpp"
 #include "daemon/admin/service_manager.hpp"
 #include "daemon/admin/shard_tenants.hpp"
 #include "daemon/admin/shard_thread.hpp"
@@ -42,6 +43,7 @@ class service {
  private:
   void start_shards();
   void serve();
+  void probe_threads();
   [[nodiscard]] daemon_vitals vitals();
   void watch_signals();
   void stop_all();
@@ -70,6 +72,7 @@ class service {
   std::optional<admin_endpoint> endpoint_;
   std::optional<live_configuration> configuration_;
   std::optional<descriptor_shortage> shortage_;  // and these:
+  std::optional<self_probe> probe_;
   std::optional<heartbeat> heartbeat_;  // once the shards serve
   std::optional<interrupt_watch> interrupts_;
 };

@@ -38,6 +38,8 @@ class shard_thread {
   [[nodiscard]] const slot_size& slot_bytes() const noexcept { return shard_->slot_bytes(); }
   /// The first call drains, a second one ends the drain.
   void stop();
+  /// Of its gatekeeper, once it is made.
+  [[nodiscard]] std::uint64_t gatekeeper_rounds() const noexcept { return shard_->gatekeeper_rounds(); }
   /// Calls `question` on the shard's thread, between two turns; never, once it has ended. It must be serving.
   void ask(std::function<void(shard&)> question);
   /// Whether `ended` has been called.

@@ -1,5 +1,7 @@
 #include "daemon/security/curve_key.hpp"
 
+#include <array>
+#include <stdexcept>
 #include <string>
 
 #include <string.h>  // explicit_bzero
@@ -12,6 +14,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t text_letters = 40;
+using key_text = std::array<char, text_letters + 1>;  // with a 0 at its end
 constexpr std::string_view z85_letters =
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 
@@ -72,6 +75,32 @@ curve_secret_key::curve_secret_key(const std::filesystem::path& file) {
 
 curve_secret_key::~curve_secret_key() {
   ::explicit_bzero(bytes_.data(), bytes_.size());
+}
+
+curve_public_key curve_secret_key::public_key() const {
+  key_text secret{};
+  key_text made{};
+  curve_public_key found{};
+  const bool derived = ::zmq_z85_encode(secret.data(), bytes_.data(), bytes_.size()) != nullptr &&
+                       ::zmq_curve_public(made.data(), secret.data()) == 0 &&
+                       ::zmq_z85_decode(found.data(), made.data()) != nullptr;
+  ::explicit_bzero(secret.data(), secret.size());
+  if (!derived) {
+    throw std::runtime_error("the public key can't be worked out from the secret one");
+  }
+  return found;
+}
+
+curve_key_pair make_curve_key_pair() {
+  key_text public_key{};
+  key_text secret_key{};
+  curve_key_pair made;
+  if (::zmq_curve_keypair(public_key.data(), secret_key.data()) != 0 ||
+      ::zmq_z85_decode(made.public_key.data(), public_key.data()) == nullptr ||
+      ::zmq_z85_decode(made.secret_key.data(), secret_key.data()) == nullptr) {
+    throw std::runtime_error("libzmq can't make a pair of keys");
+  }
+  return made;
 }
 
 }  // namespace penstock

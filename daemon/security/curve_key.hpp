@@ -20,6 +20,14 @@ using curve_public_key = std::array<std::uint8_t, 32>;
 /// would be a number beyond 32 bits).
 [[nodiscard]] bool is_comment(std::string_view line) noexcept;
 
+/// A key of the process's own, made anew at each start.
+struct curve_key_pair {
+  curve_public_key public_key{};
+  std::array<std::uint8_t, 32> secret_key{};
+};
+/// Throws std::runtime_error.
+[[nodiscard]] curve_key_pair make_curve_key_pair();
+
 /// A CURVE secret key. Wiped from memory when it goes.
 class curve_secret_key {
  public:
@@ -32,6 +40,8 @@ class curve_secret_key {
 
   /// 32 bytes, for the socket.
   [[nodiscard]] const std::array<std::uint8_t, 32>& bytes() const noexcept { return bytes_; }
+  /// The public key that belongs to it.
+  [[nodiscard]] curve_public_key public_key() const;
 
  private:
   std::array<std::uint8_t, 32> bytes_{};

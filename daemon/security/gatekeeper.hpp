@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -31,6 +32,8 @@ class gatekeeper {
   void stop() noexcept;
   /// Threads: any.
   [[nodiscard]] const handshake_account& account() const noexcept { return account_; }
+  /// How often it has come round: some times a second. Threads: any.
+  [[nodiscard]] std::uint64_t rounds() const noexcept { return rounds_.load(std::memory_order_relaxed); }
 
  private:
   void run() noexcept;
@@ -49,6 +52,7 @@ class gatekeeper {
   zmq::socket_t events_;
   handshake_account account_;
   refusal_log log_;
+  std::atomic<std::uint64_t> rounds_{0};
   std::thread thread_;
 };
 

@@ -6,6 +6,8 @@ namespace penstock {
 
 keyring::keyring(const std::filesystem::path& secret_key_file, const std::filesystem::path& authorized_keys_file)
     : secret_(secret_key_file),
+      public_key_(secret_.public_key()),
+      own_client_(make_curve_key_pair()),
       authorized_(std::make_shared<const authorized_keys>(authorized_keys::read(authorized_keys_file))) {}
 
 std::shared_ptr<const authorized_keys> keyring::authorized() const {

@@ -17,6 +17,9 @@ class keyring {
   keyring(const std::filesystem::path& secret_key_file, const std::filesystem::path& authorized_keys_file);
 
   [[nodiscard]] const curve_secret_key& secret() const noexcept { return secret_; }
+  [[nodiscard]] const curve_public_key& public_key() const noexcept { return public_key_; }
+  /// With which the daemon is a client of its own (self_probe). It is on no list, and never leaves the process.
+  [[nodiscard]] const curve_key_pair& own_client() const noexcept { return own_client_; }
   /// The list as it is now. Threads: any.
   [[nodiscard]] std::shared_ptr<const authorized_keys> authorized() const;
   /// From here on, these are let in. Connections that stand are not ended. Threads: any.
@@ -27,6 +30,8 @@ class keyring {
 
  private:
   const curve_secret_key secret_;
+  const curve_public_key public_key_;
+  const curve_key_pair own_client_;
   mutable std::mutex mutex_;
   std::shared_ptr<const authorized_keys> authorized_;
 };

@@ -89,6 +89,8 @@ class shard {
   };
   [[nodiscard]] leftovers take_leftovers();
 
+  /// As router_socket says. Threads: any.
+  [[nodiscard]] std::uint64_t gatekeeper_rounds() const noexcept { return socket_.gatekeeper_rounds(); }
   /// Of each slot, for as long as the shard lives. Threads: any.
   [[nodiscard]] const slot_size& slot_bytes() const noexcept { return ring_.slot_bytes(); }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }

@@ -101,6 +101,10 @@ void arena_keeper::wait_to_accept(const std::string& why) {
   pause_.async_wait([this](const error_code& /*ended*/) { accept(); });
 }
 
+void arena_keeper::ask(std::function<void()> what) {
+  boost::asio::post(io_, std::move(what));
+}
+
 // Who has no arena yet may be anybody: only so many of those, so that there are descriptors left for clients.
 void arena_keeper::receive(stream_protocol::socket peer) {
   const auto visitor = std::make_shared<arena_lease>(

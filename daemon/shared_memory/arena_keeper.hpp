@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,8 @@ class arena_keeper final : public arena_owner {
   /// Ends every lease and the thread. Nobody is asked anything any more.
   void stop() noexcept;
 
+  /// Has it called on the keeper's thread, later. Threads: any.
+  void ask(std::function<void()> what);
   /// Threads: any.
   [[nodiscard]] std::size_t max_client_bytes() const noexcept { return how_.max_client_bytes; }
   /// As ATTACHED says it: a path, or "@" and a name.

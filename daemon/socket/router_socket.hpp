@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <string>
 #include <vector>
@@ -47,6 +48,8 @@ class router_socket {
   [[nodiscard]] const std::vector<std::string>& endpoints() const noexcept { return endpoints_; }
   /// What became of the connections. Threads: any.
   [[nodiscard]] handshake_report handshakes() const noexcept { return gatekeeper_.account().read(); }
+  /// Of its gatekeeper. Threads: any.
+  [[nodiscard]] std::uint64_t gatekeeper_rounds() const noexcept { return gatekeeper_.rounds(); }
   /// Closes the socket and ends the context's threads: every message that was handed over has been let go of.
   void close(int linger_ms) noexcept;
 
