@@ -106,6 +106,14 @@ fault fault_of(call which, int file) {
   std::snprintf(name, sizeof name, "/proc/self/fd/%d", file);
   const long length = ::syscall(SYS_readlink, name, path, PATH_MAX);
   path[length > 0 ? length : 0] = '\0';
+  // A process's own files have the same name in each run.
+  char own[32];
+  const int own_length = std::snprintf(own, sizeof own, "/proc/%d/", ::getpid());
+  if (std::strncmp(path, own, static_cast<std::size_t>(own_length)) == 0) {
+    char same[PATH_MAX + 1];
+    std::snprintf(same, sizeof same, "/proc/self/%.*s", PATH_MAX - 16, path + own_length);
+    return fault_of(which, same);
+  }
   return fault_of(which, path);
 }
 
