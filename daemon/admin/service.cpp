@@ -301,6 +301,7 @@ void service::serve() {
   }
   manager_.ready();
   shortage_.emplace(admin_);
+  connections_.emplace(admin_);
   probe_threads();
   heartbeat_.emplace(admin_, shards_, manager_, how_, [this] { return probe_->complaint(self_probe::dead); });
   look_after_memory();

@@ -9,6 +9,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "daemon/admin/connection_watch.hpp"
 #include "daemon/admin/descriptor_shortage.hpp"
 #include "daemon/admin/heartbeat.hpp"
 #include "daemon/admin/http/admin_endpoint.hpp"
@@ -72,6 +73,7 @@ class service {
   std::optional<admin_endpoint> endpoint_;
   std::optional<live_configuration> configuration_;
   std::optional<descriptor_shortage> shortage_;  // and these:
+  std::optional<connection_watch> connections_;
   std::optional<self_probe> probe_;
   std::optional<heartbeat> heartbeat_;  // once the shards serve
   std::optional<interrupt_watch> interrupts_;

@@ -1,5 +1,6 @@
 #include "daemon/ingress/ingress.hpp"
 
+#include "daemon/socket/connection_meter.hpp"
 #include "proto/message.hpp"
 
 namespace penstock {
@@ -19,15 +20,19 @@ std::optional<incoming> ingress::receive() {
   incoming message;
   // ROUTER hands over whole messages: once the first part is here, the others are too.
   bool more = identity_.more();
+  std::size_t all_bytes = 0;
   while (more) {
     zmq::message_t& part = message.parts < kept_.size() ? kept_[message.parts] : surplus_;
     if (!from_.get().recv(part, zmq::recv_flags::dontwait)) {
       break;
     }
     more = part.more();
+    all_bytes += part.size();
     message.bytes += message.parts > 0 ? part.size() : 0;
     ++message.parts;
   }
+  message.connection = ::zmq_msg_get(identity_.handle(), ZMQ_SRCFD);
+  meter_heard(message.connection, all_bytes, message.parts);
   if (message.parts > kept_.size()) {
     surplus_.rebuild();
   }

@@ -23,6 +23,7 @@ struct incoming {
   /// A tensor's bytes, or a control message's JSON: part 1, or the end of part 0 of a SUBMIT that has no other.
   std::span<const std::byte> body;
   std::size_t parts = 0;  ///< without the routing id
+  int connection = -1;    ///< the descriptor it came over; -1 where there is none
   std::size_t bytes = 0;  ///< of the body, and of parts beyond it
 };
 

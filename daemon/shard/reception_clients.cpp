@@ -4,6 +4,7 @@
 #include "daemon/shard/reception.hpp"
 #include "daemon/shard/shard_directory.hpp"
 #include "daemon/shard/welcome_bodies.hpp"
+#include "daemon/socket/connection_meter.hpp"
 
 namespace penstock {
 namespace {
@@ -11,10 +12,17 @@ namespace {
 using wire::message_type;
 using wire::status;
 
+// That client is beyond its credits by far, and sends faster than it is served, or parts without an end.
+std::int64_t most_ahead(const client_settings& limits) noexcept {
+  constexpr std::size_t times = 4;
+  return static_cast<std::int64_t>(times * (limits.credit_bytes + limits.max_request_bytes));
+}
+
 }  // namespace
 
 void reception::adopt(const client_settings& limits, std::vector<std::string> welcomes, time_point now) {
   limits_ = limits;
+  set_client_bytes(most_ahead(limits));
   welcomes_ = std::move(welcomes);
   with_.clients.set_limits(limits.max_clients, limits.credit_requests);
   with_.clients.for_each([&](client_record& each) {
@@ -84,6 +92,8 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
            {status::too_many_clients, "no memory is left for another client (limits.memory)"});
     return;
   }
+  set_client_bytes(most_ahead(limits_));
+  meter_client(message.connection);
   client->last_heard = now;
   client->name = said->client;
   client->inline_bytes = std::min<std::uint64_t>(said->inline_bytes, wire::max_inline_bytes);

@@ -10,7 +10,10 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "daemon/socket/connection_meter.hpp"
 
 namespace penstock {
 namespace {
@@ -25,16 +28,25 @@ std::atomic<std::uint64_t> turned_away{0};
 std::mutex held_mutex;
 int held = -1;
 
+// Straight to the system: what sanitizers know of libzmq's threads would make races of these descriptors.
+int accept_by_the_system(int listening, sockaddr* address, socklen_t* size, int flags) noexcept {
+  return static_cast<int>(::syscall(SYS_accept4, listening, address, size, flags));
+}
+
+void turn_away(int taken) noexcept {
+  static_cast<void>(::syscall(SYS_close, taken));
+  turned_away.fetch_add(1, std::memory_order_relaxed);
+}
+
 // No connection gets through here to stay: a thread that takes the descriptor meanwhile leaves this one without.
-int turn_away_with_the_held_one(accept_call call, int listening) noexcept {
+int turn_away_with_the_held_one(int listening) noexcept {
   const std::lock_guard lock(held_mutex);
   if (held >= 0) {
     ::close(held);
   }
-  const int taken = call(listening, nullptr, nullptr, SOCK_CLOEXEC);
+  const int taken = accept_by_the_system(listening, nullptr, nullptr, SOCK_CLOEXEC);
   if (taken >= 0) {
-    ::close(taken);
-    turned_away.fetch_add(1, std::memory_order_relaxed);
+    turn_away(taken);
   }
   held = ::eventfd(0, EFD_CLOEXEC);
   return taken;
@@ -60,7 +72,7 @@ std::size_t descriptor_limit() noexcept {
 }
 
 bool is_among_the_last(int descriptor) noexcept {
-  const std::size_t limit = descriptor_limit();
+  const std::size_t limit = std::min(descriptor_limit(), metered_descriptors);
   return static_cast<std::size_t>(descriptor) >= limit - std::min(most_kept, limit / kept_share);
 }
 
@@ -74,17 +86,16 @@ bool descriptors_are_short() noexcept {
   return last;
 }
 
-int accept_connection(accept_call call, int listening, sockaddr* address, socklen_t* size, int flags) noexcept {
-  const int taken = call(listening, address, size, flags);
+int accept_connection(int listening, sockaddr* address, socklen_t* size, int flags) noexcept {
+  const int taken = accept_by_the_system(listening, address, size, flags);
   if (taken >= 0) {
     if (!is_among_the_last(taken)) {
       return taken;
     }
-    ::close(taken);
-    turned_away.fetch_add(1, std::memory_order_relaxed);
+    turn_away(taken);
   } else if (errno != EMFILE && errno != ENFILE) {
     return taken;
-  } else if (turn_away_with_the_held_one(call, listening) < 0) {
+  } else if (turn_away_with_the_held_one(listening) < 0) {
     ::nanosleep(&back_off, nullptr);
   }
   errno = ENFILE;

@@ -23,14 +23,11 @@ bool raise_descriptor_limit() noexcept;
 /// How many may be open.
 [[nodiscard]] std::size_t descriptor_limit() noexcept;
 
-using accept_call = int (*)(int, sockaddr*, socklen_t*, int);
-
-/// As `accept4`, which `call` is, but takes no connection that would get one of the last descriptors: that one is
+/// As `accept4`, but takes no connection that would get one of the last descriptors: that one is
 /// closed, so that the listening socket does not stay readable, and the caller told ENFILE. Where there is no
 /// descriptor at all, the one that is held for this makes room. (libzmq 4.3.4 looks at its listening socket again at
 /// once after a refusal, and aborts the process when accept at an ipc endpoint says EMFILE.)
-[[nodiscard]] int accept_connection(accept_call call, int listening, sockaddr* address, socklen_t* size,
-                                    int flags) noexcept;
+[[nodiscard]] int accept_connection(int listening, sockaddr* address, socklen_t* size, int flags) noexcept;
 
 /// How many connections `accept_connection` has closed.
 [[nodiscard]] std::uint64_t connections_turned_away() noexcept;

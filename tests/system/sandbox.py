@@ -26,6 +26,7 @@ KEYCTL, KEYCTL_GET_KEYRING_ID, KEYCTL_JOIN_SESSION_KEYRING, SESSION_KEYRING = 25
 
 # Why a directive that the unit has for safety's sake is not applied here.
 NOT_APPLICABLE = {
+    "MemoryMax": "needs systemd: it sets a limit of the service's control group",
     "OOMPolicy": "needs systemd: it says what happens to the rest of the service",
     "RemoveIPC": "needs systemd: it removes System V objects after the end",
     "PrivateDevices": "it says no: see DevicePolicy",

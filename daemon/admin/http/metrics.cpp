@@ -6,6 +6,9 @@
 
 #include <prometheus/text_serializer.h>
 
+#include "daemon/admin/http/rise.hpp"
+#include "daemon/socket/connection_meter.hpp"
+#include "daemon/socket/descriptors.hpp"
 #include "penstock_version.hpp"
 
 namespace penstock {
@@ -36,7 +39,15 @@ metrics::metrics()
       reloads_(BuildCounter()
                    .Name("penstock_reloads_total")
                    .Help("Reloads of the configuration: changed, unchanged, or refused as invalid.")
-                   .Register(registry_)) {
+                   .Register(registry_)),
+      cut_(BuildCounter()
+               .Name("penstock_connections_cut_total")
+               .Help("Connections that were cut: they sent more than they may ahead, or no ZMTP 3 of a client.")
+               .Register(registry_)),
+      turned_away_(BuildCounter()
+                       .Name("penstock_connections_turned_away_total")
+                       .Help("Connections that were closed at once, because descriptors were short.")
+                       .Register(registry_)) {
   for (const char* outcome : {"changed", "unchanged", "refused"}) {
     reloads_.Add({{"outcome", outcome}});
   }
@@ -47,6 +58,10 @@ void metrics::take(const daemon_facts& facts, const shard_answers& shards) {
   shards_.take(shards);
   draining_.Add({}).Set(facts.state == daemon_state::draining ? 1 : 0);
   started_.Add({}).Set(std::chrono::duration<double>(facts.started.time_since_epoch()).count());
+  const std::uint64_t cut = connections_cut();
+  cut_.Add({}).Increment(rise(cut, std::exchange(cut_before_, cut)));
+  const std::uint64_t turned_away = connections_turned_away();
+  turned_away_.Add({}).Increment(rise(turned_away, std::exchange(turned_away_before_, turned_away)));
   take_configuration(configuration_of(shards));
   take_builds(shards);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <prometheus/counter.h>
@@ -39,6 +40,10 @@ class metrics {
   prometheus::Family<prometheus::Gauge>& configuration_;
   prometheus::Family<prometheus::Gauge>& build_;
   prometheus::Family<prometheus::Counter>& reloads_;
+  prometheus::Family<prometheus::Counter>& cut_;
+  prometheus::Family<prometheus::Counter>& turned_away_;
+  std::uint64_t cut_before_ = 0;
+  std::uint64_t turned_away_before_ = 0;
   prometheus::Gauge* hash_ = nullptr;  // of the configuration that is served
   std::string hash_text_;
 };

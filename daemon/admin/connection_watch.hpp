@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace penstock {
+
+/// Looks every second at what connection_meter has counted: says in the log that connections were cut, the first at
+/// once and those that follow together, and gives memory back to the system once connections have let go of some.
+/// Thread: the admin's.
+class connection_watch {
+ public:
+  static constexpr std::chrono::seconds interval{1};
+  static constexpr std::chrono::seconds between_lines{10};
+  /// What is worth a walk through malloc's heaps.
+  static constexpr std::uint64_t worth_returning = std::uint64_t{8} << 20U;
+
+  /// `admin` outlives it.
+  explicit connection_watch(boost::asio::io_context& admin);
+
+ private:
+  void look();
+  void wait();
+
+  boost::asio::steady_timer timer_;
+  std::uint64_t cut_ = 0;     // told in the log
+  std::uint64_t let_go_ = 0;  // and its memory given back
+  std::chrono::steady_clock::time_point told_{};
+};
+
+}  // namespace penstock
