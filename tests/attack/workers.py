@@ -44,7 +44,7 @@ name = "y"
 op = "fir"
 taps = [1.0, 2.0, 4.0]
 """
-KINDS = ("frames", "sessions", "shared", "command")
+KINDS = ("frames", "large", "sessions", "shared", "command")
 TIMEOUT = 300.0
 
 
@@ -172,6 +172,8 @@ def main(kind, url):
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
     if kind == "frames":
         send_frames(url, over, "line", 16, 32, "zmq")
+    elif kind == "large":
+        send_frames(url, over, "large", 65536, 4, "zmq")
     elif kind == "shared":
         send_frames(url, over, "large", 65536, 4, "auto")
     elif kind == "sessions":
