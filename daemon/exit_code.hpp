@@ -9,6 +9,7 @@ enum class exit_code : int {
   usage = 64,           ///< the command line is wrong (EX_USAGE)
   unavailable = 69,     ///< a device, an endpoint or a file can't be had now (EX_UNAVAILABLE)
   internal = 70,        ///< a fault of ours (EX_SOFTWARE)
+  out_of_memory = 71,   ///< no memory, or no more (EX_OSERR)
   device_lost = 75,     ///< the device failed or hung: everything in flight was answered FAILED (EX_TEMPFAIL)
   configuration = 78,   ///< the configuration is wrong (EX_CONFIG)
 };

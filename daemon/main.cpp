@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include <spdlog/spdlog.h>
 
 #include "daemon/admin/log.hpp"
+#include "daemon/admin/out_of_memory.hpp"
 #include "daemon/admin/service.hpp"
 #include "daemon/admin/start_check.hpp"
 #include "daemon/device/backend.hpp"
@@ -179,6 +181,12 @@ int diagnose(const command_line& line) {
   return exit_code_of(findings);
 }
 
+// Libraries allocate before main, and before any constructor of ours.
+void before_all_libraries(int /*count*/, char** /*words*/, char** /*environment*/) noexcept {
+  end_when_out_of_memory();
+}
+[[gnu::section(".preinit_array"), gnu::used]] void (*const first)(int, char**, char**) noexcept = before_all_libraries;
+
 int fail(exit_code code, const char* what) {
   complain(what);
   return static_cast<int>(code);
@@ -194,6 +202,8 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     check_format(line);
     return line.doctor ? diagnose(line) : static_cast<int>(run(line));
+  } catch (const std::bad_alloc&) {
+    end_without_memory();
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? static_cast<int>(exit_code::ok) : static_cast<int>(exit_code::usage);
   } catch (const configuration_error& error) {

@@ -4,12 +4,14 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <new>
 #include <string_view>
 #include <utility>
 
 #include <boost/asio/post.hpp>
 #include <spdlog/spdlog.h>
 
+#include "daemon/admin/out_of_memory.hpp"
 #include "daemon/doctor/machine_facts.hpp"
 #include "daemon/settings/client_memory.hpp"
 #include "daemon/settings/machine_fit.hpp"
@@ -33,6 +35,8 @@ exit_code code_of(shard_ending ending) noexcept {
       return exit_code::ok;
     case shard_ending::cut_short:
       return exit_code::drain_cut_short;
+    case shard_ending::out_of_memory:
+      return exit_code::out_of_memory;
     case shard_ending::device_lost:
       return exit_code::device_lost;
   }
@@ -117,6 +121,15 @@ std::vector<std::string> bus_ids_of(const std::vector<opened_device>& devices) {
     all.push_back(each.device->facts().pci_bus_id);
   }
   return all;
+}
+
+// Rethrows what it failed with, but for a want of memory.
+shard_ending ending_of(const shard_thread& ended) {
+  try {
+    return ended.ending();
+  } catch (const std::bad_alloc&) {
+    return shard_ending::out_of_memory;
+  }
 }
 
 // How much worse than a drain an ending is.
@@ -256,9 +269,12 @@ exit_code service::outcome() const {
   if (std::any_of(shards_.begin(), shards_.end(), [](const shard_thread& each) { return each.lost_its_device(); })) {
     leave_at_once(exit_code::device_lost);
   }
+  if (without_memory_) {
+    leave_at_once(exit_code::out_of_memory);
+  }
   shard_ending worst = shard_ending::drained;
   for (const shard_thread& each : shards_) {
-    worst = std::max(worst, each.ending(),
+    worst = std::max(worst, ending_of(each),
                      [](shard_ending left, shard_ending right) { return severity(left) < severity(right); });
   }
   if (worst != shard_ending::drained) {
@@ -296,6 +312,7 @@ void service::serve() {
   if (keeper_) {
     keeper_->start();
   }
+  let_allocations_throw();
   for (shard_thread& each : shards_) {
     each.serve();
   }
@@ -307,7 +324,9 @@ void service::serve() {
   look_after_memory();
   auto work = boost::asio::make_work_guard(admin_);
   unblock_served_signals();
-  admin_.run();
+  while (!run_admin()) {
+    drain_without_memory();
+  }
   probe_.reset();
 }
 
@@ -328,6 +347,31 @@ void service::probe_threads() {
       "the thread of reloads", [this](auto done) { configuration_->ask(std::move(done)); },
       [this] { return configuration_->is_reloading(); });
   probe_->start();
+}
+
+// False when there was no memory for something that it did.
+bool service::run_admin() {
+  try {
+    admin_.run();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+// Whatever it was that failed does not come again, and could be what the end of the drain waits for.
+void service::drain_without_memory() noexcept {
+  if (std::exchange(without_memory_, true)) {
+    end_without_memory();
+  }
+  spdlog::error("out of memory: the daemon stops, to be restarted");
+  stop_all();
+  patience_.expires_after(how_.daemon.drain_timeout + reply_grace);
+  patience_.async_wait([](const boost::system::error_code& error) {
+    if (!error) {
+      leave_at_once(exit_code::out_of_memory);
+    }
+  });
 }
 
 daemon_vitals service::vitals() {

@@ -46,6 +46,8 @@ class service {
   void serve();
   void probe_threads();
   [[nodiscard]] daemon_vitals vitals();
+  [[nodiscard]] bool run_admin();
+  void drain_without_memory() noexcept;
   void watch_signals();
   void stop_all();
   void note_ending();
@@ -58,6 +60,7 @@ class service {
   std::function<settings()> read_;
   service_manager manager_;
   bool stopping_ = false;
+  bool without_memory_ = false;  // it stops because an allocation failed
   std::optional<keyring> keys_;  // where connections need keys
   // Before the loop: what waits in it may hold memory of theirs.
   std::optional<memory_budget> memory_;  // of all that peers make the daemon hold

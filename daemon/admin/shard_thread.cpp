@@ -68,7 +68,7 @@ void shard_thread::serve_until_the_end(shard& running) {
     failure_ = std::current_exception();
   }
   ended_.store(true, std::memory_order_release);
-  tell_ended_();
+  [this]() noexcept { tell_ended_(); }();  // an exception here would leave the admin waiting
   let_go_.get_future().wait();
 }
 

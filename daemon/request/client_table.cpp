@@ -184,16 +184,18 @@ client_record* client_table::admit(std::string_view identity, time_point now) {
       return nullptr;
     }
     if (free_places_.empty()) {
-      free_places_.push_back(static_cast<std::uint32_t>(records_.size()));
       records_.emplace_back();
+      free_places_.push_back(static_cast<std::uint32_t>(records_.size()) - 1);
     }
     const std::uint32_t place = free_places_.back();
-    free_places_.pop_back();
-    records_[place] = std::make_unique<client_record>(place, identity, credit_requests_, next_number_++);
-    ++size_;
-    client = records_[place].get();
+    auto made = std::make_unique<client_record>(place, identity, credit_requests_, next_number_++);
+    client = made.get();
     client->incarnation = next_incarnation();
     by_identity_.emplace(client->identity, client);
+    // Whole, or not there at all: from here on nothing needs memory.
+    free_places_.pop_back();
+    records_[place] = std::move(made);
+    ++size_;
   }
   if (client->token.empty()) {
     give_token(*client);
@@ -206,17 +208,19 @@ client_record* client_table::admit(std::string_view identity, time_point now) {
 // Without random numbers there is no token, and the client can't come back.
 void client_table::give_token(client_record& client) {
   std::array<unsigned char, wire::resume_token_letters / 2> random{};
+  std::string token;
   do {
     if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
       return;
     }
     constexpr std::string_view hexadecimal = "0123456789abcdef";
-    client.token.clear();
+    token.clear();
     for (const unsigned char each : random) {
-      client.token += hexadecimal[each >> 4U];
-      client.token += hexadecimal[each & 0xFU];
+      token += hexadecimal[each >> 4U];
+      token += hexadecimal[each & 0xFU];
     }
-  } while (!by_token_.emplace(client.token.substr(0, token_half), &client).second);
+  } while (!by_token_.emplace(token.substr(0, token_half), &client).second);
+  client.token = std::move(token);
 }
 
 void client_table::move(client_record& client, std::string_view identity) {
@@ -238,7 +242,10 @@ void client_table::revoke(client_record& client) noexcept {
 
 void client_table::detach(const client_record& client) noexcept {
   if (!client.identity.empty()) {
-    by_identity_.erase(by_identity_.find(client.identity));
+    // Not there only where memory failed while it came.
+    if (const auto found = by_identity_.find(client.identity); found != by_identity_.end()) {
+      by_identity_.erase(found);
+    }
   }
 }
 

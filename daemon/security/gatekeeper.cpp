@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <new>
 #include <string_view>
 
 #include <pthread.h>
@@ -87,14 +88,19 @@ void gatekeeper::stop() noexcept {
 
 // The sockets stay open when the thread has failed: libzmq lets every key in where nobody could be asked, and none
 // while the answer is missing.
-void gatekeeper::run() noexcept {
+void gatekeeper::run() {
   ::pthread_setname_np(::pthread_self(), "gatekeeper");
   try {
     serve();
   } catch (const zmq::error_t& error) {
+    if (error.num() == ENOMEM) {
+      throw std::bad_alloc();
+    }
     if (error.num() != ETERM) {
       spdlog::error("nobody can connect any more: the gatekeeper failed: {}", error.what());
     }
+  } catch (const std::bad_alloc&) {
+    throw;  // which ends the daemon, into which nobody could come any more
   } catch (const std::exception& error) {
     spdlog::error("nobody can connect any more: the gatekeeper failed: {}", error.what());
   }

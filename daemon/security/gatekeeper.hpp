@@ -36,7 +36,7 @@ class gatekeeper {
   [[nodiscard]] std::uint64_t rounds() const noexcept { return rounds_.load(std::memory_order_relaxed); }
 
  private:
-  void run() noexcept;
+  void run();
   void serve();
   void answer(std::vector<zmq::message_t>& question);
   /// Whether the key is let in; then `user` is its text, which messages carry as their User-Id. Counts and logs when it

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
+#include <new>
 #include <random>
 #include <set>
 #include <system_error>
@@ -144,21 +146,38 @@ void shard::stop() {
 
 shard_ending shard::run() {
   while (state_ != state::ended) {
-    const time_point now = clock::now();
-    const bool busy = turn(now);
-    if (busy) {
-      spin_until_ = now + how_.daemon.spin;
-    }
-    if (busy || now < spin_until_ || (wheel_.polling() && state_ != state::parting)) {
-      if (++busy_turns_ % turns_between_polls == 0) {
-        io_.poll();
+    try {
+      go_round();
+    } catch (const std::exception& error) {
+      if (!is_want_of_memory(error)) {
+        throw;
       }
-    } else if (state_ != state::ended) {
-      sleep(now);
+      if (ending_ == shard_ending::out_of_memory) {
+        throw std::bad_alloc();
+      }
+      end_without_memory(clock::now());
     }
   }
-  socket_.close(linger_ms);
+  // What failed within libzmq may have left it so that its end never comes. The process ends without.
+  if (ending_ != shard_ending::out_of_memory) {
+    socket_.close(linger_ms);
+  }
   return ending_;
+}
+
+void shard::go_round() {
+  const time_point now = clock::now();
+  const bool busy = turn(now);
+  if (busy) {
+    spin_until_ = now + how_.daemon.spin;
+  }
+  if (busy || now < spin_until_ || (wheel_.polling() && state_ != state::parting)) {
+    if (++busy_turns_ % turns_between_polls == 0) {
+      io_.poll();
+    }
+  } else if (state_ != state::ended) {
+    sleep(now);
+  }
 }
 
 bool shard::turn(time_point now) {

@@ -38,9 +38,10 @@ namespace penstock {
 
 /// How a shard's run ended.
 enum class shard_ending {
-  drained,      ///< everything in flight was finished and answered
-  cut_short,    ///< the drain timeout or a second stop came first: what was in flight was answered SHUTDOWN
-  device_lost,  ///< the device failed or hung: what was in flight was answered FAILED
+  drained,        ///< everything in flight was finished and answered
+  cut_short,      ///< the drain timeout or a second stop came first: what was in flight was answered SHUTDOWN
+  out_of_memory,  ///< an allocation failed: what was in flight was answered FAILED
+  device_lost,    ///< the device failed or hung: what was in flight was answered FAILED
 };
 
 /// One thread, one io_context, one ROUTER socket, one ring, one wheel, on one device. Shards share nothing.
@@ -119,6 +120,8 @@ class shard {
   void begin_drain();
   void stay_quiet(time_point now);
   void end_with_loss(time_point now);
+  void end_without_memory(time_point now);
+  void go_round();
   void begin_parting(time_point now);
   [[nodiscard]] bool part(time_point now);
   void warm_up();

@@ -78,6 +78,19 @@ void shard::end_with_loss(time_point now) {
   begin_parting(now);
 }
 
+// What failed may have left a request half accepted, so that a drain might never end. Such a request has no answer: its
+// client sends it again to the daemon that comes.
+void shard::end_without_memory(time_point now) {
+  ending_ = shard_ending::out_of_memory;
+  spdlog::error("out of memory: {} requests are answered FAILED, then the daemon exits to be restarted",
+                counters_.requests.in_flight);
+  reception_.close(wire::status::failed, "the daemon is out of memory");
+  dispatcher_.end_all(wire::status::failed,
+                      {.reason = "the daemon is out of memory", .step = "executing", .stage = "", .device_error = ""});
+  egress_.flush();
+  begin_parting(now);
+}
+
 // A reply that ZeroMQ still has, or the kernel, can be lost when the socket closes. Whoever has answered the farewell
 // has read everything before it.
 void shard::begin_parting(time_point now) {

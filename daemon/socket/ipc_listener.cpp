@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -80,7 +81,13 @@ std::optional<gid_t> group_of(const std::string& name) {
   std::array<char, 16384> room{};
   group entry{};
   group* found = nullptr;
-  ::getgrnam_r(name.c_str(), &entry, room.data(), room.size(), &found);
+  const int failed = ::getgrnam_r(name.c_str(), &entry, room.data(), room.size(), &found);
+  if (failed == ENOMEM) {
+    throw std::bad_alloc();
+  }
+  if (failed != 0 && failed != ENOENT) {
+    throw std::system_error(failed, std::generic_category(), "cannot look for the group \"" + name + "\"");
+  }
   if (found == nullptr) {
     throw configuration_error("field 'security.ipc_group': there is no group \"" + name + "\" on this machine");
   }

@@ -1,5 +1,7 @@
 #include "daemon/socket/router_socket.hpp"
 
+#include <cerrno>
+#include <new>
 #include <stdexcept>
 #include <string_view>
 
@@ -78,6 +80,11 @@ void router_socket::close(int linger_ms) noexcept {
   socket_.close();
   context_.close();
   files_.clear();
+}
+
+bool is_want_of_memory(const std::exception& error) noexcept {
+  const auto* const of_zmq = dynamic_cast<const zmq::error_t*>(&error);
+  return (of_zmq != nullptr && of_zmq->num() == ENOMEM) || dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
 }
 
 }  // namespace penstock

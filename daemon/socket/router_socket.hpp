@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <list>
 #include <string>
 #include <vector>
@@ -63,5 +64,8 @@ class router_socket {
   gatekeeper gatekeeper_;
   std::vector<std::string> endpoints_;
 };
+
+/// Whether there was no memory for something, in libzmq or elsewhere.
+[[nodiscard]] bool is_want_of_memory(const std::exception& error) noexcept;
 
 }  // namespace penstock

@@ -25,7 +25,7 @@ HEAD = """config_version = 1
 [device]
 slots = 4
 streams = 2
-hang_timeout = "1s"
+hang_timeout = "HANG"
 [sessions]
 max_sessions = 4
 [shared_memory]
@@ -71,13 +71,13 @@ FRAME = np.arange(64, dtype=np.float32)
 class FaultyDaemon:
     """A daemon on the fake device."""
 
-    def __init__(self, cuda, completion):
+    def __init__(self, cuda, completion, hang_timeout):
         self.cuda = cuda
         self.folder = tempfile.TemporaryDirectory(prefix="penstock-")
         self.path = pathlib.Path(self.folder.name)
         self.url = f"ipc://{self.path}/data"
         self.configuration = self.path / "penstock.toml"
-        self.configuration.write_text(HEAD + PIPELINES)
+        self.configuration.write_text((HEAD + PIPELINES).replace("HANG", hang_timeout))
         self.log_file = open(self.path / "log", "w+")
         self.process = subprocess.Popen(
             [BIN / "penstockd", "--config", self.configuration, "--listen", self.url, "--admin", "none", "--backend",
@@ -96,7 +96,7 @@ class FaultyDaemon:
     def code(self):
         """Its exit code, which has to come by itself."""
         try:
-            return self.process.wait(20)
+            return self.process.wait(60)
         except subprocess.TimeoutExpired:
             raise AssertionError("it hangs:\n" + self.log) from None
 
@@ -117,12 +117,12 @@ def work(client):
     results, errors = 0, []
     expected = []
     for each in range(3):
-        expected.append((client.submit("branches", FRAME + each, timeout=5), "twice", 2 * (FRAME + each)))
+        expected.append((client.submit("branches", FRAME + each, timeout=20), "twice", 2 * (FRAME + each)))
     try:
         with client.session("mean") as session:
             for each in range(4):
                 value = np.full(4, each, dtype=np.float32)
-                expected.append((session.submit(value, timeout=5), "mean", np.full(4, each / 2)))
+                expected.append((session.submit(value, timeout=20), "mean", np.full(4, each / 2)))
                 expected[-1][0].exception(60)  # one batch each
     except PenstockError as error:
         errors.append(error)
@@ -149,6 +149,7 @@ class CudaFaultSweep(unittest.TestCase):
 
     def setUp(self):
         self.cuda = FakeCuda()
+        self.hang_timeout = "20s"
         self.daemon = None
         self.client = None
         self.refusals = 0
@@ -160,7 +161,7 @@ class CudaFaultSweep(unittest.TestCase):
         self.end()
         self.cuda.reset()
         self.refusals = 0
-        self.daemon = FaultyDaemon(self.cuda, completion)
+        self.daemon = FaultyDaemon(self.cuda, completion, self.hang_timeout)
 
     def serve(self, completion="callback"):
         """A daemon that may still refuse a call without being lost: two in ten seconds."""
@@ -206,7 +207,7 @@ class CudaFaultSweep(unittest.TestCase):
             self.end()
             self.cuda.reset()
             self.cuda.arm(number, kind)
-            self.daemon = FaultyDaemon(self.cuda, "callback")
+            self.daemon = FaultyDaemon(self.cuda, "callback", self.hang_timeout)
             if not self.daemon.ready():
                 self.assertIn(self.daemon.code(), (UNAVAILABLE, LOST), self.daemon.log)
             elif kind is Kind.STICKY:
@@ -248,6 +249,7 @@ class CudaFaultSweep(unittest.TestCase):
                     self.expect_good()
 
     def test_a_callback_that_never_comes(self):
+        self.hang_timeout = "1s"
         self.serve()
         self.cuda.arm(1, Kind.NEVER, "cudaStreamAddCallback")
         _, errors = work(self.client)
@@ -273,7 +275,7 @@ class CudaFaultSweep(unittest.TestCase):
             self.begin()
             self.assertTrue(self.daemon.ready(), self.daemon.log)
             self.cuda.arm(number, kind)
-            reload(HEAD + ADDED + PIPELINES)
+            reload((HEAD + ADDED + PIPELINES).replace("HANG", self.hang_timeout))
             if kind is Kind.STICKY and self.cuda.met:
                 self.assertEqual(self.daemon.code(), LOST, self.daemon.log)
             else:
@@ -281,7 +283,7 @@ class CudaFaultSweep(unittest.TestCase):
 
         self.begin()
         self.assertTrue(self.daemon.ready())
-        calls = self.calls_of(lambda: reload(HEAD + ADDED + PIPELINES))
+        calls = self.calls_of(lambda: reload((HEAD + ADDED + PIPELINES).replace("HANG", self.hang_timeout)))
         self.each("reload", calls, (Kind.REFUSED, Kind.STICKY), fail)
 
     def reloads(self):
