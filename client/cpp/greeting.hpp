@@ -31,7 +31,7 @@ class greeting {
   }
   /// The daemon does not know this client (any more).
   void required(time_point now) noexcept {
-    if (ready_) {
+    if (ready_ || hello_at_ == never) {
       forget();
       hello_at_ = now;
     }

@@ -258,6 +258,20 @@ egress::attempt egress::try_send(std::string_view identity, reply_parts& parts) 
   return attempt::sent;
 }
 
+// What waits finds out by itself.
+bool egress::reaches(const client_record& client) {
+  if (client.index < boxes_.size() && boxes_[client.index] != nullptr && !boxes_[client.index]->waiting.empty()) {
+    return true;
+  }
+  wire::message_header header;
+  header.type = wire::message_type::pong;
+  compose(header, "");
+  const attempt outcome = try_send(client.identity, parts_);
+  parts_.clear();
+  counters_.replies_sent -= outcome == attempt::sent ? 1U : 0U;  // it is none
+  return outcome != attempt::unreachable;
+}
+
 bool egress::flush() {
   bool progress = false;
   for (std::size_t at = 0; at < waiting_.size();) {

@@ -48,6 +48,8 @@ class egress : public reply_port {
   /// WELCOME, PONG, STATUS and their like: a header and, unless it is empty, a JSON body. False when it was dropped.
   bool control(std::string_view identity, const client_record* to, const wire::message_header& header,
                std::string_view body);
+  /// Whether the client still has a connection: sends it a PONG that it did not ask for, where nothing waits for it.
+  [[nodiscard]] bool reaches(const client_record& client);
   /// Sends the finished reply of that request again; false when it is not kept (any more).
   [[nodiscard]] bool repeat(const client_record& to, std::uint64_t request_id);
 

@@ -49,6 +49,7 @@ struct pipeline_account {
 struct account {
   std::uint64_t received = 0;         ///< messages of any type
   std::uint64_t clients_resumed = 0;  ///< HELLOs whose token brought a client back to its place
+  std::uint64_t clients_lost = 0;     ///< that lost their place because their connection had ended
   outcome_account requests;
   std::map<wire::status, std::uint64_t> refused;  ///< by status: SUBMITs and other messages that were not accepted
   std::uint64_t repeats_ignored = 0;              ///< of a request id that was in flight

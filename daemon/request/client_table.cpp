@@ -201,6 +201,7 @@ client_record* client_table::admit(std::string_view identity, time_point now) {
     give_token(*client);
   }
   client->last_heard = now;
+  client->lost_since = never;
   client->gone = false;
   return client;
 }
@@ -231,6 +232,7 @@ void client_table::move(client_record& client, std::string_view identity) {
     place->second = &client;
   }
   client.identity = identity;
+  client.lost_since = never;
 }
 
 void client_table::revoke(client_record& client) noexcept {
@@ -256,6 +258,13 @@ void client_table::forget(client_record& client) noexcept {
   free_places_.push_back(client.index);
   records_[client.index].reset();
   --size_;
+}
+
+client_record* client_table::lost_by(time_point limit) const noexcept {
+  const auto found = std::find_if(records_.begin(), records_.end(), [&](const auto& each) {
+    return each != nullptr && !each->gone && each->lost_since <= limit;
+  });
+  return found == records_.end() ? nullptr : found->get();
 }
 
 client_record* client_table::forgettable(time_point limit) const noexcept {

@@ -92,6 +92,8 @@ class client_record {
   std::uint64_t results = 0;           ///< that were made for it
   std::uint64_t latest = 0;            ///< the greatest id of a request that was accepted
   time_point last_heard;
+  time_point probed_at;           ///< when it was last seen whether there is still a connection
+  time_point lost_since = never;  ///< from when on there was none
   std::uint32_t incarnation = 0;  ///< another one after each GOODBYE, and when it was forgotten; no client has it too
   /// While a batch is brought into the order of its replies: the last of its requests so far.
   request* last_of_batch = nullptr;
@@ -149,6 +151,27 @@ class client_table {
       }
     }
   }
+  /// Of the clients without a connection the one that may be missed most easily: first those for which nothing is kept,
+  /// then who has been without one for longest; nullptr when there is none. `keeps`: whether something is kept for a
+  /// client beside its requests and its memory.
+  template <typename Predicate>
+  [[nodiscard]] client_record* most_lost(Predicate&& keeps) const {
+    client_record* found = nullptr;
+    bool found_keeps = false;
+    for (const std::unique_ptr<client_record>& each : records_) {
+      if (each == nullptr || each->gone || each->lost_since == never) {
+        continue;
+      }
+      const bool kept = each->references > 0 || !each->arenas.empty() || keeps(std::as_const(*each));
+      if (found == nullptr || std::pair(kept, each->lost_since) < std::pair(found_keeps, found->lost_since)) {
+        found = each.get();
+        found_keeps = kept;
+      }
+    }
+    return found;
+  }
+  /// A client that has been without a connection since `limit` or before; nullptr when there is none.
+  [[nodiscard]] client_record* lost_by(time_point limit) const noexcept;
   /// A client to which nothing refers any more and that has left, uses another shard or has been silent since before
   /// `limit`; nullptr when there is none.
   [[nodiscard]] client_record* forgettable(time_point limit) const noexcept;

@@ -83,6 +83,11 @@ bool session_table::full(const client_record& of) const noexcept {
   return static_cast<std::uint64_t>(open) >= max_per_client_;
 }
 
+bool session_table::has_any(const client_record& of) const noexcept {
+  return std::any_of(places_.begin(), places_.end(),
+                     [&](const session_record& each) { return !each.closed && each.client == &of; });
+}
+
 void session_table::close_all(const client_record& of) noexcept {
   for (session_record& each : places_) {
     if (each.client == &of) {

@@ -57,6 +57,8 @@ class session_table {
   [[nodiscard]] bool full(const client_record& of) const noexcept;
   /// No more frames come; its place is free when nothing refers to it any more.
   static void close(session_record& done) noexcept { done.closed = true; }
+  /// Whether the client has a session open.
+  [[nodiscard]] bool has_any(const client_record& of) const noexcept;
   void close_all(const client_record& of) noexcept;
   /// That plan is not served any more.
   void close_all(const plan& of) noexcept;

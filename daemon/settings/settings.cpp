@@ -111,6 +111,7 @@ void read_clients(settings_table& table, client_settings& into) {
   table.read_size("reply_queue_bytes", 1, largest_size, into.reply_queue_bytes);
   table.read_size("reply_cache_bytes", 0, largest_size, into.reply_cache_bytes);
   table.read("idle_timeout", least_idle_timeout, most_idle_timeout, into.idle_timeout);
+  table.read("resume_grace", nanoseconds{0}, std::chrono::hours(1), into.resume_grace);
   table.refuse_unknown();
 }
 
@@ -121,6 +122,7 @@ void read_limits(settings_table table, limit_settings& into) {
 
 void read_sessions(settings_table table, session_settings& into) {
   table.read("max_sessions", 1U, 1U << 16U, into.max_sessions);
+  into.max_per_client = std::max(into.max_sessions / 2, 1U);  // so that one client does not take every place
   table.read("max_per_client", 1U, 1U << 16U, into.max_per_client);
   table.read("idle_timeout", least_idle_timeout, most_idle_timeout, into.idle_timeout);
   table.refuse_unknown();

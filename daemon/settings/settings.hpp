@@ -48,6 +48,8 @@ struct client_settings {
   std::size_t reply_cache_bytes = std::size_t{1} << 20U;
   /// A client with nothing in flight is forgotten after this long without a message.
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes{10};
+  /// A client whose connection has ended keeps its place for this long, unless another client needs it.
+  std::chrono::nanoseconds resume_grace = std::chrono::seconds{10};
 };
 
 /// What the daemon may hold for all peers together.
@@ -59,8 +61,8 @@ struct limit_settings {
 
 /// The sessions that a shard keeps.
 struct session_settings {
-  std::uint32_t max_sessions = 64;           ///< open at once on a shard
-  std::uint32_t max_per_client = 1U << 16U;  ///< of them, each client's
+  std::uint32_t max_sessions = 64;    ///< open at once on a shard
+  std::uint32_t max_per_client = 32;  ///< of them, each client's; half of them, where nothing is said
   /// A session with nothing in flight is closed after this long without a frame.
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes{10};
 };

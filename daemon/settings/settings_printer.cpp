@@ -122,6 +122,7 @@ void print_clients(const client_settings& what, std::string& out) {
   line(out, "reply_queue_bytes", string_text(print_size(what.reply_queue_bytes)));
   line(out, "reply_cache_bytes", string_text(print_size(what.reply_cache_bytes)));
   line(out, "idle_timeout", string_text(print_duration(what.idle_timeout)));
+  line(out, "resume_grace", string_text(print_duration(what.resume_grace)));
 }
 
 void print_limits(const limit_settings& what, std::string& out) {

@@ -59,6 +59,7 @@ void reception::handle(incoming& message, time_point now) {
   client_record* from = with_.clients.find(message.identity);
   if (from != nullptr) {
     from->last_heard = now;
+    from->lost_since = never;
     // Who said GOODBYE is a stranger until its next HELLO: it is answered, but not in the name of the one that left.
     from = from->gone ? nullptr : from;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -69,6 +70,9 @@ class reception {
   [[nodiscard]] bool say_goodbye();
   /// Whether every client has left.
   [[nodiscard]] bool alone() const noexcept;
+  /// Whether a client was lately turned away because every place for clients, or for sessions, was taken.
+  [[nodiscard]] bool short_of_clients() const noexcept { return client_places_.is_short; }
+  [[nodiscard]] bool short_of_sessions() const noexcept { return session_places_.is_short; }
   /// Forgets clients that have left or have long been silent, and sessions that have long been idle.
   void sweep(time_point now);
 
@@ -89,6 +93,29 @@ class reception {
   /// It does not any more; nothing is sent to it.
   void depart(client_record& client);
   void let_go(client_record& leaving);
+  /// Forgets those that have left, or have long been silent, and to whom nothing refers any more.
+  void forget_gone(time_point now);
+
+  // Places of clients whose connection has ended: reception_places.cpp.
+  struct places {
+    const char* what;
+    bool is_short = false;
+    time_point refused_at{};
+  };
+  /// Looks whether clients that were not heard for `silence`, nor looked at, still have a connection.
+  void probe(std::chrono::nanoseconds silence, time_point now);
+  /// Looks at all of them, unless that was done just now.
+  void probe_all(time_point now);
+  /// Takes the places of those without one whose grace is over.
+  void end_grace(time_point now);
+  /// Takes a client's place because it has no connection.
+  void lose(client_record& client);
+  /// Takes the place of a client without a connection; false when there is none that can be had at once.
+  [[nodiscard]] bool free_client_place(time_point now);
+  /// Takes the sessions of a client without a connection; false when there is none.
+  [[nodiscard]] bool free_session_place(time_point now);
+  void note_refusal(places& which, time_point now) const;
+  void note_room(places& which, bool room, time_point now) const;
   void send_trace(const incoming& message, const wire::message_header& header, const client_record& to);
   void open_session(const incoming& message, const wire::message_header& header, const client_record& from,
                     time_point now);
@@ -120,6 +147,9 @@ class reception {
   arena_keeper* keeper_ = nullptr;
   std::vector<std::string> welcomes_;  // by the shard that they recommend
   verdict closed_;
+  time_point probed_all_at_{};
+  places client_places_{"clients"};
+  places session_places_{"sessions"};
 };
 
 }  // namespace penstock

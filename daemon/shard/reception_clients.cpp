@@ -117,10 +117,14 @@ client_record* reception::resume(const incoming& message, const wire::hello& sai
 client_record* reception::admit(const incoming& message, const wire::hello& said, time_point now) {
   client_record* client = with_.clients.admit(message.identity, now);
   if (client == nullptr) {
-    sweep(now);
+    forget_gone(now);
+    client = with_.clients.admit(message.identity, now);
+  }
+  while (client == nullptr && free_client_place(now)) {
     client = with_.clients.admit(message.identity, now);
   }
   if (client == nullptr) {
+    note_refusal(client_places_, now);
     return nullptr;
   }
   client->user = with_.in.user();
@@ -181,6 +185,18 @@ bool reception::alone() const noexcept {
 }
 
 void reception::sweep(time_point now) {
+  constexpr std::chrono::seconds silence{3};
+  const bool pressing = with_.clients.size() >= limits_.max_clients || session_places_.is_short;
+  probe(pressing ? std::chrono::seconds{0} : silence, now);
+  end_grace(now);
+  forget_gone(now);
+  with_.clients.for_each([now](client_record& each) { each.settle(now); });
+  with_.sessions.sweep(now);
+  note_room(client_places_, with_.clients.size() < limits_.max_clients, now);
+  note_room(session_places_, with_.sessions.size() < with_.sessions.places(), now);
+}
+
+void reception::forget_gone(time_point now) {
   while (client_record* const client = with_.clients.forgettable(now - limits_.idle_timeout)) {
     depart(*client);
     with_.sessions.close_all(*client);
@@ -188,8 +204,6 @@ void reception::sweep(time_point now) {
     with_.out.forget(*client);
     with_.clients.forget(*client);
   }
-  with_.clients.for_each([now](client_record& each) { each.settle(now); });
-  with_.sessions.sweep(now);
 }
 
 }  // namespace penstock

@@ -24,8 +24,14 @@ void reception::open_session(const incoming& message, const wire::message_header
     refuse(message, &from, header, no_such_pipeline(asked->pipeline));
     return;
   }
-  const session_record* const opened = with_.sessions.open(from, *pipeline, asked->name, now);
+  const session_record* opened = with_.sessions.open(from, *pipeline, asked->name, now);
+  while (opened == nullptr && !with_.sessions.full(from) && free_session_place(now)) {
+    opened = with_.sessions.open(from, *pipeline, asked->name, now);
+  }
   if (opened == nullptr) {
+    if (!with_.sessions.full(from)) {
+      note_refusal(session_places_, now);
+    }
     refuse(message, &from, header,
            {status::too_many_sessions, with_.sessions.full(from)
                                            ? "this client has as many sessions open as it may (sessions.max_per_client)"

@@ -46,6 +46,8 @@ shard_report shard::report() {
                     .credit_bytes = how_.clients.credit_bytes,
                     .sessions = sessions_.size(),
                     .max_sessions = sessions_.places(),
+                    .short_of_clients = reception_.short_of_clients(),
+                    .short_of_sessions = reception_.short_of_sessions(),
                     .slots = ring_.size(),
                     .free_slots = ring_.free(),
                     .batches_in_flight = wheel_.in_flight(),

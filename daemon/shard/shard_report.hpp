@@ -57,6 +57,8 @@ struct shard_report {
   std::size_t credit_bytes = 0;
   std::size_t sessions = 0;
   std::size_t max_sessions = 0;
+  bool short_of_clients = false;   ///< one was lately turned away because every place was taken
+  bool short_of_sessions = false;  ///< the same of sessions
   std::size_t slots = 0;
   std::size_t free_slots = 0;
   std::size_t batches_in_flight = 0;

@@ -72,6 +72,7 @@ std::string report_status(const shard_report& of) {
       {"payload_bytes", {{"in", of.counters.payload_bytes_in}, {"out", of.counters.payload_bytes_out}}},
       {"shard", of.shard},
       {"clients", of.clients.size()},
+      {"places", {{"resumed", of.counters.clients_resumed}, {"lost", of.counters.clients_lost}}},
       {"sessions", of.sessions},
       {"shared_memory", {{"arenas", of.shared_memory.arenas}, {"bytes", of.shared_memory.bytes}}},
       {"peer_memory", {{"bytes", of.peer_memory}, {"limit", of.peer_memory_limit}}},

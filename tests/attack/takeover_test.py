@@ -17,11 +17,12 @@ from cutting_proxy import CuttingProxy
 from daemon_process import BIN, Daemon
 from guarded_daemon import GuardedDaemon
 from pipeline_text import VERSION, pipeline
+from raw_dealer import RawDealer
 
 try:
     import numpy as np
     import zmq
-    from penstock import Client, control, wire
+    from penstock import Client, wire
     from penstock.keys import read_keys
 except ImportError:
     zmq = None
@@ -31,37 +32,6 @@ TAKEOVERS = 1000
 TEXT = VERSION + '[clients]\nmax_clients = 64\ncredit_requests = 64\n' + pipeline(
     "double", "f32", [16], [("out", "affine", "a = 2.0\n")], ["out"]) + pipeline(
     "sums", "f32", ["max 16"], [("out", "fir", 'from = "input"\ntaps = [1.0, 1.0]\n')], ["out"])
-
-
-class RawPeer:
-    """A DEALER that speaks by hand."""
-
-    def __init__(self, context, url, routing_id=None, keys=None):
-        self.socket = context.socket(zmq.DEALER)
-        self.socket.setsockopt(zmq.LINGER, 0)
-        self.socket.setsockopt(zmq.RCVTIMEO, 20000)
-        if routing_id is not None:
-            self.socket.setsockopt(zmq.ROUTING_ID, routing_id)
-        if keys is not None:
-            keys.arm(self.socket)
-        self.socket.connect(url)
-
-    def send(self, kind, request_id=0, body=None):
-        parts = [wire.encode_header(wire.Header(kind, request_id))]
-        self.socket.send_multipart(parts if body is None else parts + [body])
-
-    def receive(self):
-        parts = self.socket.recv_multipart()
-        return wire.decode_header(parts[0]), parts
-
-    def hello(self, token=""):
-        self.send(wire.MessageType.HELLO, 1, control.encode(control.Hello("raw", "1", resume=token)))
-        header, parts = self.receive()
-        assert header.type == wire.MessageType.WELCOME, parts
-        return control.decode(control.Welcome, parts[1])
-
-    def close(self):
-        self.socket.close()
 
 
 @unittest.skipUnless(zmq, "numpy or pyzmq is missing")
@@ -142,12 +112,12 @@ class Takeovers(unittest.TestCase):
     def test_takeovers_by_token_leave_nothing_behind(self):
         context = zmq.Context()
         self.addCleanup(context.destroy, 0)
-        peer = RawPeer(context, self.daemon.url)
+        peer = RawDealer(context, self.daemon.url)
         token = peer.hello().resume
         for turn in range(TAKEOVERS):
             if turn == TAKEOVERS // 10:
                 before = descriptors(self.pid), resident_bytes(self.pid)
-            old, peer = peer, RawPeer(context, self.daemon.url)
+            old, peer = peer, RawDealer(context, self.daemon.url)
             welcome = peer.hello(token)
             self.assertEqual((welcome.resume, welcome.resumed), (token, True))
             # The old connection is a stranger's: it is read and answered, and nothing that it sends is kept.
@@ -162,11 +132,11 @@ class Takeovers(unittest.TestCase):
     def test_a_routing_id_that_is_taken_does_no_harm(self):
         context = zmq.Context()
         self.addCleanup(context.destroy, 0)
-        first = RawPeer(context, self.daemon.url, b"the same")
+        first = RawDealer(context, self.daemon.url, b"the same")
         token = first.hello().resume
         before = descriptors(self.pid), resident_bytes(self.pid)
         for _ in range(TAKEOVERS):
-            other = RawPeer(context, self.daemon.url, b"the same")
+            other = RawDealer(context, self.daemon.url, b"the same")
             other.send(wire.MessageType.GOODBYE)
             other.send(wire.MessageType.PING, 7)
             other.socket.close(linger=1000)
@@ -185,7 +155,7 @@ class Takeovers(unittest.TestCase):
         self.addCleanup(context.destroy, 0)
 
         def peer(key):
-            return RawPeer(context, daemon.url, keys=read_keys(daemon.public("server"), str(daemon.path / f"{key}.key")))
+            return RawDealer(context, daemon.url, keys=read_keys(daemon.public("server"), str(daemon.path / f"{key}.key")))
 
         first, thief, second = peer("listed"), peer("other"), peer("listed")
         token = first.hello().resume

@@ -5,6 +5,15 @@
 
 namespace penstock::testing {
 
+namespace {
+
+// The daemon looks whether there is still a connection.
+bool is_probe(const raw_message& what) {
+  return what.header.type == wire::message_type::pong && what.header.request_id == 0;
+}
+
+}  // namespace
+
 raw_peer::raw_peer(const std::string& endpoint) {
   socket_.set(zmq::sockopt::linger, 0);
   socket_.set(zmq::sockopt::reconnect_ivl, 10);
@@ -36,8 +45,10 @@ std::optional<raw_message> raw_peer::receive(std::chrono::milliseconds patience)
     return first;
   }
   std::optional<raw_message> message = next_from_socket(patience);
-  while (message && message->header.type == wire::message_type::goodbye) {
-    send_control(wire::message_type::goodbye, 0);
+  while (message && (message->header.type == wire::message_type::goodbye || is_probe(*message))) {
+    if (!is_probe(*message)) {
+      send_control(wire::message_type::goodbye, 0);
+    }
     message = next_from_socket(patience);
   }
   return message;
@@ -47,7 +58,7 @@ void raw_peer::take_in() {
   while (std::optional<raw_message> message = next_from_socket(std::chrono::milliseconds{0})) {
     if (message->header.type == wire::message_type::goodbye) {
       send_control(wire::message_type::goodbye, 0);
-    } else {
+    } else if (!is_probe(*message)) {
       taken_in_.push_back(std::move(*message));
     }
   }

@@ -35,7 +35,8 @@ class raw_peer {
   /// Sends parts as they are.
   void send(const std::vector<std::string>& parts);
   void send_control(wire::message_type type, std::uint64_t request_id, const std::string& body = "");
-  /// The next message, nullopt when none comes in time. The daemon's GOODBYE is answered and never given.
+  /// The next message, nullopt when none comes in time. The daemon's GOODBYE is answered and never
+  /// given, nor is its look at the connection.
   [[nodiscard]] std::optional<raw_message> receive(std::chrono::milliseconds patience = std::chrono::seconds{20});
   /// Takes in what has come, for `receive` to give.
   void take_in();

@@ -8,7 +8,7 @@ from daemon_process import BIN, Daemon
 from pipeline_text import VERSION, pipeline
 
 MOST_SESSIONS = 4
-CONFIGURATION = (VERSION + f"[sessions]\nmax_sessions = {MOST_SESSIONS}\n"
+CONFIGURATION = (VERSION + f"[sessions]\nmax_sessions = {MOST_SESSIONS}\nmax_per_client = {MOST_SESSIONS}\n"
                  + pipeline("smooth", "f32", [64], [("y", "fir", "taps = [0.5, 0.5]\n")], ["y"])
                  + pipeline("double", "f32", [64], [("y", "affine", "a = 2.0\n")], ["y"]))
 

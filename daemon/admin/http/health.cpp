@@ -36,6 +36,17 @@ health_check device_check(const shard_answers& shards) {
   return check("device", std::move(wrong), "no error");
 }
 
+health_check places_check(const shard_answers& shards) {
+  std::string wrong;
+  for (const auto& each : shards) {
+    if (each && (each->short_of_clients || each->short_of_sessions)) {
+      wrong += fmt::format("{}shard {} has no place for another {}", wrong.empty() ? "" : "; ", each->shard,
+                           each->short_of_clients ? "client (clients.max_clients)" : "session (sessions.max_sessions)");
+    }
+  }
+  return check("places", std::move(wrong), "nobody is turned away");
+}
+
 health_check progress_check(const shard_answers& shards, std::chrono::nanoseconds patience) {
   std::string wrong;
   std::size_t idle = 0;
@@ -76,6 +87,7 @@ std::vector<health_check> readiness_of(const shard_answers& shards, daemon_state
           check("shards", silent_shards(shards), fmt::format("{} of {} answer", shards.size(), shards.size())),
           device_check(shards),
           progress_check(shards, patience),
+          places_check(shards),
           check("descriptors", vitals.shortage, "new connections find one"),
           check("threads", vitals.late, "each gives signs of life")};
 }

@@ -32,6 +32,8 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
                   "Replies: sent, dropped because the client's queue was full, undeliverable because it had gone.")),
       repeats_(counter(into, "penstock_repeats_total",
                        "Requests with a known id: ignored while in flight, answered from the kept replies.")),
+      places_(counter(into, "penstock_client_places_total",
+                      "Places of clients: resumed over another connection, lost because the connection had ended.")),
       payload_bytes_(counter(into, "penstock_payload_bytes_total", "Bytes of tensors, from clients and to them.")),
       handshakes_(counter(into, "penstock_handshakes_total", "Connections that finished their handshake.")),
       handshakes_refused_(counter(into, "penstock_handshakes_refused_total",
@@ -43,6 +45,8 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
       slots_(gauge(into, "penstock_slots", "Slots for batches, by whether they are free or used.")),
       batches_in_flight_(gauge(into, "penstock_batches_in_flight", "Batches on the device.")),
       sessions_(gauge(into, "penstock_sessions", "Open sessions.")),
+      places_short_(gauge(into, "penstock_places_short",
+                          "Whether clients or sessions were lately turned away because every place was taken.")),
       arenas_(gauge(into, "penstock_shared_memory_arenas", "Pieces of memory that clients share with the daemon.")),
       shared_bytes_(gauge(into, "penstock_shared_memory_bytes", "Memory that clients share with the daemon.")),
       peer_bytes_(gauge(into, "penstock_peer_memory_bytes", "Host memory granted to peers, out of the limit.")),
@@ -97,6 +101,8 @@ void shard_metrics::take_counts(const account& now, const account& before) {
   replies_.Add({{"fate", "undeliverable"}}).Increment(rise(now.replies_undeliverable, before.replies_undeliverable));
   repeats_.Add({{"fate", "ignored"}}).Increment(rise(now.repeats_ignored, before.repeats_ignored));
   repeats_.Add({{"fate", "answered"}}).Increment(rise(now.repeats_answered, before.repeats_answered));
+  places_.Add({{"fate", "resumed"}}).Increment(rise(now.clients_resumed, before.clients_resumed));
+  places_.Add({{"fate", "lost"}}).Increment(rise(now.clients_lost, before.clients_lost));
   payload_bytes_.Add({{"direction", "in"}}).Increment(rise(now.payload_bytes_in, before.payload_bytes_in));
   payload_bytes_.Add({{"direction", "out"}}).Increment(rise(now.payload_bytes_out, before.payload_bytes_out));
 }
@@ -142,6 +148,8 @@ void shard_metrics::set_gauges(const shard_report& now) {
   };
   slots_.Add(with("state", "free")).Set(static_cast<double>(now.free_slots));
   slots_.Add(with("state", "used")).Set(static_cast<double>(now.slots - now.free_slots));
+  places_short_.Add(with("of", "clients")).Set(now.short_of_clients ? 1 : 0);
+  places_short_.Add(with("of", "sessions")).Set(now.short_of_sessions ? 1 : 0);
   batches_in_flight_.Add(shard).Set(static_cast<double>(now.batches_in_flight));
   device_healthy_.Add(shard).Set(now.device_error.empty() ? 1 : 0);
   // The shards of one device all tell of the whole of it.

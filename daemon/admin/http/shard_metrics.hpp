@@ -37,6 +37,7 @@ class shard_metrics {
   counters& refused_;
   counters& replies_;
   counters& repeats_;
+  counters& places_;
   counters& payload_bytes_;
   counters& handshakes_;
   counters& handshakes_refused_;
@@ -45,6 +46,7 @@ class shard_metrics {
   gauges& slots_;
   gauges& batches_in_flight_;
   gauges& sessions_;
+  gauges& places_short_;
   gauges& arenas_;
   gauges& shared_bytes_;
   gauges& peer_bytes_;

@@ -103,6 +103,7 @@ json shard_json(const shard_report& of) {
           {"payload_bytes", {{"in", counters.payload_bytes_in}, {"out", counters.payload_bytes_out}}},
           {"handshakes_refused", refused_json(of.handshakes)},
           {"credit", {{"requests", of.credit_requests}, {"bytes", of.credit_bytes}}},
+          {"places", {{"resumed", counters.clients_resumed}, {"lost", counters.clients_lost}}},
           {"sessions", {{"open", of.sessions}, {"most", of.max_sessions}}},
           {"shared_memory", {{"arenas", of.shared_memory.arenas}, {"bytes", of.shared_memory.bytes}}},
           {"peer_memory", {{"bytes", of.peer_memory}, {"limit", of.peer_memory_limit}}},

@@ -52,6 +52,7 @@ settings random_settings(std::mt19937_64& random) {
   made.clients.reply_queue_bytes = static_cast<std::size_t>(pick(1, 1000)) << 20U;
   made.clients.reply_cache_bytes = static_cast<std::size_t>(pick(0, 1)) << 30U;
   made.clients.idle_timeout = std::chrono::seconds(pick(1, 9999));
+  made.clients.resume_grace = std::chrono::seconds(pick(0, 3600));
   made.sessions.max_per_client = static_cast<std::uint32_t>(pick(1, 1 << 16));
   made.sessions.max_sessions = static_cast<std::uint32_t>(pick(1, 1 << 16));
   made.sessions.idle_timeout = std::chrono::milliseconds(pick(1000, 99'999));
@@ -101,6 +102,7 @@ void expect_same(const settings& left, const settings& right) {
   EXPECT_EQ(left.security.ipc_mode, right.security.ipc_mode);
   EXPECT_EQ(left.security.ipc_group, right.security.ipc_group);
   EXPECT_EQ(left.security.handshake_timeout, right.security.handshake_timeout);
+  EXPECT_EQ(left.clients.resume_grace, right.clients.resume_grace);
   EXPECT_EQ(left.sessions.max_per_client, right.sessions.max_per_client);
   EXPECT_EQ(left.daemon.log_level, right.daemon.log_level);
   EXPECT_EQ(left.daemon.io_threads, right.daemon.io_threads);

@@ -28,7 +28,9 @@ TEST(settings, TakesDefaultsForWhatIsNotGiven) {
   EXPECT_EQ(given.device.shards, 1);
   EXPECT_EQ(given.wheel.streams, 8);
   EXPECT_EQ(given.clients.max_request_bytes, 64U << 20U);
+  EXPECT_EQ(given.clients.resume_grace, 10s);
   EXPECT_EQ(given.sessions.max_sessions, 64U);
+  EXPECT_EQ(given.sessions.max_per_client, 32U);
   EXPECT_EQ(given.sessions.idle_timeout, 10min);
   EXPECT_FALSE(given.security.encrypts());
   EXPECT_FALSE(given.security.insecure_plaintext_beyond_loopback);
@@ -72,6 +74,7 @@ max_request_bytes = 4096
 reply_queue_bytes = "11 KiB"
 reply_cache_bytes = 0
 idle_timeout = "12min"
+resume_grace = "0s"
 [sessions]
 max_sessions = 13
 idle_timeout = "14s"
@@ -109,6 +112,7 @@ recent_batches = 16
   EXPECT_EQ(given.clients.reply_queue_bytes, 11U << 10U);
   EXPECT_EQ(given.clients.reply_cache_bytes, 0U);
   EXPECT_EQ(given.clients.idle_timeout, 12min);
+  EXPECT_EQ(given.clients.resume_grace, 0s);
   EXPECT_EQ(given.sessions.max_sessions, 13U);
   EXPECT_EQ(given.sessions.idle_timeout, 14s);
   EXPECT_EQ(given.sessions.max_per_client, 3U);

@@ -133,6 +133,36 @@ TEST(ClientTable, ForgetsATokenWithItsClient) {
   EXPECT_EQ(table.find_token(token, ""), nullptr);
 }
 
+TEST(ClientTable, MissesFirstOfTheLostWhoHasNothingAndThenWhoIsLostForLongest) {
+  client_table table(8, 8);
+  const auto lost = [&](const char* name, seconds since) {
+    client_record* const client = table.admit(name, start);
+    client->lost_since = start + since;
+    return client;
+  };
+  client_record* const busy = lost("busy", seconds{1});
+  busy->references = 1;
+  client_record* const open = lost("with a session", seconds{2});
+  client_record* const late = lost("late", seconds{4});
+  client_record* const early = lost("early", seconds{3});
+  (void)table.admit("connected", start);
+  for (client_record* const next : {early, late, busy, open}) {
+    ASSERT_EQ(table.most_lost([&](const client_record& each) { return &each == open; }), next);
+    next->gone = true;
+  }
+  EXPECT_EQ(table.most_lost([](const client_record& /*each*/) { return false; }), nullptr);
+}
+
+TEST(ClientTable, EndsAGraceWhenItsTimeHasComeAndNotOfWhoCameBack) {
+  client_table table(8, 8);
+  client_record* const lost = table.admit("lost", start);
+  lost->lost_since = start;
+  EXPECT_EQ(table.lost_by(start - seconds{1}), nullptr);
+  EXPECT_EQ(table.lost_by(start), lost);
+  table.move(*lost, "again");
+  EXPECT_EQ(table.lost_by(start + seconds{100}), nullptr);
+}
+
 TEST(ClientTable, ForgetsOnlyTheSilent) {
   client_table table(4, 8);
   (void)table.admit("silent", start);

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -340,6 +341,57 @@ TEST(Reception, TakesNobodyBackWhoSaidGoodbye) {
   const wire::welcome again = client.hello(0, client.welcome.resume);
   EXPECT_FALSE(again.resumed);
   EXPECT_NE(again.resume, client.welcome.resume);
+}
+
+/// Says HELLO until there is a place: libzmq may not have seen yet that others have gone.
+void get_place(raw_peer& client) {
+  message_type answer = message_type::error;
+  while (answer != message_type::welcome) {
+    client.send_control(message_type::hello, 1, wire::encode(wire::hello{"raw", "0"}));
+    answer = client.receive().value().header.type;
+  }
+}
+
+TEST(Reception, GivesPlacesOfClientsWithoutAConnectionToOthersAtOnce) {
+  shard_rig rig({.max_clients = 3});
+  guest stays(rig);
+  for (int turn = 0; turn < 40; ++turn) {
+    raw_peer leaves_without_a_word(rig.endpoint());
+    get_place(leaves_without_a_word);
+  }
+  const std::string payload = stays.submit(1);
+  expect_result(stays.next(), 1, payload);
+  EXPECT_GE(stays.status().at("places").at("lost"), 37);
+}
+
+TEST(Reception, KeepsPlacesOfClientsThatAreSilentAndConnected) {
+  shard_rig rig({.max_clients = 2});
+  guest first(rig);
+  guest second(rig);
+  raw_peer third(rig.endpoint());
+  for (int turn = 0; turn < 3; ++turn) {
+    third.send_control(message_type::hello, 1, wire::encode(wire::hello{"third", "0"}));
+    expect_error(third.receive().value(), status::too_many_clients, 1);
+    third.send_control(message_type::ping, 2);
+    EXPECT_EQ(third.receive().value().header.type, message_type::pong) << "a PING needs no place";
+  }
+  for (guest* const each : {&first, &second}) {
+    const std::string payload = each->submit(1);
+    expect_result(each->next(), 1, payload);
+  }
+}
+
+TEST(Reception, GivesSessionPlacesOfClientsWithoutAConnectionToOthersAtOnce) {
+  shard_rig rig({.plans = {{.max_frames = 4, .keeps_state = true}, {}}, .max_clients = 8, .max_sessions = 2});
+  for (int turn = 0; turn < 5; ++turn) {
+    guest leaves_without_a_word(rig);
+    for (const char* const name : {"one", "two"}) {
+      // Until libzmq has seen that the one before has gone.
+      while (leaves_without_a_word.open(name).header.type != message_type::session_opened) {
+        std::this_thread::yield();
+      }
+    }
+  }
 }
 
 TEST(Reception, IsNotDisturbedByWhatOthersSend) {

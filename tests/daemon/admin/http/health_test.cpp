@@ -52,6 +52,15 @@ TEST(Health, IsNotReadyWhenADeviceFailed) {
             reasons{"device: the device of shard 1 failed: cudaErrorECCUncorrectable"});
 }
 
+TEST(Health, IsNotReadyWhileOthersAreTurnedAwayForWantOfPlaces) {
+  shard_report full = made_up_report(0, 1);
+  full.short_of_clients = true;
+  EXPECT_EQ(failures({full}), reasons{"places: shard 0 has no place for another client (clients.max_clients)"});
+  full.short_of_clients = false;
+  full.short_of_sessions = true;
+  EXPECT_EQ(failures({full}), reasons{"places: shard 0 has no place for another session (sessions.max_sessions)"});
+}
+
 TEST(Health, IsNotReadyWhenADeviceFinishesNothing) {
   shard_report stuck = made_up_report(0, 1);
   stuck.batches_in_flight = 3;
@@ -70,7 +79,7 @@ TEST(Health, IsAliveWhileEveryShardAnswersOrDrains) {
 TEST(Health, PrintsEachCheckWithItsReason) {
   const auto printed = nlohmann::json::parse(print_checks(readiness_of({std::nullopt}, daemon_state::ready, 15s)));
   EXPECT_EQ(printed.at("ready"), false);
-  ASSERT_EQ(printed.at("checks").size(), 7U);
+  ASSERT_EQ(printed.at("checks").size(), 8U);
   EXPECT_EQ(printed.at("checks")[2].at("name"), "shards");
   EXPECT_EQ(printed.at("checks")[2].at("passed"), false);
   EXPECT_EQ(printed.at("checks")[2].at("reason"), "no answer in time from shard 0");
