@@ -133,7 +133,7 @@ void ledger::release(request& settled) noexcept {
     --settled.session->references;
   }
   if (settled.shared.arena != nullptr) {
-    // Who has come again under the same routing id has requests of its own, perhaps of the same number.
+    // Who has come again over the same connection has requests of its own, perhaps of the same number.
     if (settled.shared.held && settled.shared.incarnation == settled.client->incarnation) {
       std::erase(settled.client->held, settled.id);
       replies_.released(settled);

@@ -1,4 +1,5 @@
 // Clients whose connection has ended, and their places.
+#include <algorithm>
 #include <chrono>
 
 #include <spdlog/spdlog.h>
@@ -11,6 +12,8 @@ namespace {
 // What is found by looking at all holds for so long, times the clients: whoever is turned away meanwhile makes nobody
 // look again. A look takes a microsecond or two.
 constexpr std::chrono::microseconds between_looks{50};
+// So long a client is left alone: what it is sent waits for it.
+constexpr std::chrono::milliseconds shortest_pause{100};
 // Places are short until nobody has been turned away for so long.
 constexpr std::chrono::seconds shortage{3};
 
@@ -19,7 +22,8 @@ constexpr std::chrono::seconds shortage{3};
 // ROUTER says at once that a connection is not there any more.
 void reception::probe(std::chrono::nanoseconds silence, time_point now) {
   with_.clients.for_each([&](client_record& each) {
-    if (each.gone || each.lost_since != never || each.last_heard + silence > now || each.probed_at + silence > now) {
+    const auto pause = std::max<std::chrono::nanoseconds>(silence, shortest_pause);
+    if (each.gone || each.lost_since != never || each.last_heard + silence > now || each.probed_at + pause > now) {
       return;
     }
     each.probed_at = now;
