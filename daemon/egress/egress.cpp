@@ -195,11 +195,22 @@ egress::outbox& egress::box_of(const client_record& client) {
   return *box;
 }
 
-bool egress::repeat(const client_record& to, std::uint64_t request_id) {
-  recent_.find(to.index, request_id, parts_);
+void egress::find_kept(const client_record& of, std::uint64_t request_id) {
+  recent_.find(of.index, request_id, parts_);
   if (parts_.empty()) {
-    box_of(to).of_sessions.find(request_id, parts_);
+    box_of(of).of_sessions.find(request_id, parts_);
   }
+}
+
+bool egress::kept(const client_record& of, std::uint64_t request_id) {
+  find_kept(of, request_id);
+  const bool found = !parts_.empty();
+  parts_.clear();
+  return found;
+}
+
+bool egress::repeat(const client_record& to, std::uint64_t request_id) {
+  find_kept(to, request_id);
   if (parts_.empty()) {
     return false;
   }

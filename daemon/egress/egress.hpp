@@ -53,6 +53,9 @@ class egress : public reply_port {
   /// Sends the finished reply of that request again; false when it is not kept (any more).
   [[nodiscard]] bool repeat(const client_record& to, std::uint64_t request_id);
 
+  /// Whether `repeat` would send something.
+  [[nodiscard]] bool kept(const client_record& of, std::uint64_t request_id);
+
   /// From here on these limits hold; a cache that there is keeps its size.
   void adopt(const client_settings& limits) { limits_ = limits; }
   /// Tries the queues of slow clients again. Returns whether anything went out.
@@ -80,6 +83,8 @@ class egress : public reply_port {
   enum class attempt { sent, full, unreachable };
 
   void keep(const request& of);
+  /// Fills `parts_`.
+  void find_kept(const client_record& of, std::uint64_t request_id);
   /// Fills `extents_`. The bytes of all outputs together.
   [[nodiscard]] std::size_t measure(const request& of);
   [[nodiscard]] static std::byte* output_of(const request& of, const slot& from, std::size_t output);

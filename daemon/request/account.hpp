@@ -57,6 +57,8 @@ struct account {
   std::uint64_t replies_sent = 0;
   std::uint64_t replies_dropped = 0;        ///< the client's queue was full
   std::uint64_t replies_undeliverable = 0;  ///< the client had gone
+  std::uint64_t control_delayed = 0;        ///< control messages and refusals that waited for their client's time
+  std::uint64_t control_dropped = 0;        ///< those for which there was no room to wait
   std::uint64_t payload_bytes_in = 0;
   std::uint64_t payload_bytes_out = 0;
 };

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <ctime>
+#include <span>
 #include <utility>
 
 #include "daemon/shard/welcome_bodies.hpp"
+#include "proto/control.hpp"
 
 namespace penstock {
 
@@ -12,6 +16,22 @@ using wire::message_type;
 using wire::status;
 
 namespace {
+
+using clock = std::chrono::steady_clock;
+
+// So long a turn may work off what waits, and the message that is under way then.
+constexpr auto control_slice = std::chrono::microseconds{50};
+
+// What this thread has worked. By the clock, whoever else runs on its processor would be paid for too.
+std::chrono::nanoseconds time_worked() noexcept {
+  timespec worked{};
+  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &worked);
+  return std::chrono::seconds{worked.tv_sec} + std::chrono::nanoseconds{worked.tv_nsec};
+}
+
+constexpr bool is_request(message_type type) noexcept {
+  return type == message_type::submit || type == message_type::submit_shared;
+}
 
 // What a client may ask for once it has said HELLO.
 constexpr std::array served = {message_type::submit,     message_type::submit_shared, message_type::attach,
@@ -41,9 +61,10 @@ std::vector<std::string> reception::welcomes_of(const served_pipelines& served, 
   return welcome_bodies({self_.server, self_.instance, self_.shard, among_, served, limits, shared});
 }
 
-std::size_t reception::receive(time_point now, std::size_t most) {
+std::size_t reception::receive(time_point now, std::size_t most, std::size_t most_control) {
   std::size_t taken = 0;
-  while (taken < most) {
+  const std::uint64_t before = control_taken_;
+  while (taken < most && control_taken_ - before < most_control) {
     std::optional<incoming> message = with_.in.receive();
     if (!message) {
       break;
@@ -64,31 +85,110 @@ void reception::handle(incoming& message, time_point now) {
     from = from->gone ? nullptr : from;
   }
   wire::message_header header;
-  if (const verdict read = read_header(message, limits_, header); !read.admitted()) {
-    refuse(message, from, header, read);
+  const verdict read = read_header(message, limits_, header);
+  if (from != nullptr && read.admitted() && is_request(header.type)) {
+    serve(message, header, *from, now, now);
+  } else if (from == nullptr && read.admitted() && is_request(header.type)) {
+    take_control(message, header, from, unknown_client());
+  } else {
+    take_control(message, header, from, read);
+  }
+}
+
+verdict reception::unknown_client() const {
+  return closed_.admitted() ? verdict{status::hello_required, "this client is not known: it must send HELLO first"}
+                            : closed_;
+}
+
+void reception::take_control(const incoming& message, const wire::message_header& header, const client_record* from,
+                             const verdict& judged) {
+  ++control_taken_;
+  if (judged.admitted() && header.type == message_type::goodbye) {
+    // At once: what waits of a client that leaves is void.
+    control_.discard(message.identity);
+    if (client_record* const leaving = from != nullptr ? with_.clients.find(message.identity) : nullptr) {
+      let_go(*leaving);
+    }
+    return;
+  }
+  const time_point came = clock::now();
+  control_queue::account& payer = control_.account_of(message.identity, from != nullptr, came);
+  // A CLOSE has no answer after which it would be sent again, and takes no longer than to wait.
+  const bool closes = judged.admitted() && header.type == message_type::close_session;
+  if (closes || control_.admits(payer, came)) {
+    const std::chrono::nanoseconds before = time_worked();
+    perform(message, header, with_.clients.find(message.identity), judged, came);
+    control_.charge(payer, time_worked() - before);
+    return;
+  }
+  park(payer, message, header, judged, came);
+}
+
+void reception::park(control_queue::account& payer, const incoming& message, const wire::message_header& header,
+                     const verdict& judged, time_point came) {
+  const bool has_body = judged.admitted() && wire::max_body_bytes_of(header.type) == wire::max_request_body_bytes;
+  const auto* const body = reinterpret_cast<const char*>(message.body.data());
+  const bool waits = control_.park(payer, {.identity = std::string(message.identity),
+                                           .header = header,
+                                           .body = has_body ? std::string(body, message.body.size()) : "",
+                                           .judged = judged,
+                                           .came = came});
+  ++(waits ? with_.counters.control_delayed : with_.counters.control_dropped);
+}
+
+bool reception::work_off(bool idle) {
+  if (control_.waiting() == 0) {
+    return false;
+  }
+  const auto takes_long = [this](const waiting_message& what) {
+    return what.judged.admitted() && (what.header.type == message_type::get_trace ||
+                                      (what.header.type == message_type::get_status && what.came > status_at_));
+  };
+  const time_point begin = clock::now();
+  time_point now = begin;
+  bool any = false;
+  while (const std::optional<waiting_message> next = control_.next(now, idle, takes_long)) {
+    incoming message;
+    message.identity = next->identity;
+    message.body = std::as_bytes(std::span(next->body));
+    const std::chrono::nanoseconds before = time_worked();
+    perform(message, next->header, with_.clients.find(next->identity), next->judged, next->came);
+    now = clock::now();
+    control_.done(time_worked() - before, now);
+    any = true;
+    if (now - begin >= control_slice) {
+      break;
+    }
+  }
+  return any;
+}
+
+void reception::perform(const incoming& message, const wire::message_header& header, client_record* from,
+                        const verdict& judged, time_point came) {
+  from = from != nullptr && from->gone ? nullptr : from;
+  if (!judged.admitted()) {
+    refuse(message, from, header, judged);
+  } else if (from != nullptr && is_request(header.type)) {  // one that was answered before
+    if (with_.out.repeat(*from, header.request_id)) {
+      ++with_.counters.repeats_answered;
+    }
   } else if (header.type == message_type::hello) {
-    welcome(message, header, now);
+    welcome(message, header, clock::now());
   } else if (header.type == message_type::ping) {
     with_.out.control(message.identity, from, answer_to(header, message_type::pong), "");
-  } else if (header.type == message_type::goodbye) {
-    if (from != nullptr) {
-      let_go(*from);
-    }
   } else if (std::find(served.begin(), served.end(), header.type) == served.end()) {
     refuse(message, from, header,
            {status::unsupported_type,
             "a client may not send messages of type " + std::to_string(static_cast<int>(header.type))});
   } else if (from == nullptr) {
-    refuse(message, from, header,
-           closed_.admitted() ? verdict{status::hello_required, "this client is not known: it must send HELLO first"}
-                              : closed_);
+    refuse(message, from, header, unknown_client());
   } else {
-    serve(message, header, *from, now);
+    serve(message, header, *from, clock::now(), came);
   }
 }
 
-void reception::serve(const incoming& message, const wire::message_header& header, client_record& from,
-                      time_point now) {
+void reception::serve(const incoming& message, const wire::message_header& header, client_record& from, time_point now,
+                      time_point came) {
   if (from.elsewhere && header.type != message_type::get_status) {
     settle_here(from);
   }
@@ -107,8 +207,18 @@ void reception::serve(const incoming& message, const wire::message_header& heade
     case message_type::get_trace:
       return send_trace(message, header, from);
     default:  // GET_STATUS, of those that are served
-      with_.out.control(message.identity, &from, answer_to(header, message_type::status_report), self_.status_json());
+      send_status(message, header, from, came);
   }
+}
+
+// What was made after a question came answers it: many that wait get the same text.
+void reception::send_status(const incoming& message, const wire::message_header& header, const client_record& to,
+                            time_point came) {
+  if (came > status_at_) {
+    status_at_ = clock::now();
+    status_ = self_.status_json();
+  }
+  with_.out.control(message.identity, &to, answer_to(header, message_type::status_report), status_);
 }
 
 void reception::send_trace(const incoming& message, const wire::message_header& header, const client_record& to) {
@@ -126,16 +236,16 @@ verdict reception::no_such_pipeline(std::uint32_t id) const {
 void reception::submit(const incoming& message, const wire::message_header& header, client_record& from,
                        time_point now) {
   // Ids count up as a rule, and a greater one than any before needs no search.
-  if (header.request_id <= from.latest && take_repeat(header, from)) {
+  if (header.request_id <= from.latest && take_repeat(message, header, from)) {
     return;
   }
   if (!closed_.admitted()) {
-    refuse(message, &from, header, closed_);
+    take_control(message, header, &from, closed_);
     return;
   }
   const plan* const found = with_.served.find(header.pipeline);
   if (found == nullptr) {
-    refuse(message, &from, header, no_such_pipeline(header.pipeline));
+    take_control(message, header, &from, no_such_pipeline(header.pipeline));
     return;
   }
   ledger::admitted what{.pipeline = found, .session = nullptr, .leading = 0, .bytes = 0, .shared = {}};
@@ -144,7 +254,7 @@ void reception::submit(const incoming& message, const wire::message_header& head
   if (!judged.admitted()) {
     wire::message_header about = header;
     about.sequence = judged.code == status::sequence_gap ? what.session->frames : header.sequence;
-    refuse(message, &from, about, judged);
+    take_control(message, about, &from, judged);
     return;
   }
   request& accepted = with_.book.open(from, header, what, now);
@@ -154,16 +264,16 @@ void reception::submit(const incoming& message, const wire::message_header& head
 }
 
 // A repeat is never run twice while its first is in flight, and never refused for want of credits.
-bool reception::take_repeat(const wire::message_header& header, const client_record& from) {
+bool reception::take_repeat(const incoming& message, const wire::message_header& header, const client_record& from) {
   if (from.in_flight.find(header.request_id) != nullptr) {
     ++with_.counters.repeats_ignored;
     return true;
   }
-  if (with_.out.repeat(from, header.request_id)) {
-    ++with_.counters.repeats_answered;
-    return true;
+  if (!with_.out.kept(from, header.request_id)) {
+    return answer_held(header, from);
   }
-  return answer_held(header, from);
+  take_control(message, header, &from, {});
+  return true;
 }
 
 verdict reception::admit(const incoming& message, const wire::message_header& header, client_record& from,

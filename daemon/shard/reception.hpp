@@ -9,6 +9,7 @@
 
 #include "daemon/egress/egress.hpp"
 #include "daemon/ingress/admission.hpp"
+#include "daemon/ingress/control_queue.hpp"
 #include "daemon/ingress/ingress.hpp"
 #include "daemon/request/account.hpp"
 #include "daemon/request/client_table.hpp"
@@ -56,8 +57,16 @@ class reception {
   [[nodiscard]] bool admit_arena(const arena_order& by, client_arena& what);
   /// No client may name that arena any more.
   void evict_arena(std::uint32_t number);
-  /// Handles at most `most` messages. Returns how many there were.
-  std::size_t receive(time_point now, std::size_t most);
+  /// Handles at most `most` messages, and `most_control` that are no requests. Returns how many there were.
+  std::size_t receive(time_point now, std::size_t most, std::size_t most_control = SIZE_MAX);
+  /// Of the messages that came, how many were no requests by now, or were refused.
+  [[nodiscard]] std::uint64_t control_taken() const noexcept { return control_taken_; }
+  /// Handles control messages that had to wait, for a bounded time; `idle`: the shard has nothing else to do. Returns
+  /// whether there were any.
+  bool work_off(bool idle);
+  [[nodiscard]] std::size_t control_waiting() const noexcept { return control_.waiting(); }
+  /// When there is something to work off again.
+  [[nodiscard]] time_point next_control() const noexcept { return control_.next_at(); }
   /// What WELCOME says, by the shard that it recommends, with these pipelines and limits. Throws as the constructor
   /// does.
   [[nodiscard]] std::vector<std::string> welcomes_of(const served_pipelines& served,
@@ -80,7 +89,18 @@ class reception {
   [[nodiscard]] static wire::message_header answer_to(const wire::message_header& question,
                                                       wire::message_type type) noexcept;
   void handle(incoming& message, time_point now);
-  void serve(const incoming& message, const wire::message_header& header, client_record& from, time_point now);
+  /// What is no request of a client, or one that is refused: it is paid for with time, and waits where its client owes.
+  void take_control(const incoming& message, const wire::message_header& header, const client_record* from,
+                    const verdict& judged);
+  void park(control_queue::account& payer, const incoming& message, const wire::message_header& header,
+            const verdict& judged, time_point came);
+  void perform(const incoming& message, const wire::message_header& header, client_record* from, const verdict& judged,
+               time_point came);
+  void send_status(const incoming& message, const wire::message_header& header, const client_record& to,
+                   time_point came);
+  /// `came`: when the message did, which may have waited.
+  void serve(const incoming& message, const wire::message_header& header, client_record& from, time_point now,
+             time_point came);
   void welcome(const incoming& message, const wire::message_header& header, time_point now);
   /// The client that says HELLO, if it has a place: the one of its connection, or the one whose token it shows, which
   /// speaks over this connection from now on.
@@ -129,11 +149,13 @@ class reception {
   [[nodiscard]] verdict admit(const incoming& message, const wire::message_header& header, client_record& from,
                               ledger::admitted& what);
   /// Whether it is one that came before; then it is answered, where its reply is kept.
-  [[nodiscard]] bool take_repeat(const wire::message_header& header, const client_record& from);
+  [[nodiscard]] bool take_repeat(const incoming& message, const wire::message_header& header,
+                                 const client_record& from);
   /// Answers a repeat of a request that has ended, whose reply is no longer kept and whose memory is still in use.
   [[nodiscard]] bool answer_held(const wire::message_header& header, const client_record& from);
   [[nodiscard]] static verdict find_shared(const incoming& message, const wire::message_header& header,
                                            const client_record& from, const submitted& given, ledger::admitted& what);
+  [[nodiscard]] verdict unknown_client() const;
   [[nodiscard]] verdict no_such_pipeline(std::uint32_t id) const;
   [[nodiscard]] verdict make_room(client_record& from, const plan& pipeline, std::size_t bytes);
   void cancel(const incoming& message, const wire::message_header& header, client_record& from);
@@ -145,6 +167,10 @@ class reception {
   introduction self_;
   shard_directory* among_ = nullptr;
   arena_keeper* keeper_ = nullptr;
+  control_queue control_;
+  std::uint64_t control_taken_ = 0;
+  std::string status_;                 // the last STATUS
+  time_point status_at_{};             // what had happened by then is in it
   std::vector<std::string> welcomes_;  // by the shard that they recommend
   verdict closed_;
   time_point probed_all_at_{};

@@ -192,6 +192,7 @@ void reception::sweep(time_point now) {
   forget_gone(now);
   with_.clients.for_each([now](client_record& each) { each.settle(now); });
   with_.sessions.sweep(now);
+  control_.sweep(now);
   note_room(client_places_, with_.clients.size() < limits_.max_clients, now);
   note_room(session_places_, with_.sessions.size() < with_.sessions.places(), now);
 }

@@ -27,6 +27,8 @@ using boost::system::error_code;
 constexpr std::size_t messages_a_turn = 256;
 // After so many the clock is read again: a request's time counts from when it was taken in.
 constexpr std::size_t messages_a_clock = 16;
+// Messages that are no requests: each may take as long as many requests, and requests are behind them.
+constexpr std::size_t control_a_turn = 32;
 constexpr std::uint32_t turns_between_polls = 32;
 // Sending takes in ZeroMQ's news as well, after the look at some other client: what fell between the two is found then.
 constexpr auto retry_interval = std::chrono::milliseconds{10};
@@ -116,7 +118,10 @@ shard::shard(const settings& how, device& on, std::span<const plan> plans, memor
       dispatcher_(plans, ring_, wheel_, completed_, book_, ingress_, timeline_),
       reception_({ingress_, egress_, clients_, sessions_, book_, dispatcher_, counters_, served_, memory}, how.clients,
                  {std::string("penstockd ") + version, instance_, [this] { return report_status(report()); },
-                  [this](std::uint64_t cursor) { return trace(cursor); }, number}),
+                  [this](std::uint64_t cursor) {
+                    return pages_.write(timeline_.batches(), cursor, clock::now(), client_page_bytes);
+                  },
+                  number}),
       sweep_at_(started_ + sweep_interval) {
   // Duplicates: Asio closes what it watches, ZeroMQ and the signal close their own.
   socket_watch_.descriptor.assign(duplicate(socket_.descriptor()));
@@ -186,16 +191,27 @@ bool shard::turn(time_point now) {
   }
   timeline_.turn(now);
   std::size_t received = 0;
+  if (reception_.control_waiting() > 0) {
+    // While there is something to receive, libzmq looks for clients that have begun to send only once in 100 parts. Of
+    // a flood that would be long.
+    (void)socket_.readable();
+  }
+  const std::uint64_t accepted = counters_.requests.accepted;
+  const std::uint64_t control = reception_.control_taken();
   for (std::size_t last = messages_a_clock; last == messages_a_clock && received < messages_a_turn; received += last) {
-    last = reception_.receive(clock::now(), messages_a_clock);
+    const std::size_t taken = reception_.control_taken() - control;
+    last = reception_.receive(clock::now(), messages_a_clock, control_a_turn - std::min(taken, control_a_turn));
   }
   bool progress = received > 0;
   if (progress && state_ == state::draining) {
     stay_quiet(now);
   }
-  progress |= dispatcher_.turn(clock::now());
+  bool served = counters_.requests.accepted != accepted;
+  served |= dispatcher_.turn(clock::now());
   expire(now);
-  progress |= egress_.flush();
+  served |= egress_.flush();
+  progress |= served;
+  progress |= reception_.work_off(/*idle=*/!served);
   if (now >= sweep_at_) {
     sweep(now);
   }
@@ -244,7 +260,7 @@ void shard::sleep(time_point now) {
   const time_point retry_at = egress_.idle() ? never : now + retry_interval;
   const time_point until = parting ? std::min(part_until_, retry_at)
                                    : std::min({book_.next_deadline(), dispatcher_.next_decision(), sweep_at_,
-                                               drain_until_, next_end(), retry_at});
+                                               drain_until_, next_end(), retry_at, reception_.next_control()});
   if (until <= now) {
     io_.poll();
     return;

@@ -69,6 +69,7 @@ std::string report_status(const shard_report& of) {
        {{"sent", of.counters.replies_sent},
         {"dropped", of.counters.replies_dropped},
         {"undeliverable", of.counters.replies_undeliverable}}},
+      {"control", {{"delayed", of.counters.control_delayed}, {"dropped", of.counters.control_dropped}}},
       {"payload_bytes", {{"in", of.counters.payload_bytes_in}, {"out", of.counters.payload_bytes_out}}},
       {"shard", of.shard},
       {"clients", of.clients.size()},

@@ -117,7 +117,8 @@ void timeline_pages::add(const plan& later) {
       {fits ? std::move(described) : fmt::format(R"("{}":{{"name":{},"steps":[]}})", later.place, name), fits});
 }
 
-timeline_page timeline_pages::write(recent_batches& from, std::uint64_t cursor, time_point now) const {
+timeline_page timeline_pages::write(recent_batches& from, std::uint64_t cursor, time_point now,
+                                    std::size_t most_bytes) const {
   std::uint64_t number = cursor < from.oldest() || cursor > from.next() ? from.oldest() : cursor;
   const std::string head = fmt::format(R"({{"now_ns":{},{})", nanoseconds_of(now), head_);
   std::string pipelines;
@@ -130,8 +131,8 @@ timeline_page timeline_pages::write(recent_batches& from, std::uint64_t cursor, 
     const std::string_view about = described[id] ? "" : std::string_view(pipelines_[id].json);
     next.clear();
     batch_text(next, kept).write(pipelines_[id].steps);
-    if (head.size() + pipelines.size() + batches.size() + about.size() + next.size() + room_for_ends >
-        wire::max_body_bytes) {
+    if (head.size() + pipelines.size() + batches.size() + about.size() + next.size() + room_for_ends > most_bytes &&
+        !batches.empty()) {
       break;
     }
     if (!described[id]) {

@@ -8,6 +8,7 @@
 
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/timeline/recent_batches.hpp"
+#include "proto/message.hpp"
 
 namespace penstock {
 
@@ -25,6 +26,9 @@ struct timeline_place {
   std::size_t slots = 0;
 };
 
+/// Of a page that a client asks for: it is made on the shard's thread, beside other clients' requests.
+inline constexpr std::size_t client_page_bytes = std::size_t{16} << 10U;
+
 /// Writes recent batches as JSON, a page of at most 64 KiB at a time. docs/design.md describes the form.
 /// Thread: the shard.
 class timeline_pages {
@@ -34,8 +38,9 @@ class timeline_pages {
   void add(const plan& later);
 
   /// The batches from `cursor` on, as many as fit. A cursor that is older than what is kept, or from another life of
-  /// the daemon, means the oldest that is kept.
-  [[nodiscard]] timeline_page write(recent_batches& from, std::uint64_t cursor, time_point now) const;
+  /// the daemon, means the oldest that is kept. `most_bytes`: a page of more ends, but one batch it always has.
+  [[nodiscard]] timeline_page write(recent_batches& from, std::uint64_t cursor, time_point now,
+                                    std::size_t most_bytes = wire::max_body_bytes) const;
 
  private:
   struct description {

@@ -198,7 +198,10 @@ void write_requests(const std::vector<traced_batch>& batches, event_writer& to) 
 
 void chrome_trace::add(std::string_view page) {
   try {
-    const std::optional<nlohmann::json> parsed = wire::read_json(page, wire::answer_bounds);
+    // Whoever received the page has bounded its bytes.
+    const wire::json_bounds bounds{
+        .bytes = page.size(), .depth = wire::answer_bounds.depth, .values = wire::answer_bounds.values};
+    const std::optional<nlohmann::json> parsed = wire::read_json(page, bounds);
     if (!parsed) {
       throw std::runtime_error("it is no JSON, or more than a page has");
     }

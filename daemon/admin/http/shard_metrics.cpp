@@ -34,6 +34,8 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
                        "Requests with a known id: ignored while in flight, answered from the kept replies.")),
       places_(counter(into, "penstock_client_places_total",
                       "Places of clients: resumed over another connection, lost because the connection had ended.")),
+      control_(counter(into, "penstock_control_messages_total",
+                       "Control messages and refusals of clients that owed time: delayed, or dropped.")),
       payload_bytes_(counter(into, "penstock_payload_bytes_total", "Bytes of tensors, from clients and to them.")),
       handshakes_(counter(into, "penstock_handshakes_total", "Connections that finished their handshake.")),
       handshakes_refused_(counter(into, "penstock_handshakes_refused_total",
@@ -103,6 +105,8 @@ void shard_metrics::take_counts(const account& now, const account& before) {
   repeats_.Add({{"fate", "answered"}}).Increment(rise(now.repeats_answered, before.repeats_answered));
   places_.Add({{"fate", "resumed"}}).Increment(rise(now.clients_resumed, before.clients_resumed));
   places_.Add({{"fate", "lost"}}).Increment(rise(now.clients_lost, before.clients_lost));
+  control_.Add({{"fate", "delayed"}}).Increment(rise(now.control_delayed, before.control_delayed));
+  control_.Add({{"fate", "dropped"}}).Increment(rise(now.control_dropped, before.control_dropped));
   payload_bytes_.Add({{"direction", "in"}}).Increment(rise(now.payload_bytes_in, before.payload_bytes_in));
   payload_bytes_.Add({{"direction", "out"}}).Increment(rise(now.payload_bytes_out, before.payload_bytes_out));
 }

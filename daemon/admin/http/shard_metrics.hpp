@@ -38,6 +38,7 @@ class shard_metrics {
   counters& replies_;
   counters& repeats_;
   counters& places_;
+  counters& control_;
   counters& payload_bytes_;
   counters& handshakes_;
   counters& handshakes_refused_;

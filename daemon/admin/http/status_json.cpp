@@ -100,6 +100,7 @@ json shard_json(const shard_report& of) {
            {{"sent", counters.replies_sent},
             {"dropped", counters.replies_dropped},
             {"undeliverable", counters.replies_undeliverable}}},
+          {"control", {{"delayed", counters.control_delayed}, {"dropped", counters.control_dropped}}},
           {"payload_bytes", {{"in", counters.payload_bytes_in}, {"out", counters.payload_bytes_out}}},
           {"handshakes_refused", refused_json(of.handshakes)},
           {"credit", {{"requests", of.credit_requests}, {"bytes", of.credit_bytes}}},
