@@ -276,7 +276,7 @@ bool egress::reaches(const client_record& client) {
   }
   wire::message_header header;
   header.type = wire::message_type::pong;
-  compose(header, "");
+  (void)compose(header, "", nullptr);
   const attempt outcome = try_send(client.identity, parts_);
   parts_.clear();
   counters_.replies_sent -= outcome == attempt::sent ? 1U : 0U;  // it is none
