@@ -47,6 +47,12 @@ if(PENSTOCK_SANITIZE)
     target_compile_options(penstock_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
   endif()
 endif()
+if(PENSTOCK_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "PENSTOCK_FUZZ needs Clang, for libFuzzer")
+  endif()
+  target_compile_options(penstock_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
+endif()
 if(CMAKE_UNITY_BUILD OR PENSTOCK_UNITY)
   # Sources that are compiled together see each other's local names, and are headers of one another to GCC, which may
   # not have types of their own. Libraries are compiled one source at a time as well, where these warnings hold.
