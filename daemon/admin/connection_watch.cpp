@@ -31,10 +31,13 @@ void connection_watch::look() {
     told_ = now;
   }
   const std::uint64_t let_go = bytes_let_go();
-  if (let_go - let_go_ >= worth_returning) {
-    let_go_ = let_go;
+  // libzmq frees what a connection held some time after it has closed it: once more a second later.
+  const bool more = let_go - let_go_ >= worth_returning;
+  if (more || trim_again_) {
     ::malloc_trim(0);
+    let_go_ = let_go;
   }
+  trim_again_ = more;
 }
 
 }  // namespace penstock

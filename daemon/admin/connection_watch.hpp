@@ -28,6 +28,7 @@ class connection_watch {
   boost::asio::steady_timer timer_;
   std::uint64_t cut_ = 0;     // told in the log
   std::uint64_t let_go_ = 0;  // and its memory given back
+  bool trim_again_ = false;
   std::chrono::steady_clock::time_point told_{};
 };
 

@@ -12,10 +12,12 @@ namespace {
 using wire::message_type;
 using wire::status;
 
-// That client is beyond its credits by far, and sends faster than it is served, or parts without an end.
+// That client is beyond its credits by far, and sends faster than it is served, or parts without an end. ZeroMQ's
+// heartbeats count too: of a client that only reads they come to the least after some months.
 std::int64_t most_ahead(const client_settings& limits) noexcept {
   constexpr std::size_t times = 4;
-  return static_cast<std::int64_t>(times * (limits.credit_bytes + limits.max_request_bytes));
+  constexpr std::size_t least = std::size_t{64} << 20U;
+  return static_cast<std::int64_t>(std::max(least, times * (limits.credit_bytes + limits.max_request_bytes)));
 }
 
 }  // namespace

@@ -26,11 +26,17 @@ struct connection {
   // Of the thread that reads it.
   std::uint32_t position = 0;
   std::uint8_t matched = 0;
+  std::uint8_t greeting_left = 0;
+  std::uint8_t header_bytes = 0;
+  std::uint8_t first_frames = 0;
+  std::array<std::uint8_t, 9> header{};
+  std::uint64_t frame_left = 0;
 };
 
 std::array<connection, metered_descriptors> connections;
 std::atomic<std::int64_t> strangers_ahead{0};
 std::atomic<std::int64_t> client_bytes{std::int64_t{1} << 30U};
+std::atomic<std::int64_t> request_bytes{0};
 std::atomic<std::uint64_t> cut{0};
 std::atomic<std::uint64_t> let_go{0};
 
@@ -43,6 +49,7 @@ connection* find(int descriptor) noexcept {
 // A property of READY: its name behind its length, and of its value the length and the first byte.
 constexpr std::array<std::uint8_t, 14> reserved_identity{8, 'I', 'd', 'e', 'n', 't', 'i', 't', 'y', 0, 0, 0, 5, 0};
 // Of the greeting.
+constexpr std::uint8_t greeting_size = 64;
 constexpr std::uint32_t signature_at = 0;
 constexpr std::uint8_t signature = 0xFF;
 constexpr std::uint32_t versioned_at = 9;
@@ -80,13 +87,51 @@ bool begins_well(connection& which, std::span<const std::byte> bytes) noexcept {
   return true;
 }
 
+struct frames_read {
+  std::uint64_t begun = 0;
+  bool good = true;
+};
+
+// ZMTP 3 with any mechanism: the greeting, then frames of flags, length (one byte, or eight) and body.
+frames_read read_frames(connection& which, std::span<const std::byte> bytes) noexcept {
+  constexpr std::uint8_t long_flag = 2;
+  constexpr std::uint8_t handshake_frames = 2;
+  frames_read read;
+  std::size_t at = std::min<std::size_t>(which.greeting_left, bytes.size());
+  which.greeting_left = static_cast<std::uint8_t>(which.greeting_left - at);
+  while (at < bytes.size()) {
+    if (which.frame_left > 0) {
+      const std::uint64_t body = std::min<std::uint64_t>(which.frame_left, bytes.size() - at);
+      which.frame_left -= body;
+      at += body;
+      continue;
+    }
+    which.header[which.header_bytes++] = std::to_integer<std::uint8_t>(bytes[at++]);
+    const bool is_long = (which.header[0] & long_flag) != 0;
+    if (which.header_bytes < (is_long ? which.header.size() : 2)) {
+      continue;
+    }
+    for (std::size_t byte = 1; byte < which.header_bytes; ++byte) {
+      which.frame_left = which.frame_left << 8U | which.header[byte];
+    }
+    which.header_bytes = 0;
+    ++read.begun;
+    if (which.first_frames < handshake_frames) {
+      ++which.first_frames;
+      read.good = read.good && which.frame_left <= static_cast<std::uint64_t>(greeting_bytes);
+    }
+  }
+  return read;
+}
+
 bool is_within_bounds(std::uint64_t word) noexcept {
   const std::int64_t ahead = ahead_of(word);
   if (!is_stranger(word)) {
     return ahead <= client_bytes.load(std::memory_order_relaxed);
   }
-  return ahead <= stranger_bytes &&
-         (ahead <= greeting_bytes || strangers_ahead.load(std::memory_order_relaxed) <= strangers_bytes);
+  const std::int64_t request = request_bytes.load(std::memory_order_relaxed);
+  return ahead <= stranger_bytes + request &&
+         (ahead <= greeting_bytes || strangers_ahead.load(std::memory_order_relaxed) <= strangers_bytes + request);
 }
 
 }  // namespace
@@ -97,6 +142,10 @@ void begin_metering(int descriptor) noexcept {
     (void)which->word.load(std::memory_order_acquire);
     which->position = 0;
     which->matched = 0;
+    which->greeting_left = greeting_size;
+    which->header_bytes = 0;
+    which->first_frames = 0;
+    which->frame_left = 0;
     which->heard.store(false, std::memory_order_relaxed);
     which->word.store(stranger, std::memory_order_release);
   }
@@ -123,17 +172,19 @@ bool end_metering(int descriptor) noexcept {
 bool meter_received(int descriptor, std::span<const std::byte> bytes) noexcept {
   connection* const which = find(descriptor);
   std::uint64_t word = which != nullptr ? which->word.load(std::memory_order_acquire) : 0;
-  while (word != 0 && !which->word.compare_exchange_weak(word, word + bytes.size())) {
-  }
   if (word == 0) {
     return true;
   }
-  bool good = true;
-  if (is_stranger(word)) {
-    strangers_ahead.fetch_add(static_cast<std::int64_t>(bytes.size()), std::memory_order_relaxed);
-    good = which->heard.load(std::memory_order_relaxed) || begins_well(*which, bytes);
+  const frames_read read = read_frames(*which, bytes);
+  const std::uint64_t more = bytes.size() + read.begun * static_cast<std::uint64_t>(frame_overhead);
+  while (!which->word.compare_exchange_weak(word, word + more)) {
   }
-  good = good && is_within_bounds(word + bytes.size());
+  bool good = read.good;
+  if (is_stranger(word)) {
+    strangers_ahead.fetch_add(static_cast<std::int64_t>(more), std::memory_order_relaxed);
+    good = good && (which->heard.load(std::memory_order_relaxed) || begins_well(*which, bytes));
+  }
+  good = good && is_within_bounds(word + more);
   cut.fetch_add(good ? 0 : 1, std::memory_order_relaxed);
   return good;
 }
@@ -170,6 +221,10 @@ void meter_client(int descriptor) noexcept {
 
 void set_client_bytes(std::int64_t bytes) noexcept {
   client_bytes.store(bytes, std::memory_order_relaxed);
+}
+
+void set_request_bytes(std::int64_t bytes) noexcept {
+  request_bytes.store(bytes, std::memory_order_relaxed);
 }
 
 std::uint64_t connections_cut() noexcept {

@@ -11,8 +11,10 @@ namespace penstock {
 /// libzmq reads (daemon/libzmq_calls.cpp): of each connection the bytes that the daemon has not yet received as a whole
 /// message. Beyond the bound the connection is cut: libzmq is told that the peer reset it, and frees what it held.
 ///
-/// A stranger, who has not said HELLO, may be `stranger_bytes` ahead, and all strangers together `strangers_bytes`,
-/// beyond which each may only be `greeting_bytes` ahead. A client may be ahead by what `set_client_bytes` says.
+/// A stranger, who has not said HELLO, may be `stranger_bytes` and one request ahead, which it is told to say HELLO
+/// before; all strangers together `strangers_bytes` and one request, beyond which each may only be `greeting_bytes`
+/// ahead. Its first two frames, which are the handshake's, may have `greeting_bytes` each. A client may be ahead by
+/// what `set_client_bytes` says.
 ///
 /// A connection is cut as well when it speaks ZMTP 1 or 2, or has a routing id of the form that libzmq gives to
 /// connections without one (a zero and four bytes): such an id, met again by libzmq's own counting, ends the process.
@@ -23,8 +25,9 @@ namespace penstock {
 inline constexpr std::int64_t stranger_bytes = 256 << 10U;
 inline constexpr std::int64_t strangers_bytes = 16 << 20U;
 inline constexpr std::int64_t greeting_bytes = 16 << 10U;
-/// What counts as sent for each part beside its bytes, at most: framing, and CURVE's.
-inline constexpr std::int64_t part_overhead = 128;
+/// What libzmq holds for a part beside its bytes; and with framing and CURVE's.
+inline constexpr std::int64_t frame_overhead = 96;
+inline constexpr std::int64_t part_overhead = 160;
 /// Connections with a higher descriptor are not taken.
 inline constexpr std::size_t metered_descriptors = 65536;
 
@@ -40,8 +43,9 @@ bool end_metering(int descriptor) noexcept;
 void meter_heard(int descriptor, std::size_t bytes, std::size_t parts) noexcept;
 /// It is a client's from now on.
 void meter_client(int descriptor) noexcept;
-/// How far ahead a client may be: the largest value counts.
+/// How far ahead a client may be; and how large a request is.
 void set_client_bytes(std::int64_t bytes) noexcept;
+void set_request_bytes(std::int64_t bytes) noexcept;
 
 /// How many were cut.
 [[nodiscard]] std::uint64_t connections_cut() noexcept;

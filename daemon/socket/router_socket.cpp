@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "daemon/socket/connection_meter.hpp"
+
 namespace penstock {
 namespace {
 
@@ -45,6 +47,8 @@ void router_socket::limit(const router_settings& settings) {
   // Not 0: libzmq 4.3.4 aborts the process when a socket that does not linger is closed in the middle of a reply and
   // the connection of that reply ends at the same time.
   socket_.set(zmq::sockopt::linger, shortest_linger_ms);
+  // As for parts, but exactly: whoever sends a request before HELLO is told so.
+  set_request_bytes(static_cast<std::int64_t>(settings.max_part_bytes / 2));
 }
 
 void router_socket::bind(const std::string& endpoint, const ipc_access& access) {

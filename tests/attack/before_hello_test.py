@@ -132,13 +132,28 @@ class BeforeHelloTest(unittest.TestCase):
     def test_a_message_without_an_end_is_cut(self):
         for kind in (TcpDaemon, Daemon):
             with self.subTest(kind=kind.__name__):
-                daemon = self.kept(kind("host", "callback", VERSION + PIPELINE))
+                daemon = self.kept(kind("host", "callback", VERSION + '[clients]\nmax_request_bytes = "4 MiB"\n'
+                                          + PIPELINE))
                 begin = greeting(b"NULL") + ready()
                 part = b"\x03" + struct.pack(">Q", 65536) + bytes(65536)
                 self.assert_bounded(daemon, lambda: self.strangers(daemon, begin, b"READY", part, 64 * MIB))
                 tiny = b"\x01\x01x" * 20000
                 self.assert_bounded(daemon, lambda: self.strangers(daemon, begin, b"READY", tiny, 64 * MIB))
                 wait_until(lambda: " cut " in daemon.log.read_text(), "a line in the log")
+
+    def test_a_client_that_ends_no_message_is_cut_too(self):
+        from penstock import wire
+        daemon = self.kept(TcpDaemon("host", "callback", VERSION + '[clients]\ncredit_bytes = "4 MiB"\n'
+                                     + 'max_request_bytes = "4 MiB"\n' + PIPELINE))
+        hello = wire.encode_header(wire.Header(wire.MessageType.HELLO, 1))
+        body = b'{"client": "endless", "version": "1", "inline_bytes": 0}'
+        client = Stranger(daemon.url, greeting(b"NULL") + ready(b"\1endless"), b"READY")
+        with client.socket:
+            client.socket.sendall(b"\x01" + bytes([len(hello)]) + hello + b"\x00" + bytes([len(body)]) + body)
+            self.assertIn(b"penstockd", client.socket.recv(65536))  # WELCOME
+            part = b"\x03" + struct.pack(">Q", MIB) + bytes(MIB)
+            self.assertLess(client.send(part, 512 * MIB), 128 * MIB)
+        daemon.cli("--timeout", "60s", "ping")
 
     def test_a_client_may_send_much_more(self):
         from penstock import Client
