@@ -61,8 +61,9 @@ ADDED = FILTER.replace('"filter"', '"added"')
 NO_MEMORY = 71
 # libzmq aborts where malloc gives it nothing: see docs/operating.md.
 ENDS = (NO_MEMORY, -signal.SIGABRT)
-# A thread that can't be had, as without memory for its stack, is a limit of threads to the daemon.
-START_ENDS = (*ENDS, 69)
+# A thread that can't be had, as without memory for its stack, is a limit of threads to the daemon. And glibc follows a
+# null pointer in getprotobyname_r, which libpgm calls when libzmq begins.
+START_ENDS = (*ENDS, 69, -signal.SIGSEGV)
 SAMPLE = 12  # allocations of a phase that CI makes fail
 FRAME = np.arange(64, dtype=np.float32)
 
