@@ -19,11 +19,20 @@ class parameter_error : public std::runtime_error {
   std::string field;
 };
 
+/// No parameter is one. That a value could be makes a variant of strings and vectors know when it holds nothing: GCC 12
+/// takes it for one that always holds something, and destroys what was never made when a copy finds no memory.
+struct no_parameter {
+  no_parameter() = default;
+  no_parameter(const no_parameter& /*other*/) noexcept {}
+  no_parameter& operator=(const no_parameter& /*other*/) noexcept { return *this; }
+  ~no_parameter() = default;
+};
+
 /// The parameters of one stage as the configuration gives them, without the keys that every stage has
 /// (`name`, `op`, `from`). The getters throw parameter_error when a key is missing or of another kind.
 class parameters {
  public:
-  using value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
+  using value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>, no_parameter>;
 
   void set(std::string key, value what);
   [[nodiscard]] bool has(std::string_view key) const noexcept;

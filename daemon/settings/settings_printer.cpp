@@ -79,8 +79,10 @@ std::string value_text(const parameters::value& value) {
           return real(held);
         } else if constexpr (std::is_same_v<type, std::string>) {
           return string_text(held);
-        } else {
+        } else if constexpr (std::is_same_v<type, std::vector<double>>) {
           return array_of(held, real);
+        } else {
+          return "";
         }
       },
       value);

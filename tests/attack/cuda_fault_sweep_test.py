@@ -63,6 +63,7 @@ name = "same"
 op = "affine"
 """
 LOST, UNAVAILABLE = 75, 69
+SHORT = 3  # seconds, for requests to a daemon that ends
 # Calls of a phase that CI makes fail. A daemon that has lost its device waits for its clients before it ends.
 SAMPLE = {Kind.REFUSED: 5, Kind.ENQUEUED: 3, Kind.STICKY: 2}
 FRAME = np.arange(64, dtype=np.float32)
@@ -112,17 +113,17 @@ class FaultyDaemon:
         self.folder.cleanup()
 
 
-def work(client):
-    """Some requests of each pipeline. Returns how many had results, which must be right, and the errors of others."""
+def work(client, patience=20):
+    """Some requests of each pipeline, with that timeout. Returns how many had results, which must be right, and the errors of others."""
     results, errors = 0, []
     expected = []
     for each in range(3):
-        expected.append((client.submit("branches", FRAME + each, timeout=20), "twice", 2 * (FRAME + each)))
+        expected.append((client.submit("branches", FRAME + each, timeout=patience), "twice", 2 * (FRAME + each)))
     try:
-        with client.session("mean") as session:
+        with client.session("mean", timeout=patience) as session:
             for each in range(4):
                 value = np.full(4, each, dtype=np.float32)
-                expected.append((session.submit(value, timeout=20), "mean", np.full(4, each / 2)))
+                expected.append((session.submit(value, timeout=patience), "mean", np.full(4, each / 2)))
                 expected[-1][0].exception(60)  # one batch each
     except PenstockError as error:
         errors.append(error)
@@ -223,7 +224,7 @@ class CudaFaultSweep(unittest.TestCase):
         def fail(number, kind):
             self.serve()
             self.cuda.arm(number, kind)
-            results, errors = work(self.client)
+            results, errors = work(self.client, SHORT if kind is Kind.STICKY else 20)
             if kind is Kind.STICKY and self.cuda.met:
                 self.assertEqual(self.daemon.code(), LOST, self.daemon.log)
                 return
@@ -252,7 +253,7 @@ class CudaFaultSweep(unittest.TestCase):
         self.hang_timeout = "1s"
         self.serve()
         self.cuda.arm(1, Kind.NEVER, "cudaStreamAddCallback")
-        _, errors = work(self.client)
+        _, errors = work(self.client, SHORT)
         self.assertTrue(errors)
         self.assertEqual(self.daemon.code(), LOST, self.daemon.log)
 
@@ -260,7 +261,7 @@ class CudaFaultSweep(unittest.TestCase):
         self.serve()
         for _ in range(3):
             self.cuda.arm(1, Kind.REFUSED)
-            work(self.client)
+            work(self.client, SHORT)
         self.assertEqual(self.daemon.code(), LOST, self.daemon.log)
         self.assertIn("device lost: cudaErrorMemoryAllocation", self.daemon.log)
 
