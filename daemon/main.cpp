@@ -181,11 +181,18 @@ int diagnose(const command_line& line) {
   return exit_code_of(findings);
 }
 
-// Libraries allocate before main, and before any constructor of ours.
+// Libraries allocate before main, and before any constructor of ours. A sanitizer is one of them, and what it has
+// instrumented can't run before it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+[[gnu::constructor]] void before_main() noexcept {
+  end_when_out_of_memory();
+}
+#else
 void before_all_libraries(int /*count*/, char** /*words*/, char** /*environment*/) noexcept {
   end_when_out_of_memory();
 }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const first)(int, char**, char**) noexcept = before_all_libraries;
+#endif
 
 int fail(exit_code code, const char* what) {
   complain(what);
