@@ -153,7 +153,7 @@ class client_table {
   }
   /// Of the clients without a connection the one that may be missed most easily: first those for which nothing is kept,
   /// then who has been without one for longest; nullptr when there is none. `keeps`: whether something is kept for a
-  /// client beside its requests and its memory.
+  /// client.
   template <typename Predicate>
   [[nodiscard]] client_record* most_lost(Predicate&& keeps) const {
     client_record* found = nullptr;
@@ -162,7 +162,7 @@ class client_table {
       if (each == nullptr || each->gone || each->lost_since == never) {
         continue;
       }
-      const bool kept = each->references > 0 || !each->arenas.empty() || keeps(std::as_const(*each));
+      const bool kept = keeps(std::as_const(*each));
       if (found == nullptr || std::pair(kept, each->lost_since) < std::pair(found_keeps, found->lost_since)) {
         found = each.get();
         found_keeps = kept;

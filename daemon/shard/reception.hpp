@@ -130,8 +130,10 @@ class reception {
   void end_grace(time_point now);
   /// Takes a client's place because it has no connection.
   void lose(client_record& client);
-  /// Takes the place of a client without a connection; false when there is none that can be had at once.
-  [[nodiscard]] bool free_client_place(time_point now);
+  /// Takes the place of a client without a connection; false when there is none that can be had at once. `kept_too`:
+  /// also of one that has something to come back for.
+  [[nodiscard]] bool free_client_place(time_point now, bool kept_too);
+  [[nodiscard]] bool keeps_something(const client_record& client) const;
   /// Takes the sessions of a client without a connection; false when there is none.
   [[nodiscard]] bool free_session_place(time_point now);
   void note_refusal(places& which, time_point now) const;

@@ -88,7 +88,16 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
            {status::too_many_clients, "all " + std::to_string(limits_.max_clients) + " places for clients are taken"});
     return;
   }
-  if (!grant(*client, now)) {
+  // What those that are gone hold goes to who comes: for full credits only where they lose nothing by it.
+  while (!resumed && needs().credits(with_.memory.left(), limits_.credit_bytes) < limits_.credit_bytes &&
+         free_client_place(now, /*kept_too=*/false)) {
+  }
+  bool granted = grant(*client, now);
+  while (!granted && free_client_place(now, /*kept_too=*/true)) {
+    granted = grant(*client, now);
+  }
+  if (!granted) {
+    note_refusal(client_places_, now);
     let_go(*client);
     refuse(message, nullptr, header,
            {status::too_many_clients, "no memory is left for another client (limits.memory)"});
@@ -122,7 +131,7 @@ client_record* reception::admit(const incoming& message, const wire::hello& said
     forget_gone(now);
     client = with_.clients.admit(message.identity, now);
   }
-  while (client == nullptr && free_client_place(now)) {
+  while (client == nullptr && free_client_place(now, /*kept_too=*/true)) {
     client = with_.clients.admit(message.identity, now);
   }
   if (client == nullptr) {

@@ -51,10 +51,17 @@ void reception::lose(client_record& client) {
   let_go(client);
 }
 
-bool reception::free_client_place(time_point now) {
+bool reception::keeps_something(const client_record& client) const {
+  return client.references > 0 || !client.arenas.empty() || with_.sessions.has_any(client);
+}
+
+bool reception::free_client_place(time_point now, bool kept_too) {
   probe_all(now);
-  const auto keeps = [this](const client_record& each) { return with_.sessions.has_any(each); };
+  const auto keeps = [this](const client_record& each) { return keeps_something(each); };
   while (client_record* const client = with_.clients.most_lost(keeps)) {
+    if (!kept_too && keeps(*client)) {
+      return false;
+    }
     lose(*client);
     if (client->references == 0) {
       with_.out.forget(*client);
@@ -85,14 +92,14 @@ void reception::note_refusal(places& which, time_point now) const {
   which.refused_at = now;
   if (!which.is_short) {
     which.is_short = true;
-    spdlog::warn("shard {}: every place for {} is taken, and others are turned away", self_.shard, which.what);
+    spdlog::warn("shard {}: no room for more {}, others are turned away", self_.shard, which.what);
   }
 }
 
 void reception::note_room(places& which, bool room, time_point now) const {
   if (which.is_short && room && now >= which.refused_at + shortage) {
     which.is_short = false;
-    spdlog::info("shard {}: there are places for {} again", self_.shard, which.what);
+    spdlog::info("shard {}: there is room for {} again", self_.shard, which.what);
   }
 }
 

@@ -23,8 +23,10 @@ except ImportError:
 
 CLIENTS, SESSIONS = 256, 64
 GRACE_S = 1
-TEXT = VERSION + f'[clients]\nmax_clients = {CLIENTS}\nresume_grace = "{GRACE_S}s"\n' + pipeline(
-    "sums", "f32", ["max 16"], [("out", "fir", "taps = [1.0, 1.0]\n")], ["out"])
+HELLO = b'{"client":"late","version":"1"}'
+PIPELINE = pipeline("sums", "f32", ["max 16"], [("out", "fir", "taps = [1.0, 1.0]\n")], ["out"])
+TEXT = VERSION + (f'[clients]\nmax_clients = {CLIENTS}\ncredit_requests = 16\ncredit_bytes = "1 MiB"\n'
+                  f'reply_queue_bytes = "1 MiB"\nmax_request_bytes = "1 MiB"\nresume_grace = "{GRACE_S}s"\n') + PIPELINE
 #: Says HELLO and opens a session, and waits to be killed.
 CRASHING = """
 import sys, time
@@ -89,21 +91,21 @@ class Places(unittest.TestCase):
             each.hello()
         late = RawDealer(self.context, self.daemon.url)
         for _ in range(3):
-            header, _ = late.ask(wire.MessageType.HELLO, b'{"client":"late","version":"1"}')
+            header, _ = late.ask(wire.MessageType.HELLO, HELLO)
             self.assertEqual(header.status, wire.Status.TOO_MANY_CLIENTS)
             header, _ = late.ask(wire.MessageType.PING)
             self.assertEqual(header.type, wire.MessageType.PONG)
         status, reason = self.ready()
         self.assertEqual(status, 503)
-        self.assertIn("no place for another client", reason)
+        self.assertIn("no room for another client", reason)
         for each in [*dealers[1:], late]:
             each.close()
         wait_until(lambda: self.ready()[0] == 200, "there are places again")
         self.assertTrue(dealers[0].hello().resumed)
         dealers[0].close()
         log = self.daemon.log.read_text()
-        self.assertEqual(log.count("every place for clients is taken"), 1)
-        self.assertEqual(log.count("there are places for clients again"), 1)
+        self.assertEqual(log.count("no room for more clients"), 1)
+        self.assertEqual(log.count("there is room for clients again"), 1)
 
     def test_sessions_of_crashed_clients_shut_nobody_out(self):
         self.crash(clients=4, sessions=SESSIONS // 4)
@@ -111,6 +113,26 @@ class Places(unittest.TestCase):
         with Client(self.daemon.url, transport="zmq") as client, client.session("sums") as session:
             self.assertEqual(session.submit(np.ones(1, np.float32)).result(60)["out"].ravel().tolist(), [1])
         self.assertLess(time.monotonic() - begin, 30)
+
+    def test_memory_of_clients_that_are_gone_goes_to_who_comes(self):
+        daemon = Daemon("host", "callback", VERSION + '[limits]\nmemory = "1 GiB"\n' + PIPELINE)
+        self.addCleanup(daemon.stop)
+        first = RawDealer(self.context, daemon.url)
+        granted = first.hello().credit_bytes
+        first.close()
+        for _ in range(64):
+            dealer = RawDealer(self.context, daemon.url)
+            # libzmq may not have seen yet that the one before has gone.
+            wait_until(lambda: dealer.ask(wire.MessageType.HELLO, HELLO)[0].type == wire.MessageType.WELCOME, "room")
+            dealer.close()
+
+        def credits_of_another():
+            dealer = RawDealer(self.context, daemon.url)
+            welcome = dealer.hello()
+            dealer.close()
+            return welcome.credit_bytes
+
+        wait_until(lambda: credits_of_another() > granted // 2, "credits as for the first, but for what replies take")
 
     def test_a_client_has_no_more_than_its_share_of_the_sessions(self):
         with Client(self.daemon.url, transport="zmq") as client:

@@ -40,8 +40,9 @@ health_check places_check(const shard_answers& shards) {
   std::string wrong;
   for (const auto& each : shards) {
     if (each && (each->short_of_clients || each->short_of_sessions)) {
-      wrong += fmt::format("{}shard {} has no place for another {}", wrong.empty() ? "" : "; ", each->shard,
-                           each->short_of_clients ? "client (clients.max_clients)" : "session (sessions.max_sessions)");
+      wrong += fmt::format(
+          "{}shard {} has no room for another {}", wrong.empty() ? "" : "; ", each->shard,
+          each->short_of_clients ? "client (clients.max_clients, limits.memory)" : "session (sessions.max_sessions)");
     }
   }
   return check("places", std::move(wrong), "nobody is turned away");

@@ -55,10 +55,11 @@ TEST(Health, IsNotReadyWhenADeviceFailed) {
 TEST(Health, IsNotReadyWhileOthersAreTurnedAwayForWantOfPlaces) {
   shard_report full = made_up_report(0, 1);
   full.short_of_clients = true;
-  EXPECT_EQ(failures({full}), reasons{"places: shard 0 has no place for another client (clients.max_clients)"});
+  EXPECT_EQ(failures({full}),
+            reasons{"places: shard 0 has no room for another client (clients.max_clients, limits.memory)"});
   full.short_of_clients = false;
   full.short_of_sessions = true;
-  EXPECT_EQ(failures({full}), reasons{"places: shard 0 has no place for another session (sessions.max_sessions)"});
+  EXPECT_EQ(failures({full}), reasons{"places: shard 0 has no room for another session (sessions.max_sessions)"});
 }
 
 TEST(Health, IsNotReadyWhenADeviceFinishesNothing) {
