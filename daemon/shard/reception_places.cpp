@@ -19,11 +19,12 @@ constexpr std::chrono::seconds shortage{3};
 
 }  // namespace
 
-// ROUTER says at once that a connection is not there any more.
+// ROUTER says at once that a connection is not there any more. Who was heard just now is left alone: its message is
+// being handled, and its record must stay.
 void reception::probe(std::chrono::nanoseconds silence, time_point now) {
   with_.clients.for_each([&](client_record& each) {
     const auto pause = std::max<std::chrono::nanoseconds>(silence, shortest_pause);
-    if (each.gone || each.lost_since != never || each.last_heard + silence > now || each.probed_at + pause > now) {
+    if (each.gone || each.lost_since != never || each.last_heard + silence >= now || each.probed_at + pause > now) {
       return;
     }
     each.probed_at = now;
