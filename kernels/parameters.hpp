@@ -26,6 +26,8 @@ struct no_parameter {
   no_parameter(const no_parameter& /*other*/) noexcept {}
   no_parameter& operator=(const no_parameter& /*other*/) noexcept { return *this; }
   ~no_parameter() = default;
+
+  friend bool operator==(const no_parameter& /*left*/, const no_parameter& /*right*/) noexcept { return true; }
 };
 
 /// The parameters of one stage as the configuration gives them, without the keys that every stage has
