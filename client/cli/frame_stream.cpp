@@ -8,8 +8,7 @@
 
 namespace penstock::cli {
 
-frame_stream::frame_stream(submitter to, pipeline_info pipeline, settings how, sink results,
-                           const std::atomic<bool>& stop)
+frame_stream::frame_stream(submitter to, pipeline_info pipeline, settings how, sink results, stop_event& stop)
     : submit_(std::move(to)), pipeline_(std::move(pipeline)), how_(how), sink_(std::move(results)), stop_(stop) {}
 
 stream_report frame_stream::run(sample_source& from) {
@@ -20,6 +19,7 @@ stream_report frame_stream::run(sample_source& from) {
       hand_on_all();
     } catch (...) {
       failure = std::current_exception();
+      stop_.request();
       const std::lock_guard lock{mutex_};
       broken_ = true;
       changed_.notify_all();
@@ -52,33 +52,41 @@ stream_report frame_stream::run(sample_source& from) {
 }
 
 void frame_stream::read_all(sample_source& from) {
-  const std::size_t frame = pipeline_.input.frame_bytes();
-  while (!stop_ && !lost_ && take_place()) {
-    std::vector<std::byte> bytes(frame * how_.frames_per_request);
-    const std::size_t got = from.read(bytes);
-    const std::size_t whole = got / frame;
-    const std::vector<std::byte> left(bytes.begin() + static_cast<std::ptrdiff_t>(whole * frame),
-                                      bytes.begin() + static_cast<std::ptrdiff_t>(got));
-    if (whole > 0) {
-      bytes.resize(whole * frame);
-      send(std::move(bytes), static_cast<std::uint32_t>(whole), 0);
-    }
-    if (got < frame * how_.frames_per_request) {
-      send_tail(left);
-      return;
+  const std::size_t request = pipeline_.input.frame_bytes() * how_.frames_per_request;
+  std::vector<std::byte> bytes;
+  while (!stop_.requested() && !lost_ && take_place()) {
+    const std::size_t kept = bytes.size();
+    bytes.resize(request);
+    bytes.resize(kept + from.read(std::span{bytes}.subspan(kept), how_.flush));
+    const bool ended = from.ended();
+    send_whole(bytes, ended);
+    if (ended) {
+      break;
     }
   }
+  report_.dropped_tail_bytes = bytes.size();
 }
 
-/// What does not fill a frame is a shorter frame where the pipeline takes one, and is left out where it does not.
-void frame_stream::send_tail(std::span<const std::byte> left) {
+/// What does not fill a frame is a shorter frame where the pipeline takes one.
+void frame_stream::send_whole(std::vector<std::byte>& bytes, bool ended) {
+  const std::size_t frame = pipeline_.input.frame_bytes();
   const std::size_t row = pipeline_.input.variable ? pipeline_.input.frame_bytes(1) : 0;
+  const std::size_t whole = bytes.size() / frame;
+  std::vector<std::byte> left(bytes.begin() + static_cast<std::ptrdiff_t>(whole * frame), bytes.end());
   const std::size_t rows = row == 0 ? 0 : left.size() / row;
-  report_.dropped_tail_bytes = left.size() - rows * row;
-  if (rows > 0 && !lost_ && take_place()) {
-    report_.tail_leading = static_cast<std::int64_t>(rows);
-    send({left.begin(), left.begin() + static_cast<std::ptrdiff_t>(rows * row)}, 1, report_.tail_leading);
+  std::vector<std::byte> rest(left.begin() + static_cast<std::ptrdiff_t>(rows * row), left.end());
+  left.resize(rows * row);
+  bytes.resize(whole * frame);
+  if (whole > 0) {
+    send(std::move(bytes), static_cast<std::uint32_t>(whole), 0);
   }
+  if (rows > 0 && (lost_ || (whole > 0 && !take_place()))) {
+    rest.insert(rest.begin(), left.begin(), left.end());  // it can't be sent any more
+  } else if (rows > 0) {
+    report_.tail_leading = ended ? static_cast<std::int64_t>(rows) : 0;
+    send(std::move(left), 1, static_cast<std::int64_t>(rows));
+  }
+  bytes = std::move(rest);
 }
 
 bool frame_stream::take_place() {

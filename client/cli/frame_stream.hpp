@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -15,6 +14,7 @@
 
 #include "client/cli/progress_bar.hpp"
 #include "client/cli/sample_source.hpp"
+#include "client/cli/stop_event.hpp"
 #include "client/cli/stream_report.hpp"
 
 namespace penstock::cli {
@@ -26,6 +26,8 @@ class frame_stream {
     std::uint32_t frames_per_request = 1;
     std::uint32_t in_flight = 16;  ///< requests between being sent and being handed on
     std::chrono::nanoseconds timeout{};
+    /// How long samples of a live source wait for others before they are sent.
+    std::chrono::nanoseconds flush = std::chrono::milliseconds{100};
   };
   /// How a request is submitted: to a client's pipeline or to a session. It may wait and throw as those do; when it
   /// throws session_lost the stream ends, because nothing can follow.
@@ -38,8 +40,9 @@ class frame_stream {
     std::function<void(const progress&)> moved;
   };
 
-  /// `stop` ends it early, as the source's end would, and must live longer than the stream.
-  frame_stream(submitter to, pipeline_info pipeline, settings how, sink results, const std::atomic<bool>& stop);
+  /// `stop`, which the source waits for too, ends it early as the source's end would, and must live longer than the
+  /// stream. The stream requests it itself when the sink throws.
+  frame_stream(submitter to, pipeline_info pipeline, settings how, sink results, stop_event& stop);
 
   /// Returns when every request has ended.
   [[nodiscard]] stream_report run(sample_source& from);
@@ -52,7 +55,8 @@ class frame_stream {
 
   void read_all(sample_source& from);
   void send(std::vector<std::byte>&& bytes, std::uint32_t frames, std::int64_t leading);
-  void send_tail(std::span<const std::byte> left);
+  /// Sends the whole frames, and of a flushed or ended stream the rows behind them; keeps the rest in `bytes`.
+  void send_whole(std::vector<std::byte>& bytes, bool ended);
   void hand_on_all();
   void hand_on(arrival&& next);
   void arrived(std::uint64_t sequence, std::uint32_t frames, outcome&& how);
@@ -62,7 +66,7 @@ class frame_stream {
   const pipeline_info pipeline_;
   const settings how_;
   const sink sink_;
-  const std::atomic<bool>& stop_;
+  stop_event& stop_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -3,6 +3,9 @@
 #include <iostream>
 #include <map>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "client/cli/commands.hpp"
 #include "client/cli/quantity.hpp"
 #include "penstock_version.hpp"
@@ -13,7 +16,7 @@ namespace {
 constexpr int usage_error = 2;
 
 constexpr const char* epilog =
-    "Exit codes: 0 all went well, 1 something failed, 2 the command line is wrong.\n"
+    "Exit codes: 0 all went well, 1 something failed, 2 the command line is wrong, 128 and its number for a signal.\n"
     "PENSTOCK_URL, PENSTOCK_SERVER_KEY, PENSTOCK_KEY_FILE and PENSTOCK_TRANSPORT stand for --url, --server-key,\n"
     "--key-file and --transport.";
 
@@ -73,6 +76,16 @@ int run(int argc, char** argv) {
   return EXIT_FAILURE;
 }
 
+/// A standard descriptor that the caller closed would be given to a socket or a file, which then gets our text.
+void occupy_standard_descriptors() {
+  for (const int each : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(each, F_GETFD) == -1) {
+      // The other way around: reading and writing fail as they would have.
+      [[maybe_unused]] const int taken = ::open("/dev/null", each == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+  }
+}
+
 }  // namespace
 
 client_options client_options_of(const global_options& global) {
@@ -115,6 +128,7 @@ CLI::Option* add_duration(CLI::App& to, const std::string& name, std::chrono::na
 }  // namespace penstock::cli
 
 int main(int argc, char** argv) {
+  penstock::cli::occupy_standard_descriptors();
   try {
     return penstock::cli::run(argc, argv);
   } catch (const std::exception& failure) {

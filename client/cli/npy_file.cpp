@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <regex>
 #include <stdexcept>
 #include <utility>
 
@@ -41,6 +43,59 @@ std::size_t bytes_of_frame(std::string_view dtype, std::span<const std::int64_t>
   });
 }
 
+/// What follows 'key': in the dictionary, up to where a value of that kind ends.
+std::string value_of(const std::string& header, const std::string& key) {
+  std::smatch found;
+  const std::regex pattern{"['\"]" + key + R"(['"]\s*:\s*('[^']*'|"[^"]*"|True|False|\([^()]*\)))"};
+  if (!std::regex_search(header, found, pattern)) {
+    throw input_error("the header of the .npy file has no plain '" + key +
+                      "'; arrays of one of the wire's dtypes are taken: u8, i8, i16, i32, f32, c64");
+  }
+  return found[1];
+}
+
+std::vector<std::int64_t> shape_of(const std::string& tuple) {
+  std::vector<std::int64_t> shape;
+  const std::regex number{R"(\d+)"};
+  std::uint64_t product = 1;
+  for (auto at = std::sregex_iterator(tuple.begin(), tuple.end(), number); at != std::sregex_iterator{}; ++at) {
+    std::int64_t extent = 0;
+    const std::string digits = at->str();
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), extent);
+    const bool fits =
+        read.ec == std::errc{} && !__builtin_mul_overflow(product, std::max<std::int64_t>(extent, 1), &product);
+    if (!fits || product > std::uint64_t{1} << 56U) {
+      throw input_error("the shape " + tuple + " of the .npy file is too large: the file is damaged");
+    }
+    shape.push_back(extent);
+  }
+  return shape;
+}
+
+npy_format npy_dictionary(const std::string& header) {
+  npy_format format;
+  const std::string quoted = value_of(header, "descr");
+  const std::string descriptor = quoted.substr(1, quoted.size() - 2);
+  if (descriptor.size() < 2) {
+    throw input_error("the .npy file's 'descr' is damaged");
+  }
+  const std::string little =
+      descriptor.substr(0, 1) == ">" || descriptor.substr(0, 1) == "=" ? "<" + descriptor.substr(1) : descriptor;
+  const auto* const found = std::find_if(types.begin(), types.end(), [&](const npy_type& each) {
+    return each.descriptor == little || (each.bytes == 1 && each.descriptor.substr(1) == little.substr(1));
+  });
+  if (found == types.end()) {
+    throw input_error("the .npy file holds " + descriptor +
+                      "; a pipeline takes u8, i8, i16, i32, f32 or c64: save it with astype, such as "
+                      "array.astype(\"float32\")");
+  }
+  format.dtype = found->dtype;
+  format.big_endian = descriptor.starts_with('>') && found->bytes > 1;
+  format.shape = shape_of(value_of(header, "shape"));
+  format.fortran_order = value_of(header, "fortran_order") == "True" && format.shape.size() > 1;
+  return format;
+}
+
 }  // namespace
 
 std::string npy_header(std::string_view dtype, std::uint64_t frames, std::span<const std::int64_t> frame_shape) {
@@ -69,49 +124,79 @@ std::string npy_header(std::string_view dtype, std::uint64_t frames, std::span<c
   return header + '\n';
 }
 
-npy_file::npy_file(std::filesystem::path path, std::string_view dtype, std::span<const std::int64_t> frame_shape)
-    : path_(std::move(path)),
-      dtype_(dtype),
+npy_file::npy_file(std::filesystem::path path, existing_file existing, std::string_view dtype,
+                   std::span<const std::int64_t> frame_shape)
+    : dtype_(dtype),
       frame_shape_(frame_shape.begin(), frame_shape.end()),
       frame_bytes_(bytes_of_frame(dtype, frame_shape)),
-      out_(path_, std::ios::binary | std::ios::trunc) {
-  out_ << npy_header(dtype_, 0, frame_shape_);
-  check();
-}
-
-void npy_file::check() const {
-  if (!out_) {
-    throw std::runtime_error("can't write " + path_.string() + ": " + std::strerror(errno));
-  }
+      out_(std::move(path), existing) {
+  out_.append(npy_header(dtype_, 0, frame_shape_));
 }
 
 void npy_file::append(std::span<const std::byte> frames) {
   if (frame_bytes_ == 0 || frames.size() % frame_bytes_ != 0) {
-    throw std::runtime_error(path_.string() + " takes whole frames of " + std::to_string(frame_bytes_) + " bytes");
+    throw std::runtime_error(path().string() + " takes whole frames of " + std::to_string(frame_bytes_) + " bytes");
   }
-  out_.write(reinterpret_cast<const char*>(frames.data()), static_cast<std::streamsize>(frames.size()));
-  frames_ += frames.size() / frame_bytes_;
-  check();
+  if (!frames.empty()) {
+    out_.append(frames);
+    frames_ += frames.size() / frame_bytes_;
+    out_.replace_beginning(npy_header(dtype_, frames_, frame_shape_));
+  }
 }
 
 void npy_file::append_missing(std::uint64_t frames) {
-  std::vector<std::byte> frame(frame_bytes_);
-  if (type_of(dtype_).floating) {
-    constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
-    for (std::size_t at = 0; at + sizeof nothing <= frame.size(); at += sizeof nothing) {
-      std::memcpy(frame.data() + at, &nothing, sizeof nothing);
-    }
-  }
+  const std::vector<std::byte> frame = missing_frame(dtype_, frame_shape_);
   for (std::uint64_t each = 0; each < frames; ++each) {
     append(frame);
   }
 }
 
-void npy_file::finish() {
-  out_.seekp(0);
-  out_ << npy_header(dtype_, frames_, frame_shape_);
-  out_.flush();
-  check();
+std::vector<std::byte> missing_frame(std::string_view dtype, std::span<const std::int64_t> frame_shape) {
+  std::vector<std::byte> frame(bytes_of_frame(dtype, frame_shape));
+  if (type_of(dtype).floating) {
+    constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
+    for (std::size_t at = 0; at + sizeof nothing <= frame.size(); at += sizeof nothing) {
+      std::memcpy(frame.data() + at, &nothing, sizeof nothing);
+    }
+  }
+  return frame;
+}
+
+std::size_t npy_format::item_bytes() const noexcept {
+  return dtype == "c64" ? 8 : dtype == "i32" || dtype == "f32" ? 4 : dtype == "i16" ? 2 : 1;
+}
+
+std::string npy_format::text() const {
+  std::string list;
+  for (const std::int64_t extent : shape) {
+    list += (list.empty() ? "" : ", ") + std::to_string(extent);
+  }
+  return dtype + "[" + list + "]";
+}
+
+npy_format read_npy_header(input_stream& from) {
+  std::array<std::byte, 8> start{};
+  std::array<unsigned char, 4> length_bytes{};
+  if (from.read_all(start) != start.size()) {
+    throw input_error("the .npy file ends inside its header");
+  }
+  const auto version = std::to_integer<int>(start[6]);
+  const std::size_t length_size = version == 1 ? 2 : 4;
+  if (version < 1 || version > 3) {
+    throw input_error("the .npy file has format version " + std::to_string(version) + "; known are 1 to 3");
+  }
+  const auto length_span = std::as_writable_bytes(std::span{length_bytes}).first(length_size);
+  const bool has_length = from.read_all(length_span) == length_size;
+  std::size_t length = 0;
+  for (std::size_t at = length_size; at-- > 0;) {
+    length = length << 8U | length_bytes.at(at);
+  }
+  constexpr std::size_t longest = std::size_t{1} << 20U;
+  std::string header(std::min(length, longest), '\0');
+  if (!has_length || length > longest || from.read_all(std::as_writable_bytes(std::span{header})) != header.size()) {
+    throw input_error("the .npy file ends inside its header, or the header is damaged");
+  }
+  return npy_dictionary(header);
 }
 
 }  // namespace penstock::cli

@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <cstring>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -16,6 +15,8 @@
 #include "client/cli/frame_stream.hpp"
 #include "client/cli/gallery.hpp"
 #include "client/cli/result_files.hpp"
+#include "client/cli/sample_source.hpp"
+#include "client/cli/stop_event.hpp"
 #include "client/cli/stream_report.hpp"
 
 namespace penstock::cli {
@@ -26,25 +27,48 @@ struct send_options {
   std::string file;
   std::string out;
   std::string color = "auto";
-  input_format format = input_format::automatic;
+  std::vector<std::string> outputs;
+  std::optional<result_format> format;
+  std::chrono::nanoseconds flush = std::chrono::milliseconds{100};
   std::uint32_t frames_per_request = 1;
   std::uint32_t in_flight = 16;
   std::optional<int> channel;
   std::optional<double> rate;
   std::optional<std::string> session;  ///< its name; "" = one by itself
   bool view = false;
+  bool raw = false;
+  bool force = false;
+
+  [[nodiscard]] input_kind kind() const { return raw ? input_kind::raw : input_kind::automatic; }
 };
 
-// A signal handler can reach nothing else. Writer: the handler. Reader: the thread that reads the samples.
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+/// What a signal handler can reach. Set before the handlers are, for as long as the program runs.
+stop_event* asked = nullptr;
 
-/// The first SIGINT ends the stream as the end of the input would; the second ends the program.
-void end_stream_on_interrupt() {
-  struct sigaction how {};
-  how.sa_handler = [](int) { interrupted = true; };
-  how.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &how, nullptr);
+extern "C" void stop_on_signal(int signal) {
+  if (!asked->request(signal)) {
+    ::_exit(128 + signal);  // the second one: nothing waits any more, and the files are whole
+  }
+}
+
+/// The first of these signals ends the stream as the end of the input would; the second ends the program. One that is
+/// ignored, as under nohup, stays so. A write that can't be done is an error and no signal.
+void end_stream_on_signals(stop_event& stop) {
+  asked = &stop;
+  for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(each, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) {
+      struct sigaction how {};
+      how.sa_handler = &stop_on_signal;
+      sigaction(each, &how, nullptr);
+    }
+  }
+}
+
+void have_writes_fail() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 terminal picture_terminal(const send_options& options) {
@@ -57,19 +81,12 @@ terminal picture_terminal(const send_options& options) {
   return found;
 }
 
-std::optional<std::uint64_t> size_of(const std::string& file) {
-  std::error_code failure;
-  const bool known = file != "-" && std::filesystem::is_regular_file(file, failure);
-  const std::uintmax_t size = known ? std::filesystem::file_size(file, failure) : 0;
-  return known && !failure ? std::optional<std::uint64_t>{size} : std::nullopt;
-}
-
-sample_clock clock_of(const pipeline_info& pipeline, const std::optional<wav_format>& wav,
+sample_clock clock_of(const pipeline_info& pipeline, const std::optional<sound_format>& sound,
                       const send_options& options) {
   sample_clock clock;
   clock.rate = options.rate;
-  if (!clock.rate && wav) {
-    clock.rate = wav->rate;
+  if (!clock.rate && sound) {
+    clock.rate = sound->rate;
   }
   clock.frame_samples = pipeline.input.shape.empty() ? 1 : pipeline.input.shape.front();
   clock.complex_input = pipeline.input.dtype == "c64" || pipeline.input.element.starts_with('c');
@@ -117,24 +134,6 @@ std::string session_text(const std::optional<session>& line, const send_options&
                          : "a session, because the pipeline keeps state";
 }
 
-/// The file, or stdin; throws when it can't be read.
-class input_stream {
- public:
-  explicit input_stream(const std::string& name) : is_file_(name != "-") {
-    if (is_file_) {
-      file_.open(name, std::ios::binary);
-    }
-    if (is_file_ && (!file_ || std::filesystem::is_directory(name))) {
-      throw std::runtime_error("can't read " + name);
-    }
-  }
-  [[nodiscard]] std::istream& get() { return is_file_ ? file_ : std::cin; }
-
- private:
-  bool is_file_;
-  std::ifstream file_;
-};
-
 /// Where results go.
 struct destinations {
   gallery pictures;
@@ -162,46 +161,73 @@ struct destinations {
   }
 };
 
-/// Bytes that will be sent, where that can be known: all of a file, or one channel's share of it.
-std::optional<std::uint64_t> expected_bytes(const send_options& options, const sample_source& source) {
-  const auto size = size_of(options.file);
-  return size && options.channel && source.wav() ? *size / source.wav()->channels : size;
-}
-
-void print(const stream_report& report, const pipeline_info& pipeline, destinations& to, const terminal& where) {
+/// The standard output is for the results where they go there.
+void print(const stream_report& report, const pipeline_info& pipeline, destinations& to, const terminal& where,
+           std::ostream& out) {
   if (to.view) {
     constexpr int lines_of_figures = 8;
-    std::cout << "\n" << to.pictures.draw(where, lines_of_figures);
+    out << "\n" << to.pictures.draw(where, lines_of_figures);
   }
-  std::cout << report_text(report, pipeline);
-  for (const std::string& line : to.files ? to.files->summary() : std::vector<std::string>{}) {
-    std::cout << "  wrote       " << line << "\n";
+  out << report_text(report, pipeline);
+  const auto files = to.files ? to.files->summary() : std::vector<std::string>{};
+  for (const std::string& line : files) {
+    out << "  wrote       " << line << "\n";
   }
-  if (to.files && !report.errors.empty()) {
-    std::cout << "  note        frames without a result are NaN, or 0 in integers, in these files"
-              << (report.session.empty() ? "\n" : "; streams of rows go on without them\n");
+  if (!files.empty() && !report.errors.empty()) {
+    out << "  note        frames without a result are NaN, or 0 in integers, in these files"
+        << (report.session.empty() ? "\n" : "; streams of rows go on without them\n");
   }
   if (report.frames == 0) {
     std::cerr << "penstock: the input is shorter than one frame: nothing was sent\n";
   }
 }
 
+result_files::settings files_of(const send_options& options, bool streams) {
+  result_files::settings how;
+  how.folder = options.out;
+  how.format = options.format.value_or(options.out == "-" ? result_format::csv : result_format::npy);
+  how.existing = options.force ? existing_file::replace : existing_file::keep;
+  how.outputs = options.outputs;
+  how.streams = streams;
+  return how;
+}
+
+void check_options(const send_options& options) {
+  if (options.out.empty() && (options.format || options.force || !options.outputs.empty())) {
+    throw std::runtime_error("--format, --output and --force are about what --out writes: say --out DIR, or --out -");
+  }
+  if (options.out == "-" && options.view) {
+    throw std::runtime_error("--view draws on the standard output, where the results go: leave out one of them");
+  }
+}
+
+int exit_code(const stream_report& report, const stop_event& stop) {
+  if (stop.signal() != 0) {
+    return 128 + stop.signal();
+  }
+  return report.errors.empty() && report.frames > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int send(const global_options& global, const send_options& options) {
-  input_stream input{options.file};
+  check_options(options);
+  have_writes_fail();
+  static stop_event stop;  // a late signal may come while the program ends
+  input_stream input{options.file, stop};
   client daemon{client_options_of(global)};
   const pipeline_info pipeline = pipeline_of(daemon, options.pipeline);
   check_frames(options, pipeline, daemon.server());
-  sample_source source{input.get(), options.format, options.channel, pipeline.input};
-  destinations to{gallery{pipeline, clock_of(pipeline, source.wav(), options)},
-                  {},
-                  progress_bar{std::cerr, terminal_at(STDERR_FILENO), expected_bytes(options, source)},
-                  options.view};
+  end_stream_on_signals(stop);
+  sample_source source{input, options.kind(), options.channel, pipeline.input};
   std::optional<session> line = open_session(daemon, pipeline, options);
+  destinations to{gallery{pipeline, clock_of(pipeline, source.sound(), options)},
+                  {},
+                  progress_bar{std::cerr, terminal_at(STDERR_FILENO), source.expected_bytes()},
+                  options.view};
   if (!options.out.empty()) {
-    to.files.emplace(options.out, pipeline, line.has_value());
+    // Frames of a live stream have whatever length has come.
+    to.files.emplace(files_of(options, line.has_value() || (source.is_live() && pipeline.input.variable)), pipeline);
   }
-  end_stream_on_interrupt();
-  const frame_stream::settings how{options.frames_per_request, options.in_flight, global.timeout};
+  const frame_stream::settings how{options.frames_per_request, options.in_flight, global.timeout, options.flush};
   const auto submit = [&](const client::request& what, completion done) {
     if (line) {
       line->submit(what, std::move(done));
@@ -209,14 +235,22 @@ int send(const global_options& global, const send_options& options) {
       daemon.submit(pipeline.name, what, std::move(done));
     }
   };
-  stream_report report = frame_stream{submit, pipeline, how, to.sink(), interrupted}.run(source);
+  stream_report report = frame_stream{submit, pipeline, how, to.sink(), stop}.run(source);
   report.session = session_text(line, options);
   to.bar.clear();
   if (to.files) {
     to.files->finish();
   }
-  print(report, pipeline, to, picture_terminal(options));
-  return report.errors.empty() && report.frames > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  for (const std::string& note : source.notes()) {
+    std::cerr << "penstock: " << input.name() << ": " << note << "\n";
+  }
+  std::ostream& out = options.out == "-" ? std::cerr : std::cout;
+  print(report, pipeline, to, picture_terminal(options), out);
+  errno = 0;
+  if (!out.flush()) {
+    throw std::runtime_error(std::string("can't write to the standard output: ") + std::strerror(errno));
+  }
+  return exit_code(report, stop);
 }
 
 }  // namespace
@@ -225,13 +259,16 @@ void declare_send(CLI::App& app, const global_options& global, action& chosen) {
   auto* const command = app.add_subcommand(
       "send",
       "Streams a recording, or live samples from stdin, through a pipeline, frame after frame.\n"
-      "A WAV file's samples must be what the pipeline takes; any other file is taken for its raw bytes.");
+      "Sound files (WAV, FLAC, AIFF, AU, W64 and RF64) and .npy arrays must hold what the pipeline takes; any other\n"
+      "file is taken for its raw bytes, unless it is of a kind that holds none. WAV, .npy and raw samples may be "
+      "piped.");
   const auto options = std::make_shared<send_options>();
   command->add_option("-p,--pipeline", options->pipeline, "Which pipeline; `penstock info` lists them")
       ->type_name("NAME")
       ->required();
   command->add_option("FILE", options->file, "The recording; - is stdin")->type_name("")->required();
-  command->add_option("-o,--out", options->out, "Write each output as OUTPUT.npy into this folder")->type_name("DIR");
+  command->add_option("-o,--out", options->out, "Write each output as OUTPUT.npy into this folder; - is stdout")
+      ->type_name("DIR");
   command->add_flag("--view", options->view, "Draw each output in the terminal");
   command->add_option("-k,--frames-per-request", options->frames_per_request, "Frames that travel together")
       ->check(CLI::Range(1, 1'000'000).description(""))
@@ -247,15 +284,24 @@ void declare_send(CLI::App& app, const global_options& global, action& chosen) {
                    "Pipelines that keep state get one without being asked")
       ->expected(0, 1)
       ->type_name("[NAME]");
-  command->add_option("--channel", options->channel, "Take this one channel of a WAV file; the first is 1")
+  command->add_option("--channel", options->channel, "Take this one channel of a sound file; the first is 1")
       ->type_name("N");
-  const std::map<std::string, input_format> formats{
-      {"auto", input_format::automatic}, {"raw", input_format::raw}, {"wav", input_format::wav}};
-  command->add_option("--format", options->format, "auto takes what begins with RIFF for WAV, and all else for raw")
+  const std::map<std::string, result_format> formats{{"npy", result_format::npy},
+                                                     {"raw", result_format::raw},
+                                                     {"csv", result_format::csv},
+                                                     {"jsonl", result_format::jsonl}};
+  command->add_option("--format", options->format, "What --out writes: npy, or on stdout csv, where it is not said")
       ->transform(CLI::CheckedTransformer(formats).description(""))
-      ->type_name("auto|raw|wav")
-      ->default_str("auto");
-  command->add_option("--rate", options->rate, "Samples a second, for the axes of --view; a WAV file says it itself")
+      ->type_name("npy|raw|csv|jsonl");
+  command->add_option("--output", options->outputs, "Write this output alone; may be given again")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--force", options->force, "Replace results that are there");
+  command->add_flag("--raw", options->raw, "Take the file's bytes for samples, whatever it begins with");
+  add_duration(*command, "--flush", options->flush,
+               "How long samples of a live input wait for a full frame or request");
+  command->add_option("--rate", options->rate, "Samples a second, for the axes of --view; a sound file says it itself")
       ->check(CLI::PositiveNumber)
       ->type_name("HZ");
   command->add_option("--color", options->color, "Colours in pictures")

@@ -1,5 +1,6 @@
 #include "client/cli/wav_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -12,7 +13,6 @@ namespace {
 constexpr std::uint16_t pcm_tag = 1;
 constexpr std::uint16_t float_tag = 3;
 constexpr std::uint16_t extensible_tag = 0xFFFE;
-constexpr std::uint32_t unknown_size = 0xFFFFFFFF;
 /// A format chunk is 16, 18 or 40 bytes long; a longer one is no WAV file's.
 constexpr std::uint32_t longest_format = 1024;
 
@@ -24,9 +24,8 @@ std::uint32_t little_endian(std::span<const char> bytes) {
   return value;
 }
 
-void read_exactly(std::istream& from, std::span<char> out) {
-  from.read(out.data(), static_cast<std::streamsize>(out.size()));
-  if (from.gcount() != static_cast<std::streamsize>(out.size())) {
+void read_exactly(input_stream& from, std::span<char> out) {
+  if (from.read_all(std::as_writable_bytes(out)) != out.size()) {
     throw input_error("the WAV file ends inside its header");
   }
 }
@@ -38,7 +37,7 @@ struct chunk {
   [[nodiscard]] bool is(std::string_view what) const { return std::string_view{name.data(), name.size()} == what; }
 };
 
-chunk read_chunk(std::istream& from) {
+chunk read_chunk(input_stream& from) {
   chunk read;
   std::array<char, 4> size{};
   read_exactly(from, read.name);
@@ -47,21 +46,14 @@ chunk read_chunk(std::istream& from) {
   return read;
 }
 
-std::string dtype_of(std::uint16_t tag, std::uint32_t bits) {
-  if (tag == pcm_tag && (bits == 8 || bits == 16 || bits == 32)) {
-    return bits == 8 ? "u8" : "i" + std::to_string(bits);
-  }
-  if (tag == float_tag && bits == 32) {
-    return "f32";
-  }
-  const std::string what = tag == pcm_tag     ? std::to_string(bits) + "-bit integers"
-                           : tag == float_tag ? std::to_string(bits) + "-bit floats"
-                                              : "format tag " + std::to_string(tag);
-  throw input_error("the WAV file holds " + what +
-                    "; supported are 8-, 16- and 32-bit integers and 32-bit floats: convert it first (sox, ffmpeg)");
+/// Programs that write to a pipe can't know the size: they say 0, the largest, or what SoX (0x7FFFF000) and arecord
+/// (0x80000000, less a header) write.
+bool is_unknown_size(std::uint32_t bytes) {
+  constexpr std::uint32_t about_two_gib = 0x7FFFE000;
+  return bytes == 0 || (bytes >= about_two_gib && bytes <= 0x80000000U) || bytes >= 0xFFFFF000U;
 }
 
-wav_format read_format(std::istream& from, std::uint32_t bytes) {
+wav_format read_format(input_stream& from, std::uint32_t bytes) {
   if (bytes < 16 || bytes > longest_format) {
     throw input_error("the WAV file's format chunk has " + std::to_string(bytes) + " bytes: the file is damaged");
   }
@@ -75,53 +67,99 @@ wav_format read_format(std::istream& from, std::uint32_t bytes) {
   wav_format format;
   format.channels = static_cast<std::uint16_t>(little_endian(fields.subspan(2, 2)));
   format.rate = little_endian(fields.subspan(4, 4));
-  format.dtype = dtype_of(tag, little_endian(fields.subspan(14, 2)));
+  format.tag = tag;
+  format.bits = little_endian(fields.subspan(14, 2));
+  const std::uint32_t row = little_endian(fields.subspan(12, 2));
+  format.sample_bytes = format.channels > 0 && row % format.channels == 0 ? row / format.channels : 0;
   if (format.channels == 0 || format.rate == 0) {
     throw input_error("the WAV file says that it has no channels or no sample rate: the file is damaged");
   }
   return format;
 }
 
-void skip(std::istream& from, std::uint32_t bytes) {
-  const std::uint64_t padded = std::uint64_t{bytes} + bytes % 2;
-  from.ignore(static_cast<std::streamsize>(padded));
-  if (static_cast<std::uint64_t>(from.gcount()) != padded) {
+void skip(input_stream& from, std::uint32_t bytes) {
+  if (!from.skip(std::uint64_t{bytes} + bytes % 2)) {
     throw input_error("the WAV file ends before its samples begin");
+  }
+}
+
+/// `left`: bytes behind the data chunk's header, where the input is a file.
+void take_size(wav_format& format, std::uint32_t said, std::optional<std::uint64_t> left, input_stream& from) {
+  constexpr std::size_t chunk_header = 8;
+  if (said == 0 && (from.peek(1).empty() || is_trailing_chunk(from.peek(chunk_header)))) {
+    format.data_bytes = 0;
+    return;
+  }
+  if (!is_unknown_size(said)) {
+    format.data_bytes = said;
+  }
+  if (left && said != 0 && said > *left) {
+    format.data_bytes.reset();
+    format.notes.push_back("the header says " + std::to_string(said) + " bytes of samples, the file has " +
+                           std::to_string(*left) + ": all of them are taken");
+  } else if (left && said == 0) {
+    format.notes.push_back("the header says 0 bytes of samples, the file has " + std::to_string(*left) +
+                           ": all of them are taken");
   }
 }
 
 }  // namespace
 
-std::uint32_t wav_format::sample_bytes() const noexcept {
-  return dtype == "u8" ? 1 : dtype == "i16" ? 2 : 4;
-}
-
-std::string wav_format::text() const {
-  return std::to_string(sample_bytes() * 8) + (dtype == "f32" ? "-bit floats, " : "-bit integers, ") +
-         std::to_string(channels) + (channels == 1 ? " channel, " : " channels, ") + std::to_string(rate) + " Hz";
-}
-
-wav_format read_wav_header(std::istream& from) {
-  std::array<char, 8> rest{};  // the size of all that follows, and "WAVE"
-  read_exactly(from, rest);
-  if (std::string_view{rest.data() + 4, 4} != "WAVE") {
-    throw input_error("the file begins with RIFF but is no WAV file; say --format raw if its bytes are the samples");
+sound_format wav_format::sound() const {
+  sound_format sound{"", std::to_string(bits) + (tag == float_tag ? "-bit floats" : "-bit integers"), channels, rate};
+  const bool fits = bits > 0 && bits <= sample_bytes * 8;
+  if (tag == pcm_tag && fits && sample_bytes <= 4) {
+    sound.dtype = sample_bytes == 1 ? "u8" : sample_bytes == 2 ? "i16" : "i32";
+  } else if (tag == float_tag && fits && (bits == 32 || bits == 64) && bits == sample_bytes * 8) {
+    sound.dtype = "f32";
+  } else {
+    throw input_error("the WAV file holds " +
+                      (is_pcm() ? sound.samples + " in " + std::to_string(sample_bytes) + " bytes"
+                                : "format tag " + std::to_string(tag)) +
+                      "; a stream may have integers of up to 32 bits and floats: convert it first (sox, ffmpeg)");
   }
+  return sound;
+}
+
+bool is_trailing_chunk(std::span<const std::byte> bytes) {
+  constexpr std::array<std::string_view, 14> known{"LIST", "list", "id3 ", "ID3 ", "bext", "fact", "cue ",
+                                                   "smpl", "JUNK", "junk", "PEAK", "iXML", "_PMX", "PAD "};
+  if (bytes.size() < 4) {
+    return false;
+  }
+  const std::string_view name{reinterpret_cast<const char*>(bytes.data()), 4};
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+
+wav_format read_wav_header(input_stream& from) {
+  std::array<char, 12> start{};  // "RIFF", the size of all that follows, and "WAVE"
+  read_exactly(from, start);
+  if (std::string_view{start.data() + 8, 4} != "WAVE") {
+    throw input_error("the file begins with RIFF but is no WAV file; say --raw if its bytes are the samples");
+  }
+  std::uint64_t at = start.size();
   std::optional<wav_format> format;
   for (;;) {
     const chunk next = read_chunk(from);
+    at += 8;
     if (next.is("fmt ")) {
       format = read_format(from, next.bytes);
     } else if (!next.is("data")) {
       skip(from, next.bytes);
     } else if (format) {
-      // Programs that write to a pipe can't know the size, and say 0 or the largest.
-      const bool known = next.bytes != 0 && next.bytes != unknown_size;
-      format->data_bytes = known ? std::optional<std::uint64_t>{next.bytes} : std::nullopt;
+      const auto size = from.size();
+      const auto left = size ? std::optional<std::uint64_t>{*size - std::min(*size, at)} : std::nullopt;
+      take_size(*format, next.bytes, left, from);
+      const std::uint64_t riff = std::uint64_t{little_endian(std::span{start}.subspan(4, 4))} + 8;
+      if (size && *size > riff && format->data_bytes && at + *format->data_bytes < *size) {
+        format->notes.push_back("the header says that the file has " + std::to_string(riff) + " bytes, it has " +
+                                std::to_string(*size) + ": only the samples of its data chunk are taken");
+      }
       return *format;
     } else {
       throw input_error("the WAV file's samples come before their format: the file is damaged");
     }
+    at += std::uint64_t{next.bytes} + next.bytes % 2;
   }
 }
 

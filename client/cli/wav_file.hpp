@@ -1,34 +1,40 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <istream>
 #include <optional>
-#include <stdexcept>
+#include <span>
 #include <string>
+#include <vector>
+
+#include "client/cli/input_stream.hpp"
+#include "client/cli/sound_file.hpp"
 
 namespace penstock::cli {
 
-/// A file that is not what it says, or that the pipeline can't take. The text says what to do.
-class input_error : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-/// What a WAV file's header says.
+/// What a WAV file's header says. libsndfile can't read a live stream, whose end nobody knows, and does not say where
+/// the header and the data disagree.
 struct wav_format {
-  std::string dtype;  ///< of a sample, as the wire calls it: "u8", "i16", "i32", "f32"
+  std::uint16_t tag = 0;  ///< 1 = integers, 3 = floats
   std::uint16_t channels = 0;
-  std::uint32_t rate = 0;  ///< samples a second of each channel
+  std::uint32_t rate = 0;
+  std::uint32_t bits = 0;          ///< that count; the rest of a sample's bytes is padding
+  std::uint32_t sample_bytes = 0;  ///< of one channel
   /// Bytes of samples that follow; unset when the writer did not know, as in a stream: until its end then.
   std::optional<std::uint64_t> data_bytes;
+  /// Where the header and the file disagree, a sentence each.
+  std::vector<std::string> notes;
 
-  [[nodiscard]] std::uint32_t sample_bytes() const noexcept;
-  /// "16-bit integers, 2 channels, 48000 Hz".
-  [[nodiscard]] std::string text() const;
+  /// Plain integers or floats: samples of `sample_bytes` each.
+  [[nodiscard]] bool is_pcm() const noexcept { return tag == 1 || tag == 3; }
+  /// What plain samples are read as. Throws input_error for what is compressed, or of an unknown size.
+  [[nodiscard]] sound_format sound() const;
 };
 
-/// Reads what follows the four bytes "RIFF", up to the first sample: PCM of 8, 16 and 32 bits and 32-bit floats, also
-/// in the extensible form. Throws input_error for anything else.
-[[nodiscard]] wav_format read_wav_header(std::istream& from);
+/// Reads up to the first sample, in the extensible form too, and looks at what follows it. Throws input_error.
+[[nodiscard]] wav_format read_wav_header(input_stream& from);
+
+/// Whether these bytes are a chunk's beginning such as "LIST" or "id3 ", which programs write behind the samples.
+[[nodiscard]] bool is_trailing_chunk(std::span<const std::byte> bytes);
 
 }  // namespace penstock::cli

@@ -40,7 +40,7 @@ _penstock() {
       return
       ;;
     --format)
-      mapfile -t COMPREPLY < <(compgen -W 'auto raw wav' -- "$word")
+      mapfile -t COMPREPLY < <(compgen -W 'npy raw csv jsonl' -- "$word")
       return
       ;;
     --transport)
@@ -65,7 +65,8 @@ _penstock() {
     ping) options+=' --count --quiet' ;;
     info) options+=' --json' ;;
     send)
-      options+=' --pipeline --out --view --frames-per-request --in-flight --session --channel --format --rate --color'
+      options+=' --pipeline --out --format --output --force --view --frames-per-request --in-flight --session --channel'
+      options+=' --raw --flush --rate --color'
       ;;
     bench) options+=' --pipeline --size --clients --sessions --in-flight --rate --duration --warmup --json' ;;
     trace) options+=' --last --follow-for --output' ;;

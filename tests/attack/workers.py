@@ -123,8 +123,8 @@ def run_command(url, over):
             frames = random.integers(-1000, 1000, (500, 16)).astype(numpy.float32)
             frames.tofile(given)
             account.sent += 1
-            done = subprocess.run([penstock, "--url", url, "--timeout", f"{TIMEOUT:.0f}s", "send", "-p", "line", "--out",
-                                   f"{folder}/out", given], capture_output=True, text=True)
+            done = subprocess.run([penstock, "--url", url, "--timeout", f"{TIMEOUT:.0f}s", "send", "-p", "line", "--force",
+                                   "--out", f"{folder}/out", given], capture_output=True, text=True)
             if done.returncode != 0:
                 account.add(False, f"exit code {done.returncode}: {done.stderr[-500:]}")
                 continue

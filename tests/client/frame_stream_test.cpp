@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <sstream>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -12,6 +12,7 @@
 #include "client/cli/load.hpp"
 #include "client/cli/result_files.hpp"
 #include "client/cli/status_table.hpp"
+#include "tests/client/cli_input.hpp"
 #include "tests/client/scripted_daemon.hpp"
 
 namespace penstock::cli {
@@ -29,9 +30,9 @@ class FrameStream : public ::testing::Test {
   std::future<stream_report> send(std::string samples, frame_stream::settings how) {
     how.timeout = std::chrono::seconds{30};
     return std::async(std::launch::async, [this, samples = std::move(samples), how] {
-      std::istringstream stream{samples};
+      input_stream stream{live_ ? test::pipe_of(samples) : test::file_of(samples), "input", stop_};
       const pipeline_info pipeline = client_->pipelines().front();
-      sample_source source{stream, input_format::raw, {}, pipeline.input};
+      sample_source source{stream, input_kind::raw, {}, pipeline.input};
       frame_stream::sink sink;
       sink.next = [this](const result& next) {
         for (const std::int16_t each : next.output("twice").to_vector<std::int16_t>()) {
@@ -49,12 +50,13 @@ class FrameStream : public ::testing::Test {
   frame_stream::submitter submit_ = [this](const client::request& what, completion done) {
     client_->submit("double", what, std::move(done));
   };
-  std::atomic<bool> stop_{false};
+  stop_event stop_;
+  bool live_ = false;
   std::vector<int> firsts_;
 };
 
 TEST_F(FrameStream, HandsResultsOnInTheOrderOfTheFrames) {
-  auto report = send(std::string("\1\1\1\1\2\2\2\2\3\3\3\3", 12), {1, 3, {}});
+  auto report = send(std::string("\1\1\1\1\2\2\2\2\3\3\3\3", 12), {1, 3, {}, {}});
   const auto one = daemon_.expect(message_type::submit);
   const auto two = daemon_.expect(message_type::submit);
   const auto three = daemon_.expect(message_type::submit);
@@ -70,7 +72,7 @@ TEST_F(FrameStream, HandsResultsOnInTheOrderOfTheFrames) {
 }
 
 TEST_F(FrameStream, LeavesOutTheTailAndSaysSo) {
-  auto report = send("abcdefghij", {2, 4, {}});
+  auto report = send("abcdefghij", {2, 4, {}, {}});
   const auto sent = daemon_.expect(message_type::submit);
   EXPECT_EQ(sent.header.frames, 2U);
   EXPECT_EQ(sent.parts.at(1), "abcdefgh");
@@ -79,7 +81,7 @@ TEST_F(FrameStream, LeavesOutTheTailAndSaysSo) {
 }
 
 TEST_F(FrameStream, LastRequestMayHaveFewerFrames) {
-  auto report = send("abcdefghijkl", {2, 4, {}});
+  auto report = send("abcdefghijkl", {2, 4, {}, {}});
   daemon_.result(daemon_.expect(message_type::submit));
   const auto last = daemon_.expect(message_type::submit);
   EXPECT_EQ(last.header.frames, 1U);
@@ -90,7 +92,7 @@ TEST_F(FrameStream, LastRequestMayHaveFewerFrames) {
 }
 
 TEST_F(FrameStream, FailedRequestsAreCountedByKindAndLeaveTheirPlace) {
-  auto report = send("abcdefgh", {1, 2, {}});
+  auto report = send("abcdefgh", {1, 2, {}, {}});
   daemon_.error(daemon_.expect(message_type::submit), wire::status::expired, {"too slow", "queued", "", ""});
   daemon_.result(daemon_.expect(message_type::submit));
   const stream_report got = report.get();
@@ -101,8 +103,8 @@ TEST_F(FrameStream, FailedRequestsAreCountedByKindAndLeaveTheirPlace) {
 }
 
 TEST_F(FrameStream, StopsWhenItIsTold) {
-  stop_ = true;
-  EXPECT_EQ(send("abcdefgh", {1, 2, {}}).get().frames, 0U);
+  stop_.request();
+  EXPECT_EQ(send("abcdefgh", {1, 2, {}, {}}).get().frames, 0U);
 }
 
 TEST_F(FrameStream, EndsWithItsSession) {
@@ -111,7 +113,7 @@ TEST_F(FrameStream, EndsWithItsSession) {
     ++submitted;
     throw request_error{0x0600, {"it is lost", {}, {}, {}}};
   };
-  const stream_report got = send("abcdefghijkl", {1, 2, {}}).get();
+  const stream_report got = send("abcdefghijkl", {1, 2, {}, {}}).get();
   EXPECT_EQ(submitted, 1);
   EXPECT_EQ(got.errors.at("session lost").requests, 1U);
 }
@@ -123,7 +125,7 @@ TEST_F(FrameStream, ReportNamesTheSession) {
 }
 
 TEST_F(FrameStream, KeepsNoMoreInFlightThanAsked) {
-  auto report = send("abcdefgh", {1, 1, {}});
+  auto report = send("abcdefgh", {1, 1, {}, {}});
   const auto first = daemon_.expect(message_type::submit);
   client_->cancel(first.header.request_id);  // comes next: the second frame waits for the first
   EXPECT_EQ(daemon_.next().header.type, message_type::cancel);
@@ -137,15 +139,15 @@ TEST(FrameStreamTail, IsAShorterFrameWhereThePipelineTakesThat) {
   daemon.offer().pipelines[0].input.variable = true;
   const auto connected = daemon.connect(test::quick_options());
   auto report = std::async(std::launch::async, [&] {
-    std::istringstream stream{"abcdefg"};
+    stop_event stop;
+    input_stream stream{test::file_of("abcdefg"), "input", stop};
     const pipeline_info pipeline = connected->pipelines().front();
-    sample_source source{stream, input_format::raw, {}, pipeline.input};
-    const std::atomic<bool> stop{false};
+    sample_source source{stream, input_kind::raw, {}, pipeline.input};
     frame_stream::sink sink{[](const result&) {}, [](std::uint64_t) {}, [](const progress&) {}};
     const auto submit = [&](const client::request& what, completion done) {
       connected->submit("double", what, std::move(done));
     };
-    return frame_stream{submit, pipeline, {1, 4, std::chrono::seconds{30}}, sink, stop}.run(source);
+    return frame_stream{submit, pipeline, {1, 4, std::chrono::seconds{30}, {}}, sink, stop}.run(source);
   });
   daemon.error(daemon.expect(message_type::submit), wire::status::expired);
   const auto tail = daemon.expect(message_type::submit);
@@ -157,12 +159,87 @@ TEST(FrameStreamTail, IsAShorterFrameWhereThePipelineTakesThat) {
   EXPECT_EQ(report.get().tail_leading, 3);
 }
 
+TEST(FrameStreamTail, LiveRowsAreSentBeforeTheyFillAFrame) {
+  test::scripted_daemon daemon;
+  daemon.offer().pipelines[0].input.variable = true;
+  const auto connected = daemon.connect(test::quick_options());
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "abc", 3), 3);
+  stop_event stop;
+  auto report = std::async(std::launch::async, [&] {
+    input_stream stream{ends[0], "input", stop};
+    const pipeline_info pipeline = connected->pipelines().front();
+    sample_source source{stream, input_kind::raw, {}, pipeline.input};
+    frame_stream::sink sink{[](const result&) {}, [](std::uint64_t) {}, [](const progress&) {}};
+    const auto submit = [&](const client::request& what, completion done) {
+      connected->submit("double", what, std::move(done));
+    };
+    const frame_stream::settings how{1, 4, std::chrono::seconds{30}, std::chrono::milliseconds{1}};
+    return frame_stream{submit, pipeline, how, sink, stop}.run(source);
+  });
+  const auto first = daemon.expect(message_type::submit);
+  EXPECT_EQ(first.parts.at(1), "abc");
+  daemon.error(first, wire::status::expired);
+  EXPECT_TRUE(stop.request(15));
+  EXPECT_EQ(report.get().frames, 1U);
+  ::close(ends[1]);
+}
+
+TEST_F(FrameStream, AFailureOfTheSinkEndsAStreamThatWaitsForSamples) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "abcd", 4), 4);
+  auto report = std::async(std::launch::async, [&] {
+    input_stream stream{ends[0], "input", stop_};
+    const pipeline_info pipeline = client_->pipelines().front();
+    sample_source source{stream, input_kind::raw, {}, pipeline.input};
+    const frame_stream::sink sink{[](const result&) { throw std::runtime_error("the disk is full"); },
+                                  [](std::uint64_t) {}, [](const progress&) {}};
+    return frame_stream{submit_, pipeline, {1, 4, std::chrono::seconds{30}, {}}, sink, stop_}.run(source);
+  });
+  daemon_.result(daemon_.expect(message_type::submit));
+  EXPECT_THROW((void)report.get(), std::runtime_error);
+  ::close(ends[1]);
+}
+
+TEST(ResultFiles, StandWhereTheyAreUnlessForced) {
+  const auto folder = std::filesystem::temp_directory_path() / ("penstock-keep-" + std::to_string(::getpid()));
+  pipeline_info pipeline;
+  pipeline.outputs = {{"wave", "u8", "u8", {2}, true, ""}};
+  const auto make = [&](existing_file existing) {
+    result_files files{{folder, result_format::npy, existing, {}, false}, pipeline};
+    files.finish();
+  };
+  make(existing_file::keep);
+  EXPECT_THROW(make(existing_file::keep), std::runtime_error);
+  EXPECT_NO_THROW(make(existing_file::replace));
+  EXPECT_THROW((result_files{{folder, result_format::csv, existing_file::keep, {"other"}, false}, pipeline}),
+               std::runtime_error);
+  EXPECT_THROW((result_files{{"-", result_format::npy, existing_file::keep, {}, false}, pipeline}), std::runtime_error);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ResultText, IsALineForEachRow) {
+  const std::vector<float> numbers{1, 2.5F, std::numeric_limits<float>::quiet_NaN(), -4};
+  const std::vector<std::int64_t> pair{2};
+  const text_rows rows{"a \"b\"", "f32", std::as_bytes(std::span{numbers}), 2, 7, pair};
+  EXPECT_EQ(csv_lines(rows), "1,2.5\nnan,-4\n");
+  EXPECT_EQ(json_lines(rows),
+            "{\"output\":\"a \\\"b\\\"\",\"index\":7,\"values\":[1,2.5]}\n"
+            "{\"output\":\"a \\\"b\\\"\",\"index\":8,\"values\":[null,-4]}\n");
+  const text_rows one_complex{"z", "c64", std::as_bytes(std::span{numbers}.first(2)), 1, 0, {}};
+  EXPECT_EQ(csv_lines(one_complex), "1,2.5\n");
+  EXPECT_EQ(json_lines(one_complex), "{\"output\":\"z\",\"index\":0,\"values\":[1,2.5]}\n");
+  EXPECT_EQ(json_missing("z", 3), "{\"output\":\"z\",\"index\":3,\"values\":null}\n");
+}
+
 TEST(ResultFiles, EachOutputIsAnArrayOfItsFrames) {
   const auto folder = std::filesystem::temp_directory_path() / ("penstock-out-" + std::to_string(::getpid()));
   pipeline_info pipeline;
   pipeline.outputs = {{"wave", "u8", "u8", {2}, true, ""}};
   {
-    result_files files{folder, pipeline, false};
+    result_files files{{folder, result_format::npy, existing_file::keep, {}, false}, pipeline};
     const auto frames = [](std::string_view bytes, std::int64_t count, std::int64_t extent) {
       tensor_view tensor{"wave", "u8", std::as_bytes(std::span{bytes}), {count, extent}, 2};
       return result{1, static_cast<std::uint32_t>(count), {tensor}, nullptr};
@@ -183,7 +260,7 @@ TEST(ResultFiles, VariableOutputOfASessionIsOneStreamOfRows) {
   const auto folder = std::filesystem::temp_directory_path() / ("penstock-stream-" + std::to_string(::getpid()));
   pipeline_info pipeline;
   pipeline.outputs = {{"slow", "u8", "u8", {4, 2}, true, "fir"}, {"level", "u8", "u8", {1}, false, "moments"}};
-  result_files files{folder, pipeline, true};
+  result_files files{{folder, result_format::npy, existing_file::keep, {}, true}, pipeline};
   const auto append = [&files](std::string_view rows) {
     const auto count = static_cast<std::int64_t>(rows.size() / 2);
     const tensor_view slow{"slow", "u8", std::as_bytes(std::span{rows}), {1, count, 2}, 3};

@@ -62,40 +62,46 @@ TEST_F(NpyFile, HeaderGrowsInSteps) {
   EXPECT_GT(npy_header("c64", 1, shape).size(), 128U);
 }
 
-TEST_F(NpyFile, CountsFramesInItsHeader) {
+TEST_F(NpyFile, IsWholeAfterEachAppend) {
   const std::vector<std::int64_t> shape{2};
-  npy_file file{path_, "i16", shape};
+  npy_file file{path_, existing_file::replace, "i16", shape};
+  EXPECT_EQ(content(), npy_header("i16", 0, shape));
   file.append(bytes_of("abcd"));
+  EXPECT_EQ(content(), npy_header("i16", 1, shape) + "abcd");
   file.append(bytes_of("efghijkl"));
-  file.finish();
   EXPECT_EQ(content(), npy_header("i16", 3, shape) + "abcdefghijkl");
 }
 
 TEST_F(NpyFile, RefusesPartsOfFrames) {
   const std::vector<std::int64_t> shape{2};
-  npy_file file{path_, "i16", shape};
+  npy_file file{path_, existing_file::replace, "i16", shape};
   EXPECT_THROW(file.append(bytes_of("abcde")), std::runtime_error);
 }
 
 TEST_F(NpyFile, MissingFramesAreNanOrZero) {
   const std::vector<std::int64_t> shape{2};
   {
-    npy_file file{path_, "f32", shape};
+    npy_file file{path_, existing_file::replace, "f32", shape};
     file.append_missing(1);
-    file.finish();
   }
   std::array<float, 2> numbers{};
   std::memcpy(numbers.data(), content().data() + 128, sizeof numbers);
   EXPECT_TRUE(numbers[0] != numbers[0] && numbers[1] != numbers[1]);
-  npy_file file{path_, "i32", shape};
+  npy_file file{path_, existing_file::replace, "i32", shape};
   file.append_missing(2);
-  file.finish();
   EXPECT_EQ(content(), npy_header("i32", 2, shape) + std::string(16, '\0'));
+}
+
+TEST_F(NpyFile, DoesNotReplaceAFileUnlessTold) {
+  const std::vector<std::int64_t> shape{2};
+  const npy_file first{path_, existing_file::keep, "u8", shape};
+  EXPECT_THROW((npy_file{path_, existing_file::keep, "u8", shape}), std::runtime_error);
+  EXPECT_NO_THROW((npy_file{path_, existing_file::replace, "u8", shape}));
 }
 
 TEST_F(NpyFile, NamesTheFileThatItCannotWrite) {
   try {
-    const npy_file file{"/nowhere/at/all.npy", "u8", {}};
+    const npy_file file{"/nowhere/at/all.npy", existing_file::keep, "u8", {}};
     FAIL() << "it was written";
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("/nowhere/at/all.npy"));

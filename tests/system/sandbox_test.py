@@ -229,7 +229,7 @@ class SandboxTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "frames"
             path.write_bytes(frames.tobytes())
-            daemon.cli("send", "--format", "raw", "--pipeline", name, "--out", folder, path)
+            daemon.cli("send", "--raw", "--pipeline", name, "--out", folder, path)
             return numpy.load(pathlib.Path(folder) / f"{output}.npy")
 
     def search(self, backend):

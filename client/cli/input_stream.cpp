@@ -1,0 +1,161 @@
+#include "client/cli/input_stream.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace penstock::cli {
+namespace {
+
+[[noreturn]] void fail(const std::string& name, int error) {
+  throw input_error("can't read " + name + ": " + std::strerror(error));
+}
+
+// Without O_NONBLOCK a FIFO that has no writer yet would hold `open`, and no signal could end that.
+int open_input(const std::string& name) {
+  const int descriptor = name == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                     : ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (descriptor < 0) {
+    fail(name == "-" ? "the standard input" : name, errno);
+  }
+  return descriptor;
+}
+
+}  // namespace
+
+input_stream::input_stream(std::string name, stop_event& stop)
+    : input_stream(open_input(name), name == "-" ? "the standard input" : name, stop) {}
+
+input_stream::input_stream(int descriptor, std::string name, stop_event& stop)
+    : name_(std::move(name)), stop_(stop), descriptor_(descriptor) {
+  try {
+    look_at_kind();
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+input_stream::~input_stream() {
+  ::close(descriptor_);
+}
+
+void input_stream::look_at_kind() {
+  struct stat kind {};
+  if (::fstat(descriptor_, &kind) != 0) {
+    fail(name_, errno);
+  }
+  if (S_ISDIR(kind.st_mode)) {
+    fail(name_, EISDIR);
+  }
+  if (S_ISREG(kind.st_mode)) {
+    begin_ = std::max<std::int64_t>(::lseek(descriptor_, 0, SEEK_CUR), 0);
+    size_ = static_cast<std::uint64_t>(std::max<std::int64_t>(kind.st_size - begin_, 0));
+  }
+}
+
+bool input_stream::wait(std::optional<clock::time_point> deadline) {
+  for (;;) {
+    int timeout = -1;
+    if (deadline) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - clock::now()).count();
+      timeout = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
+    }
+    std::array<pollfd, 2> on{{{descriptor_, POLLIN, 0}, {stop_.descriptor(), POLLIN, 0}}};
+    const int ready = ::poll(on.data(), on.size(), timeout);
+    if (ready < 0 && errno != EINTR) {
+      fail(name_, errno);
+    }
+    if (stop_.requested() || ready == 0) {
+      return false;
+    }
+    if (ready > 0 && on[0].revents != 0) {
+      return true;
+    }
+  }
+}
+
+std::size_t input_stream::read_now(std::span<std::byte> out, std::optional<clock::time_point> deadline) {
+  while (!at_end_ && !out.empty() && wait(deadline)) {
+    const ssize_t got = ::read(descriptor_, out.data(), out.size());
+    if (got > 0) {
+      return static_cast<std::size_t>(got);
+    }
+    at_end_ = got == 0;
+    if (got < 0 && errno != EAGAIN && errno != EINTR) {
+      // A terminal or a pseudo-terminal whose other side has gone.
+      fail(name_, errno);
+    }
+  }
+  return 0;
+}
+
+std::size_t input_stream::read_some(std::span<std::byte> out, std::optional<clock::time_point> deadline) {
+  if (ahead_.empty()) {
+    return read_now(out, deadline);
+  }
+  const std::size_t count = std::min(out.size(), ahead_.size());
+  std::copy_n(ahead_.begin(), count, out.begin());
+  ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<std::ptrdiff_t>(count));
+  return count;
+}
+
+std::size_t input_stream::read_all(std::span<std::byte> out) {
+  std::size_t taken = 0;
+  while (taken < out.size()) {
+    const std::size_t got = read_some(out.subspan(taken));
+    if (got == 0) {
+      break;
+    }
+    taken += got;
+  }
+  return taken;
+}
+
+std::span<const std::byte> input_stream::peek(std::size_t count, std::optional<clock::time_point> deadline) {
+  while (ahead_.size() < count) {
+    const std::size_t before = ahead_.size();
+    ahead_.resize(count);
+    std::size_t got = 0;
+    try {
+      got = read_now(std::span{ahead_}.subspan(before), deadline);
+    } catch (...) {
+      ahead_.resize(before);
+      throw;
+    }
+    ahead_.resize(before + got);
+    if (got == 0) {
+      break;
+    }
+  }
+  return std::span{ahead_}.first(std::min(count, ahead_.size()));
+}
+
+bool input_stream::skip(std::uint64_t count) {
+  std::array<std::byte, 4096> waste{};
+  while (count > 0) {
+    const std::size_t got = read_some(std::span{waste}.first(std::min<std::uint64_t>(count, waste.size())));
+    if (got == 0) {
+      return false;
+    }
+    count -= got;
+  }
+  return true;
+}
+
+void input_stream::rewind() {
+  ahead_.clear();
+  at_end_ = false;
+  if (::lseek(descriptor_, begin_, SEEK_SET) < 0) {
+    fail(name_, errno);
+  }
+}
+
+}  // namespace penstock::cli
