@@ -174,6 +174,7 @@ void sample_source::open_wav() {
   sound_ = format.sound();
   notes_ = std::move(format.notes);
   left_ = format.data_bytes.value_or(UINT64_MAX);
+  is_odd_ = left_ % 2 != 0;
   item_in_ = format.sample_bytes;
   item_out_ = sound_->sample_bytes();
   row_items_ = sound_->channels;
@@ -282,6 +283,9 @@ std::size_t sample_source::read_rows(std::span<std::byte> out, std::optional<inp
   }
   const std::size_t row_in = item_in_ * row_items_;
   const std::size_t row_out = item_out_ * (channel_ ? 1 : row_items_);
+  if (conversion_ == conversion::none && !channel_ && !file_ && packed_.empty() && out.size() >= row_in) {
+    return read_straight(out.first(out.size() / row_in * row_in), row_in, by);
+  }
   const std::size_t most = std::max<std::size_t>(out.size() / row_out, 1);
   if (!gather(most * row_in, by)) {
     return 0;
@@ -295,6 +299,16 @@ std::size_t sample_source::read_rows(std::span<std::byte> out, std::optional<inp
   }
   packed_.erase(packed_.begin(), packed_.begin() + static_cast<std::ptrdiff_t>(rows * row_in));
   return rows * row_out;
+}
+
+/// Without a copy; a part of a row at its end waits for the rest.
+std::size_t sample_source::read_straight(std::span<std::byte> out, std::size_t row,
+                                         std::optional<input_stream::clock::time_point> by) {
+  const std::size_t got = from_.read_some(out.first(std::min<std::uint64_t>(out.size(), left_)), by);
+  left_ -= left_ == UINT64_MAX ? 0 : got;
+  const auto part = out.first(got).last(got % row);
+  packed_.assign(part.begin(), part.end());
+  return got - part.size();
 }
 
 bool sample_source::gather(std::size_t bytes, std::optional<input_stream::clock::time_point> by) {
@@ -351,10 +365,12 @@ void sample_source::note_end() {
   if (!packed_.empty() && !from_.stopped()) {
     notes_.push_back(std::to_string(packed_.size()) + " bytes at the end are a part of a sample and were left out");
   }
-  if (headed && left_ == 0 && !file_) {
+  if (headed && left_ == 0 && !file_ && notes_.empty()) {
     constexpr std::chrono::milliseconds patience{100};
-    const auto behind = from_.peek(8, input_stream::clock::now() + patience);
-    if (!behind.empty() && !(sound_ && (behind.size() < 2 || is_trailing_chunk(behind)))) {
+    const std::size_t padding = sound_ && is_odd_ ? 1 : 0;
+    auto behind = from_.peek(padding + 8, input_stream::clock::now() + patience);
+    behind = behind.subspan(std::min(padding, behind.size()));
+    if (!behind.empty() && !(sound_ && (behind.size() < 2 || looks_like_chunk(behind)))) {
       notes_.push_back("the data goes on behind what the header says: that was left out");
     }
   }

@@ -51,6 +51,8 @@ class sample_source {
   void load_fortran(const npy_format& format);
   void take_channel(std::optional<int> channel, const tensor_info& input);
   [[nodiscard]] std::size_t read_rows(std::span<std::byte> out, std::optional<input_stream::clock::time_point> by);
+  [[nodiscard]] std::size_t read_straight(std::span<std::byte> out, std::size_t row,
+                                          std::optional<input_stream::clock::time_point> by);
   /// Adds to packed_ so much that it has `bytes`. False if nothing came.
   [[nodiscard]] bool gather(std::size_t bytes, std::optional<input_stream::clock::time_point> by);
   void convert(const std::byte* from, std::byte* to, std::size_t items) const;
@@ -64,6 +66,7 @@ class sample_source {
   bool is_loaded_ = false;
   bool file_ended_ = false;
   bool end_noted_ = false;
+  bool is_odd_ = false;  ///< the data chunk of a WAV file has an odd size: a byte of padding is behind it
 
   conversion conversion_ = conversion::none;
   std::size_t item_in_ = 1;             ///< bytes of an item as it comes

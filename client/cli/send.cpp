@@ -163,7 +163,7 @@ struct destinations {
 
 /// The standard output is for the results where they go there.
 void print(const stream_report& report, const pipeline_info& pipeline, destinations& to, const terminal& where,
-           std::ostream& out) {
+           bool interrupted, std::ostream& out) {
   if (to.view) {
     constexpr int lines_of_figures = 8;
     out << "\n" << to.pictures.draw(where, lines_of_figures);
@@ -177,7 +177,7 @@ void print(const stream_report& report, const pipeline_info& pipeline, destinati
     out << "  note        frames without a result are NaN, or 0 in integers, in these files"
         << (report.session.empty() ? "\n" : "; streams of rows go on without them\n");
   }
-  if (report.frames == 0) {
+  if (report.frames == 0 && !interrupted) {
     std::cerr << "penstock: the input is shorter than one frame: nothing was sent\n";
   }
 }
@@ -245,7 +245,7 @@ int send(const global_options& global, const send_options& options) {
     std::cerr << "penstock: " << input.name() << ": " << note << "\n";
   }
   std::ostream& out = options.out == "-" ? std::cerr : std::cout;
-  print(report, pipeline, to, picture_terminal(options), out);
+  print(report, pipeline, to, picture_terminal(options), stop.signal() != 0, out);
   errno = 0;
   if (!out.flush()) {
     throw std::runtime_error(std::string("can't write to the standard output: ") + std::strerror(errno));

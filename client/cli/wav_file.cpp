@@ -83,6 +83,17 @@ void skip(input_stream& from, std::uint32_t bytes) {
   }
 }
 
+/// Samples may look like letters: behind a data chunk of size 0 only a name that is known counts.
+bool is_trailing_chunk(std::span<const std::byte> bytes) {
+  constexpr std::array<std::string_view, 14> known{"LIST", "list", "id3 ", "ID3 ", "bext", "fact", "cue ",
+                                                   "smpl", "JUNK", "junk", "PEAK", "iXML", "_PMX", "PAD "};
+  if (bytes.size() < 4) {
+    return false;
+  }
+  const std::string_view name{reinterpret_cast<const char*>(bytes.data()), 4};
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+
 /// `left`: bytes behind the data chunk's header, where the input is a file.
 void take_size(wav_format& format, std::uint32_t said, std::optional<std::uint64_t> left, input_stream& from) {
   constexpr std::size_t chunk_header = 8;
@@ -121,14 +132,9 @@ sound_format wav_format::sound() const {
   return sound;
 }
 
-bool is_trailing_chunk(std::span<const std::byte> bytes) {
-  constexpr std::array<std::string_view, 14> known{"LIST", "list", "id3 ", "ID3 ", "bext", "fact", "cue ",
-                                                   "smpl", "JUNK", "junk", "PEAK", "iXML", "_PMX", "PAD "};
-  if (bytes.size() < 4) {
-    return false;
-  }
-  const std::string_view name{reinterpret_cast<const char*>(bytes.data()), 4};
-  return std::find(known.begin(), known.end(), name) != known.end();
+bool looks_like_chunk(std::span<const std::byte> bytes) {
+  const auto is_letter = [](std::byte each) { return each >= std::byte{0x20} && each < std::byte{0x7F}; };
+  return bytes.size() >= 4 && std::all_of(bytes.begin(), bytes.begin() + 4, is_letter);
 }
 
 wav_format read_wav_header(input_stream& from) {

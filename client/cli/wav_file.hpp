@@ -34,7 +34,7 @@ struct wav_format {
 /// Reads up to the first sample, in the extensible form too, and looks at what follows it. Throws input_error.
 [[nodiscard]] wav_format read_wav_header(input_stream& from);
 
-/// Whether these bytes are a chunk's beginning such as "LIST" or "id3 ", which programs write behind the samples.
-[[nodiscard]] bool is_trailing_chunk(std::span<const std::byte> bytes);
+/// Whether these bytes may be the beginning of a chunk, such as programs write behind the samples: four letters first.
+[[nodiscard]] bool looks_like_chunk(std::span<const std::byte> bytes);
 
 }  // namespace penstock::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,8 +25,8 @@ inline int file_of(std::string_view bytes) {
 
 /// A pipe with these bytes, as many as it holds, and without a writer.
 inline int pipe_of(std::string_view bytes) {
-  int ends[2] = {-1, -1};
-  if (::pipe(ends) != 0 || ::write(ends[1], bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe(ends.data()) != 0 || ::write(ends[1], bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
     throw std::runtime_error("can't make a pipe for a test");
   }
   ::close(ends[1]);

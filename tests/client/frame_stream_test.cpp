@@ -1,5 +1,6 @@
 #include "client/cli/frame_stream.hpp"
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -163,8 +164,8 @@ TEST(FrameStreamTail, LiveRowsAreSentBeforeTheyFillAFrame) {
   test::scripted_daemon daemon;
   daemon.offer().pipelines[0].input.variable = true;
   const auto connected = daemon.connect(test::quick_options());
-  int ends[2] = {-1, -1};
-  ASSERT_EQ(::pipe(ends), 0);
+  std::array<int, 2> ends{-1, -1};
+  ASSERT_EQ(::pipe(ends.data()), 0);
   ASSERT_EQ(::write(ends[1], "abc", 3), 3);
   stop_event stop;
   auto report = std::async(std::launch::async, [&] {
@@ -187,8 +188,8 @@ TEST(FrameStreamTail, LiveRowsAreSentBeforeTheyFillAFrame) {
 }
 
 TEST_F(FrameStream, AFailureOfTheSinkEndsAStreamThatWaitsForSamples) {
-  int ends[2] = {-1, -1};
-  ASSERT_EQ(::pipe(ends), 0);
+  std::array<int, 2> ends{-1, -1};
+  ASSERT_EQ(::pipe(ends.data()), 0);
   ASSERT_EQ(::write(ends[1], "abcd", 4), 4);
   auto report = std::async(std::launch::async, [&] {
     input_stream stream{ends[0], "input", stop_};

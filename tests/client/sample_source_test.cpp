@@ -1,6 +1,6 @@
 #include "client/cli/sample_source.hpp"
 
-#include <cstdio>
+#include <array>
 #include <cstring>
 #include <future>
 #include <ostream>
@@ -130,8 +130,8 @@ TEST(SampleSource, RawCanBeginWithRiffWhenThatIsSaid) {
 }
 
 TEST(SampleSource, LiveSamplesComeAfterTheFlushAlthoughTheFrameIsNotFull) {
-  int ends[2] = {-1, -1};
-  ASSERT_EQ(::pipe(ends), 0);
+  std::array<int, 2> ends{-1, -1};
+  ASSERT_EQ(::pipe(ends.data()), 0);
   given_input given{ends[0]};
   ASSERT_EQ(::write(ends[1], "abc", 3), 3);
   sample_source source{given.stream, input_kind::automatic, {}, input_of("u8", {256})};
@@ -144,8 +144,8 @@ TEST(SampleSource, LiveSamplesComeAfterTheFlushAlthoughTheFrameIsNotFull) {
 }
 
 TEST(SampleSource, AStopEndsAReadThatWaits) {
-  int ends[2] = {-1, -1};
-  ASSERT_EQ(::pipe(ends), 0);
+  std::array<int, 2> ends{-1, -1};
+  ASSERT_EQ(::pipe(ends.data()), 0);
   given_input given{ends[0]};
   ASSERT_EQ(::write(ends[1], "a", 1), 1);
   sample_source source{given.stream, input_kind::automatic, {}, input_of("u8", {256})};
@@ -285,9 +285,13 @@ TEST(SampleSource, SaysWhereHeaderAndDataDisagree) {
   EXPECT_THAT(notes_of(wav({1, 1, 16, 4}, "abcd"), input, way::file), IsEmpty());
   EXPECT_THAT(notes_of(wav({1, 1, 16, 4}, "abcd"), input, way::pipe), IsEmpty());
   EXPECT_THAT(notes_of(wav({1, 1, 16}, "abcd"), input, way::pipe), IsEmpty());
+  EXPECT_THAT(notes_of(wav({1, 1, 8, 3}, "abc" + std::string(1, '\0') + chunk("afsp", "words")), input_of("u8", {4}),
+                       way::pipe),
+              IsEmpty());
   EXPECT_THAT(notes_of(wav({1, 1, 16, 8}, "abcd"), input, way::file), ElementsAre(HasSubstr("the file has 4")));
   EXPECT_THAT(notes_of(wav({1, 1, 16, 8}, "abcd"), input, way::pipe), ElementsAre(HasSubstr("ends 4 bytes before")));
-  EXPECT_THAT(notes_of(wav({1, 1, 16, 4}, "abcdefghijkl"), input, way::pipe), ElementsAre(HasSubstr("goes on")));
+  EXPECT_THAT(notes_of(wav({1, 1, 16, 4}, "abcd\1\2\3\4\5\6\7\7"), input, way::pipe),
+              ElementsAre(HasSubstr("goes on")));
   EXPECT_THAT(notes_of(wav({1, 1, 16}, "abc"), input, way::pipe), ElementsAre(HasSubstr("part of a sample")));
 }
 

@@ -1,5 +1,7 @@
 """`penstock send`: whatever ends it, its files are whole and its exit status says what happened."""
 
+import array
+import fcntl
 import io
 import json
 import os
@@ -9,6 +11,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 import wave
@@ -73,10 +76,10 @@ class SendTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.out = self.folder / "out"
 
-    def start(self, *words, **how):
+    def start(self, *words, url=None, **how):
         """`penstock send` as a process that ends with the test."""
         how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
-        process = subprocess.Popen([BIN / "penstock", "--url", self.daemon.url, "send", *map(str, words)],
+        process = subprocess.Popen([BIN / "penstock", "--url", url or self.daemon.url, "send", *map(str, words)],
                                    bufsize=0, **how)
 
         def end():
@@ -104,8 +107,8 @@ class SendTest(unittest.TestCase):
         def look():
             if not path.exists() or path.stat().st_size < 128:
                 return None
-            array = np.load(path)
-            return array if len(array) >= count else None
+            loaded = np.load(path)
+            return loaded if len(loaded) >= count else None
         return wait_for(look, f"{count} frames in {path}")
 
     def test_each_signal_leaves_a_whole_file_and_its_exit_status(self):
@@ -122,6 +125,34 @@ class SendTest(unittest.TestCase):
                 self.assertLess(time.monotonic() - begin, 10)
                 self.assertEqual(code, -ending if ending == signal.SIGKILL else 128 + ending, process.stderr.read())
                 np.testing.assert_array_equal(np.load(out / "y.npy"), 2 * given)
+
+    def test_a_second_signal_ends_it_although_the_daemon_does_not_answer(self):
+        daemon = Daemon("host", "callback", configuration())
+        self.addCleanup(daemon.stop)
+        process = self.start("--timeout", "600s", "-p", "whole", "--out", self.out, "-", url=daemon.url)
+        process.stdin.write(np.ones(4, "<f4").tobytes())
+        self.frames_in(self.out / "y.npy", 1)
+        daemon.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(daemon.process.send_signal, signal.SIGCONT)
+        process.stdin.write(np.ones(4, "<f4").tobytes())
+        wait_for(lambda: self.unread(process.stdin) == 0 or None, "the second frame is read")
+        process.send_signal(signal.SIGINT)
+        wait_for(lambda: self.pending(process.pid) == 0 or None, "the first signal")
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(LIMIT), 128 + signal.SIGINT)
+        np.testing.assert_array_equal(np.load(self.out / "y.npy"), np.full((1, 4), 2))
+
+    @staticmethod
+    def unread(pipe):
+        count = array.array("i", [0])
+        fcntl.ioctl(pipe, termios.FIONREAD, count)
+        return count[0]
+
+    @staticmethod
+    def pending(pid):
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+        return sum(int(line.split()[1], 16) for line in lines if line.startswith(("SigPnd:", "ShdPnd:")))
 
     def test_the_interrupt_ends_an_idle_fifo(self):
         for written in (False, True):
@@ -249,20 +280,20 @@ class SendTest(unittest.TestCase):
         given = np.arange(40, dtype="<f4").reshape(10, 4)
         kinds = {"plain": given, "signal": given.ravel(), "big": given.astype(">f4"),
                  "fortran": np.asfortranarray(given)}
-        for name, array in kinds.items():
+        for name, kind in kinds.items():
             with self.subTest(name):
                 path, out = self.folder / f"{name}.npy", self.folder / name
-                np.save(path, array)
+                np.save(path, kind)
                 self.send("-p", "whole", "--out", out, path, check=True)
                 np.testing.assert_array_equal(np.load(out / "y.npy"), 2 * given)
         self.send("-p", "whole", "--out", self.out, self.folder / "plain/y.npy", check=True)
         np.testing.assert_array_equal(np.load(self.out / "y.npy"), 4 * given)
-        for array in (given.astype(float), given[:, :3]):
+        for other in (given.astype(float), given[:, :3]):
             path = self.folder / "other.npy"
-            np.save(path, array)
+            np.save(path, other)
             refused = self.send("-p", "whole", path)
             self.assertEqual(refused.returncode, 1)
-            self.assertIn(b"in numpy" if array.dtype == "<f4" else b"astype", refused.stderr)
+            self.assertIn(b"in numpy" if other.dtype == "<f4" else b"astype", refused.stderr)
 
     def sound(self, name, samples, says=None):
         """A mono WAV file whose header may say another number of bytes."""
