@@ -207,9 +207,16 @@ void sample_source::load_fortran(const npy_format& format) {
   if (from_.size() && left_ > *from_.size()) {
     throw input_error("the .npy file ends before its array does: the header says " + format.text());
   }
-  std::vector<std::byte> columns(left_);
-  if (from_.read_all(columns) != columns.size()) {
-    throw input_error("the .npy file ends before its array does: the header says " + format.text());
+  // Of a pipe nobody knows whether the header tells the truth: memory is taken as the bytes come.
+  constexpr std::uint64_t step = std::uint64_t{1} << 20U;
+  std::vector<std::byte> columns;
+  while (columns.size() < left_) {
+    const std::size_t before = columns.size();
+    const std::size_t count = std::min(step, left_ - before);
+    columns.resize(before + count);
+    if (from_.read_all(std::span{columns}.subspan(before)) != count) {
+      throw input_error("the .npy file ends before its array does: the header says " + format.text());
+    }
   }
   loaded_.resize(columns.size());
   std::vector<std::uint64_t> index(format.shape.size(), 0);

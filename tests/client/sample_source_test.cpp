@@ -407,6 +407,8 @@ TEST(SampleSource, AnArrayThatThePipelineDoesNotTakeIsRefused) {
   EXPECT_THAT(refusal(npy("<i2", "False", "(99999999999999999999,)", ""), input_of("i16", {2})), HasSubstr("damaged"));
   EXPECT_THAT(refusal("\x93NUMPY", input_of("i16", {2})), HasSubstr("ends inside"));
   EXPECT_THAT(refusal(npy("|u1", "True", "(3, 2)", "abcde"), input_of("u8", {8, 2})), HasSubstr("ends before"));
+  EXPECT_THAT(refusal(npy("|u1", "True", "(70000000000, 2)", "abcde"), input_of("u8", {8, 2}), {}, way::pipe),
+              HasSubstr("ends before"));
 }
 
 TEST(SampleSource, AnArrayThatIsCutIsSaidToBe) {
