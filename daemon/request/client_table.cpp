@@ -127,9 +127,9 @@ void client_record::settle(time_point now) noexcept {
   }
 }
 
-client_arena* client_record::arena(std::uint32_t number) const noexcept {
-  const auto found =
-      std::find_if(arenas.begin(), arenas.end(), [&](const client_arena* each) { return each->number() == number; });
+client_arena* client_record::arena(std::uint32_t arena_number) const noexcept {
+  const auto found = std::find_if(arenas.begin(), arenas.end(),
+                                  [&](const client_arena* each) { return each->number() == arena_number; });
   return found != arenas.end() ? *found : nullptr;
 }
 
@@ -138,8 +138,8 @@ std::size_t client_record::arena_bytes() const noexcept {
                          [](std::size_t sum, const client_arena* each) { return sum + each->bytes(); });
 }
 
-bool client_record::leave_arena(std::uint32_t number) noexcept {
-  client_arena* const left = arena(number);
+bool client_record::leave_arena(std::uint32_t arena_number) noexcept {
+  client_arena* const left = arena(arena_number);
   if (left != nullptr) {
     std::erase(arenas, left);
     left->drop();

@@ -61,10 +61,10 @@ class client_record {
   /// sent by then is under way.
   void grant(std::uint32_t credit_requests, std::size_t credit_bytes, time_point now);
   /// The memory that it shares under that number, nullptr when it shares none.
-  [[nodiscard]] client_arena* arena(std::uint32_t number) const noexcept;
+  [[nodiscard]] client_arena* arena(std::uint32_t arena_number) const noexcept;
   [[nodiscard]] std::size_t arena_bytes() const noexcept;
   /// It may name that one no longer. Whether it could.
-  bool leave_arena(std::uint32_t number) noexcept;
+  bool leave_arena(std::uint32_t arena_number) noexcept;
   void leave_arenas() noexcept;
   /// Fewer credits hold from now on, if it has long been told of them and has nothing in flight.
   void settle(time_point now) noexcept;

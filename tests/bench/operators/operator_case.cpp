@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <type_traits>
 #include <variant>
 
 namespace penstock::bench {
@@ -89,7 +90,13 @@ nlohmann::ordered_json to_json(const operator_case& what) {
                                  {"settings", nlohmann::ordered_json::object()},
                                  {"inputs", nlohmann::ordered_json::array()}};
   for (const auto& [key, value] : what.settings) {
-    std::visit([&, &named = key](const auto& held) { json["settings"][named] = held; }, value);
+    std::visit(
+        [&, &named = key](const auto& held) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(held)>, no_parameter>) {
+            json["settings"][named] = held;
+          }
+        },
+        value);
   }
   const auto described = [](const tensor_spec& spec) {
     return nlohmann::ordered_json{{"type", name_of(spec.type)}, {"shape", spec.shape}};
