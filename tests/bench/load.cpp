@@ -77,13 +77,10 @@ void load_client::send() {
 }
 
 void load_client::receive() {
-  std::optional<reply> came;
-  do {  // a daemon that has been reloaded says so in between
-    came = receive_reply(socket_);
-    if (!came) {
-      throw std::runtime_error("no reply came");
-    }
-  } while (came->header.type == wire::message_type::welcome);
+  const std::optional<reply> came = receive_reply(socket_);
+  if (!came) {
+    throw std::runtime_error("no reply came");
+  }
   const wire::message_header& header = came->header;
   if (header.code != wire::status::ok || came->payload_bytes != (shares_ ? 0 : message_.payload_bytes())) {
     throw std::runtime_error("the reply is not the RESULT that was asked for: " +

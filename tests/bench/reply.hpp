@@ -15,7 +15,9 @@ struct reply {
   std::size_t payload_bytes = 0;  ///< in parts of their own, or behind the headers
 };
 
-/// The next one; nullopt when none comes in the socket's time. Throws std::runtime_error when it can't be read.
+/// The next one, past what the daemon sends unasked; nullopt when none comes in the socket's time. Throws
+/// std::runtime_error when it can't be read.
+/// std::runtime_error when it can't be read.
 [[nodiscard]] std::optional<reply> receive_reply(zmq::socket_t& from);
 
 }  // namespace penstock::bench
