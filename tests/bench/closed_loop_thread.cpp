@@ -87,10 +87,13 @@ void closed_loop_thread::send(client& which, std::size_t place) {
 }
 
 std::size_t closed_loop_thread::receive(client& which) {
-  const std::optional<reply> came = receive_reply(which.socket);
-  if (!came) {
-    throw std::runtime_error("no reply came");
-  }
+  std::optional<reply> came;
+  do {
+    came = receive_reply(which.socket);
+    if (!came) {
+      throw std::runtime_error("no reply came");
+    }
+  } while (is_unasked(*came));
   const wire::message_header& header = came->header;
   if (header.code != wire::status::ok || came->payload_bytes != which.message->payload_bytes()) {
     throw std::runtime_error("the reply is not the RESULT that was asked for: " +

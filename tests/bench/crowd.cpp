@@ -155,8 +155,8 @@ class crowd {
       throw std::runtime_error("no reply came");
     }
     const wire::message_header& header = came->header;
-    if (header.type == wire::message_type::welcome) {
-      welcomes_ -= welcomes_ > 0 ? 1 : 0;  // a daemon that has been reloaded sends one more
+    if (is_unasked(*came)) {
+      welcomes_ -= header.type == wire::message_type::welcome && welcomes_ > 0 ? 1 : 0;
       return;
     }
     ++answered_;

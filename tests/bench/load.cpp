@@ -77,10 +77,13 @@ void load_client::send() {
 }
 
 void load_client::receive() {
-  const std::optional<reply> came = receive_reply(socket_);
-  if (!came) {
-    throw std::runtime_error("no reply came");
-  }
+  std::optional<reply> came;
+  do {
+    came = receive_reply(socket_);
+    if (!came) {
+      throw std::runtime_error("no reply came");
+    }
+  } while (is_unasked(*came));
   const wire::message_header& header = came->header;
   if (header.code != wire::status::ok || came->payload_bytes != (shares_ ? 0 : message_.payload_bytes())) {
     throw std::runtime_error("the reply is not the RESULT that was asked for: " +

@@ -4,14 +4,7 @@
 
 namespace penstock::bench {
 
-namespace {
-
-// What the daemon sends unasked: that it has been reloaded, and a look whether its client is still there.
-bool is_unasked(const reply& what) {
-  return what.header.type == wire::message_type::welcome || what.header.type == wire::message_type::pong;
-}
-
-std::optional<reply> receive_message(zmq::socket_t& from) {
+std::optional<reply> receive_reply(zmq::socket_t& from) {
   zmq::message_t head;
   if (!from.recv(head)) {
     return std::nullopt;
@@ -28,16 +21,6 @@ std::optional<reply> receive_message(zmq::socket_t& from) {
   for (bool more = head.more(); more; more = payload.more()) {
     (void)from.recv(payload);
     came.payload_bytes += payload.size();
-  }
-  return came;
-}
-
-}  // namespace
-
-std::optional<reply> receive_reply(zmq::socket_t& from) {
-  std::optional<reply> came = receive_message(from);
-  while (came && is_unasked(*came)) {
-    came = receive_message(from);
   }
   return came;
 }

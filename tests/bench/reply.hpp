@@ -15,9 +15,12 @@ struct reply {
   std::size_t payload_bytes = 0;  ///< in parts of their own, or behind the headers
 };
 
-/// The next one, past what the daemon sends unasked; nullopt when none comes in the socket's time. Throws
-/// std::runtime_error when it can't be read.
-/// std::runtime_error when it can't be read.
+/// Whether the daemon sends it unasked: that it has been reloaded, or to see whether its client is still there.
+[[nodiscard]] inline bool is_unasked(const reply& what) noexcept {
+  return what.header.type == wire::message_type::welcome || what.header.type == wire::message_type::pong;
+}
+
+/// The next one; nullopt when none comes in the socket's time. Throws std::runtime_error when it can't be read.
 [[nodiscard]] std::optional<reply> receive_reply(zmq::socket_t& from);
 
 }  // namespace penstock::bench
