@@ -26,6 +26,12 @@ using close_call = int (*)(int);
 // The next ones of those names: the C library's, or a sanitizer's. A sanitizer that starts closes files before it can
 // look up anything: until the program's own start only `close` is called, and goes straight to the system. So do the
 // calls for libzmq's connections: a sanitizer can't see how libzmq hands them from thread to thread.
+#ifdef __SANITIZE_THREAD__
+constexpr bool always_to_the_system = true;  // nor what else libzmq closes and reads
+#else
+constexpr bool always_to_the_system = false;
+#endif
+
 receive_call next_recv = nullptr;
 close_call next_close = nullptr;
 int (*next_rand)() = nullptr;
@@ -59,11 +65,12 @@ int penstock_accept4(int listening, sockaddr* address, socklen_t* size, int flag
 }
 
 ssize_t penstock_recv(int descriptor, void* room, std::size_t size, int flags) {
-  if (!penstock::is_metered(descriptor)) {
+  const bool metered = penstock::is_metered(descriptor);
+  if (!metered && !always_to_the_system) {
     return next_recv(descriptor, room, size, flags);
   }
   const ssize_t came = ::syscall(SYS_recvfrom, descriptor, room, size, flags, nullptr, nullptr);
-  if (came > 0 && (flags & MSG_PEEK) == 0 &&
+  if (metered && came > 0 && (flags & MSG_PEEK) == 0 &&
       !penstock::meter_received(descriptor,
                                 std::span(static_cast<const std::byte*>(room), static_cast<std::size_t>(came)))) {
     errno = ECONNRESET;
@@ -73,7 +80,7 @@ ssize_t penstock_recv(int descriptor, void* room, std::size_t size, int flags) {
 }
 
 [[gnu::no_sanitize("thread")]] int penstock_close(int descriptor) {
-  return next_close == nullptr || penstock::end_metering(descriptor)
+  return next_close == nullptr || penstock::end_metering(descriptor) || always_to_the_system
              ? static_cast<int>(::syscall(SYS_close, descriptor))
              : next_close(descriptor);
 }

@@ -56,9 +56,9 @@ void reply_memory::store::put_back(part& unused_again) noexcept {
 
 void reply_memory::part::let_go(void* /*data*/, void* hint) noexcept {
   part& self = *static_cast<part*>(hint);
+  account& client = *self.client.load(std::memory_order_acquire);
   const std::size_t bytes = self.message.size();
   store& home = *self.home;
-  account& client = *self.client;
   self.message = zmq::message_t();
   home.budget.give_back(bytes);
   client.held.fetch_sub(bytes, std::memory_order_relaxed);
@@ -77,13 +77,13 @@ zmq::message_t reply_memory::of_client::hold(zmq::message_t&& message) {
   store& home = *from_.store_;
   part& taken = home.take();
   taken.message = std::move(message);
-  taken.client = account_;
   const std::size_t bytes = taken.message.size();
   home.budget.charge(bytes);
   home.references.fetch_add(1, std::memory_order_relaxed);
   account_->held.fetch_add(bytes, std::memory_order_relaxed);
   account_->references.fetch_add(1, std::memory_order_relaxed);
   void* const data = taken.message.data();
+  taken.client.store(account_, std::memory_order_release);
   try {
     return {data, bytes, part::let_go, &taken};
   } catch (const zmq::error_t&) {

@@ -33,7 +33,7 @@ class reply_memory {
   struct store;
   struct part {
     zmq::message_t message;
-    account* client = nullptr;
+    std::atomic<account*> client{nullptr};  // set last: who lets go of it sees the rest
     store* home = nullptr;
     part* next = nullptr;
 
