@@ -20,20 +20,21 @@
 
 namespace {
 
-using receive_call = ssize_t (*)(int, void*, std::size_t, int);
-using close_call = int (*)(int);
+// ThreadSanitizer can't see how libzmq hands descriptors from thread to thread, and leaves alone what libzmq itself
+// calls: under it, `recv` and `close` are not answered here, and connections not metered.
+#ifdef __SANITIZE_THREAD__
+#define PENSTOCK_METERS 0
+#else
+#define PENSTOCK_METERS 1
+#endif
 
 // The next ones of those names: the C library's, or a sanitizer's. A sanitizer that starts closes files before it can
 // look up anything: until the program's own start only `close` is called, and goes straight to the system. So do the
-// calls for libzmq's connections: a sanitizer can't see how libzmq hands them from thread to thread.
-#ifdef __SANITIZE_THREAD__
-constexpr bool always_to_the_system = true;  // nor what else libzmq closes and reads
-#else
-constexpr bool always_to_the_system = false;
+// calls for libzmq's connections.
+#if PENSTOCK_METERS
+ssize_t (*next_recv)(int, void*, std::size_t, int) = nullptr;
+int (*next_close)(int) = nullptr;
 #endif
-
-receive_call next_recv = nullptr;
-close_call next_close = nullptr;
 int (*next_rand)() = nullptr;
 
 template <typename Function>
@@ -42,9 +43,11 @@ void look_up(Function& into, const char* name) noexcept {
 }
 
 [[gnu::constructor]] void look_up_all() noexcept {
-  look_up(next_recv, "recv");
   look_up(next_rand, "rand");
+#if PENSTOCK_METERS
+  look_up(next_recv, "recv");
   look_up(next_close, "close");
+#endif
 }
 
 }  // namespace
@@ -53,10 +56,12 @@ void look_up(Function& into, const char* name) noexcept {
 extern "C" {
 [[gnu::visibility("default")]] int penstock_accept4(int listening, sockaddr* address, socklen_t* size,
                                                     int flags) __asm__("accept4");
+[[gnu::visibility("default")]] int penstock_rand() __asm__("rand");
+#if PENSTOCK_METERS
 [[gnu::visibility("default")]] ssize_t penstock_recv(int descriptor, void* room, std::size_t size,
                                                      int flags) __asm__("recv");
 [[gnu::visibility("default")]] int penstock_close(int descriptor) __asm__("close");
-[[gnu::visibility("default")]] int penstock_rand() __asm__("rand");
+#endif
 
 int penstock_accept4(int listening, sockaddr* address, socklen_t* size, int flags) {
   const int taken = penstock::accept_connection(listening, address, size, flags);
@@ -64,13 +69,13 @@ int penstock_accept4(int listening, sockaddr* address, socklen_t* size, int flag
   return taken;
 }
 
+#if PENSTOCK_METERS
 ssize_t penstock_recv(int descriptor, void* room, std::size_t size, int flags) {
-  const bool metered = penstock::is_metered(descriptor);
-  if (!metered && !always_to_the_system) {
+  if (!penstock::is_metered(descriptor)) {
     return next_recv(descriptor, room, size, flags);
   }
   const ssize_t came = ::syscall(SYS_recvfrom, descriptor, room, size, flags, nullptr, nullptr);
-  if (metered && came > 0 && (flags & MSG_PEEK) == 0 &&
+  if (came > 0 && (flags & MSG_PEEK) == 0 &&
       !penstock::meter_received(descriptor,
                                 std::span(static_cast<const std::byte*>(room), static_cast<std::size_t>(came)))) {
     errno = ECONNRESET;
@@ -79,11 +84,12 @@ ssize_t penstock_recv(int descriptor, void* room, std::size_t size, int flags) {
   return came;
 }
 
-[[gnu::no_sanitize("thread")]] int penstock_close(int descriptor) {
-  return next_close == nullptr || penstock::end_metering(descriptor) || always_to_the_system
+int penstock_close(int descriptor) {
+  return next_close == nullptr || penstock::end_metering(descriptor)
              ? static_cast<int>(::syscall(SYS_close, descriptor))
              : next_close(descriptor);
 }
+#endif
 
 // libzmq numbers connections that bring no routing id from a value of `rand`, which it seeds with the time: who can
 // guess the numbers can take one before its turn comes, which ends the process.
