@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -22,9 +23,10 @@ struct incoming {
   std::span<const std::byte> head;  ///< part 0: header and tensor headers, at any alignment
   /// A tensor's bytes, or a control message's JSON: part 1, or the end of part 0 of a SUBMIT that has no other.
   std::span<const std::byte> body;
-  std::size_t parts = 0;  ///< without the routing id
-  int connection = -1;    ///< the descriptor it came over; -1 where there is none
-  std::size_t bytes = 0;  ///< of the body, and of parts beyond it
+  std::size_t parts = 0;              ///< without the routing id
+  int connection = -1;                ///< the descriptor it came over; -1 where there is none
+  std::size_t bytes = 0;              ///< of the body, and of parts beyond it
+  const std::string* user = nullptr;  ///< of one that has waited: what ingress::user was; nullptr: still is
 };
 
 /// Takes messages off the socket without blocking, and has the payloads of requests that wait for a slot kept. The
@@ -37,7 +39,7 @@ class ingress : public payload_store {
   [[nodiscard]] std::optional<incoming> receive();
 
   /// With whose key the message just received came, its text in Z85; "" without keys.
-  [[nodiscard]] std::string_view user() const noexcept;
+  [[nodiscard]] std::string user() const;
   /// Keeps the body of the message just received under `place` (request::index), and the headers before it in its part.
   void park(const incoming& what, std::uint32_t place);
   [[nodiscard]] std::span<std::byte> parked(std::uint32_t place) noexcept override { return parked_.bytes(place); }

@@ -132,6 +132,8 @@ void reception::park(control_queue::account& payer, const incoming& message, con
                                            .header = header,
                                            .body = has_body ? std::string(body, message.body.size()) : "",
                                            .judged = judged,
+                                           .user = header.type == message_type::hello ? with_.in.user() : "",
+                                           .connection = message.connection,
                                            .came = came});
   ++(waits ? with_.counters.control_delayed : with_.counters.control_dropped);
 }
@@ -150,6 +152,8 @@ bool reception::work_off(bool idle) {
   while (const std::optional<waiting_message> next = control_.next(now, idle, takes_long)) {
     incoming message;
     message.identity = next->identity;
+    message.user = &next->user;
+    message.connection = next->connection;
     message.body = std::as_bytes(std::span(next->body));
     const std::chrono::nanoseconds before = time_worked();
     perform(message, next->header, with_.clients.find(next->identity), next->judged, next->came);

@@ -113,6 +113,7 @@ class reception {
   /// It does not any more; nothing is sent to it.
   void depart(client_record& client);
   void let_go(client_record& leaving);
+  [[nodiscard]] std::string user_of(const incoming& message) const;
   /// Forgets those that have left, or have long been silent, and to whom nothing refers any more.
   void forget_gone(time_point now);
 

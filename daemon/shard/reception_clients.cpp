@@ -111,9 +111,14 @@ void reception::welcome(const incoming& message, const wire::message_header& hea
   with_.out.control(message.identity, client, answer_to(header, message_type::welcome), welcome_for(*client, resumed));
 }
 
+// One that has waited keeps its own: libzmq has given others since.
+std::string reception::user_of(const incoming& message) const {
+  return message.user != nullptr ? *message.user : with_.in.user();
+}
+
 client_record* reception::resume(const incoming& message, const wire::hello& said) {
   client_record* const here = with_.clients.find(message.identity);
-  client_record* const shown = with_.clients.find_token(said.resume, with_.in.user());
+  client_record* const shown = with_.clients.find_token(said.resume, user_of(message));
   if (shown == nullptr || shown == here) {
     return here != nullptr && !here->gone ? here : nullptr;
   }
@@ -138,7 +143,7 @@ client_record* reception::admit(const incoming& message, const wire::hello& said
     note_refusal(client_places_, now);
     return nullptr;
   }
-  client->user = with_.in.user();
+  client->user = user_of(message);
   if (among_ != nullptr) {
     among_->missed(said.resume);  // who was sent here shows the token of the front door
     client->shard = among_->choose(self_.shard, client->token);
