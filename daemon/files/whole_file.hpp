@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-/// What has that name can't be read as a file: it is missing, forbidden, no regular file, or too large. Only whoever
-/// names the file can mend that. what() says why, without the name.
+/// The name can't be read as a file: it is missing, forbidden, no regular file, or too large. Only a change of the
+/// name or of the file mends that. what() says why, without the name.
 class file_refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -44,7 +44,7 @@ void http_server::accept(http_listener& at) {
       accept(at);
       return;
     }
-    // Who waits in vain may be the operator, and who has a place only a stranger.
+    // The connection that waits may be the operator's, and one that has a place a stranger's.
     if (!connections_.empty()) {
       (void)make_room();
     }
