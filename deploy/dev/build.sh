@@ -1,12 +1,14 @@
 # shellcheck shell=bash
 # Configuring and building a preset of CMakePresets.json.
 
-# Compilers that run at once: one a core, and no more than memory has room for (about 1 GiB each).
+# Compilers that run at once: one a core, and no more than memory has room for (about 1 GiB each), where that is known.
 job_count() {
-  local cores memory
+  local cores memory=''
   cores=$(nproc)
-  memory=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
-  [[ $memory -ge 1 ]] || memory=1
+  if [[ -r /proc/meminfo ]]; then
+    memory=$(awk '/^MemAvailable/ { gib = int($2 / 1048576); print gib < 1 ? 1 : gib }' /proc/meminfo)
+  fi
+  memory=${memory:-$cores}
   echo "${PENSTOCK_JOBS:-$((cores < memory ? cores : memory))}"
 }
 
