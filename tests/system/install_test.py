@@ -96,7 +96,9 @@ class InstallTest(unittest.TestCase):
         self.assertEqual(said, "1 2 3 4 refused\n")
 
     def test_an_outside_project_finds_the_library_with_cmake(self):
-        run("cmake", "-S", self.folder, "-B", self.folder / "build", f"-DCMAKE_PREFIX_PATH={self.installed}")
+        # CMake's default generator wants a program of its own, which not every machine has.
+        generator = re.search(r"^CMAKE_GENERATOR:INTERNAL=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE)
+        run("cmake", "-G", generator.group(1), "-S", self.folder, "-B", self.folder / "build", f"-DCMAKE_PREFIX_PATH={self.installed}")
         run("cmake", "--build", self.folder / "build")
         for program in ("with_shared", "with_static"):
             with self.subTest(program):
