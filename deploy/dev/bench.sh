@@ -15,7 +15,7 @@ dev_bench() {
     [[ $option != --quick ]] || quick=yes
   done
   need build
-  build release
+  PENSTOCK_BENCH=ON build release penstock-bench penstockd penstock penstock-cuda
   if [[ $quick == yes && ${#names[@]} == 0 ]]; then
     "$bench_program" --floors tests/bench/floors.json
     return

@@ -34,12 +34,16 @@ run_logged() {
   fi
 }
 
+# Quicker from scratch; what builds without these scripts, as the image, is to find it in ccache.
+export PENSTOCK_UNITY=${PENSTOCK_UNITY:-ON}
+
 # configure PRESET
 configure() {
-  local preset=$1 python definitions=() log
+  local preset=$1 python definitions=() log bench=${PENSTOCK_BENCH:-OFF}
   log=build/$preset.configure.log
   python=$(python_for_tests)
-  definitions+=("-DPENSTOCK_WERROR=${PENSTOCK_WERROR:-OFF}" "-DPENSTOCK_UNITY=${PENSTOCK_UNITY:-OFF}")
+  [[ $preset != host-?san ]] || bench=OFF
+  definitions+=("-DPENSTOCK_WERROR=${PENSTOCK_WERROR:-OFF}" "-DPENSTOCK_UNITY=$PENSTOCK_UNITY" "-DPENSTOCK_BENCH=$bench")
   [[ -z $python ]] || definitions+=("-DPENSTOCK_PYTHON=$python")
   [[ -z ${PENSTOCK_CUDA:-} || $preset == host-* ]] || definitions+=("-DPENSTOCK_CUDA=$PENSTOCK_CUDA")
   mkdir -p build

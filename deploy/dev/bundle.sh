@@ -10,7 +10,7 @@ bundle_newest_glibc=2.36
 dev_bundle() {
   [[ $# -eq 0 ]] || fail 'bundle takes no options'
   need build
-  build release
+  PENSTOCK_BENCH=ON build release
   local version name
   version=$(sed -n 's/^project(penstock VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
   name=penstock-$version-linux-$(uname -m)

@@ -9,7 +9,7 @@ demo_daemon=''
 dev_demo() {
   [[ $# -eq 0 ]] || fail 'demo takes no options'
   need build demo
-  build release penstockd penstock penstock_cuda
+  build release penstockd penstock penstock-cuda
   demo_folder=$(mktemp -d)
   trap end_demo EXIT
   export PENSTOCK_URL=ipc://$demo_folder/penstock
