@@ -29,7 +29,7 @@ mib() {
 
 # Tests of what a bundle has not: packages, images, pages for people.
 not_here=()
-for name in completions compose dashboard dev docker install man_pages operating_document operators_document packages systemd unit_file; do
+for name in completions compose dashboard dev docker install man_pages new_operator operating_document operators_document packages systemd unit_file; do
   not_here+=(! -name "${name}_test.py")
 done
 
