@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/socket/connection_meter.hpp"
+#include "daemon/socket/connection_rate.hpp"
 #include "daemon/socket/descriptors.hpp"
 
 namespace {
@@ -64,9 +65,22 @@ extern "C" {
 #endif
 
 int penstock_accept4(int listening, sockaddr* address, socklen_t* size, int flags) {
-  const int taken = penstock::accept_connection(listening, address, size, flags);
-  penstock::begin_metering(taken);
-  return taken;
+  // Several at once: a round of libzmq's I/O thread for each would cost more than the refusal.
+  constexpr int most_refused = 32;
+  const socklen_t room = size != nullptr ? *size : 0;
+  for (int refused = 0; refused < most_refused; ++refused) {
+    if (size != nullptr) {
+      *size = room;
+    }
+    const int taken = penstock::accept_connection(listening, address, size, flags);
+    if (taken < 0 || penstock::admit_connection(taken)) {
+      penstock::begin_metering(taken);
+      return taken;
+    }
+    ::syscall(SYS_close, taken);
+  }
+  errno = EAGAIN;
+  return -1;
 }
 
 #if PENSTOCK_METERS

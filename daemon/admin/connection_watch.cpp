@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include "daemon/socket/connection_meter.hpp"
+#include "daemon/socket/connection_rate.hpp"
 
 namespace penstock {
 
@@ -29,6 +30,13 @@ void connection_watch::look() {
                  cut - cut_ == 1 ? "connection" : "connections");
     cut_ = cut;
     told_ = now;
+  }
+  const std::uint64_t too_often = connections_too_often();
+  if (too_often != too_often_ && now - told_too_often_ >= between_lines) {
+    spdlog::warn("closed {} {} at once: they came too often, from one process or address or all together",
+                 too_often - too_often_, too_often - too_often_ == 1 ? "connection" : "connections");
+    too_often_ = too_often;
+    told_too_often_ = now;
   }
   const std::uint64_t let_go = bytes_let_go();
   // libzmq frees what a connection held some time after it has closed it: once more a second later.

@@ -8,9 +8,9 @@
 
 namespace penstock {
 
-/// Looks every second at what connection_meter has counted: says in the log that connections were cut, the first at
-/// once and those that follow together, and gives memory back to the system once connections have let go of some.
-/// Thread: the admin's.
+/// Looks every second at what connection_meter and connection_rate have counted: says in the log that connections were
+/// cut or closed, the first at once and those that follow together, and gives memory back to the system once
+/// connections have let go of some. Thread: the admin's.
 class connection_watch {
  public:
   static constexpr std::chrono::seconds interval{1};
@@ -29,7 +29,9 @@ class connection_watch {
   std::uint64_t cut_ = 0;     // told in the log
   std::uint64_t let_go_ = 0;  // and its memory given back
   bool trim_again_ = false;
+  std::uint64_t too_often_ = 0;  // as well
   std::chrono::steady_clock::time_point told_{};
+  std::chrono::steady_clock::time_point told_too_often_{};
 };
 
 }  // namespace penstock

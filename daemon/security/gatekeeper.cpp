@@ -171,6 +171,9 @@ void gatekeeper::note(std::uint16_t event, std::uint32_t value) {
       account_.succeed();
       return;
     case ZMQ_EVENT_ACCEPT_FAILED:
+      if (value == EAGAIN) {
+        return;  // connections that came too often are gone: counted, and told in the log, by themselves
+      }
       refuse(value == EMFILE || value == ENFILE ? handshake_refusal::no_descriptor : handshake_refusal::unfinished, "");
       return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:

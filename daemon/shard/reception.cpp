@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "daemon/shard/welcome_bodies.hpp"
+#include "daemon/socket/connection_rate.hpp"
 #include "proto/control.hpp"
 
 namespace penstock {
@@ -48,7 +49,9 @@ wire::message_header reception::answer_to(const wire::message_header& question, 
 }
 
 reception::reception(parts with, const client_settings& limits, introduction self)
-    : with_(with), limits_(limits), self_(std::move(self)), welcomes_(welcomes_of(with_.served, limits)) {}
+    : with_(with), limits_(limits), self_(std::move(self)), welcomes_(welcomes_of(with_.served, limits)) {
+  set_expected_clients(limits.max_clients);
+}
 
 void reception::join(shard_directory& among, arena_keeper* keeper) {
   among_ = &among;

@@ -5,6 +5,7 @@
 #include "daemon/shard/shard_directory.hpp"
 #include "daemon/shard/welcome_bodies.hpp"
 #include "daemon/socket/connection_meter.hpp"
+#include "daemon/socket/connection_rate.hpp"
 
 namespace penstock {
 namespace {
@@ -25,6 +26,7 @@ std::int64_t most_ahead(const client_settings& limits) noexcept {
 void reception::adopt(const client_settings& limits, std::vector<std::string> welcomes, time_point now) {
   limits_ = limits;
   set_client_bytes(most_ahead(limits));
+  set_expected_clients(limits.max_clients);
   welcomes_ = std::move(welcomes);
   with_.clients.set_limits(limits.max_clients, limits.credit_requests);
   with_.clients.for_each([&](client_record& each) {

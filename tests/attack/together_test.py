@@ -15,7 +15,7 @@ import numpy
 import zmq
 
 import penstock
-from attack import LONG, descriptors, resident_bytes, wait_until
+from attack import LONG, asked, descriptors, resident_bytes, wait_until
 from daemon_process import Daemon
 from penstock import wire
 from workers import CONFIGURATION
@@ -143,6 +143,32 @@ class Together(unittest.TestCase):
         # The attackers are processes that need cores of their own: the bound is for where there are as many.
         if LONG and len(os.sched_getaffinity(0)) > len(CHOSEN) + 2:
             self.assertLess(p99[1], 2 * p99[0])
+
+
+    @unittest.skipUnless("churn" in CHOSEN, "not asked for")
+    def test_connections_that_come_and_go_are_taken_at_a_bounded_rate(self):
+        with penstock.Client(self.daemon.url, transport="zmq", retry_after=30) as good:
+            attacker = subprocess.Popen([sys.executable, __file__, "churn", self.daemon.url], stdin=subprocess.PIPE)
+            try:
+                wait_until(lambda: self.metric("penstock_connections_too_often_total") > 0, "the rate is met")
+                begin, taken = time.monotonic(), self.metric("penstock_handshakes_total")
+                # Another process has a rate of its own, and its places are to be had.
+                for _ in range(3):
+                    self.daemon.cli("--timeout", "20s", "ping")
+                self.latencies(good, 1)
+                taken = self.metric("penstock_handshakes_total") - taken
+                seconds = time.monotonic() - begin
+            finally:
+                attacker.stdin.close()
+                attacker.wait(60)
+        print(f"{taken / seconds:.0f} connections a second", flush=True)
+        # What came at once, and the metrics' own time.
+        self.assertLess(taken, 128 + 250 * (seconds + 1))
+
+    def metric(self, name):
+        """The sum of a counter."""
+        lines = asked(self.daemon, "/metrics")[1].splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
 
 def main(kind, url):

@@ -8,6 +8,7 @@
 
 #include "daemon/admin/http/rise.hpp"
 #include "daemon/socket/connection_meter.hpp"
+#include "daemon/socket/connection_rate.hpp"
 #include "daemon/socket/descriptors.hpp"
 #include "penstock_version.hpp"
 
@@ -47,7 +48,11 @@ metrics::metrics()
       turned_away_(BuildCounter()
                        .Name("penstock_connections_turned_away_total")
                        .Help("Connections that were closed at once, because descriptors were short.")
-                       .Register(registry_)) {
+                       .Register(registry_)),
+      too_often_(BuildCounter()
+                     .Name("penstock_connections_too_often_total")
+                     .Help("Connections that were closed at once, because they came too often.")
+                     .Register(registry_)) {
   for (const char* outcome : {"changed", "unchanged", "refused"}) {
     reloads_.Add({{"outcome", outcome}});
   }
@@ -62,6 +67,8 @@ void metrics::take(const daemon_facts& facts, const shard_answers& shards) {
   cut_.Add({}).Increment(rise(cut, std::exchange(cut_before_, cut)));
   const std::uint64_t turned_away = connections_turned_away();
   turned_away_.Add({}).Increment(rise(turned_away, std::exchange(turned_away_before_, turned_away)));
+  const std::uint64_t too_often = connections_too_often();
+  too_often_.Add({}).Increment(rise(too_often, std::exchange(too_often_before_, too_often)));
   take_configuration(configuration_of(shards));
   take_builds(shards);
 }

@@ -42,8 +42,10 @@ class metrics {
   prometheus::Family<prometheus::Counter>& reloads_;
   prometheus::Family<prometheus::Counter>& cut_;
   prometheus::Family<prometheus::Counter>& turned_away_;
+  prometheus::Family<prometheus::Counter>& too_often_;
   std::uint64_t cut_before_ = 0;
   std::uint64_t turned_away_before_ = 0;
+  std::uint64_t too_often_before_ = 0;
   prometheus::Gauge* hash_ = nullptr;  // of the configuration that is served
   std::string hash_text_;
 };
