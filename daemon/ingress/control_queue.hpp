@@ -14,6 +14,7 @@
 
 #include "daemon/ingress/admission.hpp"
 #include "daemon/request/request.hpp"
+#include "daemon/socket/connection_meter.hpp"
 #include "proto/message.hpp"
 
 namespace penstock {
@@ -37,10 +38,10 @@ struct control_limits {
 struct waiting_message {
   std::string identity;  ///< the client's ZeroMQ routing id
   wire::message_header header;
-  std::string body;     ///< of those that are read
-  verdict judged;       ///< if it is not admitted, this is what there is to answer
-  std::string user{};   ///< of a HELLO: the key that it came with, as ingress::user says
-  int connection = -1;  ///< as incoming::connection
+  std::string body;              ///< of those that are read
+  verdict judged;                ///< if it is not admitted, this is what there is to answer
+  std::string user{};            ///< of a HELLO: the key that it came with, as ingress::user says
+  connection_name connection{};  ///< as incoming::connection
   time_point came;
 };
 

@@ -1,6 +1,5 @@
 #include "daemon/ingress/ingress.hpp"
 
-#include "daemon/socket/connection_meter.hpp"
 #include "proto/message.hpp"
 
 namespace penstock {
@@ -31,8 +30,8 @@ std::optional<incoming> ingress::receive() {
     message.bytes += message.parts > 0 ? part.size() : 0;
     ++message.parts;
   }
-  message.connection = ::zmq_msg_get(identity_.handle(), ZMQ_SRCFD);
-  meter_heard(message.connection, all_bytes, message.parts);
+  message.connection = connection_at(::zmq_msg_get(identity_.handle(), ZMQ_SRCFD));
+  meter_heard(message.connection.descriptor, all_bytes, message.parts);
   if (message.parts > kept_.size()) {
     surplus_.rebuild();
   }

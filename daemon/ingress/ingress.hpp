@@ -12,6 +12,7 @@
 #include <zmq.hpp>
 
 #include "daemon/ingress/payload_store.hpp"
+#include "daemon/socket/connection_meter.hpp"
 #include "daemon/socket/message_store.hpp"
 #include "daemon/socket/router_socket.hpp"
 
@@ -24,7 +25,7 @@ struct incoming {
   /// A tensor's bytes, or a control message's JSON: part 1, or the end of part 0 of a SUBMIT that has no other.
   std::span<const std::byte> body;
   std::size_t parts = 0;              ///< without the routing id
-  int connection = -1;                ///< the descriptor it came over; -1 where there is none
+  connection_name connection;         ///< that it came over
   std::size_t bytes = 0;              ///< of the body, and of parts beyond it
   const std::string* user = nullptr;  ///< of one that has waited: what ingress::user was; nullptr: still is
 };

@@ -153,6 +153,12 @@ bool reception::work_off(bool idle) {
   time_point now = begin;
   bool any = false;
   while (const std::optional<waiting_message> next = control_.next(now, idle, takes_long)) {
+    any = true;
+    if (has_ended(next->connection)) {  // nobody is there to answer, or somebody else by the same routing id
+      ++with_.counters.control_dropped;
+      control_.done(std::chrono::nanoseconds{0}, now);
+      continue;
+    }
     incoming message;
     message.identity = next->identity;
     message.user = &next->user;
@@ -162,7 +168,6 @@ bool reception::work_off(bool idle) {
     perform(message, next->header, with_.clients.find(next->identity), next->judged, next->came);
     now = clock::now();
     control_.done(time_worked() - before, now);
-    any = true;
     if (now - begin >= control_slice) {
       break;
     }

@@ -7,13 +7,19 @@
 namespace penstock {
 namespace {
 
-// One connection, in one word: whose it is, and how many bytes it is ahead.
+// One connection, in one word: whose it is, which one of its descriptor, and how many bytes it is ahead.
 constexpr std::uint64_t stranger = std::uint64_t{1} << 62U;
 constexpr std::uint64_t client = std::uint64_t{2} << 62U;
 constexpr std::uint64_t whose = std::uint64_t{3} << 62U;
+constexpr unsigned generation_shift = 46;
+constexpr std::uint64_t ahead_mask = (std::uint64_t{1} << generation_shift) - 1;
 
 std::int64_t ahead_of(std::uint64_t word) noexcept {
-  return static_cast<std::int64_t>(word & ~whose);
+  return static_cast<std::int64_t>(word & ahead_mask);
+}
+
+std::uint16_t generation_of(std::uint64_t word) noexcept {
+  return static_cast<std::uint16_t>((word & ~whose) >> generation_shift);
 }
 
 bool is_stranger(std::uint64_t word) noexcept {
@@ -24,6 +30,7 @@ struct connection {
   std::atomic<std::uint64_t> word{0};
   std::atomic<bool> heard{false};  // a whole message: what it begins with has been looked at
   // Of the thread that reads it.
+  std::uint16_t generation = 0;
   std::uint32_t position = 0;
   std::uint8_t matched = 0;
   std::uint8_t greeting_left = 0;
@@ -147,7 +154,8 @@ void begin_metering(int descriptor) noexcept {
     which->first_frames = 0;
     which->frame_left = 0;
     which->heard.store(false, std::memory_order_relaxed);
-    which->word.store(stranger, std::memory_order_release);
+    which->generation = std::max<std::uint16_t>(1, static_cast<std::uint16_t>(which->generation + 1));
+    which->word.store(stranger | std::uint64_t{which->generation} << generation_shift, std::memory_order_release);
   }
 }
 
@@ -206,15 +214,25 @@ void meter_heard(int descriptor, std::size_t bytes, std::size_t parts) noexcept 
   }
 }
 
-void meter_client(int descriptor) noexcept {
-  connection* const which = find(descriptor);
-  if (which == nullptr) {
+connection_name connection_at(int descriptor) noexcept {
+  const connection* const which = find(descriptor);
+  return {descriptor, which != nullptr ? generation_of(which->word.load(std::memory_order_relaxed)) : std::uint16_t{0}};
+}
+
+bool has_ended(const connection_name& which) noexcept {
+  return which.generation != 0 && connection_at(which.descriptor).generation != which.generation;
+}
+
+void meter_client(const connection_name& who) noexcept {
+  connection* const which = find(who.descriptor);
+  if (which == nullptr || who.generation == 0) {
     return;
   }
   std::uint64_t word = which->word.load(std::memory_order_relaxed);
-  while (is_stranger(word) && !which->word.compare_exchange_weak(word, (word & ~whose) | client)) {
+  const auto is_it = [&] { return is_stranger(word) && generation_of(word) == who.generation; };
+  while (is_it() && !which->word.compare_exchange_weak(word, (word & ~whose) | client)) {
   }
-  if (is_stranger(word)) {
+  if (is_it()) {
     strangers_ahead.fetch_sub(ahead_of(word), std::memory_order_relaxed);
   }
 }

@@ -41,8 +41,17 @@ bool end_metering(int descriptor) noexcept;
 [[nodiscard]] bool meter_received(int descriptor, std::span<const std::byte> bytes) noexcept;
 /// A whole message that came over it has been received, its routing id aside.
 void meter_heard(int descriptor, std::size_t bytes, std::size_t parts) noexcept;
-/// It is a client's from now on.
-void meter_client(int descriptor) noexcept;
+/// A connection of a message that may wait meanwhile its descriptor becomes another one's.
+struct connection_name {
+  int descriptor = -1;
+  std::uint16_t generation = 0;  ///< 0: not metered, or ended
+};
+/// The one that has this descriptor now.
+[[nodiscard]] connection_name connection_at(int descriptor) noexcept;
+/// Whether it has ended; false where it never was metered.
+[[nodiscard]] bool has_ended(const connection_name& which) noexcept;
+/// It is a client's from now on, if it has not ended.
+void meter_client(const connection_name& who) noexcept;
 /// How far ahead a client may be; and how large a request is.
 void set_client_bytes(std::int64_t bytes) noexcept;
 void set_request_bytes(std::int64_t bytes) noexcept;

@@ -22,7 +22,7 @@ from raw_dealer import RawDealer
 try:
     import numpy as np
     import zmq
-    from penstock import Client, wire
+    from penstock import Client, control, wire
     from penstock.keys import read_keys
 except ImportError:
     zmq = None
@@ -145,7 +145,8 @@ class Takeovers(unittest.TestCase):
         self.assert_flat(before, TAKEOVERS * (128 << 10))
         first.close()
 
-    def test_with_keys_a_token_holds_for_the_key_that_it_was_given_to(self):
+    def guarded(self):
+        """A daemon that lets in the keys "listed" and "other", and a function that makes a dealer with one of them."""
         daemon = GuardedDaemon(start=False)
         self.addCleanup(daemon.close)
         with open(daemon.path / "authorized_keys", "a") as known:
@@ -157,6 +158,37 @@ class Takeovers(unittest.TestCase):
         def peer(key):
             return RawDealer(context, daemon.url, keys=read_keys(daemon.public("server"), str(daemon.path / f"{key}.key")))
 
+        return daemon, peer
+
+    def test_a_hello_that_waits_is_bound_to_the_key_that_it_came_with(self):
+        daemon, peer = self.guarded()
+        other = peer("other")
+        other.hello()
+        for _ in range(3):
+            waiting = peer("listed")
+            for _ in range(600):  # so that it owes: what comes then waits
+                waiting.send(wire.MessageType.GET_STATUS, 7)
+            waiting.send(wire.MessageType.HELLO, 1, b'{"client":"waits","version":"1"}')
+            header = None
+            while header is None or header.type != wire.MessageType.WELCOME:
+                other.ask(wire.MessageType.PING)  # the last that has come is another key's
+                while waiting.socket.poll(0):
+                    header, parts = waiting.receive()
+                    if header.type == wire.MessageType.WELCOME:
+                        break
+            token = control.decode(control.Welcome, parts[1]).resume
+            waiting.close()
+            thief, again = peer("other"), peer("listed")
+            self.assertFalse(thief.hello(token).resumed)
+            self.assertTrue(again.hello(token).resumed)
+            thief.close()
+            again.close()
+        other.close()
+        status = json.loads(daemon.cli("info", "--json").stdout)["status"]
+        self.assertGreater(status["control"]["delayed"], 1000)
+
+    def test_with_keys_a_token_holds_for_the_key_that_it_was_given_to(self):
+        _, peer = self.guarded()
         first, thief, second = peer("listed"), peer("other"), peer("listed")
         token = first.hello().resume
         self.assertFalse(thief.hello(token).resumed)

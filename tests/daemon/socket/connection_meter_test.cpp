@@ -38,7 +38,8 @@ class metered {
     return takes("\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL"s + std::string(48, '\0') + "\x04\x01R\0\x01x"s);
   }
   void hears(std::size_t bytes, std::size_t parts = 1) const { meter_heard(descriptor_, bytes, parts); }
-  void becomes_a_client() const { meter_client(descriptor_); }
+  void becomes_a_client() const { meter_client(name()); }
+  [[nodiscard]] connection_name name() const { return connection_at(descriptor_); }
 
  private:
   int descriptor_;
@@ -102,6 +103,24 @@ TEST(ConnectionMeter, LetsAClientGoFurtherAhead) {
   set_client_bytes(ample);
 }
 
+TEST(ConnectionMeter, KnowsAConnectionFromTheNextOneOfItsDescriptor) {
+  set_client_bytes(ample);
+  connection_name first;
+  {
+    const metered one;
+    first = one.name();
+    EXPECT_FALSE(has_ended(first));
+  }
+  EXPECT_TRUE(has_ended(first));
+  const metered next;
+  ASSERT_TRUE(next.greets());
+  EXPECT_TRUE(has_ended(first));
+  EXPECT_FALSE(has_ended(next.name()));
+  meter_client(first);
+  EXPECT_TRUE(next.takes(stranger_bytes / 2));
+  EXPECT_FALSE(next.takes(stranger_bytes));
+}
+
 TEST(ConnectionMeter, BoundsAllStrangersTogether) {
   std::vector<std::unique_ptr<metered>> all;
   const auto most = static_cast<int>(strangers_bytes / (stranger_bytes / 2));
@@ -156,7 +175,8 @@ TEST(ConnectionMeter, LeavesOtherDescriptorsAlone) {
   EXPECT_FALSE(end_metering(59999));
   EXPECT_TRUE(meter_received(59999, {}));
   meter_heard(-1, 1, 1);
-  meter_client(-1);
+  meter_client(connection_at(-1));
+  EXPECT_FALSE(has_ended(connection_at(-1)));
 }
 
 }  // namespace
