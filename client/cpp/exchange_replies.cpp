@@ -178,7 +178,11 @@ void exchange::handle_error(const wire::message_header& header, const std::vecto
     return;
   }
   if (header.request_id == hello_id) {
-    listener_.refused(error);
+    if (header.code != wire::status::too_many_clients || greeting_.no_place(std::chrono::steady_clock::now())) {
+      listener_.refused(error);
+    } else {
+      listener_.shut_out(error.what(), /*for_good=*/false);
+    }
     return;
   }
   if (header.request_id == attach_id) {

@@ -48,6 +48,18 @@ class greeting {
     hello_at_ = now + patience_;
     patience_ = std::min(2 * patience_, retry_limit_);
   }
+  /// There was no place for this client. Whether to say so: it has gone on for long, or there was one before.
+  /// Otherwise HELLO is said again soon, as places become free all the time.
+  [[nodiscard]] bool no_place(time_point now) noexcept {
+    constexpr std::chrono::milliseconds pause{200};
+    constexpr std::chrono::seconds most{2};
+    no_place_since_ = std::min(no_place_since_, now);
+    if (!instance_.empty() || now - no_place_since_ >= most) {
+      return true;
+    }
+    hello_at_ = now + pause;
+    return false;
+  }
   /// WELCOME came. Whether everything in flight has to be sent anew, because what was sent before is lost.
   [[nodiscard]] bool welcomed(std::string_view instance, std::string_view token) {
     const bool anew = lost_ || instance != instance_ || token != token_;
@@ -74,6 +86,7 @@ class greeting {
   bool ready_ = false;
   bool lost_ = true;
   time_point hello_at_ = never;
+  time_point no_place_since_ = never;
 };
 
 }  // namespace penstock::link

@@ -65,7 +65,33 @@ TEST_F(Patience, ConnectFailsWithTheDaemonsReasonWhenItRefuses) {
   client_options options = quick_options();
   options.url = daemon_.url();
   auto failure = std::async(std::launch::async, [&] { return connect_failure(options); });
-  daemon_.error(daemon_.expect(message_type::hello), wire::status::too_many_clients, {"no room", "", "", ""});
+  daemon_.error(daemon_.expect(message_type::hello), wire::status::shutdown, {"no room", "", "", ""});
+  EXPECT_THAT(failure.get(), HasSubstr("no room"));
+}
+
+TEST_F(Patience, AsksAgainSoonWhereThereIsNoPlaceForIt) {
+  client_options options = quick_options();
+  options.url = daemon_.url();
+  options.retry_after = 60s;
+  auto connecting = std::async(std::launch::async, [&] { return std::make_unique<client>(options); });
+  for (int refusal = 0; refusal < 2; ++refusal) {
+    daemon_.error(daemon_.expect(message_type::hello), wire::status::too_many_clients, {"no room", "", "", ""});
+  }
+  daemon_.greet();
+  client_ = connecting.get();
+  EXPECT_EQ(client_->counters().hellos, 3U);
+}
+
+TEST_F(Patience, ConnectFailsWhereThereIsNoPlaceForLong) {
+  client_options options = quick_options();
+  options.url = daemon_.url();
+  options.retry_after = 60s;
+  auto failure = std::async(std::launch::async, [&] { return connect_failure(options); });
+  received message = daemon_.expect(message_type::hello);
+  for (; message.header.type == message_type::hello; message = daemon_.next()) {
+    daemon_.error(message, wire::status::too_many_clients, {"no room", "", "", ""});
+  }
+  EXPECT_EQ(message.header.type, message_type::goodbye);
   EXPECT_THAT(failure.get(), HasSubstr("no room"));
 }
 

@@ -275,11 +275,29 @@ class Errors(RouterTest):
         self.assertEqual(len(self.wait(future)), 2)
 
     def test_a_refused_hello_is_raised_by_the_constructor(self):
-        for status, kind in ((Status.TOO_MANY_CLIENTS, penstock.Rejected), (Status.SHUTDOWN, penstock.Shutdown)):
+        for status, kind in ((Status.MALFORMED, penstock.Rejected), (Status.SHUTDOWN, penstock.Shutdown)):
             connecting = self.aside(Client, self.router.url, connect_timeout=PATIENCE_S)
             self.router.error(self.router.expect(MessageType.HELLO), status)
             self.assertIsInstance(self.error_of(connecting), kind)
             self.router.expect(MessageType.GOODBYE)
+
+    def test_a_client_without_a_place_asks_again_soon(self):
+        connecting = self.aside(Client, self.router.url, connect_timeout=PATIENCE_S, retry_after=60)
+        for _ in range(2):
+            self.router.error(self.router.expect(MessageType.HELLO), Status.TOO_MANY_CLIENTS)
+        self.router.welcome(self.router.expect(MessageType.HELLO))
+        connecting.result(PATIENCE_S).close()
+
+    def test_a_client_that_finds_no_place_for_long_is_told_so(self):
+        connecting = self.aside(Client, self.router.url, connect_timeout=PATIENCE_S, retry_after=60)
+        message = self.router.expect(MessageType.HELLO)
+        while message.type == MessageType.HELLO:
+            self.router.error(message, Status.TOO_MANY_CLIENTS)
+            message = self.router.receive()
+        self.assertEqual(message.type, MessageType.GOODBYE)
+        error = self.error_of(connecting)
+        self.assertIsInstance(error, penstock.Rejected)
+        self.assertEqual(error.status_name, "TOO_MANY_CLIENTS")
 
     def test_a_daemon_of_another_major_is_named(self):
         connecting = self.aside(Client, self.router.url, connect_timeout=PATIENCE_S)

@@ -23,6 +23,8 @@ from .wire import MessageType, Status
 
 #: How long a request that the client gave up may hold its credits while the daemon does not say what became of it.
 _LINGER_S = 10.0
+#: A client for which there is no place at first asks again this often, for so long: places become free all the time.
+_PLACE_AGAIN_S, _PLACE_S = 0.2, 2.0
 
 
 class Conversation:
@@ -47,6 +49,7 @@ class Conversation:
         self._stranger = False  # the daemon has said that it does not know us
         self._lost = False  # what was sent may be lost: all that is in flight is sent again after WELCOME
         self._hello_wait = patience.retry_after
+        self._no_place_since: Optional[float] = None  # before the first WELCOME
         self._last_heard = time.monotonic()
 
     def begin(self, exchange: Exchange) -> None:
@@ -205,7 +208,9 @@ class Conversation:
             return
         self.tenancy.hear(header, body)
         if body is not None and header.request_id == 0:
-            self.welcomed.answer(error=error_of(header.status, body, 0))
+            error = error_of(header.status, body, 0)
+            if header.status != Status.TOO_MANY_CLIENTS or not self._ask_for_place(str(error)):
+                self.welcomed.answer(error=error)
             return
         exchange = self._exchanges.get(header.request_id)
         if exchange is None:  # answered before, or given up
@@ -223,6 +228,17 @@ class Conversation:
                 self.tenancy.fetch(exchange, value)
             else:
                 self.end(exchange, value, taken=True)
+
+    def _ask_for_place(self, refusal: str) -> bool:
+        """Says HELLO again soon, as there was no place for this client; False when that has gone on for long."""
+        now = time.monotonic()
+        if self._no_place_since is None:
+            self._no_place_since = now
+        if self.welcome is not None or now - self._no_place_since >= _PLACE_S:
+            return False
+        self.dealer.trouble = refusal
+        self._timers.set(self.welcomed.request_id, now + _PLACE_AGAIN_S)
+        return True
 
     def _opened(self, exchange: Opening, opened: control.SessionOpened) -> None:
         known = self._sessions.get(opened.session)
