@@ -15,7 +15,7 @@ import tempfile
 import threading
 import unittest
 
-from attack import LONG, wait_until
+from attack import chosen, wait_until
 from daemon_process import BIN
 from fail_malloc import LIBRARY, FailMalloc
 
@@ -66,13 +66,6 @@ ENDS = (NO_MEMORY, -signal.SIGABRT)
 START_ENDS = (*ENDS, 69, -signal.SIGSEGV)
 SAMPLE = 12  # allocations of a phase that CI makes fail
 FRAME = np.arange(64, dtype=np.float32)
-
-
-def chosen(calls, most=SAMPLE):
-    """The numbers of the allocations that fail: all of them, or a few from the first to the last."""
-    if LONG or calls <= most:
-        return range(1, calls + 1)
-    return [1 + each * (calls - 1) // (most - 1) for each in range(most)]
 
 
 def work(client):
@@ -164,7 +157,7 @@ class AllocationSweep(unittest.TestCase):
         calls = self.memory.calls
         self.assertGreater(calls, 100)
         for onwards in (False, True):
-            for number in chosen(calls, 2 * SAMPLE):
+            for number in chosen(range(1, calls + 1), 2 * SAMPLE):
                 with self.subTest(allocation=number, onwards=onwards):
                     self.memory.reset()
                     self.memory.arm(number, onwards)
@@ -180,7 +173,7 @@ class AllocationSweep(unittest.TestCase):
         self.assertTrue(self.ready(), self.log.read_text())
         calls = self.memory.calls
         for onwards in (False, True):
-            for number in chosen(calls, SAMPLE // 2):
+            for number in chosen(range(1, calls + 1), SAMPLE // 2):
                 with self.subTest(allocation=number, onwards=onwards):
                     self.kill()
                     self.memory.reset()
@@ -205,7 +198,7 @@ class AllocationSweep(unittest.TestCase):
         before = self.memory.calls
         self.assertEqual(serve(), [])
         calls = self.memory.calls - before
-        for number in chosen(calls, SAMPLE // 2):
+        for number in chosen(range(1, calls + 1), SAMPLE // 2):
             with self.subTest(allocation=number):
                 self.begin()
                 self.assertTrue(self.ready(), self.log.read_text())
@@ -243,7 +236,7 @@ class AllocationSweep(unittest.TestCase):
         before = self.memory.calls
         reload()
         calls = self.memory.calls - before
-        for number in chosen(calls, SAMPLE // 2):
+        for number in chosen(range(1, calls + 1), SAMPLE // 2):
             with self.subTest(allocation=number):
                 begin()
                 self.memory.arm(number)

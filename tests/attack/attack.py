@@ -13,6 +13,23 @@ from unix_connection import UnixConnection  # noqa: E402
 # How long a test attacks, in seconds, where it is asked to attack for long; 0 in CI.
 LONG = float(os.environ.get("PENSTOCK_ATTACK_SECONDS", "0"))
 
+# A long run may be one of several that share the cases: PENSTOCK_ATTACK_SLICE=2/16 is the second of sixteen.
+SLICE, SLICES = (int(each) for each in os.environ.get("PENSTOCK_ATTACK_SLICE", "1/1").split("/"))
+
+
+def chosen(cases, few):
+    """The cases of a sweep that are tried: all of this run's slice, or where no long run is asked for, a few from the
+    first to the last."""
+    cases = list(cases)
+    if LONG or len(cases) <= few:
+        return cases[SLICE - 1::SLICES]
+    return [cases[each * (len(cases) - 1) // (few - 1)] for each in range(few)]
+
+
+def share(count):
+    """How many of so many repetitions are this run's."""
+    return count * SLICE // SLICES - count * (SLICE - 1) // SLICES
+
 
 def wait_until(holds, what, seconds=30.0):
     """Waits until `holds()`, and returns what it gave. Raises AssertionError with `what` after `seconds`."""

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from attack import LONG, wait_until
+from attack import chosen, wait_until
 from daemon_process import BIN
 from fake_cuda import MODULE, FakeCuda, Kind
 
@@ -137,14 +137,6 @@ def work(client, patience=20):
     return results, errors
 
 
-def chosen(calls, kind):
-    """The numbers of the calls that fail: all of them, or a few from the first to the last."""
-    few = SAMPLE[kind]
-    if LONG or calls <= few:
-        return range(1, calls + 1)
-    return [1 + each * (calls - 1) // (few - 1) for each in range(few)]
-
-
 @unittest.skipUnless(MODULE.exists(), f"{MODULE.name} is built where CUDA's headers are")
 class CudaFaultSweep(unittest.TestCase):
 
@@ -185,7 +177,7 @@ class CudaFaultSweep(unittest.TestCase):
         """`what`, with the number and the kind of each failure."""
         self.assertGreater(calls, 0)
         for kind in kinds:
-            for number in chosen(calls, kind):
+            for number in chosen(range(1, calls + 1), SAMPLE[kind]):
                 with self.subTest(phase, call=number, kind=kind.name):
                     what(number, kind)
 

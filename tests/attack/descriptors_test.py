@@ -8,9 +8,10 @@ import unittest
 
 import numpy
 
-from attack import LONG, asked, descriptors, failing_checks, processor_seconds, wait_until
+from attack import LONG, ask_for_reload, asked, descriptors, failing_checks, processor_seconds, wait_until
 from daemon_process import BIN, Daemon
 from guarded_daemon import free_port
+from inject import FULL, LIBRARY, Call, InjectedDaemon
 from penstock import Client
 from pipeline_text import VERSION, pipeline
 import subprocess
@@ -126,6 +127,34 @@ class DescriptorsTest(unittest.TestCase):
         self.assertEqual(log.count("descriptors are short: of"), 1, log)
         self.assertEqual(log.count("descriptors are free again"), 1, log)
         self.assertLessEqual(len(log.splitlines()), 40, log)
+
+
+@unittest.skipUnless(LIBRARY.exists(), f"there is no {LIBRARY}")
+class FullTableTest(unittest.TestCase):
+    def test_a_full_table_of_files_of_the_system_is_as_a_full_one_of_the_process(self):
+        daemon = InjectedDaemon(TEXT.replace("{name}", f"penstock-test-{free_port()}"))
+        self.addCleanup(daemon.let_go)
+        frames = numpy.ones((1, 16), numpy.float32)
+        with Client(daemon.url, transport="zmq") as good:
+            good.submit("scale", frames).result(60)
+            daemon.inject.arm(Call("open", "penstock.toml", 1), FULL)
+            ask_for_reload(daemon)
+            self.assertEqual(daemon.inject.hits(), 1)
+            if daemon.inject.error() != 0:
+                self.skipTest("this kernel lets no filter of calls be set")
+            daemon.inject.disarm()
+            with Strangers(socket.AF_UNIX, daemon.url.removeprefix("ipc://")) as strangers:
+                strangers.press(10)
+                wait_until(lambda: "descriptors" in failing_checks(daemon), "the reason in /readyz")
+                began, busy = time.monotonic(), processor_seconds(daemon.process.pid)
+                while time.monotonic() < began + max(1.0, LONG / 10):
+                    self.assertEqual(good.submit("scale", frames).result(60)["y"][0, 0], 2)
+                    time.sleep(0.05)
+                share = (processor_seconds(daemon.process.pid) - busy) / (time.monotonic() - began)
+                print(f"the system's table of files is full: {share:.2f} processors", flush=True)
+                self.assertLess(share, 1.0)
+        self.assertEqual(daemon.end(), 0)
+        self.assertEqual(daemon.log.read_text().count("descriptors are short: of"), 1)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from daemon_process import BIN, Daemon
 from unix_connection import UnixConnection
 
 CALLS = ("open", "read", "write", "fstat", "close", "mmap")
-LESS, HANG = -2, -3  # instead of an errno
+LESS, HANG, FULL = -2, -3, -4  # instead of an errno
 LIBRARY = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/host-debug")).resolve() / "tests/libinject.so"
 CONTROL = struct.Struct("<4Ii4I60s256s")
 
@@ -44,15 +44,19 @@ class Inject:
         return {**os.environ, "LD_PRELOAD": str(LIBRARY), "PENSTOCK_INJECT": str(self.file)}
 
     def arm(self, call=None, fault=0, log=False, lasting=False):
-        """`fault`: an errno, LESS or HANG; `lasting`: of that call and all further ones of its kind."""
+        """`fault`: an errno, LESS, HANG, or FULL: the system's table of files is, from then on; `lasting`: of that call and all further ones of its kind."""
         name, path, nth = call or Call("open", "", 0)
-        what = {LESS: 2, HANG: 3}.get(fault, 1)
+        what = {LESS: 2, HANG: 3, FULL: 4}.get(fault, 1)
         self.control[:] = CONTROL.pack(0, CALLS.index(name), nth, what, max(fault, 0), 0, 0, int(log), int(lasting), b"",
                                        path.encode())
         self.control[:4] = struct.pack("<I", 1)
 
     def disarm(self):
         self.control[:4] = struct.pack("<I", 0)
+
+    def error(self):
+        """The errno that FULL met: 0 where it worked."""
+        return CONTROL.unpack(self.control[:])[4]
 
     def hits(self):
         return CONTROL.unpack(self.control[:])[6]

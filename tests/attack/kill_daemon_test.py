@@ -5,25 +5,39 @@ import contextlib
 import os
 import random
 import signal
+import socket
 import time
 import unittest
 
-from attack import LONG, descriptors, wait_until
+from attack import LONG, descriptors, share, wait_until
 from daemon_process import Daemon
 from workers import CONFIGURATION, KINDS, Worker
 
 SEED = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**32)))
-KILLS = 100 if LONG else 4
-STOPS = max(3, int(LONG / 10))
+KILLS = share(100) if LONG else 4
+STOPS = share(int(LONG / 10)) if LONG else 3
 STOPPED_SECONDS = 10.0 if LONG else 0.5
+
+
+def free_port():
+    """Of TCP, below those that the kernel gives to whoever connects: a client that tries to come back while the daemon is
+    away would get its own."""
+    while True:
+        port = random.randrange(10000, 32000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Chaos(unittest.TestCase):
     def setUp(self):
         print(f"PENSTOCK_TEST_SEED={SEED}", flush=True)
         self.random = random.Random(SEED)
-        self.daemon = Daemon("host", "callback", CONFIGURATION)
+        self.daemon = self.made()
         self.workers = []
+
+    def made(self):
+        return Daemon("host", "callback", CONFIGURATION, more_urls=[f"tcp://127.0.0.1:{free_port()}"])
 
     def tearDown(self):
         for each in self.workers:
@@ -31,7 +45,10 @@ class Chaos(unittest.TestCase):
         self.daemon.stop()
 
     def begin(self):
-        self.workers = [Worker(kind, self.daemon.url) for kind in KINDS]
+        """Each kind of client comes over ipc or over TCP, by turns."""
+        urls = [self.daemon.url, *self.daemon.more_urls]
+        self.random.shuffle(urls)
+        self.workers = [Worker(kind, urls[number % 2]) for number, kind in enumerate(KINDS)]
         self.wait_for_all()
 
     def wait_for_all(self):
@@ -42,7 +59,7 @@ class Chaos(unittest.TestCase):
 
     def finish(self):
         accounts = {each.kind: each.finish() for each in self.workers}
-        print(accounts, flush=True)
+        print({each.kind: each.url.partition(":")[0] for each in self.workers}, accounts, flush=True)
         for kind, account in accounts.items():
             self.assertEqual(account["wrong"], [], kind)
             self.assertEqual(account["sent"], account["right"] + account["told"], kind)
@@ -74,7 +91,7 @@ class Chaos(unittest.TestCase):
         base = self.daemon.process.pid
         wait_until(lambda: self.daemon.counters()["status"]["clients"] <= 1, "the clients have left")
         # A daemon that has served the same clients, none of them ever stopped.
-        other = Daemon("host", "callback", CONFIGURATION)
+        other = self.made()
         try:
             for each in [Worker(kind, other.url) for kind in KINDS]:
                 with contextlib.closing(each):

@@ -1,7 +1,7 @@
 """Messages that nobody would send, from many connections to one daemon: right headers with some fields changed, bodies,
 sessions, parts left out or added. A good client beside them is served, and the account balances.
 
-PENSTOCK_FUZZ_MESSAGES says how many; PENSTOCK_SEED repeats a run."""
+PENSTOCK_FUZZ_MESSAGES says how many, PENSTOCK_ATTACK_SECONDS for how long; PENSTOCK_SEED repeats a run."""
 
 import os
 import pathlib
@@ -23,7 +23,7 @@ CONFIGURATION = (VERSION + '[clients]\nmax_request_bytes = "64 KiB"\n'
                  + pipeline("plain", "cu8", [4], [("iq", "convert", ""), ("y", "magnitude", "")], ["y"],
                             "batch = { max_frames = 16 }\n")
                  + pipeline("state", "cf32", [20], [("y", "fir", "taps = [1.0, 2.0]\n")], ["y"]))
-MESSAGES = int(os.environ.get("PENSTOCK_FUZZ_MESSAGES", 10000 if not LONG else 1000 * int(LONG)))
+MESSAGES = int(os.environ.get("PENSTOCK_FUZZ_MESSAGES", 10000 if not LONG else 10**9))
 # A connection earns little time for what is no request: each sends some messages, and another one comes.
 OF_A_CONNECTION = 50
 # What a client may send.
@@ -123,13 +123,18 @@ class Fuzzer:
         elif what == 6 and len(parts) > 1:
             parts.pop()
 
-    def run(self, messages, meanwhile):
+    def run(self, messages, seconds, meanwhile):
+        """So many messages, or as many as that time allows. Returns how many there were."""
+        end, sent = time.monotonic() + seconds, 0
         for first in range(0, messages, OF_A_CONNECTION):
+            if time.monotonic() > end:
+                break
             socket = self.connect()
             for _ in range(min(OF_A_CONNECTION, messages - first)):
                 try:
                     seeds = self.seeds if self.chance.random() < 0.95 else self.daemons
                     socket.send_multipart(self.changed(self.chance.choice(seeds)), zmq.DONTWAIT)
+                    sent += 1
                 except zmq.Again:
                     time.sleep(0.001)
             self.wait_for_pong(socket)
@@ -138,12 +143,13 @@ class Fuzzer:
             socket.close()
             if first // OF_A_CONNECTION % 20 == 0:
                 meanwhile()
+        return sent
 
 
 class ProtocolFuzzTest(unittest.TestCase):
     def test_nothing_that_is_sent_disturbs_a_good_client(self):
         seed = int(os.environ.get("PENSTOCK_SEED", random.SystemRandom().randrange(1 << 32)))
-        print(f"{MESSAGES} messages; seed {seed} (PENSTOCK_SEED repeats it)", flush=True)
+        print(f"seed {seed} (PENSTOCK_SEED repeats it)", flush=True)
         daemon = Daemon("host", "callback", CONFIGURATION)
         self.addCleanup(lambda: daemon.stop() if daemon.process.poll() is None else None)
         frame = numpy.arange(20, dtype=numpy.complex64)
@@ -157,7 +163,7 @@ class ProtocolFuzzTest(unittest.TestCase):
                     self.assertEqual(again[1:], expected[1:])
 
                 fuzzer = Fuzzer(daemon.url, random.Random(seed))
-                fuzzer.run(MESSAGES, serve)
+                print(f"{fuzzer.run(MESSAGES, LONG or 600, serve)} messages sent", flush=True)
                 fuzzer.context.destroy(linger=0)
                 serve()
             self.assertIsNone(daemon.process.poll(), daemon.log.read_text()[-2000:])

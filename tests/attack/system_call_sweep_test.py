@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from attack import LONG, ask_for_reload, wait_until
+from attack import LONG, ask_for_reload, chosen, wait_until
 from daemon_process import BIN
 from guarded_daemon import keygen
 from inject import FAULTS, HARMLESS, Inject, InjectedDaemon, npy, text_of
@@ -38,13 +38,6 @@ def cases_of(calls):
     others = [each for each in calls if not each.path.endswith(OWN)]
     return [[(call, fault, lasting) for call in some for fault in FAULTS[call.name]
              for lasting in ((False,) if fault in HARMLESS else (False, True))] for some in (own, others)]
-
-
-def sample(cases, most):
-    """All of them, or `most` evenly chosen."""
-    if LONG or len(cases) <= most:
-        return cases
-    return [cases[number * len(cases) // most] for number in range(most)]
 
 
 class Folder:
@@ -82,7 +75,7 @@ class SystemCallSweepTest(unittest.TestCase):
             self.assertEqual(good[0].returncode, 0, good[0].stderr)
             own, others = cases_of(calls)
             self.assertGreater(len(own), 20)
-            for call, fault, lasting in sample(own, CASES) + sample(others, CASES // 2):
+            for call, fault, lasting in chosen(own, CASES) + chosen(others, CASES // 2):
                 with (self.subTest(words=words, call=call, fault=text_of(fault), lasting=lasting),
                       folder.inject.armed(call, fault, lasting)):
                     done = folder.run(*words)
@@ -120,7 +113,7 @@ class SystemCallSweepTest(unittest.TestCase):
             self.assertEqual(daemon.end(), 0)
 
         own, others = cases_of(daemon.inject.calls_of(serve))
-        for call, fault, lasting in sample(own, CASES // 5) + sample(others, CASES // 5):
+        for call, fault, lasting in chosen(own, CASES // 5) + chosen(others, CASES // 5):
             with (self.subTest(call=call, fault=text_of(fault), lasting=lasting),
                   daemon.inject.armed(call, fault, lasting)):
                 serve(WITHOUT_MEMORY if call.name == "mmap" else DOCUMENTED)
@@ -142,7 +135,7 @@ class SystemCallSweepTest(unittest.TestCase):
         factor = 5 - factor
         own, others = cases_of(calls)
         self.assertGreater(len(own), 10)
-        for call, fault, lasting in sample(own, CASES) + sample(others, CASES // 2):
+        for call, fault, lasting in chosen(own, CASES) + chosen(others, CASES // 2):
             with self.subTest(call=call, fault=text_of(fault), lasting=lasting):
                 with daemon.inject.armed(call, fault, lasting):
                     status, answer = reload()

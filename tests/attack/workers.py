@@ -137,7 +137,7 @@ class Worker:
     """A client of that kind, as a process."""
 
     def __init__(self, kind, url):
-        self.kind, self.right = kind, 0
+        self.kind, self.url, self.right = kind, url, 0
         self.process = subprocess.Popen([sys.executable, __file__, kind, url], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         self.last = ""

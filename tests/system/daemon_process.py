@@ -19,10 +19,10 @@ COMPLETIONS = ("callback", "poll")
 class Daemon:
     """A penstockd on an ipc socket in a folder of its own, which holds its configuration and its log."""
 
-    def __init__(self, backend, completion, text, files=None, admin=None):
+    def __init__(self, backend, completion, text, files=None, admin=None, more_urls=()):
         """`files`: what else lies in the folder, bytes by name; `admin`: where its admin endpoint listens, unless on
-        a Unix socket in the folder."""
-        self.backend, self.completion = backend, completion
+        a Unix socket in the folder; `more_urls`: where it listens besides."""
+        self.backend, self.completion, self.more_urls = backend, completion, more_urls
         self.folder = tempfile.TemporaryDirectory(prefix="penstock-")
         self.path = pathlib.Path(self.folder.name)
         self.url = f"ipc://{self.path}/data"
@@ -38,7 +38,8 @@ class Daemon:
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(
                 [BIN / "penstockd", "--config", self.path / "penstock.toml", "--listen", self.url, "--admin",
-                 self.admin, "--backend", self.backend, "--completion", self.completion], stdout=log, stderr=log,
+                 self.admin, "--backend", self.backend, "--completion", self.completion,
+                 *(word for url in self.more_urls for word in ("--listen", url))], stdout=log, stderr=log,
                 cwd=self.path)
         ready = self.cli("--timeout", "60s", "ping", check=False)
         if ready.returncode != 0:
