@@ -14,6 +14,7 @@
 
 #include "daemon/ingress/admission.hpp"
 #include "daemon/request/request.hpp"
+#include "daemon/settings/client_memory.hpp"
 #include "daemon/socket/connection_meter.hpp"
 #include "proto/message.hpp"
 
@@ -27,7 +28,7 @@ struct control_limits {
   std::chrono::nanoseconds burst_of_all{std::chrono::milliseconds{10}};
   std::size_t messages = 1024;  ///< that wait, of each connection: as many as libzmq has of it
   std::size_t bytes = std::size_t{384} << 10U;
-  std::size_t bytes_of_all = std::size_t{4} << 20U;
+  std::size_t bytes_of_all = most_waiting_control_bytes;
   std::size_t strangers = 1024;  ///< with that many accounts, further connections without a HELLO share one
   /// While the shard is idle: between two messages of a connection that owes, and between two long answers of any.
   std::chrono::nanoseconds between_free{std::chrono::microseconds{200}};

@@ -106,14 +106,16 @@ client_memory memory_of_clients(const settings& what, std::size_t shards, std::s
   return {.limit = memory_limit(what, machine),
           .slots = static_cast<std::size_t>(what.wheel.slots) * slot,
           .recent = most_recent_replies * std::min(most_recent_reply_bytes, what.clients.reply_cache_bytes),
+          .control = most_waiting_control_bytes,
           .shards = shards};
 }
 
 std::string text_of(const client_memory& what) {
   return "peers can make it hold at most " + rounded(what.total()) + ": " + rounded(what.limit) +
          " of requests, replies and shared memory (limits.memory), and for each of " + std::to_string(what.shards) +
-         (what.shards == 1 ? " shard" : " shards") + " about " + rounded(what.slots) + " of slots and " +
-         rounded(what.recent) + " of replies that it keeps";
+         (what.shards == 1 ? " shard" : " shards") + " about " + rounded(what.slots) + " of slots, " +
+         rounded(what.recent) + " of replies that it keeps and " + rounded(what.control) +
+         " of control messages that wait";
 }
 
 }  // namespace penstock

@@ -11,12 +11,13 @@ namespace penstock {
 /// What clients can make a daemon hold in host memory, from its configuration. In bytes. SECURITY.md says what libzmq
 /// may hold beside it.
 struct client_memory {
-  std::size_t limit = 0;   ///< of all that is granted: requests, replies under way, queues, caches, arenas
-  std::size_t slots = 0;   ///< beside it, of one shard: pinned, taken at start-up whatever clients do
-  std::size_t recent = 0;  ///< beside it, of one shard: replies that its clients were lately sent
+  std::size_t limit = 0;    ///< of all that is granted: requests, replies under way, queues, caches, arenas
+  std::size_t slots = 0;    ///< beside it, of one shard: pinned, taken at start-up whatever clients do
+  std::size_t recent = 0;   ///< beside it, of one shard: replies that its clients were lately sent
+  std::size_t control = 0;  ///< beside it, of one shard: messages that are no requests and wait
   std::size_t shards = 0;
 
-  [[nodiscard]] std::size_t total() const noexcept { return limit + shards * (slots + recent); }
+  [[nodiscard]] std::size_t total() const noexcept { return limit + shards * (slots + recent + control); }
 };
 
 /// What one client is granted when it is welcomed. In bytes.
@@ -41,6 +42,8 @@ struct client_needs {
 /// A shard keeps so many replies that its clients were lately sent, each of so many bytes at most.
 inline constexpr std::size_t most_recent_replies = 1024;
 inline constexpr std::size_t most_recent_reply_bytes = 4096;
+/// Of the control messages that wait at a shard.
+inline constexpr std::size_t most_waiting_control_bytes = std::size_t{4} << 20U;
 /// A reply of fewer bytes is counted with its client's credits, and a larger one when it is made.
 inline constexpr std::size_t least_counted_reply_bytes = 4096;
 

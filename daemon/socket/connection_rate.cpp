@@ -25,9 +25,8 @@ std::uint64_t mixed(std::uint64_t value) noexcept {
 }
 
 std::uint64_t random_word() noexcept {
-  std::uint64_t word = golden;
-  (void)::getrandom(&word, sizeof word, GRND_NONBLOCK);
-  return word;
+  std::uint64_t word = 0;
+  return ::getrandom(&word, sizeof word, GRND_NONBLOCK) == static_cast<ssize_t>(sizeof word) ? word : golden;
 }
 
 struct peer {

@@ -64,8 +64,8 @@ TEST(ClientMemory, IsRefusedWhereNotEvenOneClientFits) {
 }
 
 TEST(ClientMemory, AddsUpItsParts) {
-  const client_memory what{.limit = 50000, .slots = 300, .recent = 4000, .shards = 3};
-  EXPECT_EQ(what.total(), 3 * (300 + 4000) + 50000U);
+  const client_memory what{.limit = 50000, .slots = 300, .recent = 4000, .control = 70000, .shards = 3};
+  EXPECT_EQ(what.total(), 3 * (300 + 4000 + 70000) + 50000U);
 }
 
 // libzmq receives small messages into a buffer that each of them keeps whole. Each message here comes by itself, so
