@@ -24,6 +24,7 @@
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/pipeline/plan_printer.hpp"
 #include "daemon/pipeline/suggestion.hpp"
+#include "daemon/pipeline/time_axis.hpp"
 #include "daemon/security/keyring.hpp"
 #include "daemon/settings/client_memory.hpp"
 #include "daemon/settings/settings.hpp"
@@ -150,6 +151,11 @@ exit_code check(const command_line& line, const settings& how) {
               how.pipelines.size() == 1 ? "pipeline" : "pipelines");
   std::printf("%s%s\n", text_of(held).c_str(), how.device.every_device ? ", for each device" : "");
   finish_printing();
+  for (const pipeline_declaration& each : how.pipelines) {
+    for (const std::string& doubt : doubts_about(each)) {
+      std::fprintf(stderr, "warning: %s\n", doubt.c_str());
+    }
+  }
   return exit_code::ok;
 }
 

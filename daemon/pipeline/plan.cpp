@@ -8,6 +8,7 @@
 #include "daemon/pipeline/arena.hpp"
 #include "daemon/pipeline/check.hpp"
 #include "daemon/pipeline/configuration_place.hpp"
+#include "daemon/pipeline/time_axis.hpp"
 
 namespace penstock {
 namespace {
@@ -97,6 +98,7 @@ void add_stage(plan& made, const stage_declaration& stage, device& target) {
 }
 
 void add_outputs(plan& made) {
+  const std::vector<std::int64_t> steps = steps_of_stages(made.declaration);
   for (const std::string& name : made.declaration.outputs) {
     const configuration_place place{made.declaration.position, made.declaration.name, "", "outputs"};
     const std::size_t buffer = buffer_named(made, name, place);
@@ -104,7 +106,8 @@ void add_outputs(plan& made) {
       refuse(place, "the input itself can't be an output");
     }
     const std::size_t offset = arena_aligned(made.pinned_output_bytes);
-    made.outputs.push_back({name, made.declaration.stages[buffer - 1].op, buffer, offset});
+    const auto covered = static_cast<std::uint64_t>(std::max<std::int64_t>(steps[buffer - 1], 1));
+    made.outputs.push_back({name, made.declaration.stages[buffer - 1].op, buffer, offset, covered});
     made.pinned_output_bytes = offset + made.buffers[buffer].bytes;
   }
 }

@@ -22,7 +22,7 @@ class SharedMemoryTest(SharingTest):
             with Client(daemon.url, transport="zmq") as plain, self.client(daemon) as (client, arena):
                 for name, frames in (("scale", noise(1, LENGTH)), ("scale", noise(5, LENGTH)), ("two", iq),
                                      ("any", noise(2, 1000)), ("any", noise(1, 1))):
-                    expected = plain.submit(name, frames).result()
+                    expected = plain.submit(name, frames, frames=len(frames)).result()
                     for at in (0, 64, MIB):
                         found = client.submit_shared(name, arena, frames, at)
                         self.assertEqual(len(found), len(expected))

@@ -182,8 +182,9 @@ class RouterTest(unittest.TestCase):
         return self.wait(opening)
 
     def submit(self, session, *blocks, **options):
-        """Submits blocks of samples: their futures, and the messages that came."""
-        futures = [session.submit(np.asarray(block, np.float32), **options) for block in blocks]
+        """Submits blocks of samples, or of frames of them: their futures, and the messages that came."""
+        futures = [session.submit(np.asarray(block, np.float32), frames=len(block) if np.ndim(block) > 1 else None,
+                                  **options) for block in blocks]
         return futures, [self.router.expect(MessageType.SUBMIT) for _ in blocks]
 
     def expect_nothing_before_a_ping(self, client):

@@ -30,11 +30,28 @@ class Requests(RouterTest):
 
     def test_a_variable_pipeline_takes_shorter_frames(self):
         client = self.connect()
-        future = client.submit("scaled", np.ones((2, 3), np.float32))
+        future = client.submit("scaled", np.ones((2, 3), np.float32), frames=2)
         message = self.router.expect(MessageType.SUBMIT)
         self.assertEqual(message.array().shape, (2, 3))
         self.router.result(message, np.full((2, 3), 7, np.float32))
         np.testing.assert_array_equal(self.wait(future).array, np.full((2, 3), 7))
+
+    def test_frames_that_might_be_channels_are_refused_until_they_are_counted(self):
+        client = self.connect()
+        with self.assertRaisesRegex(ValueError, r"2 frames of 3 samples or 2 samples of 3 channels.*frames=2.*max 8"):
+            client.submit("scaled", np.ones((2, 3), np.float32))
+        with self.assertRaisesRegex(ValueError, "is 2 frames of pipeline 'scaled'.* and not 3"):
+            client.submit("scaled", np.ones((2, 3), np.float32), frames=3)
+        for x in (np.ones(3), np.ones((1, 3)), np.ones((2, 8))):  # nothing else than these can be meant
+            client.submit("scaled", x.astype(np.float32))
+            self.router.expect(MessageType.SUBMIT)
+
+    def test_channels_of_iq_are_none_of_its_frames_either(self):
+        radio = dataclasses.replace(SCALED, input=TensorDescription("input", "i16", "ci16", (8, 2), True, ""))
+        channels = dataclasses.replace(SCALED, input=TensorDescription("input", "f32", "f32", (8, 2), True, ""))
+        with self.assertRaisesRegex(ValueError, "frames=4"):
+            self.connect({"pipelines": (radio,)}).submit("scaled", np.ones((4, 3, 2), np.int16))
+        self.connect({"pipelines": (channels,)}).submit("scaled", np.ones((4, 3, 2), np.float32))
 
     def test_the_message_says_what_was_asked(self):
         client = self.connect()
@@ -321,8 +338,10 @@ class Results(unittest.TestCase):
         self.assertEqual(np.asarray(one, np.float32).dtype, np.float32)
         with self.assertRaisesRegex(ValueError, "a, b"):
             two.array
-        with self.assertRaises(KeyError):
-            one["b"]
+        with self.assertRaisesRegex(KeyError, "no output 'c'; it has a, b"):
+            two["c"]
+        self.assertNotIn("c", two)
+        self.assertIsNone(two.get("c"))
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ class Submitting(RouterTest):
 
         def submit_all():
             for _ in range(50):
-                session.submit(np.ones((2, 4), np.float32)).result(PATIENCE_S)
+                session.submit(np.ones((2, 4), np.float32), frames=2).result(PATIENCE_S)
 
         running = [self.aside(submit_all) for _ in range(4)]
         for index in range(200):
@@ -171,7 +171,7 @@ class Submitting(RouterTest):
             with self.subTest(x=x), self.assertRaises(error):
                 session.submit(x)
         with self.assertRaisesRegex(ValueError, "multiple of 4, not 6"):
-            session.submit(np.ones((2, 6), np.float32))
+            session.submit(np.ones((2, 6), np.float32), frames=2)
         (first,), (message,) = self.submit(session, np.ones(3))
         with self.assertRaises(penstock.NoCredit):
             session.submit(np.ones(3, np.float32), block=False)

@@ -138,7 +138,7 @@ class Arrays(SharedMemoryTest):
         client, lent = self.connect_shared()
         x = client.empty((2, FLOATS // 2), np.float32)
         x[:] = 3
-        client.submit("wide", x)
+        client.submit("wide", x, frames=2)
         message = self.router.expect(MessageType.SUBMIT_SHARED)
         np.testing.assert_array_equal(lent.input(message), x)
         x[1, 5] = 77
@@ -148,7 +148,7 @@ class Arrays(SharedMemoryTest):
         client, lent = self.connect_shared()
         x = client.frames("wide", 2, length=8)
         x[:] = np.arange(16).reshape(2, 8)
-        client.submit("wide", x)
+        client.submit("wide", x, frames=2)
         np.testing.assert_array_equal(lent.input(self.router.expect(MessageType.SUBMIT_SHARED)), x)
 
     def test_frames_has_the_pipelines_shape_and_dtype(self):

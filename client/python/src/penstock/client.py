@@ -102,7 +102,7 @@ class Client:
             raise
 
     def submit(self, pipeline: str, x: Any, *, timeout: Optional[float] = DEFAULT, block: bool = True,
-               trace_id: bytes = wire.NO_TRACE) -> Future[Result]:
+               trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None) -> Future[Result]:
         """Sends frames to a pipeline and returns the future of their result.
 
         x: an array with the pipeline's dtype (`pipelines[name].input`), of one frame (its frame shape) or several (with
@@ -114,6 +114,8 @@ class Client:
         block: whether to wait when all credits are in use; if not, NoCredit is raised. A callback of a future never
             waits.
         trace_id: 16 bytes that follow the request through the daemon's logs and timelines.
+        frames: how many frames x has. Needed for several frames of a pipeline that takes "max N" alone, where they are
+            shorter: [200, 3] might as well be 200 samples of 3 channels.
 
         The future's exception is Rejected, Expired, Cancelled, Failed, Shutdown or SessionLost. Its `cancel` gives the
         request up at once, without waiting for the daemon's word; `Client.cancel` waits for it.
@@ -125,8 +127,8 @@ class Client:
         if described.keeps_state:
             raise ValueError(f"pipeline {pipeline!r} keeps state, so its frames must belong to a session: use "
                              f"c.session({pipeline!r}) and its submit")
-        return self._submit(described, pack(described, x, self._connection.shared.place), timeout, block,
-                            trace_id, self._connection.start)
+        return self._submit(described, pack(described, x, self._connection.shared.place, frames), timeout,
+                            block, trace_id, self._connection.start)
 
     def session(self, pipeline: str, *, name: Optional[str] = None, timeout: float = 5.0) -> Session:
         """Opens a session of a pipeline, with or without state, and waits until the daemon has it.

@@ -46,8 +46,12 @@ def most_bytes(described: TensorDescription, count: int) -> int:
     return count * math.prod(described.shape) * _DTYPES[described.dtype].itemsize
 
 
-def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None) -> Frames:
+def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None,
+         count: Optional[int] = None) -> Frames:
     """Takes one frame (the pipeline's frame shape) or several (with a leading frames dimension).
+
+    count: how many frames x has. It must be said where x's shape does not tell: of a pipeline that takes "max N" alone,
+        [200, 3] may be 200 short frames as well as 200 samples of 3 channels.
 
     Raises TypeError when x does not have the pipeline's dtype (nothing is converted silently but the byte order), and
     ValueError when it does not have its shape, or has more frames than a request may have.
@@ -65,6 +69,15 @@ def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None) 
     if not 1 <= batch.shape[0] <= pipeline.max_frames:
         raise ValueError(f"a request of pipeline {pipeline.name!r} has 1 to {pipeline.max_frames} frames; x has "
                          f"{batch.shape[0]}")
+    if count is not None and count != batch.shape[0]:
+        raise ValueError(f"x of shape {list(array.shape)} is {batch.shape[0]} frames of pipeline {pipeline.name!r}, "
+                         f"which takes {described}, and not {count}")
+    if count is None and batch.shape[0] > 1 and _may_be_channels(described, batch.shape[1:]):
+        raise ValueError(f"pipeline {pipeline.name!r} takes {described}: x of shape {list(array.shape)} may be "
+                         f"{batch.shape[0]} frames of {batch.shape[1]} samples or {batch.shape[0]} samples of "
+                         f"{batch.shape[1]} channels. Say frames={batch.shape[0]} for the former; channels go one by "
+                         "one (x[:, 0], in a session each), or to a pipeline whose input has them: "
+                         f'["max {described.shape[0]}", {batch.shape[1]}]')
     placement = None if place is None else place(pipeline, batch, dtype)
     packed = np.ascontiguousarray(batch, dtype=dtype) if placement is None else placement.frames
     payload: Any = memoryview(packed.reshape(-1).view(np.uint8))
@@ -78,6 +91,12 @@ def _is_frame(described: TensorDescription, shape: Tuple[int, ...], least: int) 
         most, *others = described.shape
         return len(shape) == len(described.shape) and least <= shape[0] <= most and list(shape[1:]) == others
     return shape == described.shape
+
+
+def _may_be_channels(described: TensorDescription, shape: Tuple[int, ...]) -> bool:
+    """Whether nothing but its order tells a frames dimension before this shape from a channels dimension in it."""
+    axes = len(described.shape) - (described.element in ("cu8", "ci8", "ci16"))
+    return described.variable and axes == 1 and shape != described.shape
 
 
 #: Gives the next payload of a result, which must have that size, as a buffer. Raises DecodeError.

@@ -7,11 +7,12 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Callable, Optional, Type
 
-from . import frames, wire
+from . import wire
 from .connection import Connection
 from .control import PipelineDescription
 from .errors import SessionLost
 from .exchange import Request
+from .frames import pack
 from .result import Result
 from .session_requests import SessionRequests
 
@@ -59,7 +60,7 @@ class Session:
         return self._frames
 
     def submit(self, x: Any, *, timeout: Optional[float] = DEFAULT, block: bool = True,
-               trace_id: bytes = wire.NO_TRACE) -> Future[Result]:
+               trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None) -> Future[Result]:
         """Sends the session's next frames and returns the future of their result: `Client.submit` for its pipeline.
 
         Where the pipeline takes "max N", a variable output may have another length for each request, also 0: a
@@ -69,7 +70,7 @@ class Session:
         Raises SessionLost when the session is lost or closed, ValueError also for several frames of another length,
         and what `Client.submit` raises. What raises has no place in the session: its frames do not count.
         """
-        packed = frames.pack(self.pipeline, x, self._connection.shared.place)
+        packed = pack(self.pipeline, x, self._connection.shared.place, frames)
         length, period = packed.tensor.shape[1:2], self.pipeline.period
         if packed.count > 1 and self.pipeline.input.variable and period > 1 and length[0] % period != 0:
             raise ValueError(f"several frames of pipeline {self.pipeline.name!r} in a session have a length that is a "
