@@ -100,14 +100,19 @@ bool read(const json& object, const char* key, std::vector<std::int64_t>& out) {
 }
 
 ordered_json to_json(const tensor_description& tensor) {
-  return {{"name", tensor.name},   {"dtype", tensor.dtype},       {"element", tensor.element},
-          {"shape", tensor.shape}, {"variable", tensor.variable}, {"op", tensor.op}};
+  ordered_json made{{"name", tensor.name},   {"dtype", tensor.dtype},       {"element", tensor.element},
+                    {"shape", tensor.shape}, {"variable", tensor.variable}, {"op", tensor.op}};
+  if (tensor.steps != 1) {
+    made["steps"] = tensor.steps;
+  }
+  return made;
 }
 
 bool from_json(const json& object, tensor_description& out) {
   return object.is_object() && read(object, "name", out.name) && read(object, "dtype", out.dtype) &&
          read(object, "element", out.element) && read(object, "shape", out.shape) &&
-         read(object, "variable", out.variable) && read(object, "op", out.op);
+         read(object, "variable", out.variable) && read(object, "op", out.op) &&
+         (member(object, "steps") == nullptr || read(object, "steps", out.steps));
 }
 
 ordered_json to_json(const pipeline_description& pipeline) {

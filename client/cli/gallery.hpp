@@ -9,7 +9,8 @@
 
 namespace penstock::cli {
 
-/// The pictures of all outputs of a pipeline. Spectra and histograms of several channels have one for each of the first
+/// The pictures of all outputs of a pipeline. Where an output is a stream of rows, as behind `reframe`, each row is
+/// drawn as a frame is, at its place in time. Spectra and histograms of several channels have one for each of the first
 /// most_channels.
 class gallery {
  public:
@@ -21,11 +22,14 @@ class gallery {
   void add(const result& next);
   /// All of them under one another, each fit to a screen of which `below` lines are needed for other things.
   [[nodiscard]] std::string draw(const terminal& where, int below) const;
+  /// The same, as many on one screen as there is room for.
+  [[nodiscard]] std::string draw_on_screen(const terminal& where) const;
 
  private:
   struct wall {
     std::vector<std::unique_ptr<picture>> pictures;  ///< one a channel
-    std::size_t channels = 1;                        ///< of the output: a frame is that many equal parts
+    std::size_t channels = 1;                        ///< of the output: a unit is that many equal parts
+    std::size_t unit = 1;                            ///< numbers of a frame, or of a row of a stream of them
   };
 
   std::vector<wall> walls_;  ///< one an output

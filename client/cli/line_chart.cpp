@@ -45,7 +45,7 @@ std::string line_chart::draw(const terminal& where, int rows) const {
       static_cast<double>(frames_) * static_cast<double>(clock_.frame_samples) / clock_.rate.value_or(1);
   const axis below = clock_.rate ? axis{0, seconds, "s", true} : axis{0, static_cast<double>(frames_), "", false};
   const plot_frame around{where, std::min(rows - 1, most_line_rows), axis{low, high, "", false}, below,
-                          clock_.rate ? "" : "frame"};
+                          clock_.rate ? "" : clock_.unit};
   const auto parts = numbers_.cut(static_cast<std::size_t>(around.width()));
   const double cell_height = (high - low) / around.height();
   const auto row_text = [&](int row) {
@@ -58,7 +58,7 @@ std::string line_chart::draw(const terminal& where, int rows) const {
     }
     return text + plain(where.colors);
   };
-  const std::string facts = "  " + count_text(static_cast<double>(frames_)) + " frames, from " +
+  const std::string facts = "  " + count_text(static_cast<double>(frames_)) + " " + clock_.unit + "s, from " +
                             number_text(whole.low) + " to " + number_text(whole.high);
   return strong(where.colors, title_) + faint(where.colors, facts) + "\n" + around.draw(row_text);
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "client/cli/bar_chart.hpp"
+#include "client/cli/event_table.hpp"
 #include "client/cli/line_chart.hpp"
 #include "client/cli/moments_table.hpp"
 #include "client/cli/spectrogram.hpp"
@@ -42,6 +43,9 @@ std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_cloc
   }
   if (output.op == "histogram") {
     return std::make_unique<bar_chart>(title);
+  }
+  if (output.op == "detect" && output.shape.size() >= 2) {
+    return std::make_unique<event_table>(title, clock, static_cast<std::size_t>(output.shape.end()[-2]));
   }
   return std::make_unique<line_chart>(title, clock);
 }

@@ -19,6 +19,8 @@ struct sample_clock {
   std::optional<double> rate;      ///< samples a second, where it is known
   std::int64_t frame_samples = 1;  ///< samples of one frame
   bool complex_input = false;      ///< spectra have negative frequencies too
+  std::string unit = "frame";      ///< what such a frame is called: of a stream of rows, "row"
+  bool even_frames = true;         ///< all frames of the input have frame_samples
 };
 
 /// What is drawn of one output of a pipeline, in memory that does not grow with the number of frames.
@@ -35,8 +37,8 @@ class picture {
   [[nodiscard]] virtual std::string draw(const terminal& where, int rows) const = 0;
 };
 
-/// The picture that suits what made the output: a spectrogram for power_spectrum, a table for moments, bars for
-/// histogram, a line for anything else.
+/// The picture that suits what made the output: a spectrogram for power_spectrum, a table for moments and for
+/// detect, bars for histogram, a line for anything else.
 [[nodiscard]] std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_clock& clock);
 
 /// A tensor's numbers; a complex one's magnitudes.

@@ -14,6 +14,7 @@
 #include "client/cli/commands.hpp"
 #include "client/cli/frame_stream.hpp"
 #include "client/cli/gallery.hpp"
+#include "client/cli/live_view.hpp"
 #include "client/cli/result_files.hpp"
 #include "client/cli/sample_source.hpp"
 #include "client/cli/stop_event.hpp"
@@ -81,14 +82,16 @@ terminal picture_terminal(const send_options& options) {
   return found;
 }
 
+/// Frames of a live stream have whatever length has come.
 sample_clock clock_of(const pipeline_info& pipeline, const std::optional<sound_format>& sound,
-                      const send_options& options) {
+                      const send_options& options, bool is_live) {
   sample_clock clock;
   clock.rate = options.rate;
   if (!clock.rate && sound) {
     clock.rate = sound->rate;
   }
   clock.frame_samples = pipeline.input.shape.empty() ? 1 : pipeline.input.shape.front();
+  clock.even_frames = !(pipeline.input.variable && is_live);
   clock.complex_input = pipeline.input.dtype == "c64" || pipeline.input.element.starts_with('c');
   return clock;
 }
@@ -140,6 +143,7 @@ struct destinations {
   std::optional<result_files> files;
   progress_bar bar;
   bool view = false;
+  std::optional<live_view> live;
 
   [[nodiscard]] frame_stream::sink sink() {
     frame_stream::sink to;
@@ -147,7 +151,9 @@ struct destinations {
       if (files) {
         files->append(next);
       }
-      if (view) {
+      if (live) {
+        live->add(next);
+      } else if (view) {
         pictures.add(next);
       }
     };
@@ -219,10 +225,17 @@ int send(const global_options& global, const send_options& options) {
   end_stream_on_signals(stop);
   sample_source source{input, options.kind(), options.channel, pipeline.input};
   std::optional<session> line = open_session(daemon, pipeline, options);
-  destinations to{gallery{pipeline, clock_of(pipeline, source.sound(), options)},
-                  {},
-                  progress_bar{std::cerr, terminal_at(STDERR_FILENO), source.expected_bytes()},
-                  options.view};
+  const bool draws_live = options.view && source.is_live() && picture_terminal(options).interactive;
+  destinations to{
+      gallery{pipeline, clock_of(pipeline, source.sound(), options, source.is_live())},
+      {},
+      progress_bar{std::cerr, draws_live ? terminal{} : terminal_at(STDERR_FILENO), source.expected_bytes()},
+      options.view,
+      {}};
+  if (draws_live) {
+    to.live.emplace(
+        to.pictures, [&options] { return picture_terminal(options); }, std::cout);
+  }
   if (!options.out.empty()) {
     // Frames of a live stream have whatever length has come.
     to.files.emplace(files_of(options, line.has_value() || (source.is_live() && pipeline.input.variable)), pipeline);
@@ -237,6 +250,7 @@ int send(const global_options& global, const send_options& options) {
   };
   stream_report report = frame_stream{submit, pipeline, how, to.sink(), stop}.run(source);
   report.session = session_text(line, options);
+  to.live.reset();
   to.bar.clear();
   if (to.files) {
     to.files->finish();
@@ -269,7 +283,7 @@ void declare_send(CLI::App& app, const global_options& global, action& chosen) {
   command->add_option("FILE", options->file, "The recording; - is stdin")->type_name("")->required();
   command->add_option("-o,--out", options->out, "Write each output as OUTPUT.npy into this folder; - is stdout")
       ->type_name("DIR");
-  command->add_flag("--view", options->view, "Draw each output in the terminal");
+  command->add_flag("--view", options->view, "Draw each output in the terminal, live input as it comes");
   command->add_option("-k,--frames-per-request", options->frames_per_request, "Frames that travel together")
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->type_name("K")

@@ -130,7 +130,7 @@ spectrogram::grid spectrogram::grid_of(std::size_t rows, std::size_t columns) co
 }
 
 std::string spectrogram::headline(const terminal& where) const {
-  const std::string facts = "  " + count_text(static_cast<double>(frames_)) + " frames of " +
+  const std::string facts = "  " + count_text(static_cast<double>(frames_)) + " " + clock_.unit + "s of " +
                             count_text(static_cast<double>(bins_)) + " bins";
   return strong(where.colors, title_) + faint(where.colors, facts) + "\n";
 }
@@ -156,7 +156,7 @@ std::string spectrogram::draw(const terminal& where, int rows) const {
                        clock_.rate.has_value()};
   const double samples = static_cast<double>(frames_) * static_cast<double>(clock_.frame_samples);
   const axis time = clock_.rate ? axis{0, samples / rate, "s", true} : axis{0, static_cast<double>(frames_), "", false};
-  const plot_frame around{where, rows - 2, frequency, time, clock_.rate ? "" : "frame"};
+  const plot_frame around{where, rows - 2, frequency, time, clock_.rate ? "" : clock_.unit};
   const bool half_blocks = where.colors != color_depth::none;
   const auto height = static_cast<std::size_t>(around.height());
   const grid cells = grid_of(half_blocks ? 2 * height : height, static_cast<std::size_t>(around.width()));

@@ -10,7 +10,7 @@ namespace penstock::link {
 namespace {
 
 tensor_info info_of(const wire::tensor_description& from) {
-  return {from.name, from.dtype, from.element, from.shape, from.variable, from.op};
+  return {from.name, from.dtype, from.element, from.shape, from.variable, from.op, from.steps};
 }
 
 pipeline_info info_of(const wire::pipeline_description& from) {

@@ -27,8 +27,9 @@ def add_control(to):
     to.control("ping", "ping", request_id=3)
     to.control("pong", "pong", request_id=3)
     to.control("get_status", "get_status", request_id=4)
-    to.control("status_report", "status_report", {"accepted": 3, "results": 2, "errors": {"EXPIRED": 1}},
-               request_id=4)
+    to.control("status_report", "status_report", {
+        "configuration": {"version": 1, "hash": "9cff63b188fe43af"},
+        "requests": {"accepted": 3, "results": 2, "errors": {"EXPIRED": 1}, "in_flight": 0}}, request_id=4)
     to.control("cancel", "cancel", request_id=8)
     to.control("welcome_shards", "welcome", WELCOME_SHARDS, request_id=1)
 

@@ -1,8 +1,8 @@
 """What the daemon of the golden messages says that there is."""
 
 
-def tensor(name, dtype, element, shape, op="", variable=False):
-    return {"name": name, "dtype": dtype, "element": element, "shape": shape, "variable": variable, "op": op}
+def tensor(name, dtype, element, shape, op="", variable=False, **more):
+    return {"name": name, "dtype": dtype, "element": element, "shape": shape, "variable": variable, "op": op, **more}
 
 
 def pipeline(number, name, max_frames, taken, given, keeps_state=False, ordered=True, period=1):
@@ -23,7 +23,7 @@ WELCOME = {
 WELCOME_SHARDS = {
     **WELCOME, "pipelines": [
         pipeline(0, "decimated", 16, tensor("input", "c64", "cf32", [1024], variable=True),
-                 [tensor("slow", "c64", "cf32", [128], "fir", variable=True)], keeps_state=True, period=8),
+                 [tensor("slow", "c64", "cf32", [128], "fir", variable=True, steps=8)], keeps_state=True, period=8),
         pipeline(1, "levels", 16, tensor("input", "f32", "f32", [256]), [tensor("level", "f32", "f32", [256], "iir")],
                  keeps_state=True, ordered=False),
     ], "answering": 0, "shard": 1,

@@ -292,6 +292,38 @@ TEST(Gallery, DrawsEachChannelOfAHistogram) {
   EXPECT_THAT(text, HasSubstr("levels[1] (histogram)  2 frames, 120 counts in 3 bins"));
 }
 
+/// So many spectra of one bin, as one frame of a stream of rows.
+std::string drawn_rows(std::size_t rows, std::int64_t most) {
+  pipeline_info pipeline;
+  pipeline.outputs = {{"psd", "f32", "f32", {most, 1}, true, "power_spectrum", 256}};
+  gallery drawn{pipeline, {256.0, 1280, false}};
+  const std::vector<float> powers(rows, 1.0F);
+  const auto extent = static_cast<std::int64_t>(rows);
+  drawn.add(result{1, 1, {{"psd", "f32", std::as_bytes(std::span{powers}), {1, extent, 1}, 3}}, nullptr});
+  return drawn.draw({}, 8);
+}
+
+TEST(Gallery, PutsEachRowOfAStreamAtItsPlaceInTime) {
+  const std::string text = drawn_rows(20, 20);
+  EXPECT_THAT(text, HasSubstr("20 rows of 1 bins"));
+  EXPECT_THAT(text, HasSubstr("15 s"));
+  EXPECT_THAT(text, Not(HasSubstr("channels")));
+  // Less than the most, as in a stream of whatever length has come.
+  EXPECT_THAT(drawn_rows(3, 20), HasSubstr("3 rows of 1 bins"));
+}
+
+TEST(Gallery, SaysSecondsOnlyWhereFramesHaveOneLength) {
+  pipeline_info pipeline;
+  pipeline.input = {"input", "f32", "f32", {1280}, true, ""};
+  pipeline.outputs = {{"level", "f32", "f32", {1}, false, "affine"}};
+  for (const bool even : {true, false}) {
+    gallery drawn{pipeline, {256.0, 1280, false, "frame", even}};
+    const std::vector<float> levels{1, 2, 3};
+    drawn.add(result{1, 3, {{"level", "f32", std::as_bytes(std::span{levels}), {3, 1}, 2}}, nullptr});
+    EXPECT_EQ(drawn.draw({}, 8).find(" s") != std::string::npos, even);
+  }
+}
+
 TEST(Payloads, AreRandomAndNeverZero) {
   const payloads all{4096};
   const auto first = all.of(0);
@@ -310,6 +342,16 @@ TEST(StatusTable, ShowsObjectsTablesAndNumbers) {
               HasSubstr("    a     accepted 3, errors (expired 1)\n"));
   EXPECT_EQ(status_table(R"({"refused":{}})"), "  refused  -\n");
   EXPECT_EQ(status_table("oops"), "oops\n");
+}
+
+TEST(StatusTable, LeavesOutWhatIsZeroThroughout) {
+  EXPECT_EQ(status_table(R"({"frames":0,"memory":{"used":0,"most":{"bytes":0}},"uptime_s":3,)"
+                         R"("rows":[{"name":"a","lost":0},{"name":"b","lost":0}]})"),
+            "  uptime_s  3\n"
+            "  rows\n"
+            "    name\n"
+            "    a\n"
+            "    b\n");
 }
 
 TEST(StatusTable, HasAColumnForWhatAnyRowHas) {

@@ -100,6 +100,29 @@ std::vector<std::string> cells(const std::string& text) {
   return rows;
 }
 
+TEST(EventTable, ListsTheLatestEventsAndNotThePadding) {
+  tensor_info events{"events", "f32", "f32", {2, 3, 2}, false, "detect"};
+  const auto drawn = picture_of(events, {1000.0, 500, false});
+  drawn->add(std::vector<float>{1, 1, 7, 0.5, -1, 0, 0, 0, -1, 0, -1, 0});
+  drawn->add(std::vector<float>{5, 2, 8, 0.25, 9, 0.75, 0, 0, -1, 0, -1, 0});
+  EXPECT_EQ(drawn->draw(plain_terminal(80, 24), 10),
+            "events (detect)  6 events in 2 frames, 3 of them not listed\n"
+            "       frame   begins at of its rows       index        peak\n"
+            "           0         0 s           0           7       0.500\n"
+            "           1     0.500 s           0           8       0.250\n"
+            "           1     0.500 s           0           9       0.750\n");
+}
+
+TEST(EventTable, KeepsToTheScreen) {
+  const auto drawn = picture_of({"events", "f32", "f32", {3, 2}, false, "detect"}, {});
+  for (int each = 0; each < 1000; ++each) {
+    drawn->add(std::vector<float>{2, 2, 7, 0.5, 8, 0.5});
+  }
+  const auto lines = lines_of(drawn->draw(plain_terminal(20, 24), 12));
+  EXPECT_EQ(lines.size(), 12U);
+  EXPECT_TRUE(std::all_of(lines.begin() + 1, lines.end(), [](const auto& line) { return cells_of(line) <= 20; }));
+}
+
 TEST(Spectrogram, FrequencyRisesAndTimeGoesRight) {
   spectrogram drawn{"psd", {8000.0, 128, false}};
   std::vector<float> frame(65, 1.0F);

@@ -23,7 +23,7 @@ welcome example() {
   body.credit_bytes = UINT64_MAX;
   body.max_request_bytes = 2;
   body.pipelines.push_back({4'294'967'295U, "p", 16, {"input", "u8", "cu8", {512, 2}, true, ""}, {}});
-  body.pipelines.front().outputs.push_back({"psd", "f32", "f32", {512}, true, "power_spectrum"});
+  body.pipelines.front().outputs.push_back({"psd", "f32", "f32", {512}, true, "power_spectrum", 256});
   body.pipelines.front().keeps_state = true;
   body.pipelines.front().ordered = false;
   body.pipelines.front().period = UINT64_MAX;
@@ -50,6 +50,7 @@ TEST(Control, WelcomeComesBackWithEveryField) {
   ASSERT_EQ(out->pipelines[0].outputs.size(), 1U);
   EXPECT_EQ(out->pipelines[0].outputs[0].op, "power_spectrum");
   EXPECT_TRUE(out->pipelines[0].outputs[0].variable);
+  EXPECT_EQ(out->pipelines[0].outputs[0].steps, 256U);
   EXPECT_TRUE(out->pipelines[0].keeps_state);
   EXPECT_FALSE(out->pipelines[0].ordered);
   EXPECT_EQ(out->pipelines[0].period, UINT64_MAX);
@@ -68,6 +69,7 @@ TEST(Control, WelcomeOfADaemonBeforeSessionsShardsAndSharedMemoryStandsForNone) 
   EXPECT_FALSE(out->pipelines.at(0).keeps_state);
   EXPECT_TRUE(out->pipelines.at(0).ordered);
   EXPECT_EQ(out->pipelines.at(0).period, 1U);
+  EXPECT_EQ(out->pipelines.at(0).input.steps, 1U);
   EXPECT_EQ(out->answering, 0U);
   EXPECT_EQ(out->shard, 0U);
   EXPECT_TRUE(out->shards.empty());

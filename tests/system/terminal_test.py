@@ -1,4 +1,4 @@
-"""`penstock top` beside the real daemon, in a terminal that pyte emulates."""
+"""`penstock top` and `penstock send --view` beside the real daemon, in a terminal that pyte emulates."""
 
 import contextlib
 import fcntl
@@ -21,7 +21,8 @@ except ImportError:
 
 LIMIT = 30.0
 CONFIGURATION = VERSION + pipeline("levels", "f32", [256], [("stats", "moments", "")], ["stats"]) + pipeline(
-    "spectrum", "cu8", [1024], [("iq", "convert", ""), ("psd", "power_spectrum", "")], ["psd"])
+    "spectrum", "cu8", [1024], [("iq", "convert", ""), ("psd", "power_spectrum", "")], ["psd"]) + pipeline(
+    "seconds", "f32", ["max 1280"], [("blocks", "reframe", "length = 256\n"), ("psd", "power_spectrum", "")], ["psd"])
 
 
 class Terminal:
@@ -187,6 +188,24 @@ class TopTest(WithDaemon):
             top.wait_for(self, lambda text: "4 CLIENTS" in text)
             self.quit(top)
             self.assertEqual(b"\x1b[32m" in top.raw, colored, environment)
+
+
+@unittest.skipIf(pyte is None, "python3-pyte is not installed")
+class ViewTest(WithDaemon):
+    def test_a_live_pipe_is_drawn_as_it_comes_with_the_plans_steps_on_the_axis(self):
+        fifo = self.daemon.path / "samples"
+        os.mkfifo(fifo)
+        terminal = Terminal(["/bin/sh", "-c", f"exec {BIN}/penstock --url {self.daemon.url} send --pipeline seconds "
+                                              f"--rate 256 --view --raw - < {fifo}"])
+        with open(fifo, "wb", buffering=0) as live:
+            for rows, label in ((8, " 6 s"), (20, "15 s")):
+                live.write(struct.pack("<256f", *range(256)) * (rows if rows == 8 else rows - 8))
+                shown = terminal.wait_for(self, lambda text: f"{rows} rows of 129 bins" in text and label in text)
+                self.assertNotIn("channels", shown)
+                self.assertEqual(shown.count("psd (power_spectrum)"), 1, "it is drawn in its place")
+        shown = terminal.wait_for(self, lambda text: "through \"seconds\"" in text)
+        self.assertIn("20 rows of 129 bins", shown)
+        self.assertEqual(terminal.end(), 0)
 
 
 class TableTest(WithDaemon):

@@ -18,6 +18,9 @@ struct PENSTOCK_EXPORT tensor_info {
   std::vector<std::int64_t> shape;  ///< of one frame
   bool variable = false;            ///< shape[0] is only the most that it can be
   std::string op;                   ///< the operator that makes it; "" for the input
+  /// Steps of the pipeline's input, along its first extent, that one index of shape[0] covers: a spectrum of each 256
+  /// samples has 256. 1 too where shape[0] does not lie along time.
+  std::uint64_t steps = 1;
 
   /// Bytes of one element on the wire; 0 for a dtype that this version does not know.
   [[nodiscard]] std::size_t item_bytes() const noexcept;

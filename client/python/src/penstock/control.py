@@ -34,6 +34,7 @@ class TensorDescription:
     shape: Tuple[int, ...]  #: of one frame, without the leading frames dimension
     variable: bool  #: whether shape[0] is only the most that it can be
     op: str  #: the operator that makes it; "" for the input
+    steps: int = 1  #: of the input's first dimension that one index of shape[0] covers, where that lies along time
 
     def __str__(self) -> str:
         extents = [str(extent) for extent in self.shape]
@@ -126,7 +127,7 @@ Body = TypeVar("Body", Hello, Welcome, OpenSession, SessionOpened, Attach, Attac
 _U32, _U64, _I64 = (1 << 32) - 1, (1 << 64) - 1, (1 << 63) - 1
 _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_bytes": _U64, "max_request_bytes": _U64,
            "period": _U64, "answering": _U32, "shard": _U32, "pipeline": _U32, "session": _U32, "next_sequence": _U64,
-           "shared_bytes": _U64, "inline_bytes": _U64, "bytes": _U64}
+           "shared_bytes": _U64, "inline_bytes": _U64, "bytes": _U64, "steps": _U64}
 _NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription}
 _LISTS = ("outputs", "pipelines")
 _FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed")
@@ -136,10 +137,15 @@ _TOKEN = re.compile("[0-9a-f]{32}")
 
 def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, Attach, Attached, ErrorBody]) -> bytes:
     """The body as one line of JSON."""
-    fields = {name: value for name, value in dataclasses.asdict(body).items() if value or name not in _LEFT_OUT}
+    fields = {name: value for name, value in dataclasses.asdict(body, dict_factory=_members).items()
+              if value or name not in _LEFT_OUT}
     if "resume" not in fields:
         fields.pop("resumed", None)
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _members(fields: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    return {name: value for name, value in fields if (name, value) != ("steps", 1)}
 
 
 def body_of(parts: Sequence[Buffer]) -> Buffer:
