@@ -25,7 +25,7 @@ endfunction()
 # penstock_pages(PAGE...): pages of the tree, each installed where it stands in the tree, so that their links to one
 # another hold. A link to what is not installed would lead nowhere: its words stay.
 function(penstock_pages)
-  set(elsewhere "docs/benchmarks.md|docs/gpu-tests.md|deploy/[^)]*|CONTRIBUTING.md|CHANGELOG.md")
+  set(elsewhere "(docs/)?benchmarks.md|(docs/)?gpu-tests.md|deploy/[^)]*|CONTRIBUTING.md|CHANGELOG.md")
   foreach(page IN LISTS ARGN)
     set(made "${PROJECT_BINARY_DIR}/documents/${page}")
     file(READ "${PROJECT_SOURCE_DIR}/${page}" text)
@@ -69,6 +69,7 @@ file(GLOB documents RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/docs/*.md" "${PROJECT_SOURCE_DIR}/docs/decisions/*.md")
 list(FILTER documents EXCLUDE REGEX "(benchmarks|gpu-tests|0000-template)\\.md$")  # for those who work on the tree
 penstock_pages(README.md SECURITY.md proto/PROTOCOL.md ${documents})
+install(FILES "${PROJECT_SOURCE_DIR}/docs/penstock.svg" DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs" COMPONENT daemon)
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")  # a package says it in its file `copyright`
   install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT daemon)
 endif()

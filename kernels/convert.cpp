@@ -46,10 +46,14 @@ element_type parse_target(const parameters& settings, const tensor_spec& input) 
 void require_planar_input(const tensor_spec& input) {
   if (input.shape.size() != 2) {
     throw parameter_error(
-        "planar", "must be false unless the input has two dimensions [samples, channels]; it is " + input.text());
+        "planar", "turns round the two dimensions [samples, channels] alone; its input is " + input.text() +
+                      (input.shape.size() > 2
+                           ? ": convert frames of [samples, channels] before a stage or a client adds a dimension"
+                           : ": with one channel there is nothing to turn round"));
   }
   if (input.variable) {
-    throw parameter_error("planar", "must be false where the leading dimension is variable: " + input.text());
+    throw parameter_error("planar", "must be false where the leading dimension is variable: " + input.text() +
+                                        "; frames of one length, without \"max\", can be turned round");
   }
 }
 

@@ -15,8 +15,8 @@ namespace {
 using json = nlohmann::ordered_json;
 
 json json_of(const tensor_info& tensor) {
-  return {{"name", tensor.name},   {"dtype", tensor.dtype},       {"element", tensor.element},
-          {"shape", tensor.shape}, {"variable", tensor.variable}, {"op", tensor.op}};
+  return {{"name", tensor.name},         {"dtype", tensor.dtype}, {"element", tensor.element}, {"shape", tensor.shape},
+          {"variable", tensor.variable}, {"op", tensor.op},       {"steps", tensor.steps}};
 }
 
 json json_of(const pipeline_info& pipeline) {
@@ -76,10 +76,13 @@ std::string as_text(const client& daemon, const global_options& global, const st
     text += "  " + each.name + "\n    input   " + each.input.text() + ", " + size_text(each.input.frame_bytes()) +
             " a frame, at most " + count_text(each.max_frames) + " frames a request\n" + session_text(each);
     for (const tensor_info& output : each.outputs) {
-      text += "    output  " + output.name + "  " + output.text() + "  (" + output.op + ")\n";
+      text +=
+          "    output  " + output.name + "  " + output.text() + "  (" + output.op +
+          (output.steps > 1 ? ", a row for each " + count_text(static_cast<double>(output.steps)) + " samples" : "") +
+          ")\n";
     }
   }
-  return text + "\ncounters\n" + status_table(status);
+  return text + "\ncounters that are not 0; --json has them all\n" + status_table(status);
 }
 
 int info(const global_options& global, bool json_wanted) {

@@ -17,6 +17,14 @@ using json = nlohmann::ordered_json;
 constexpr const char* times_key = "timing_us";
 constexpr std::array<const char*, 3> quantiles{"p50", "p90", "p99"};
 
+/// A count that never moved, or an object of nothing but these.
+bool is_zero(const json& value) {
+  if (value.is_object()) {
+    return !value.empty() && std::all_of(value.begin(), value.end(), is_zero);
+  }
+  return value.is_number() && value.get<double>() == 0;
+}
+
 std::string value_text(const json& value) {
   if (value.is_string()) {
     return value.get<std::string>();
@@ -37,8 +45,7 @@ std::string inline_text(const json& value) {
   }
   std::string text;
   for (const auto& [key, member] : value.items()) {
-    const bool is_zero = member.is_number() && member.get<double>() == 0;
-    const std::string shown = is_zero ? "-" : inline_text(member);
+    const std::string shown = is_zero(member) ? "-" : inline_text(member);
     if (shown != "-") {
       text += (text.empty() ? "" : ", ") + key + (member.is_object() ? " (" + shown + ")" : " " + shown);
     }
@@ -68,13 +75,17 @@ std::string aligned(const std::vector<std::vector<std::string>>& cells, const st
   return text;
 }
 
-/// What one row has alone has a column too, which is empty in the others; but times, which have a table of their own.
+/// What one row has alone has a column too, which is empty in the others; but what is 0 in each, and times, which have
+/// a table of their own.
 std::string table_text(const json& rows, const std::string& indent) {
   std::vector<std::vector<std::string>> cells(1);
   for (const json& row : rows) {
     for (const auto& [key, unused] : row.items()) {
       std::vector<std::string>& known = cells.front();
-      if (key != times_key && std::find(known.begin(), known.end(), key) == known.end()) {
+      const bool counts = std::any_of(rows.begin(), rows.end(), [name = key](const json& each) {
+        return each.contains(name) && !is_zero(each.at(name));
+      });
+      if (counts && key != times_key && std::find(known.begin(), known.end(), key) == known.end()) {
         known.push_back(key);
       }
     }
@@ -112,6 +123,9 @@ std::string object_text(const json& object, const std::string& indent) {
   }
   std::string text;
   for (const auto& [key, member] : object.items()) {
+    if (is_zero(member)) {
+      continue;
+    }
     if (member.is_object() && !member.empty()) {
       text += indent + key + "\n" + object_text(member, indent + "  ");
     } else if (is_table(member)) {

@@ -22,7 +22,7 @@ std::string files_text(std::uint64_t files) {
 finding check_locked_memory(const opened_facts& device, const memory_facts& memory, const limit_facts& limits) {
   finding made{.check = "locked memory", .found = amount_text(limits.locked_bytes) + " may be locked"};
   made.needed = amount_text(memory.pinned_bytes) + ", as much as is pinned";
-  if (device.asked == backend_choice::host) {
+  if (device.backend == "host") {
     made.needed = "nothing: the host backend does not pin";
   } else if (limits.locked_bytes < memory.pinned_bytes) {
     made.how = severity::warning;
@@ -71,7 +71,7 @@ finding check_unit(const unit_facts& given, const opened_facts& device, const st
                    const load_facts& load) {
   finding made{.check = "systemd unit", .found = given.file + ": "};
   const std::uint64_t files = files_needed(load);
-  const std::uint64_t pinned = memory && device.asked != backend_choice::host ? memory->pinned_bytes : 0;
+  const std::uint64_t pinned = memory && device.backend != "host" ? memory->pinned_bytes : 0;
   // systemd's own defaults are 8 MiB of locked memory and 1024 files, of which it raises only the hard limit.
   const std::uint64_t locked = given.locked_bytes.value_or(std::uint64_t{8} << 20U);
   const std::uint64_t open = given.open_files.value_or(1024);

@@ -36,7 +36,7 @@ done
 # gather FOLDER: copies what the build made and what the tests read into the bundle's layout.
 gather() {
   local to=$1 from=build/release module
-  mkdir -p "$to"/{bin,docs,lib,etc,python} "$to"/tests/{proto,system,python}
+  mkdir -p "$to"/{bin,lib,etc,python} "$to"/tests/{proto,system,python}
   install -s -t "$to/bin" "$from"/bin/penstockd "$from"/bin/penstock "$from"/bin/penstock-bench
   # Libraries there are for attacks, which a bundle does not hold, as it does not hold the seeds of the fuzzer.
   find "$from/tests" -maxdepth 1 -type f -executable ! -name '*.so' ! -name protocol_replay \
@@ -50,7 +50,8 @@ gather() {
   fi
   cp deploy/config/*.toml "$to/etc"
   cp -r proto/PROTOCOL.md proto/golden "$to/tests/proto"
-  cp docs/pipelines.md docs/admin-http.md "$to/docs"
+  # As they are installed: a link to what is not there is a link no more.
+  cp -r "$from"/documents/{docs,proto,SECURITY.md} "$to"
   cp -r client/python/src/penstock "$to/python"
   find client/python/tests -maxdepth 1 -name '*.py' -exec cp -t "$to/tests/python" {} +
   find tests/system -name '*.py' "${not_here[@]}" -exec cp -t "$to/tests/system" {} +
@@ -67,6 +68,17 @@ gather() {
 # check_bundle FOLDER: what a bundle promises, or nothing is packed.
 check_bundle() {
   check_libraries "$1" "$bundle_newest_glibc"
+  check_links "$1"
+}
+
+# check_links FOLDER: each link of its pages to a file leads to one.
+check_links() {
+  local page link
+  find "$1" -name '*.md' -not -path '*/tests/*' | while IFS= read -r page; do
+    grep -oP '\]\(\K(?!http)[^)#]+' "$page" | while IFS= read -r link; do
+      [[ -e $(dirname "$page")/$link ]] || fail "$page links to $link, which the bundle lacks"
+    done
+  done
 }
 
 # pack NAME: the same tree gives the same bytes, whoever packs it and when.

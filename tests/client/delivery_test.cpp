@@ -111,7 +111,12 @@ TEST_F(Delivery, ResultHasEveryOutputWithNameShapeAndBytes) {
   EXPECT_THAT(got.outputs()[0].shape(), ElementsAre(1, 4));
   EXPECT_THAT(got.output("twice").to_vector<std::int16_t>(), ElementsAre(20, 22, 24, 26));
   EXPECT_THAT(got.output("sum").to_vector<float>(), ElementsAre(46.0F));
-  EXPECT_THROW((void)got.output("none"), std::out_of_range);
+  try {
+    (void)got.output("none");
+    ADD_FAILURE() << "there is no such output";
+  } catch (const std::out_of_range& wrong) {
+    EXPECT_STREQ(wrong.what(), "the result has no output \"none\"; it has twice, sum");
+  }
 }
 
 TEST_F(Delivery, ResultOutlivesItsClient) {

@@ -33,7 +33,7 @@ std::vector<refusal_row> wrong_parameters() {
       {"convert", {cu8, {4}}, "to", std::string{"f32"}, "to", "cu8[4]"},
       {"convert", {u8, {4, 2}}, "planar", std::string{"yes"}, "planar", "true or false"},
       {"convert", {u8, {4}}, "planar", true, "planar", "two dimensions"},
-      {"convert", {u8, {4, 2, 2}}, "planar", true, "planar", "u8[4, 2, 2]"},
+      {"convert", {u8, {4, 2, 2}}, "planar", true, "planar", "its input is u8[4, 2, 2]: convert frames of"},
       {"convert", {u8, {4, 2}, true}, "planar", true, "planar", "variable"},
       {"magnitude", {cf32, {4}}, "squared", 1.0, "squared", "true or false"},
       {"window", {f32, {4}}, "window", std::string{"hanning"}, "window", "\"hann\", \"hamming\""},

@@ -28,8 +28,7 @@ PROGRAM = """
 #include <cstdio>
 #include <vector>
 
-#include <penstock/client.hpp>
-#include <penstock/session.hpp>
+#include <penstock/penstock.hpp>
 
 int main(int, char** argv) {
   penstock::client client({.url = argv[1]});
@@ -111,6 +110,13 @@ class InstallTest(unittest.TestCase):
         program = self.folder / "with_pkg_config"
         run("c++", "-std=c++20", self.folder / "outside.cpp", *flags, "-o", program)
         self.check(program)
+
+    def test_the_pages_link_to_pages_that_are_there(self):
+        pages = list((self.installed / "share/doc/penstock").glob("**/*.md"))
+        self.assertGreater(len(pages), 5)
+        for page in pages:
+            for link in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
+                self.assertTrue((page.parent / link).exists(), f"{page.name} links to {link}")
 
     def test_the_library_shows_its_public_names_alone(self):
         shown = run("nm", "--dynamic", "--defined-only", "--demangle", "--with-symbol-versions",

@@ -102,7 +102,9 @@ TEST(DoctorChecks, LessLockedMemoryThanIsPinnedIsAWarning) {
   expect(check_locked_memory(cuda(), pinned, {.locked_bytes = 64 * mebibyte}), severity::good);
   expect(check_locked_memory(cuda(), pinned, {.locked_bytes = no_limit}), severity::good);
   expect(check_locked_memory(cuda(), pinned, {.locked_bytes = 8 * mebibyte}), severity::warning);
-  expect(check_locked_memory(host(backend_choice::host), pinned, {.locked_bytes = 0}), severity::good);
+  for (const backend_choice asked : {backend_choice::host, backend_choice::automatic}) {
+    expect(check_locked_memory(host(asked), pinned, {.locked_bytes = 0}), severity::good);
+  }
 }
 
 TEST(DoctorChecks, EachClientNeedsAnOpenFileAndTheDaemonItsOwn) {

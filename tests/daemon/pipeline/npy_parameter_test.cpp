@@ -93,6 +93,15 @@ TEST_F(npy_parameter, GivesTheTwoPartsOfComplexTaps) {
             place("taps") + "\"taps.npy\": its numbers are complex, but taps_imag is given too");
 }
 
+TEST_F(npy_parameter, GivesTheTwoPartsOfAComplexTemplate) {
+  write("template.npy", "<c8", "(2,)", bytes_of<float>({0.5, -1, 0.25, 2}));
+  const parameters given = loaded("correlate", "template = 'template.npy'");
+  EXPECT_EQ(given.numbers("template"), (numbers{0.5, 0.25}));
+  EXPECT_EQ(given.numbers("template_imag"), (numbers{-1, 2}));
+  EXPECT_EQ(complaint_about("correlate", "template = 'template.npy'\ntemplate_imag = [1, 2]"),
+            place("template") + "\"template.npy\": its numbers are complex, but template_imag is given too");
+}
+
 TEST_F(npy_parameter, TakesTheTwoPartsFromFilesOfTheirOwn) {
   write("real.npy", "<f8", "(2,)", bytes_of<double>({0.5, 0.25}));
   write("imaginary.npy", "<f8", "(2,)", bytes_of<double>({-1, 2}));

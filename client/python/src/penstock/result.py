@@ -23,7 +23,10 @@ class Result(Mapping[str, np.ndarray]):
         self.trace_id = trace_id
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._outputs[name]
+        try:
+            return self._outputs[name]
+        except KeyError:
+            raise KeyError(f"the result has no output {name!r}; it has {', '.join(self._outputs)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._outputs)

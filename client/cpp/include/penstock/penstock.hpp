@@ -1,0 +1,10 @@
+#pragma once
+
+// All of the client library.
+#include <penstock/client.hpp>
+#include <penstock/client_options.hpp>
+#include <penstock/lent_memory.hpp>
+#include <penstock/pipeline_info.hpp>
+#include <penstock/request_error.hpp>
+#include <penstock/result.hpp>
+#include <penstock/session.hpp>
