@@ -1,6 +1,7 @@
-"""docs/pipelines.md is right: its examples are run on the host backend, and what it says comes out does come out.
+"""What the pages for users show is right: it is run on the host backend, and what they say comes out does come out.
 
-Each part of the page ("## …") is a test with a folder of its own, through which its blocks go one after the other:
+Each part ("## …") of a page in docs/ is a test with a folder of its own, through which its blocks go one after the
+other; the README is one test, in the tree as a reader has it:
 
   toml     a configuration; its first line, "# NAME", says the file that it is written to
   cpp      a program; its first line, "// NAME", says the file that it is written to, and the commands build it
@@ -8,8 +9,10 @@ Each part of the page ("## …") is a test with a folder of its own, through whi
   text     only behind a python block
   console  commands ("$ …"), each with what it prints; "$ penstockd --config NAME &" starts the daemon that the blocks
            behind it talk to
+  sh       only in the README: commands that need another machine or another user; TESTED_ELSEWHERE says by whom
+  none     a picture
 
-"..." stands for anything. What the environment can say stands in daemon_process.py.
+"..." stands for anything. In place of devices there are programs that write the same bytes (stand_ins). What the environment can say stands in daemon_process.py.
 """
 
 import doctest
@@ -21,22 +24,54 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import unittest
 
 from daemon_process import BIN, Daemon
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-PAGE = TREE / "docs" / "pipelines.md"
+README = TREE / "README.md"
+SHIPPED = TREE / "deploy" / "config" / "penstock.toml"
+PAGES = [TREE / "docs" / f"{name}.md" for name in ("pipelines", "channels", "recipes")]
 LIBRARY = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release")).resolve() / "client" / "cpp"
 URL = "tcp://127.0.0.1:7600"  # as the page has it
 MARKS = {"toml": "#", "cpp": "//"}  # of a comment
-START = re.compile(r"penstockd --config (\S+) &")
+START = re.compile(r"(?:\S*/)?penstockd --config (\S+) &")
+STOP = "kill %1"  # what was started first in this shell
+
+# Who runs the commands that the README has in a block of "sh", by how they begin.
+TESTED_ELSEWHERE = {"./dev demo": "the CI, in a bare root", "./dev test": "the CI", "sudo apt install": "packages_test",
+                    "docker build": "docker_test", "docker run": "docker_test", "docker compose": "compose_test"}
+
+# Devices, by the program that reads them: each writes what the device's own would, and ends.
+STAND_INS = {
+    "arecord": """
+        assert sys.argv[1:] == "-q -t raw -f S16_LE -r 48000 -c 1".split(), sys.argv
+        samples = [round(16000 * math.sin(2 * math.pi * 440 * n / 48000)) for n in range(96000)]
+        write(struct.pack(f"<{len(samples)}h", *samples))
+    """,
+    "rtl_sdr": """
+        assert sys.argv[-1] == "-" and "-s" in sys.argv, sys.argv
+        one = [round(127.5 + 100 * part(math.pi / 2 * n)) for n in range(1024) for part in (math.cos, math.sin)]
+        write(bytes(one) * 400)                     # a carrier a quarter of the sample rate above the middle
+    """,
+    "iio_readdev": """
+        assert sys.argv[-3:] == ["accel_x", "accel_y", "accel_z"], sys.argv
+        noise = random.Random(1)
+        for n in range(20 * 256):
+            knock = 9000 if n == 11 * 256 + 184 else 0
+            write(struct.pack("<3h", *(round(noise.gauss(mean, 100)) + more
+                                       for mean, more in ((0, 0), (50, 0), (4000, knock)))))
+    """,
+}
+STAND_IN = """#!{python}
+import math, random, struct, sys
+write = sys.stdout.buffer.write
+{body}"""
 
 
 def missing():
-    """Why the page can't be tested here; empty when it can."""
-    if not PAGE.exists():
-        return f"there is no {PAGE}"
+    """Why no page can be tested here; empty when they can."""
     for module in ("numpy", "zmq"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed"
@@ -80,10 +115,10 @@ def parts_of(page):
 
 
 class Walkthrough:
-    """Goes through the blocks of one part as a reader would."""
+    """Goes through the blocks of one part of a page as a reader would."""
 
-    def __init__(self, test, folder):
-        self.test, self.folder = test, folder
+    def __init__(self, test, folder, page):
+        self.test, self.folder, self.page = test, folder, page
         self.daemon = None
         programs = folder / "programs"
         programs.mkdir()
@@ -91,6 +126,13 @@ class Walkthrough:
         shim = programs / "penstockd"
         shim.write_text(f'#!/bin/sh\nexec "{BIN}/penstockd" --backend host --admin none "$@"\n')
         shim.chmod(0o755)
+        for name, body in STAND_INS.items():
+            (programs / name).write_text(STAND_IN.format(python=sys.executable, body=textwrap.dedent(body)))
+            (programs / name).chmod(0o755)
+        if page == README:
+            self.be_the_tree(programs)
+        elif page.stem == "recipes":
+            shutil.copy(SHIPPED, folder)
         # As libpenstock-dev has it, but for the folders.
         (programs / "penstock.pc").write_text(
             f"Name: penstock\nDescription: of this tree\nVersion: 0\nCflags: -I{TREE}/client/cpp/include\n"
@@ -98,6 +140,13 @@ class Walkthrough:
         packages = [os.path.abspath(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
         self.environment = {**os.environ, "PATH": f"{programs}:{BIN}:{os.environ['PATH']}",
                             "PYTHONPATH": os.pathsep.join(packages), "PKG_CONFIG_PATH": str(programs)}
+
+    def be_the_tree(self, programs):
+        """The folder looks as the tree does after a build."""
+        (self.folder / "deploy").symlink_to(TREE / "deploy")
+        (self.folder / "build" / "release").mkdir(parents=True)
+        (programs / "penstock").symlink_to(BIN / "penstock")
+        (self.folder / "build" / "release" / "bin").symlink_to(programs)
 
     def go(self, blocks):
         behind = [*blocks[1:], Block("", 0, "")]
@@ -110,7 +159,11 @@ class Walkthrough:
                     following.language = "compared"
             elif block.language == "console":
                 self.run_commands(block)
-            elif block.language != "compared":
+            elif block.language == "sh" and self.page == README:
+                for command in block.text.splitlines():
+                    self.test.assertTrue(command.startswith(tuple(TESTED_ELSEWHERE)),
+                                         f"line {block.line}: nothing tests {command!r}")
+            elif block.language != "compared" and (block.language or self.page != README):
                 self.test.fail(f"line {block.line}: nothing tests a block of {block.language or 'no language'!r}")
 
     def write(self, block):
@@ -133,6 +186,9 @@ class Walkthrough:
             if start:
                 self.start(start[1])
                 continue
+            if command == STOP:
+                self.stop()
+                continue
             self.compare(block.line, expected, self.run(["sh", "-c", command]).stdout)
 
     def run(self, command):
@@ -142,7 +198,8 @@ class Walkthrough:
     def start(self, configuration):
         self.stop()
         files = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
-        self.daemon = Daemon("host", "callback", files.pop(configuration).decode(), files)
+        files = {name: content for name, content in files.items() if name not in (configuration, SHIPPED.name)}
+        self.daemon = Daemon("host", "callback", (self.folder / configuration).read_text(), files)
         self.environment["PENSTOCK_URL"] = self.daemon.url
 
     def stop(self):
@@ -153,17 +210,17 @@ class Walkthrough:
 
     def compare(self, line, expected, got):
         if not doctest.OutputChecker().check_output(expected, got, doctest.ELLIPSIS):
-            self.test.fail(f"line {line} of {PAGE.name} says\n{expected}\nand this came out:\n{got}")
+            self.test.fail(f"line {line} of {self.page.name} says\n{expected}\nand this came out:\n{got}")
 
 
 class PipelinesDocumentTest(unittest.TestCase):
-    """A test for each part of the page that has blocks."""
+    """A test for each part of a page that has blocks, and one for the README."""
 
 
-def test_of(blocks):
+def test_of(page, blocks):
     def test(self):
         with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
-            walkthrough = Walkthrough(self, pathlib.Path(folder))
+            walkthrough = Walkthrough(self, pathlib.Path(folder), page)
             try:
                 walkthrough.go(blocks)
             finally:
@@ -171,13 +228,17 @@ def test_of(blocks):
     return test
 
 
-if missing():
-    PipelinesDocumentTest.test_page = unittest.skip(missing())(lambda self: None)
-else:
-    for title, blocks in parts_of(PAGE.read_text()):
-        name = "test_" + re.sub(r"\W+", "_", title.lower()).strip("_")
-        reason = missing_for(blocks)
-        setattr(PipelinesDocumentTest, name, unittest.skipIf(reason, reason)(test_of(blocks)))
+def add_test(page, title, blocks):
+    name = "test_" + re.sub(r"\W+", "_", f"{page.stem} {title}".lower()).strip("_")
+    reason = missing() or missing_for(blocks)
+    setattr(PipelinesDocumentTest, name, unittest.skipIf(reason, reason)(test_of(page, blocks)))
+
+
+for each in PAGES:
+    for part, its_blocks in parts_of(each.read_text()) if each.exists() else []:
+        add_test(each, part, its_blocks)
+if README.exists():
+    add_test(README, "", [block for _, its_blocks in parts_of(README.read_text()) for block in its_blocks])
 
 
 if __name__ == "__main__":
