@@ -127,7 +127,8 @@ void check_fit(const npy_format& array, const tensor_info& input) {
       rest += ", " + std::to_string(extent);
     }
     throw input_error("the pipeline takes " + input.text() + ", the .npy file holds " + array.text() + ": save it as " +
-                      input.dtype + (frame.empty() ? "[frames]" : "[samples" + rest + "]") + " in numpy");
+                      input.dtype + (frame.empty() ? "[frames]" : "[samples" + rest + "]") + " in numpy" +
+                      (shape.size() == frame.size() + 1 ? ", one channel at a time if it has several" : ""));
   }
 }
 

@@ -402,7 +402,8 @@ TEST(SampleSource, AnArraysBytesAreTurnedAroundAndItsOrderToo) {
 TEST(SampleSource, AnArrayThatThePipelineDoesNotTakeIsRefused) {
   EXPECT_THAT(refusal(npy("<f8", "False", "(2,)", std::string(16, 'a')), input_of("f32", {2})), HasSubstr("astype"));
   EXPECT_THAT(refusal(npy("<i2", "False", "(2,)", "aabb"), input_of("f32", {2})), HasSubstr("i16[2]"));
-  EXPECT_THAT(refusal(npy("<i2", "False", "(2, 3)", "aabbccddeeff"), input_of("i16", {2})), HasSubstr("i16[2, 3]"));
+  EXPECT_THAT(refusal(npy("<i2", "False", "(2, 3)", "aabbccddeeff"), input_of("i16", {2})),
+              HasSubstr("the .npy file holds i16[2, 3]: save it as i16[samples] in numpy, one channel at a time"));
   EXPECT_THAT(refusal(npy("", "False", "(2,)", ""), input_of("i16", {2})), HasSubstr("damaged"));
   EXPECT_THAT(refusal(npy("<i2", "False", "(99999999999999999999,)", ""), input_of("i16", {2})), HasSubstr("damaged"));
   EXPECT_THAT(refusal("\x93NUMPY", input_of("i16", {2})), HasSubstr("ends inside"));

@@ -31,7 +31,8 @@ from daemon_process import BIN, Daemon
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 README = TREE / "README.md"
-SHIPPED = TREE / "deploy" / "config" / "penstock.toml"
+SHIPPED = next((path for path in (TREE / "deploy/config/penstock.toml", TREE / "etc/penstock.toml") if path.exists()),
+               TREE / "deploy/config/penstock.toml")  # in a bundle it stands elsewhere
 PAGES = [TREE / "docs" / f"{name}.md" for name in ("pipelines", "channels", "recipes")]
 LIBRARY = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release")).resolve() / "client" / "cpp"
 URL = "tcp://127.0.0.1:7600"  # as the page has it
