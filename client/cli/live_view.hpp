@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <ostream>
+#include <string>
 #include <thread>
 
 #include "client/cli/gallery.hpp"

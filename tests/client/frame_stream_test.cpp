@@ -1,15 +1,21 @@
 #include "client/cli/frame_stream.hpp"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <limits>
+#include <mutex>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <unistd.h>
 
 #include "client/cli/gallery.hpp"
+#include "client/cli/live_view.hpp"
 #include "client/cli/load.hpp"
 #include "client/cli/result_files.hpp"
 #include "client/cli/status_table.hpp"
@@ -322,6 +328,53 @@ TEST(Gallery, SaysSecondsOnlyWhereFramesHaveOneLength) {
     drawn.add(result{1, 3, {{"level", "f32", std::as_bytes(std::span{levels}), {3, 1}, 2}}, nullptr});
     EXPECT_EQ(drawn.draw({}, 8).find(" s") != std::string::npos, even);
   }
+}
+
+/// A stream that says how much has been written to it, to another thread.
+class watched_text : public std::stringbuf {
+ public:
+  void wait_for(const std::string& what) {
+    std::unique_lock lock{mutex_};
+    ASSERT_TRUE(
+        changed_.wait_for(lock, std::chrono::seconds{60}, [&] { return shown_.find(what) != std::string::npos; }));
+  }
+  [[nodiscard]] std::string all() {
+    const std::lock_guard lock{mutex_};
+    return shown_;
+  }
+
+ private:
+  int sync() override {
+    const std::lock_guard lock{mutex_};
+    shown_ = str();
+    changed_.notify_all();
+    return 0;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string shown_;
+};
+
+TEST(LiveView, DrawsInItsPlaceWhileResultsComeAndTakesThatAwayAtTheEnd) {
+  pipeline_info pipeline;
+  pipeline.outputs = {{"level", "f32", "f32", {1}, false, "affine"}};
+  gallery pictures{pipeline, {}};
+  watched_text text;
+  std::ostream out{&text};
+  live_view drawn{pictures, [] { return terminal{true, 60, 12, color_depth::none}; }, out};
+  const std::vector<float> levels{1, 2, 3};
+  const result next{1, 3, {{"level", "f32", std::as_bytes(std::span{levels}), {3, 1}, 2}}, nullptr};
+  drawn.add(next);
+  text.wait_for("3 frames, from 1 to 3");
+  drawn.add(next);
+  text.wait_for("6 frames, from 1 to 3");
+  const std::string shown = text.all();
+  const auto lines = std::count(shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(shown.find('\x1b')), '\n');
+  EXPECT_LT(lines, 12);
+  EXPECT_THAT(shown, HasSubstr("\x1b[" + std::to_string(lines) + "A\r\x1b[J"));
+  drawn.end();
+  EXPECT_TRUE(text.all().ends_with("A\r\x1b[J"));
 }
 
 TEST(Payloads, AreRandomAndNeverZero) {

@@ -198,6 +198,17 @@ class Generator(unittest.TestCase):
         self.assertEqual((checked.returncode, checked.stdout), (0, ""))
 
 
+class StatusReport(unittest.TestCase):
+    def test_it_has_the_keys_that_the_protocol_names_and_balances(self):
+        body = control.decode_json((GOLDEN / "status_report.1.bin").read_bytes())
+        self.assertEqual(set(body["configuration"]), {"version", "hash"})
+        requests = body["requests"]
+        self.assertEqual(set(requests), {"accepted", "results", "errors", "in_flight"})
+        self.assertEqual(requests["accepted"],
+                         requests["results"] + sum(requests["errors"].values()) + requests["in_flight"])
+        self.assertLessEqual(set(requests["errors"]), {status.name for status in wire.Status})
+
+
 class StatusTable(unittest.TestCase):
     def test_it_is_the_one_of_the_protocol(self):
         document = GOLDEN.parent / "PROTOCOL.md"
