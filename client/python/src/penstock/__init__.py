@@ -7,14 +7,22 @@
 
         with c.session("spectrogram") as s:  # frames in order, which share the pipeline's state
             futures = [s.submit(block) for block in blocks]
+
+        with c.session("spectrogram") as s:
+            whole = s.run(recording)["fir"]
+
+For asyncio there is `AsyncClient`.
 """
+from .asynchronous import AsyncClient, AsyncSession
 from .client import Client
 from .control import PipelineDescription, TensorDescription, Welcome
-from .errors import (Cancelled, Expired, Failed, NoCredit, PenstockError, Rejected, SessionLost, Shutdown)
+from .errors import (Cancelled, Expired, Failed, NoCredit, PenstockError, Rejected, SessionLost, Shutdown,
+                     Unreachable)
 from .result import Result
 from .session import Session
 from .version import __version__
 from .wire import Status
 
-__all__ = ["Cancelled", "Client", "Expired", "Failed", "NoCredit", "PenstockError", "PipelineDescription", "Rejected",
-           "Result", "Session", "SessionLost", "Shutdown", "Status", "TensorDescription", "Welcome", "__version__"]
+__all__ = ["AsyncClient", "AsyncSession", "Cancelled", "Client", "Expired", "Failed", "NoCredit", "PenstockError",
+           "PipelineDescription", "Rejected", "Result", "Session", "SessionLost", "Shutdown", "Status",
+           "TensorDescription", "Unreachable", "Welcome", "__version__"]

@@ -1,8 +1,11 @@
 """The client."""
 from __future__ import annotations
 
+import math
+import numbers
 import operator
 import os
+import time
 import weakref
 from concurrent.futures import Future, TimeoutError as WaitTimeout
 from types import TracebackType
@@ -14,13 +17,20 @@ from . import wire
 from .arena import Shape
 from .connection import Connection
 from .control import Hello, PipelineDescription, Welcome, is_name
-from .errors import Expired, Rejected
-from .exchange import Exchange, Opening, Patience, Ping, Request, StatusQuestion, TraceQuestion
-from .frames import Frames, dtype_of, pack
+from .endpoint import Finding, look
+from .errors import Expired, Rejected, Unreachable
+from .exchange import Exchange, Opening, Patience, Ping, Request, StatusQuestion, TraceQuestion, done_within
+from .frames import dtype_of, pack
 from .keys import read_keys
 from .result import Result
 from .session import DEFAULT, Session
 from .version import __version__
+
+
+_CONNECT_S = 5.0  #: to wait for a welcome, where nobody says how long
+_ABSENT_S = 1.0  #: of it where nobody listens
+_LOOK_AFTER_S, _LOOK_AGAIN_S = 0.25, 0.25
+_LONGEST_S = 1e9  #: 31 years: what the clocks of all that is involved can add
 
 
 class Client:
@@ -38,20 +48,26 @@ class Client:
 
     Pipelines that keep state (`pipelines[name].keeps_state`) take frames in sessions only: see `session`.
 
-    Leaving the `with` block, or `close`, ends what is still in flight with `Cancelled`.
+    Leaving the `with` block, or `close`, ends what is still in flight with `Cancelled`. A client that is not closed lives
+    as long as one of its futures does, and until the program ends: what is in flight then is waited for, as long as the
+    daemon says something, before the client says goodbye.
+
+    A process that is forked can't use its parent's clients: every call in it raises RuntimeError. Make another one there.
     """
 
     def __init__(self, url: str = "tcp://127.0.0.1:7600", *, timeout: Optional[float] = 30.0,
-                 connect_timeout: float = 5.0, name: str = "penstock-python", retry_after: float = 2.0,
+                 connect_timeout: Optional[float] = None, name: str = "penstock-python", retry_after: float = 2.0,
                  retry_limit: float = 16.0, grace: float = 0.25, server_key: Optional[str] = None,
                  key_file: Optional[str] = None, transport: str = "auto", shared_bytes: int = 64 << 20,
                  shared_at_first: int = 4 << 20) -> None:
         """Connects and waits for the daemon's welcome.
 
-        url: any ZeroMQ endpoint, "tcp://HOST:PORT" or "ipc://PATH". Where the daemon there runs several shards and
+        url: "tcp://HOST:PORT" or "ipc://PATH" (or another endpoint of ZeroMQ's). Where the daemon there runs several shards and
             names another one for this client, that is the one it connects to.
         timeout: seconds that a request may take, from submit to reply, where submit names none; None = no limit.
-        connect_timeout: seconds to wait for the welcome.
+        connect_timeout: seconds to wait for the welcome, also while nobody listens there yet. None waits for 5 s, but
+            for 1 s only where nobody listens. What waiting can't help, a name that does not exist or missing keys, is
+            raised at once.
         name: for people who read the daemon's log; at most 64 bytes.
         retry_after, retry_limit: seconds without an answer until a request is sent again; each further wait is twice
             the last, up to the limit.
@@ -71,32 +87,39 @@ class Client:
         shared_at_first: for a program that writes into the same arrays of `empty` again and again: as much as those and
             the results take. An array that lies in memory which was outgrown is copied into what there is now.
 
-        Raises Expired when no welcome, or with "shm" no memory, came in time, Rejected or Shutdown when the daemon
-        refused, also the client's key, ValueError for a bad url, transport or key, or a key file that others can read,
-        OSError when it can't be read.
+        Raises Unreachable, an Expired, when no welcome came in time, which says what is there instead; Expired when
+        with "shm" no memory did; Rejected or Shutdown when the daemon refused, also the client's key; ValueError or
+        TypeError for a url, transport, key or time that can't be right, or a key file that others can read; OSError
+        when it can't be read.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"a client's name is a str, not {type(name).__name__}")
         if len(name.encode()) > 64:
             raise ValueError("a client's name has at most 64 bytes")
         if transport not in ("auto", "zmq", "shm"):
             raise ValueError(f"transport is \"auto\", \"zmq\" or \"shm\", not {transport!r}")
         if shared_bytes < 1 or shared_at_first < 1:
             raise ValueError("shared_bytes and shared_at_first are at least 1")
-        self._timeout = timeout
-        self._patience = Patience(retry_after, retry_limit, grace)
+        self._timeout = _seconds("timeout", timeout)
+        connect_timeout = _seconds("connect_timeout", connect_timeout)
+        self._patience = Patience(_some_seconds("retry_after", retry_after), _some_seconds("retry_limit", retry_limit),
+                                  _some_seconds("grace", grace, least=0.0))
         hello = Hello(name, __version__, wire.MAX_INLINE_BYTES)
-        self._connection = Connection(url, hello, self._patience, read_keys(server_key, key_file),
+        keys = read_keys(server_key, key_file)
+        began = time.monotonic()
+        self._connection = Connection(url, hello, self._patience, keys,
                                       shared_bytes=0 if transport == "zmq" else shared_bytes,
-                                      shared_at_first=shared_at_first, shared_timeout=connect_timeout)
+                                      shared_at_first=shared_at_first,
+                                      shared_timeout=_CONNECT_S if connect_timeout is None else connect_timeout)
         self._finalizer = weakref.finalize(self, self._connection.close)
+        self._finalizer.atexit = False  # the connection has a way of its own to end with the program
         try:
-            self._connection.welcomed.future.result(connect_timeout)
+            self._await_welcome(url, keys is not None, connect_timeout, began)
             if transport == "shm":
                 self._share()
         except WaitTimeout:
-            trouble = self._connection.trouble
             self.close()
-            raise Expired(f"no daemon answered at {url} within {connect_timeout:g} s" +
-                          (f"; {trouble}" if trouble else ""), step="client") from None
+            raise Expired(f"no memory came from {url} in time", step="client") from None
         except BaseException:
             self.close()
             raise
@@ -110,7 +133,7 @@ class Client:
             IQ is integers with a last dimension of 2: a frame of `cu8` is uint8 [n, 2]. Arrays of 64 KiB and more may
             be sent from where they lie: do not write to them until the future is done.
         timeout: seconds from now to the reply, in place of the client's; None = no limit. It is one budget: waiting for
-            credit counts.
+            credit counts. Nothing is left of one that is not above 0.
         block: whether to wait when all credits are in use; if not, NoCredit is raised. A callback of a future never
             waits.
         trace_id: 16 bytes that follow the request through the daemon's logs and timelines.
@@ -120,15 +143,12 @@ class Client:
         The future's exception is Rejected, Expired, Cancelled, Failed, Shutdown or SessionLost. Its `cancel` gives the
         request up at once, without waiting for the daemon's word; `Client.cancel` waits for it.
 
-        Raises LookupError for an unknown pipeline, TypeError and ValueError when x does not fit it, ValueError when it
-        keeps state, Expired when no credit came in time, Cancelled when the client is closed.
+        Raises LookupError for an unknown pipeline, TypeError and ValueError when x or another argument does not fit,
+        ValueError when the pipeline keeps state, Expired when no credit came in time, Cancelled when the client is
+        closed, RuntimeError in a process that was forked from the client's.
         """
-        described = self._described(pipeline)
-        if described.keeps_state:
-            raise ValueError(f"pipeline {pipeline!r} keeps state, so its frames must belong to a session: use "
-                             f"c.session({pipeline!r}) and its submit")
-        return self._submit(described, pack(described, x, self._connection.shared.place, frames), timeout,
-                            block, trace_id, self._connection.start)
+        request = self._request(self._stateless(pipeline), x, timeout, trace_id, frames)
+        return self._submit(request, block, self._connection.start)
 
     def session(self, pipeline: str, *, name: Optional[str] = None, timeout: float = 5.0) -> Session:
         """Opens a session of a pipeline, with or without state, and waits until the daemon has it.
@@ -140,13 +160,8 @@ class Client:
         Raises LookupError for an unknown pipeline, ValueError for a bad name, Rejected when the daemon has no room or
         the name is in use, Expired when no answer came in time.
         """
-        described = self._described(pipeline)
-        if name is None:
-            name = os.urandom(8).hex()
-        elif not name or not is_name(name):
-            raise ValueError("a session's name has 1 to 64 bytes and no control characters")
-        requests = self._ask(Opening(described, name, timeout, self._patience))
-        return Session(self._connection, requests, described, name, self._submit)
+        opening = self._opening(pipeline, name, timeout)
+        return Session(self, self._connection, self._ask(opening), opening.pipeline, opening.name)
 
     def empty(self, shape: Shape, dtype: Any) -> np.ndarray:
         """A new array in the memory that the daemon shares, whatever it then holds: `submit` takes it, or a contiguous
@@ -160,6 +175,7 @@ class Client:
         Raises ValueError and TypeError as numpy.empty does.
         """
         connection = self._connection
+        connection.check_process()
         return connection.shared.empty(shape, dtype, wait=not connection.is_own_thread())
 
     def frames(self, pipeline: str, count: Optional[int] = None, *, length: Optional[int] = None) -> np.ndarray:
@@ -207,20 +223,17 @@ class Client:
 
     def ping(self, timeout: float = 5.0) -> float:
         """Seconds from sending a PING to its PONG. Raises Expired when none came in time."""
-        return self._ask(Ping(timeout, self._patience))
+        return self._ask(self._ping(timeout))
 
     def status(self, timeout: float = 5.0) -> Dict[str, Any]:
         """The daemon's counters. Raises Expired when they did not come in time."""
-        return self._ask(StatusQuestion(timeout, self._patience))
+        return self._ask(self._status(timeout))
 
     def trace(self, cursor: int = 0, timeout: float = 5.0) -> Tuple[Dict[str, Any], int]:
         """The daemon's recent batches (`["batches"]`, oldest first) since a cursor, and the cursor to ask with next; 0
         asks from the oldest that it keeps. Raises Expired when they did not come in time, ValueError for a bad cursor.
         """
-        cursor = operator.index(cursor)
-        if not 0 <= cursor < 1 << 64:
-            raise ValueError("a cursor is what the last trace gave, or 0")
-        return self._ask(TraceQuestion(cursor, timeout, self._patience))
+        return self._ask(self._trace(cursor, timeout))
 
     def close(self) -> None:
         """Says goodbye and ends what is in flight with Cancelled. A second call does nothing."""
@@ -245,28 +258,95 @@ class Client:
             raise LookupError(f"no pipeline {pipeline!r}; the daemon has {', '.join(self.pipelines) or 'none'}")
         return described
 
-    def _submit(self, pipeline: PipelineDescription, packed: Frames, timeout: Optional[float], block: bool,
-                trace_id: bytes, start: Callable[[Request], None]) -> Future[Result]:
-        """Takes credits and hands the request over with `start`."""
+    # What is asked, of arguments that have been checked.
+
+    def _opening(self, pipeline: str, name: Optional[str], timeout: Optional[float]) -> Opening:
+        described = self._described(pipeline)
+        if name is None:
+            name = os.urandom(8).hex()
+        elif not name or not is_name(name):
+            raise ValueError("a session's name has 1 to 64 bytes and no control characters")
+        return Opening(described, name, _seconds("timeout", timeout), self._patience)
+
+    def _ping(self, timeout: Optional[float]) -> Ping:
+        return Ping(_seconds("timeout", timeout), self._patience)
+
+    def _status(self, timeout: Optional[float]) -> StatusQuestion:
+        return StatusQuestion(_seconds("timeout", timeout), self._patience)
+
+    def _trace(self, cursor: int, timeout: Optional[float]) -> TraceQuestion:
+        cursor = operator.index(cursor)
+        if not 0 <= cursor < 1 << 64:
+            raise ValueError("a cursor is what the last trace gave, or 0")
+        return TraceQuestion(cursor, _seconds("timeout", timeout), self._patience)
+
+    def _stateless(self, pipeline: str) -> PipelineDescription:
+        described = self._described(pipeline)
+        if described.keeps_state:
+            raise ValueError(f"pipeline {pipeline!r} keeps state, so its frames must belong to a session: use "
+                             f"c.session({pipeline!r}) and its submit")
+        return described
+
+    def _request(self, pipeline: PipelineDescription, x: Any, timeout: Optional[float] = DEFAULT,
+                 trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None) -> Request:
+        self._connection.check_process()
+        timeout = self._timeout if timeout is DEFAULT else _seconds("timeout", timeout, least=-_LONGEST_S)
+        if not isinstance(trace_id, (bytes, bytearray, memoryview)):
+            raise TypeError(f"a trace id is 16 bytes, not {type(trace_id).__name__}: bytes.fromhex reads 32 digits")
+        trace_id = bytes(trace_id)
         if len(trace_id) != 16:
             raise ValueError("a trace id has 16 bytes")
+        packed = pack(pipeline, x, self._connection.shared.place, frames)
         nbytes = packed.tensor.nbytes
         most = min(self._welcome.max_request_bytes, self._welcome.credit_bytes)
         if nbytes > most:
             raise ValueError(f"a request has at most {most} bytes; x has {nbytes}")
-        request = Request(pipeline, packed, trace_id, self._timeout if timeout is DEFAULT else timeout, self._patience)
-        connection, future = self._connection, request.future
+        return Request(pipeline, packed, trace_id, timeout, self._patience)
+
+    def _submit(self, request: Request, block: bool, start: Callable[[Request], None]) -> Future[Result]:
+        """Takes credits and hands the request over with `start`."""
+        connection, nbytes = self._connection, request.nbytes
         connection.credits.take(nbytes, request.deadline, block and not connection.is_own_thread())
-        request.credit_bytes = nbytes
+        return self._hand_over(request, start)
+
+    def _hand_over(self, request: Request, start: Callable[[Request], None]) -> Future[Result]:
+        """The credits are there."""
+        connection, future = self._connection, request.future
+        request.credit_bytes = request.nbytes
+        future.client = self
         try:
             start(request)
         except BaseException:
-            connection.credits.give_back(nbytes)
+            connection.credits.give_back(request.nbytes)
             raise
         request_id = request.request_id
         future.add_done_callback(lambda done: connection.cancel(request_id) if done.cancelled() else None)
-        future.request_id = request_id  # type: ignore[attr-defined]
         return future
+
+    def _await_welcome(self, url: str, has_keys: bool, connect_timeout: Optional[float], began: float) -> None:
+        """Waits for it. What is there instead is looked at when it does not come soon."""
+        connection = self._connection
+        patience = _CONNECT_S if connect_timeout is None else connect_timeout
+        found, broken_off = Finding(""), math.inf
+        while not done_within(connection.welcomed.future, min(began + patience, time.monotonic() + (
+                _LOOK_AGAIN_S if found.text else _LOOK_AFTER_S))):
+            now = time.monotonic()
+            if connection.broken_off > broken_off:  # again, by what takes a right greeting
+                raise Unreachable(f"the daemon at {url} does not let this client in: {connection.trouble}", step="client")
+            if math.isinf(broken_off):
+                found = look(url, has_keys, began + patience)
+                if not found.text:
+                    broken_off = connection.broken_off  # a daemon may be there: it is not looked at again
+            if done_within(connection.welcomed.future, now):
+                break
+            if found.shut:
+                raise Rejected(f"the daemon does not let this client in: {found.text}", step="client")
+            if found.for_good:
+                raise Unreachable(f"no daemon answers at {url}: {found.text}", step="client")
+            if now >= began + (_ABSENT_S if found.absent and connect_timeout is None else patience):
+                why = found.text or connection.trouble or "something listens there, but sends no welcome"
+                raise Unreachable(f"no daemon answered at {url} within {now - began:.2g} s: {why}", step="client")
+        connection.welcomed.future.result()  # or raises what the daemon refused with
 
     def _share(self) -> None:
         """Waits for memory of the daemon's."""
@@ -280,3 +360,20 @@ class Client:
             raise RuntimeError("a future's callback can't wait for the daemon")
         self._connection.start(exchange)
         return exchange.future.result()
+
+
+def _seconds(name: str, value: Any, least: float = 0.0) -> Optional[float]:
+    """The value, if it can be a time in seconds, or None. Raises TypeError or ValueError."""
+    return None if value is None else _some_seconds(name, value, least)
+
+
+def _some_seconds(name: str, value: Any, least: float = 1e-6) -> float:
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} is a number of seconds, not {type(value).__name__}")
+    seconds = float(value)
+    if seconds < least:
+        raise ValueError(f"{name} is at least {least:g} s, not {seconds:g}")
+    if not seconds <= _LONGEST_S:  # nan neither
+        hint = ": None is no limit" if name == "timeout" else ""
+        raise ValueError(f"{name} is a number of seconds, at most {_LONGEST_S:g}, not {seconds:g}{hint}")
+    return seconds

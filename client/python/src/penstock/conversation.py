@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import logging
 import math
 import time
 from typing import Any, Deque, Dict, List, Optional
@@ -25,6 +26,8 @@ from .wire import MessageType, Status
 _LINGER_S = 10.0
 #: A client for which there is no place at first asks again this often, for so long: places become free all the time.
 _PLACE_AGAIN_S, _PLACE_S = 0.2, 2.0
+
+LOGGER = logging.getLogger("penstock")
 
 
 class Conversation:
@@ -52,6 +55,21 @@ class Conversation:
         self._no_place_since: Optional[float] = None  # before the first WELCOME
         self._last_heard = time.monotonic()
 
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return any(not exchange.answered for exchange in self._exchanges.values())
+
+    @property
+    def last_heard(self) -> float:
+        """When the last message came, in time.monotonic()'s seconds."""
+        return self._last_heard
+
+    @property
+    def greeted(self) -> bool:
+        """Whether the daemon knows us."""
+        return self._greeted
+
     def begin(self, exchange: Exchange) -> None:
         """Sends an exchange that has its id, and sees it to its end."""
         self._exchanges[exchange.request_id] = exchange
@@ -70,17 +88,39 @@ class Conversation:
             self.give_away(exchange, Cancelled("cancelled before it was sent", step="client", request_id=request_id))
 
     def leave(self) -> List[Exchange]:
-        """Says goodbye. Gives what has not ended."""
-        self.tenancy.leave()
+        """Gives what has not ended, and says goodbye."""
         unanswered = [self.welcomed, *self._exchanges.values()]
-        self._exchanges.clear()
-        self.dealer.close(_goodbye())
+        try:
+            self.tenancy.leave()
+            self._exchanges.clear()
+            self.dealer.close(_goodbye())
+        except Exception:
+            LOGGER.exception("penstock: the client could not take its leave")
         return unanswered
 
     # Sending.
 
     def send(self, exchange: Exchange) -> None:
-        """Sends it now, or when the daemon knows us. One that its session `holds_back` is only looked after."""
+        """Sends it now, or when the daemon knows us. One that its session `holds_back` is only looked after. What goes
+        wrong with it ends that one alone."""
+        try:
+            self._send(exchange)
+        except Exception as error:
+            self.fail(exchange, error)
+
+    def fail(self, exchange: Exchange, error: Exception) -> None:
+        """It can't go on, for a reason of this client's."""
+        LOGGER.error("penstock: request %d failed", exchange.request_id, exc_info=error)
+        failure = PenstockError(f"the client failed with it: {error!r}", status=Status.FAILED, step="client",
+                                request_id=exchange.request_id)
+        failure.__cause__ = error
+        if exchange.session is not None and isinstance(exchange, Request):
+            exchange.session.failed(exchange, failure)
+        elif self._exchanges.get(exchange.request_id) is exchange:
+            self.end(exchange, error=failure)
+        exchange.answer(error=failure)
+
+    def _send(self, exchange: Exchange) -> None:
         now = time.monotonic()
         if isinstance(exchange, Request) and exchange.session is not None and exchange.session.holds_back(exchange):
             exchange.sent_at = None
@@ -132,7 +172,10 @@ class Conversation:
         for timer in self._timers.take_due(now):
             exchange = self._exchanges.get(timer)
             if exchange is not None:
-                self._overdue(exchange, now)
+                try:
+                    self._overdue(exchange, now)
+                except Exception as error:
+                    self.fail(exchange, error)
             elif timer < 0:
                 if -timer in self._sessions:
                     self._sessions[-timer].resume()
@@ -194,6 +237,12 @@ class Conversation:
                 self.end(exchange, error=PenstockError(f"the daemon's answer can't be read: {error.error}",
                                                        status=Status.MALFORMED, step="client",
                                                        request_id=header.request_id))
+        except Exception as error:
+            exchange = self._exchanges.get(header.request_id)
+            if exchange is not None:
+                self.fail(exchange, error)
+            else:
+                LOGGER.exception("penstock: a message of the daemon's could not be taken")
 
     def _handle(self, header: wire.Header, parts: List[Any]) -> None:
         if header.type == MessageType.WELCOME:

@@ -8,10 +8,12 @@ from typing import Any, Deque, Dict, List, Optional, Tuple
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from .endpoint import parse, unsupported
 from .keys import Keys
 
 _HEARTBEAT_MS = 2000
 _GOODBYE_MS = 200
+_LONGEST_WAIT_S = 3600.0  # poll's milliseconds are an int
 # Numbers of libzmq's that older versions of pyzmq have no names for.
 _FAILED_NO_DETAIL, _SUCCEEDED, _FAILED_PROTOCOL, _FAILED_AUTH = 0x0800, 0x1000, 0x2000, 0x4000
 _MECHANISM_MISMATCH = 0x11000001
@@ -22,8 +24,10 @@ class Dealer:
 
     def __init__(self, url: str, keys: Optional[Keys] = None) -> None:
         """Raises ValueError when that can't be connected to."""
+        parse(url)
         self.trouble = ""  #: why the last handshake failed; written by the thread that waits
         self.shut_out = False  #: and trying again can't help
+        self.broken_off = 0  #: handshakes without a reason, so far
         self._keys = keys
         self._context = zmq.Context()
         self._connections = 0  # of this socket, so far
@@ -57,6 +61,8 @@ class Dealer:
         except zmq.ZMQError as error:
             events.close(linger=0)
             fresh.close(linger=0)
+            if error.errno == zmq.EPROTONOSUPPORT:
+                raise ValueError(unsupported(url)) from None
             raise ValueError(f"can't connect to {url!r}: {error}") from None
         return fresh, events
 
@@ -92,7 +98,8 @@ class Dealer:
         """Waits until there is something to do. Whether there is something to receive."""
         self._poller.register(self._socket, zmq.POLLIN | (zmq.POLLOUT if self._unsent else 0))
         self._poller.register(descriptor, zmq.POLLIN)
-        self._ready = ready = dict(self._poller.poll(None if seconds is None else math.ceil(1000 * seconds)))
+        at_most = None if seconds is None else math.ceil(1000 * min(seconds, _LONGEST_WAIT_S))
+        self._ready = ready = dict(self._poller.poll(at_most))
         while ready.get(self._events) and self._events.poll(0):
             self._note(recv_monitor_message(self._events))
         return bool(ready.get(self._socket, 0) & zmq.POLLIN)
@@ -112,6 +119,7 @@ class Dealer:
             self.trouble = ("it asks for no keys: leave server_key and key_file out" if keys else
                             "it asks for keys: give its public key (server_key) and a key_file of your own")
         else:
+            self.broken_off += 1
             self.trouble = "the connection is closed during its handshake: " + (
                 "is server_key the daemon's, and does it ask for keys?" if keys else "does the daemon ask for keys?")
             return

@@ -52,6 +52,13 @@ class Expired(PenstockError):
     default_status = Status.EXPIRED
 
 
+class Unreachable(Expired):
+    """No daemon could be reached: which address, what happened there, and what to try."""
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class Cancelled(PenstockError):
     """The request was cancelled, or the client was closed."""
     default_status = Status.CANCELLED

@@ -1,9 +1,12 @@
 """Messages that wait for their answers."""
 from __future__ import annotations
 
+import logging
+import os
+import threading
 import time
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional
 
 from . import control, frames, wire
 from .control import PipelineDescription
@@ -14,12 +17,65 @@ from .wire import MessageType, Status
 if TYPE_CHECKING:
     from .session_requests import SessionRequests
 
+LOGGER = logging.getLogger("penstock")
+
 
 class Patience(NamedTuple):
     """Times in seconds."""
     retry_after: float = 2.0  #: without an answer a request is sent again; each further wait is twice the last
     retry_limit: float = 16.0  #: the longest such wait
     grace: float = 0.25  #: how much longer than its timeout a request waits for the daemon's own word
+
+
+class Reply(Future):  # type: ignore[type-arg]
+    """The future of an answer. A forked process, which has no thread that could bring it, does not wait for it; and its
+    client lives as long as it does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.request_id = 0
+        self.client: object = None  #: kept alive
+        self._process = os.getpid()
+
+    def result(self, timeout: Optional[float] = None) -> Any:
+        self._check_process()
+        return super().result(timeout)
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        self._check_process()
+        return super().exception(timeout)
+
+    def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
+        """As every future's. What it raises is logged, also SystemExit when the client's own thread calls it."""
+        caller = threading.current_thread()
+
+        def guarded(done: Future[Any]) -> None:
+            try:
+                fn(done)
+            except Exception:
+                raise  # logged by concurrent.futures
+            except BaseException:
+                if threading.current_thread() is caller:
+                    raise
+                LOGGER.exception("penstock: a callback of a future wanted to end the client's thread, which goes on")
+        super().add_done_callback(guarded)
+
+    def _check_process(self) -> None:
+        if not self.done() and os.getpid() != self._process:
+            raise RuntimeError(foreign_process(self._process))
+
+
+def done_within(future: Future[Any], deadline: float) -> bool:
+    """Whether it is done by then, in time.monotonic()'s seconds; waits for it."""
+    if not future.done():
+        wait([future], max(0.0, deadline - time.monotonic()))
+    return future.done()
+
+
+def foreign_process(owner: int) -> str:
+    """What a forked process is told of its parent's client."""
+    return (f"this client belongs to process {owner}, which forked this one: its connection can't be used here. Make a "
+            "Client in each process, after the fork")
 
 
 class Exchange:
@@ -31,7 +87,7 @@ class Exchange:
         self.kind = kind
         self.answer_kind = answer_kind
         self.request_id = 0  #: 0 until it is handed over
-        self.future: Future[Any] = Future()
+        self.future = Reply()
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.expires = None if self.deadline is None else self.deadline + patience.grace
         self.wait = patience.retry_after  #: until it is sent again, in seconds
@@ -86,17 +142,20 @@ class Exchange:
         if self.answered:
             return
         self.answered = True
-        if self.future.set_running_or_notify_cancel():
-            if error is not None:
-                self.future.set_exception(error)
-            else:
-                self.future.set_result(value)
+        try:
+            if self.future.set_running_or_notify_cancel():
+                if error is not None:
+                    self.future.set_exception(error)
+                else:
+                    self.future.set_result(value)
+        except BaseException:  # a callback's
+            LOGGER.exception("penstock: a callback of a future failed")
 
 
 class Ping(Exchange):
     """PING. Gives the seconds from its sending to PONG."""
 
-    def __init__(self, timeout: float, patience: Patience) -> None:
+    def __init__(self, timeout: Optional[float], patience: Patience) -> None:
         super().__init__(MessageType.PING, MessageType.PONG, timeout, patience)
 
     def read(self, header: wire.Header, parts: List[Any], now: float) -> float:
@@ -106,7 +165,7 @@ class Ping(Exchange):
 class StatusQuestion(Exchange):
     """GET_STATUS. Gives the daemon's counters."""
 
-    def __init__(self, timeout: float, patience: Patience) -> None:
+    def __init__(self, timeout: Optional[float], patience: Patience) -> None:
         super().__init__(MessageType.GET_STATUS, MessageType.STATUS_REPORT, timeout, patience)
 
     def read(self, header: wire.Header, parts: List[Any], now: float) -> Any:
@@ -116,7 +175,7 @@ class StatusQuestion(Exchange):
 class TraceQuestion(Exchange):
     """GET_TRACE. Gives recent batches, and the next cursor."""
 
-    def __init__(self, cursor: int, timeout: float, patience: Patience) -> None:
+    def __init__(self, cursor: int, timeout: Optional[float], patience: Patience) -> None:
         super().__init__(MessageType.GET_TRACE, MessageType.TRACE_REPORT, timeout, patience)
         self._cursor = cursor
 
@@ -130,7 +189,8 @@ class TraceQuestion(Exchange):
 class Opening(Exchange):
     """OPEN. The connection makes the session of its answer."""
 
-    def __init__(self, pipeline: PipelineDescription, name: str, timeout: float, patience: Patience) -> None:
+    def __init__(self, pipeline: PipelineDescription, name: str, timeout: Optional[float],
+                 patience: Patience) -> None:
         super().__init__(MessageType.OPEN_SESSION, MessageType.SESSION_OPENED, timeout, patience)
         self.pipeline: PipelineDescription = pipeline
         self.name = name
@@ -195,6 +255,7 @@ class Request(Exchange):
         self.pipeline: PipelineDescription = pipeline
         self.frames: Optional[frames.Frames] = packed
         self.placement = packed.placement
+        self.nbytes = packed.tensor.nbytes  #: of its frames
         self.sequence = 0  #: frames that its session had before its first
         self._trace_id = trace_id
         self._count, self._single = packed.count, packed.single

@@ -57,10 +57,8 @@ def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None,
     ValueError when it does not have its shape, or has more frames than a request may have.
     """
     described = pipeline.input
-    array = np.asarray(x)
     dtype = _DTYPES[described.dtype]
-    if array.dtype.newbyteorder("<") != dtype:
-        raise TypeError(f"pipeline {pipeline.name!r} takes {described}, not {array.dtype} {list(array.shape)}")
+    array = checked(pipeline, x)
     single = array.ndim == len(described.shape)
     batch = array[np.newaxis] if single else array
     if batch.ndim != len(described.shape) + 1 or not _is_frame(described, batch.shape[1:], 1):
@@ -84,6 +82,55 @@ def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None,
     if placement is None and packed.nbytes < COPY_BELOW_BYTES:
         payload = bytes(payload)
     return Frames(batch.shape[0], single, wire.tensor_header(packed), payload, placement)
+
+
+def checked(pipeline: PipelineDescription, x: Any) -> np.ndarray:
+    """x as an array, if it has the pipeline's dtype, in whatever byte order. Raises TypeError, which says what to write
+    instead."""
+    described = pipeline.input
+    dtype = _DTYPES[described.dtype]
+    if isinstance(x, np.ma.MaskedArray):
+        missing = "x.filled(np.nan)" if dtype.kind in "fc" else "x.filled(VALUE)"
+        raise TypeError(f"pipeline {pipeline.name!r} takes no masked array: say what its masked values are to count as, "
+                        f"with {missing}" + (", or x.filled(0)" if dtype.kind in "fc" else ""))
+    if isinstance(x, (bytes, bytearray, memoryview)) and not _has_dtype(np.asarray(x), dtype):
+        raise TypeError(_wrong(described, pipeline.name, type(x).__name__,
+                               f"np.frombuffer(x, {_name(dtype)}){_reshaped(described)}"))
+    try:
+        array = np.asarray(x)
+    except ValueError as error:  # ragged lists
+        raise TypeError(_wrong(described, pipeline.name, f"what is no array ({error})", "")) from None
+    if _has_dtype(array, dtype):
+        return array
+    if not isinstance(x, np.ndarray):
+        what = f"{type(x).__name__} (of {array.dtype} {list(array.shape)})"
+        return _refuse(described, pipeline.name, what, f"np.asarray(x, {_name(dtype)})", array)
+    return _refuse(described, pipeline.name, f"{array.dtype} {list(array.shape)}", f"x.astype({_name(dtype)})", array)
+
+
+def _refuse(described: TensorDescription, name: str, what: str, instead: str, array: np.ndarray) -> np.ndarray:
+    kind = _DTYPES[described.dtype].kind
+    convertible = array.dtype.kind in "biuf" or (array.dtype.kind == "c" and kind == "c")
+    if described.dtype in ("u8", "i8", "i16") and array.dtype.kind in "fc":
+        instead += ", after scaling to its range"
+    raise TypeError(_wrong(described, name, what, instead if convertible else ""))
+
+
+def _wrong(described: TensorDescription, name: str, what: str, instead: str) -> str:
+    return f"pipeline {name!r} takes {described}, not {what}" + (f": write {instead}" if instead else "")
+
+
+def _has_dtype(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
+    return array.dtype.kind in "biufc" and array.dtype.newbyteorder("<") == dtype
+
+
+def _name(dtype: np.dtype[Any]) -> str:
+    return f"np.{dtype.name}"
+
+
+def _reshaped(described: TensorDescription) -> str:
+    inner = ", ".join(map(str, described.shape[1:]))
+    return f".reshape(-1, {inner})" if inner else ""
 
 
 def _is_frame(described: TensorDescription, shape: Tuple[int, ...], least: int) -> bool:

@@ -1,20 +1,28 @@
 """The caller's side of a session."""
 from __future__ import annotations
 
+import collections
 import threading
+import time
 import weakref
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Callable, Optional, Type
+from typing import TYPE_CHECKING, Any, Deque, Iterable, Iterator, Optional, Type
+
+import numpy as np
 
 from . import wire
 from .connection import Connection
 from .control import PipelineDescription
 from .errors import SessionLost
-from .exchange import Request
-from .frames import pack
+from .exchange import Request, done_within
+from .frames import checked
+from .recording import Cutter, Joined, flattened
 from .result import Result
 from .session_requests import SessionRequests
+
+if TYPE_CHECKING:
+    from .client import Client
 
 #: Stands for a timeout that was not given: the client's.
 DEFAULT: Any = object()
@@ -28,6 +36,9 @@ class Session:
             futures = [s.submit(block) for block in blocks]
             for f in futures:
                 f.result()["fir"]
+
+        with c.session("spectrogram") as s:
+            s.run(recording)["fir"]  # all of it
 
     Order: requests are numbered as `submit` takes them, go through the pipeline in that order, and are sent again in
     it. No frame runs twice. A request that expires or is cancelled still goes through the state when its turn comes, so
@@ -43,16 +54,17 @@ class Session:
     Every method may be called from any thread; the order of requests of several threads is for the caller to settle.
     """
 
-    def __init__(self, connection: Connection, requests: SessionRequests, pipeline: PipelineDescription, name: str,
-                 submit: Callable[..., Future[Result]]) -> None:
+    def __init__(self, client: Client, connection: Connection, requests: SessionRequests,
+                 pipeline: PipelineDescription, name: str) -> None:
         self.name = name  #: what the daemon calls it
         self.pipeline = pipeline  #: what it was opened on
+        self._client = client
         self._connection = connection
         self._requests = requests
-        self._submit = submit
         self._lock = threading.Lock()
         self._frames = 0
         self._finalizer = weakref.finalize(self, connection.close_session, requests)
+        self._finalizer.atexit = False  # the client's goodbye closes all
 
     @property
     def frames(self) -> int:
@@ -70,18 +82,93 @@ class Session:
         Raises SessionLost when the session is lost or closed, ValueError also for several frames of another length,
         and what `Client.submit` raises. What raises has no place in the session: its frames do not count.
         """
-        packed = pack(self.pipeline, x, self._connection.shared.place, frames)
-        length, period = packed.tensor.shape[1:2], self.pipeline.period
+        return self._client._submit(self._request(x, timeout, trace_id, frames), block, self._start)
+
+    def run(self, x: Any, *, tail: Optional[str] = None, timeout: Optional[float] = DEFAULT) -> Result:
+        """Sends a whole recording, as the session's next frames, and gives its whole result.
+
+        x: the recording along its first dimension: [samples, ...] for a frame of [length, ...]. It is cut into the
+            pipeline's frames, the last of which is shorter where the pipeline takes "max N". Or frames, with a leading
+            frames dimension.
+        tail: what becomes of samples that fill no frame, where the pipeline takes frames of one length: "drop" leaves
+            them out, "pad" fills the frame with zeros, "error" raises ValueError before anything is sent. None leaves
+            them out and says so in a warning.
+        timeout: as in submit, for each of the requests.
+
+        An output of variable length is joined along its first dimension, and others have one entry a frame: what
+        concatenating the results of `stream` gives. The result's arrays are copies, so that nothing else is kept.
+
+        Raises the error of the first request that fails, after it has cancelled the others, and what submit raises.
+        """
+        cutter = Cutter(self.pipeline, self._most_bytes, tail)
+        x = checked(self.pipeline, x)
+        blocks = cutter.blocks_of(x)
+        joined = Joined(self.pipeline, cutter.frames_of(x))
+        for result in self._pipelined(blocks, cutter.window, timeout):
+            joined.add(result)
+        return joined.result()
+
+    def stream(self, blocks: Iterable[Any], *, tail: Optional[str] = None,
+               timeout: Optional[float] = DEFAULT) -> Iterator[Result]:
+        """Sends blocks of samples as they come, and yields their results, in order, as they come.
+
+        blocks: arrays of any length along their first dimension, [samples, ...] for a frame of [length, ...]. Where the
+            pipeline takes "max N" each is sent at once, in frames of at most N; otherwise what does not fill a frame
+            waits for the next block, and what is left at the end is for `tail` to say, as in `run`.
+
+        Yields one result a request: an output of variable length is [length, ...], others are [frames, ...].
+        For a live source it yields what has come back before it waits for the next block.
+
+        Raises as `run` does, and what `blocks` raises. Leaving it early cancels what is in flight.
+        """
+        cutter = Cutter(self.pipeline, self._most_bytes, tail)
+        return self._pipelined(cutter.cut(blocks), cutter.window, timeout)
+
+    @property
+    def _most_bytes(self) -> int:
+        welcome = self._client._welcome
+        return min(welcome.max_request_bytes, welcome.credit_bytes)
+
+    def _pipelined(self, blocks: Iterable[np.ndarray], window: int, timeout: Optional[float]) -> Iterator[Result]:
+        """Sends each block as a request, and yields the results, in order."""
+        sent: Deque[Future[Result]] = collections.deque()
+        coming = iter(blocks)
+        try:
+            while True:
+                asked = time.monotonic()
+                block = next(coming, None)
+                if block is None:
+                    break
+                sent.append(self.submit(block, timeout=timeout))
+                # As long as the source kept us waiting, so may the results: those of a live one come before its next
+                # block, and those of a recording do not hold it up.
+                came = time.monotonic()
+                patience = came + (came - asked)
+                while sent and (len(sent) >= window or done_within(sent[0], patience)):
+                    yield flattened(self.pipeline, sent.popleft().result())
+            while sent:
+                yield flattened(self.pipeline, sent.popleft().result())
+        finally:
+            for each in sent:
+                each.cancel()
+
+    def _request(self, x: Any, timeout: Optional[float], trace_id: bytes = wire.NO_TRACE,
+                 frames: Optional[int] = None) -> Request:
+        request = self._client._request(self.pipeline, x, timeout, trace_id, frames)
+        packed, period = request.frames, self.pipeline.period
+        assert packed is not None  # it has not been sent
+        length = packed.tensor.shape[1:2]
         if packed.count > 1 and self.pipeline.input.variable and period > 1 and length[0] % period != 0:
             raise ValueError(f"several frames of pipeline {self.pipeline.name!r} in a session have a length that is a "
                              f"multiple of {period}, not {length[0]}: submit them as one longer frame")
-        return self._submit(self.pipeline, packed, timeout, block, trace_id, self._start)
+        return request
 
     def close(self) -> None:
         """Takes no more. What is in flight still ends as it would have; then the daemon drops the state. A second call
-        does nothing."""
-        with self._lock:
-            self._finalizer()
+        does nothing, nor does one in a forked process."""
+        if self._connection.is_own_process():
+            with self._lock:
+                self._finalizer()
 
     def __enter__(self) -> Session:
         return self

@@ -120,6 +120,13 @@ class SessionRequests:
             self._outlet.end(request, error=error)
             self.lose(body.reason if gone else f"request {request.request_id} was refused: {error}", gone)
 
+    def failed(self, request: Request, error: PenstockError) -> None:
+        """It could not be sent, or its answer not be used: nothing can follow."""
+        if self._requests.pop(request.request_id, None) is not None:
+            request.session = None
+            self._outlet.end(request, error=error)
+            self.lose(f"request {request.request_id} failed: {error}", gone=False)
+
     def lose(self, reason: str, gone: bool) -> None:
         """It can't go on: its requests end with SessionLost. `gone`: the daemon has none of them."""
         if self.lost is not None:

@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 import collections
+import logging
 import socket
 import threading
 from typing import Callable, Deque
+
+LOGGER = logging.getLogger("penstock")
 
 
 class Wakeup:
@@ -35,7 +38,8 @@ class Wakeup:
             return True
 
     def run(self) -> None:
-        """On the connection's thread: runs all that was posted."""
+        """On the connection's thread: runs all that was posted. What one of them raises is logged, and stops no other.
+        """
         with self._lock:
             if not self._closed:
                 try:
@@ -45,7 +49,10 @@ class Wakeup:
                 self._signalled = False
             work, self._work = self._work, collections.deque()
         for each in work:
-            each()
+            try:
+                each()
+            except Exception:
+                LOGGER.exception("penstock: work of the client's thread failed")
 
     def close(self) -> None:
         """On the connection's thread: takes no more. What was posted before is left to one last `run`."""

@@ -1,0 +1,143 @@
+"""Addresses of daemons: whether one can be right, and what is there when no daemon answers."""
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import time
+from typing import NamedTuple, Tuple
+
+_SHAPES = "an address is tcp://HOST:PORT or ipc://PATH, as in tcp://127.0.0.1:7600"
+_LONGEST_PATH = 107  # of a Unix socket
+#: The beginning of every greeting of ZMTP 3: a signature, and the major version.
+_GREETING = b"\xff" + bytes(8) + b"\x7f\x03"
+_GREETING_BYTES, _MECHANISM = 64, slice(12, 32)
+_LONGEST_ATTEMPT_S = 1.0
+
+
+class Endpoint(NamedTuple):
+    """Where a daemon is."""
+    transport: str
+    host: str = ""  #: of tcp
+    port: int = 0
+    path: str = ""  #: of ipc; "@" and a name for an abstract socket
+
+
+class Finding(NamedTuple):
+    """What is at an endpoint."""
+    text: str  #: what happened, and what to try; "" when nothing is wrong as far as one can see
+    for_good: bool = False  #: trying again can't help
+    absent: bool = False  #: nobody listens there
+    shut: bool = False  #: a daemon is there, and does not let this client in
+
+
+def unsupported(url: str) -> str:
+    """What to say of a transport that ZeroMQ does not have."""
+    return f"{url!r} can't be a daemon's: there is no transport {url.partition('://')[0]!r}; {_SHAPES}"
+
+
+def parse(url: str) -> Endpoint:
+    """Raises TypeError and ValueError where no daemon can be."""
+    if not isinstance(url, str):
+        raise TypeError(f"a url is a str, not {type(url).__name__}: {_SHAPES}")
+    transport, separator, rest = url.partition("://")
+    if not separator:
+        guess = f"; did you mean tcp://{url}?" if re.fullmatch(r"[\w.\[\]:-]+:\d+", url) else ""
+        raise ValueError(f"{url!r} is no address: {_SHAPES}{guess}")
+    if transport == "ipc":
+        if not rest:
+            raise ValueError(f"{url!r} names no socket: {_SHAPES}")
+        if len(os.fsencode(rest)) > _LONGEST_PATH:
+            raise ValueError(f"the path of {url!r} has {len(os.fsencode(rest))} bytes; a Unix socket's has at most "
+                             f"{_LONGEST_PATH}")
+        return Endpoint(transport, path=rest)
+    if transport != "tcp":
+        return Endpoint(transport)  # ZeroMQ knows whether there is such a one
+    host, colon, port = rest.rpartition(";")[2].rpartition(":")
+    if not colon or host.count("[") != host.count("]"):
+        raise ValueError(f"{url!r} has no port: {_SHAPES}")
+    if not (port.isascii() and port.isdigit() and 1 <= int(port[:6]) <= 65535):
+        raise ValueError(f"{url!r} has the port {port!r}; a port is a number from 1 to 65535, and a daemon's is 7600 "
+                         "where its configuration says nothing else")
+    if not host:
+        raise ValueError(f"{url!r} has no host: {_SHAPES}")
+    if host == "*":
+        raise ValueError(f"{url!r} is where a daemon listens; a client needs the name or the address of its machine")
+    return Endpoint(transport, host.strip("[]"), int(port))
+
+
+def look(url: str, has_keys: bool, deadline: float) -> Finding:
+    """Connects there, says the beginning of a greeting, and sees what comes; until `deadline` (of time.monotonic()) at
+    most, but for the time that a name server takes."""
+    endpoint = parse(url)
+    if endpoint.transport not in ("tcp", "ipc"):
+        return Finding("")
+    try:
+        places = _places(endpoint)
+    except socket.gaierror as error:
+        return Finding(f"the name {endpoint.host!r} can't be resolved ({error.strerror}): is it spelled right, and does "
+                       "this machine's name server know it?", for_good=error.errno != socket.EAI_AGAIN)
+    except UnicodeError:
+        return Finding(f"{endpoint.host!r} is no name of a machine", for_good=True)
+    finding = Finding("")
+    for family, place in places:
+        left = min(_LONGEST_ATTEMPT_S, max(0.05, deadline - time.monotonic()))
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.settimeout(left)
+            try:
+                probe.connect(place)
+            except OSError as error:
+                finding = _refusal(endpoint, error)
+                continue
+            return _hear(probe, has_keys)
+    return finding
+
+
+def _places(endpoint: Endpoint) -> Tuple[Tuple[int, object], ...]:
+    if endpoint.transport == "ipc":
+        path = "\0" + endpoint.path[1:] if endpoint.path.startswith("@") else endpoint.path
+        return ((socket.AF_UNIX, path),)
+    found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    return tuple((each[0], each[4]) for each in found)
+
+
+def _refusal(endpoint: Endpoint, error: OSError) -> Finding:
+    if endpoint.transport == "ipc":
+        if error.errno in (errno.EACCES, errno.EPERM):
+            return Finding("this user may not connect to the socket there (permission denied): see ipc_mode and "
+                           "ipc_group of the daemon's configuration", for_good=True)
+        what = {errno.ENOENT: "there is no such socket", errno.ECONNREFUSED: "the daemon that made the socket is gone"}
+        return Finding(f"{what.get(error.errno or 0, error.strerror)}: is penstockd running, and does its configuration "
+                       "listen there?", absent=True)
+    if error.errno == errno.ECONNREFUSED:
+        return Finding("the connection is refused, so nobody listens there: is penstockd running, and does its "
+                       "configuration listen at this address and port?", absent=True)
+    if isinstance(error, (socket.timeout, TimeoutError)) or error.errno == errno.ETIMEDOUT:
+        return Finding("the machine does not answer: is it on, is the address right, does a firewall drop the "
+                       "connection?")
+    return Finding(f"the machine can't be reached ({error.strerror}): is the address right?")
+
+
+def _hear(probe: socket.socket, has_keys: bool) -> Finding:
+    heard = b""
+    try:
+        probe.sendall(_GREETING)
+        while len(heard) < _GREETING_BYTES and (piece := probe.recv(_GREETING_BYTES - len(heard))):
+            heard += piece
+            if heard[:1] != b"\xff":
+                return Finding("what listens there is no ZeroMQ: a daemon's data port is 7600 where its configuration "
+                               "says nothing else, and 7680 its admin HTTP", for_good=True)
+    except socket.timeout:
+        return Finding("a connection stands, but nothing is said over it: is that penstockd's data port?")
+    except OSError:
+        pass  # closed
+    if len(heard) < _GREETING_BYTES:
+        return Finding("the connection is closed at once: is a proxy there whose daemon is not running?")
+    asks = heard[_MECHANISM].rstrip(b"\0") == b"CURVE"
+    if asks and not has_keys:
+        return Finding("it asks for keys: give its public key (server_key) and a key_file of your own", for_good=True,
+                       shut=True)
+    if has_keys and not asks:
+        return Finding("it asks for no keys: leave server_key and key_file out", for_good=True, shut=True)
+    return Finding("")

@@ -1,0 +1,162 @@
+"""Recordings and streams: cut into requests, and put together from their results."""
+from __future__ import annotations
+
+import warnings
+from typing import Any, AsyncIterable, AsyncIterator, Dict, Iterable, Iterator, List, Optional, Tuple
+
+import numpy as np
+
+from .control import PipelineDescription, TensorDescription
+from .frames import checked, dtype_of, most_bytes
+from .result import Result
+from .wire import NO_TRACE
+
+#: As large a request as keeps the daemon busy, while more are on their way.
+_REQUEST_BYTES = 256 << 10
+_IN_FLIGHT_BYTES = 16 << 20
+_LEAST_WINDOW, _MOST_WINDOW = 2, 32
+_TAILS = (None, "drop", "pad", "error")
+
+
+class Cutter:
+    """Cuts samples into the frames of a pipeline, several to a request where they are small."""
+
+    def __init__(self, pipeline: PipelineDescription, most: int, tail: Optional[str]) -> None:
+        """most: bytes of a request. tail: as in `Session.run`. Raises ValueError."""
+        if tail not in _TAILS:
+            raise ValueError(f"tail is \"drop\", \"pad\" or \"error\", not {tail!r}")
+        self._pipeline = pipeline
+        self._tail = tail
+        described = pipeline.input
+        self._length = described.shape[0]
+        nbytes = max(most_bytes(described, 1), 1)
+        several = min(pipeline.max_frames, max(1, min(_REQUEST_BYTES, most) // nbytes))
+        # In a session several frames of one request have a length that is a multiple of the period.
+        self._several = 1 if described.variable and self._length % pipeline.period != 0 else several
+        self.window = max(_LEAST_WINDOW, min(_MOST_WINDOW, _IN_FLIGHT_BYTES // (self._several * nbytes)))
+
+    def frames_of(self, x: np.ndarray) -> int:
+        """How many frames a recording has, its tail included."""
+        if x.ndim > len(self._pipeline.input.shape):
+            return len(x)
+        more = self._pipeline.input.variable or self._tail == "pad"
+        return (len(x) + self._length - 1) // self._length if more else len(x) // self._length
+
+    def blocks_of(self, x: np.ndarray) -> Iterator[np.ndarray]:
+        """The requests of a whole recording, of samples or of frames."""
+        if x.ndim > len(self._pipeline.input.shape):
+            several = self._several if x.shape[1] % self._pipeline.period == 0 else 1
+            return (x[at:at + several] for at in range(0, len(x), several))
+        if self._tail == "error" and not self._pipeline.input.variable and len(x) % self._length != 0:
+            self._end(x[len(x) // self._length * self._length:])
+        return self.cut([x])
+
+    def cut(self, blocks: Iterable[Any]) -> Iterator[np.ndarray]:
+        """The requests of blocks of samples, as they come."""
+        rest = self._nothing()
+        for block in blocks:
+            pieces, rest = self._add(rest, block)
+            yield from pieces
+        yield from self._end(rest)
+
+    async def cut_async(self, blocks: AsyncIterable[Any]) -> AsyncIterator[np.ndarray]:
+        """The same of an asynchronous iterable."""
+        rest = self._nothing()
+        async for block in blocks:
+            pieces, rest = self._add(rest, block)
+            for piece in pieces:
+                yield piece
+        for piece in self._end(rest):
+            yield piece
+
+    def _nothing(self) -> np.ndarray:
+        described = self._pipeline.input
+        return np.empty((0, *described.shape[1:]), dtype_of(described))
+
+    def _add(self, rest: np.ndarray, block: Any) -> Tuple[List[np.ndarray], np.ndarray]:
+        """What can be sent with one more block, and what waits for the next."""
+        described = self._pipeline.input
+        x = checked(self._pipeline, block)
+        if x.ndim != len(described.shape) or x.shape[1:] != described.shape[1:]:
+            inner = "".join(f", {extent}" for extent in described.shape[1:])
+            raise ValueError(f"pipeline {self._pipeline.name!r} takes {described}: a recording of it, or a block of one, "
+                             f"has the shape [samples{inner}], not {list(x.shape)}")
+        if len(rest) > 0:
+            x = np.concatenate([rest, x])
+        whole = len(x) // self._length
+        batch = x[:whole * self._length].reshape((whole, self._length, *x.shape[1:]))
+        pieces = [batch[at:at + self._several] for at in range(0, whole, self._several)]
+        rest = x[whole * self._length:]
+        if described.variable and len(rest) > 0:
+            pieces.append(rest[np.newaxis])
+            rest = rest[:0]
+        return pieces, rest.copy()  # the block is its owner's again
+
+    def _end(self, rest: np.ndarray) -> List[np.ndarray]:
+        """What is sent of samples that no others follow."""
+        if len(rest) == 0:
+            return []
+        what = (f"{len(rest)} samples at the end fill no frame of {self._length}, which is what pipeline "
+                f"{self._pipeline.name!r} takes")
+        if self._tail == "error":
+            raise ValueError(f"{what}: tail=\"drop\" leaves them out, tail=\"pad\" fills the frame with zeros")
+        if self._tail is None:
+            warnings.warn(f"{what}, and are left out: tail=\"pad\" fills the frame with zeros, tail=\"drop\" leaves "
+                          "them out without a word", stacklevel=3)
+        if self._tail != "pad":
+            return []
+        padded = np.zeros((1, self._length, *rest.shape[1:]), rest.dtype)
+        padded[0, :len(rest)] = rest
+        return [padded]
+
+
+def flattened(pipeline: PipelineDescription, result: Result) -> Result:
+    """A result with a frames dimension as part of a stream: an output of variable length is one along its length."""
+    arrays: Dict[str, np.ndarray] = {}
+    for described in pipeline.outputs:
+        array = result[described.name]
+        if described.variable:
+            array = array.reshape((array.shape[0] * array.shape[1], *array.shape[2:]))
+        arrays[described.name] = array
+    return Result(arrays, result.request_id, result.trace_id)
+
+
+class Joined:
+    """The results of a recording, one behind the other. They are copied as they come, so that the memory that is shared
+    with the daemon is free again."""
+
+    def __init__(self, pipeline: PipelineDescription, frames: int) -> None:
+        self._pipeline = pipeline
+        self._outputs = [_JoinedOutput(described, frames) for described in pipeline.outputs]
+        self._request_id = 0
+
+    def add(self, result: Result) -> None:
+        """The next part, flattened."""
+        self._request_id = result.request_id
+        for output in self._outputs:
+            output.add(result[output.described.name])
+
+    def result(self) -> Result:
+        """All of it. Its request id is the last part's."""
+        return Result({each.described.name: each.array() for each in self._outputs}, self._request_id, NO_TRACE)
+
+
+class _JoinedOutput:
+    def __init__(self, described: TensorDescription, frames: int) -> None:
+        self.described = described
+        shape = (0 if described.variable else frames, *described.shape[1 if described.variable else 0:])
+        self._whole = np.empty(shape, dtype_of(described))
+        self._pieces: List[np.ndarray] = []
+        self._filled = 0
+
+    def add(self, piece: np.ndarray) -> None:
+        if self.described.variable:
+            self._pieces.append(piece.copy())
+        else:
+            self._whole[self._filled:self._filled + len(piece)] = piece
+        self._filled += len(piece)
+
+    def array(self) -> np.ndarray:
+        if not self.described.variable:
+            return self._whole[:self._filled]
+        return np.concatenate([self._whole, *self._pieces])
