@@ -15,6 +15,7 @@ struct global_options {
   std::string server_key;  ///< the daemon's public key; "": it asks for none
   std::string key_file;    ///< with the client's own key
   std::chrono::nanoseconds timeout = std::chrono::seconds{10};
+  bool timeout_given = false;  ///< then the daemon is waited for so long, also while nobody listens
   penstock::transport transport = penstock::transport::automatic;
 };
 

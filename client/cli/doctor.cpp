@@ -70,9 +70,10 @@ struct ping_outcome {
 ping_outcome try_ping(const global_options& global) {
   try {
     client_options options = client_options_of(global);
-    options.connect_timeout = std::min(global.timeout, longest_wait);
+    const std::chrono::nanoseconds wait = std::min(global.timeout, longest_wait);
+    options.connect_timeout = wait;
     client daemon{options};
-    return {daemon.ping(options.connect_timeout)};
+    return {daemon.ping(wait)};
   } catch (const std::runtime_error& failed) {
     return {std::nullopt, failed.what()};
   }

@@ -48,7 +48,8 @@ int run(int argc, char** argv) {
       ->type_name("auto|zmq|shm")
       ->envname("PENSTOCK_TRANSPORT")
       ->default_str("auto");
-  add_duration(app, "--timeout", global.timeout, "How long to wait for the daemon, and for each request");
+  const auto* const timeout =
+      add_duration(app, "--timeout", global.timeout, "How long to wait for the daemon, and for each request");
   action chosen;
   declare_ping(app, global, chosen);
   declare_info(app, global, chosen);
@@ -64,11 +65,11 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& wrong) {
     return app.exit(wrong) == 0 ? EXIT_SUCCESS : usage_error;
   }
+  global.timeout_given = timeout->count() > 0;
   try {
     return chosen();
   } catch (const connect_error& unreachable) {
     std::cerr << "penstock: " << unreachable.what() << "\n"
-              << "Is penstockd running, does its configuration listen there, and can this machine reach it?\n"
               << "Another address: --url tcp://HOST:PORT, or PENSTOCK_URL.\n";
   } catch (const std::exception& failure) {
     std::cerr << "penstock: " << failure.what() << "\n";
@@ -95,7 +96,9 @@ client_options client_options_of(const global_options& global) {
   options.key_file = global.key_file;
   options.name = "penstock-cli";
   options.transport = global.transport;
-  options.connect_timeout = global.timeout;
+  if (global.timeout_given) {
+    options.connect_timeout = global.timeout;
+  }
   options.request_timeout = global.timeout;
   return options;
 }

@@ -8,7 +8,12 @@
 namespace penstock {
 
 client::client(client_options options) : self_(std::make_unique<implementation>(std::move(options))) {}
-client::~client() = default;
+
+client::~client() {
+  if (self_->is_foreign()) {
+    [[maybe_unused]] const auto* const parents = self_.release();  // its thread and its sockets are the parent's
+  }
+}
 
 server_info client::server() const {
   return self_->catalogue()->server();
@@ -74,7 +79,8 @@ client_counters client::counters() const noexcept {
   const link::atomic_counters& from = self_->counters();
   return {read(from.submitted),         read(from.results), read(from.errors),
           read(from.sent_again),        read(from.hellos),  read(from.unmatched_replies),
-          read(from.malformed_replies), read(from.shared),  read(from.unshared)};
+          read(from.malformed_replies), read(from.shared),  read(from.thrown),
+          read(from.unshared)};
 }
 
 }  // namespace penstock

@@ -5,6 +5,8 @@
 #include <random>
 #include <utility>
 
+#include <unistd.h>
+
 #include "client/cpp/local_error.hpp"
 
 namespace penstock {
@@ -14,6 +16,7 @@ using link::local_error;
 using link::time_point;
 
 constexpr std::size_t max_session_name_bytes = 64;
+constexpr std::chrono::nanoseconds longest_time = std::chrono::hours{24 * 365};
 
 /// The moment `after` from now; never for zero and for what no clock can hold.
 time_point moment(time_point now, std::chrono::nanoseconds after) {
@@ -39,6 +42,27 @@ void check_name(std::string_view name) {
   }
 }
 
+/// The options, in bounds that every clock can add. Throws connect_error for times that are none.
+client_options checked(client_options options) {
+  const auto positive = [](std::chrono::nanoseconds& time, const char* name) {
+    if (time.count() <= 0) {
+      throw connect_error(std::string(name) + " is a time above 0");
+    }
+    time = std::min<std::chrono::nanoseconds>(time, longest_time);
+  };
+  positive(options.retry_after, "retry_after");
+  positive(options.retry_limit, "retry_limit");
+  if (options.expiry_grace.count() < 0 || options.request_timeout.count() < 0 ||
+      options.connect_timeout.value_or(std::chrono::nanoseconds{0}).count() < 0 || options.linger.count() < 0 ||
+      options.reconnect_after.count() < 0) {
+    throw connect_error("a client's times are not negative");
+  }
+  options.expiry_grace = std::min<std::chrono::nanoseconds>(options.expiry_grace, longest_time);
+  options.linger = std::min<std::chrono::milliseconds>(options.linger, std::chrono::hours{24});
+  options.reconnect_after = std::min<std::chrono::milliseconds>(options.reconnect_after, std::chrono::hours{1});
+  return options;
+}
+
 }  // namespace
 
 completion keep_promise_of(std::future<result>& future) {
@@ -54,8 +78,9 @@ completion keep_promise_of(std::future<result>& future) {
 }
 
 client::implementation::implementation(client_options options)
-    : options_(std::move(options)), connection_(options_, credits_, arenas_, counters_) {
-  const time_point deadline = moment(std::chrono::steady_clock::now(), options_.connect_timeout);
+    : process_(::getpid()), options_(checked(std::move(options))), connection_(options_, credits_, arenas_, counters_) {
+  const time_point deadline =
+      moment(std::chrono::steady_clock::now(), options_.connect_timeout.value_or(std::chrono::seconds{5}));
   connection_.wait_for_welcome(options_.connect_timeout);
   if (options_.transport == transport::zmq) {
     arenas_.refuse("the transport is ZeroMQ alone");
@@ -68,10 +93,15 @@ client::implementation::implementation(client_options options)
 std::uint64_t client::implementation::submit(std::string_view pipeline,
                                              const std::shared_ptr<link::session_record>& session, request& what,
                                              completion&& done, bool may_wait) {
+  check_process();
+  const std::chrono::nanoseconds timeout = what.timeout.value_or(options_.request_timeout);
+  if (timeout.count() < 0) {
+    throw local_error(wire::status::expired, "the request's timeout was over before it was submitted");
+  }
   link::pending_request pending;
   pending.pipeline = catalogue()->check(pipeline, what, session != nullptr);
   pending.submitted = std::chrono::steady_clock::now();
-  pending.deadline = moment(pending.submitted, what.timeout.value_or(options_.request_timeout));
+  pending.deadline = moment(pending.submitted, timeout);
   const std::size_t bytes = what.bytes.size();
   if (!take_credit(bytes, pending.deadline, may_wait)) {
     return 0;
@@ -100,7 +130,7 @@ std::uint64_t client::implementation::submit(std::string_view pipeline,
   try {
     const bool posted = session != nullptr ? session->number_next(what.frames, hand_on) : hand_on(0);
     if (!posted) {
-      throw local_error(wire::status::shutdown, "the client is being closed");
+      throw closed_error();
     }
   } catch (...) {
     credits_.give_back(bytes);
@@ -149,6 +179,7 @@ std::shared_ptr<link::arena> client::implementation::grow_arena(std::uint64_t ne
 }
 
 std::optional<lent_memory> client::implementation::lend(std::size_t bytes) {
+  check_process();
   const time_point deadline = std::chrono::steady_clock::now() + link::longest_attachment;
   const auto arena = fetch_arena(bytes, deadline);
   if (arena == nullptr) {
@@ -173,18 +204,20 @@ shared_memory_info client::implementation::shared_memory() const {
 }
 
 void client::implementation::cancel(std::uint64_t id) {
+  check_process();
   link::command command{link::cancellation{id}};
   [[maybe_unused]] const bool posted = connection_.post(command);  // a closing client ends everything anyway
 }
 
 void client::implementation::post(link::command&& what) {
   if (!connection_.post(what)) {
-    throw local_error(wire::status::shutdown, "the client is being closed");
+    throw closed_error();
   }
 }
 
 link::probe::answer client::implementation::ask(wire::message_type question, std::uint64_t cursor,
                                                 std::chrono::nanoseconds timeout) {
+  check_process();
   link::probe probe;
   probe.question = question;
   probe.id = reserve_id();
@@ -197,6 +230,7 @@ link::probe::answer client::implementation::ask(wire::message_type question, std
 
 std::shared_ptr<link::session_record> client::implementation::open_session(std::string_view pipeline,
                                                                            std::string_view name) {
+  check_process();
   check_name(name);
   link::session_opening opening;
   opening.record = std::make_shared<link::session_record>(catalogue()->at(pipeline),
@@ -211,11 +245,32 @@ std::shared_ptr<link::session_record> client::implementation::open_session(std::
 }
 
 void client::implementation::close_session(const std::shared_ptr<link::session_record>& session) noexcept try {
+  if (is_foreign()) {
+    return;
+  }
   if (session->end(local_error(wire::status::session_lost, "the session is closed"))) {
     link::command command{link::session_closing{session}};
     [[maybe_unused]] const bool posted = connection_.post(command);  // a closing client leaves nothing open
   }
 } catch (const std::exception&) {  // out of memory: the daemon drops a session that is idle for long
+}
+
+bool client::implementation::is_foreign() const noexcept {
+  return ::getpid() != process_;
+}
+
+/// The thread and the sockets are the parent's, and a lock may have been held by a thread that is not here.
+void client::implementation::check_process() const {
+  if (is_foreign()) {
+    throw local_error(wire::status::rejected, "this client belongs to process " + std::to_string(process_) +
+                                                  ", which forked this one: make a client here, after the fork");
+  }
+}
+
+request_error client::implementation::closed_error() const {
+  const std::string failure = connection_.failure();
+  return failure.empty() ? local_error(wire::status::shutdown, "the client is being closed")
+                         : local_error(wire::status::failed, "the client's thread has ended: " + failure);
 }
 
 bool client::implementation::take_credit(std::size_t bytes, time_point deadline, bool may_wait) {
@@ -226,7 +281,7 @@ bool client::implementation::take_credit(std::size_t bytes, time_point deadline,
     case answer::taken:
       return true;
     case answer::closed:
-      throw local_error(wire::status::shutdown, "the client is being closed");
+      throw closed_error();
     case answer::never_enough:
       throw local_error(wire::status::too_large,
                         std::to_string(bytes) + " bytes are more than the daemon ever grants this client");

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <penstock/client.hpp>
+#include <sys/types.h>
 
 #include "client/cpp/connection.hpp"
 #include "client/cpp/outgoing.hpp"
@@ -37,8 +38,12 @@ class __attribute__((visibility("hidden"))) client::implementation {
   [[nodiscard]] std::optional<lent_memory> lend(std::size_t bytes);
   [[nodiscard]] shared_memory_info shared_memory() const;
   void close_session(const std::shared_ptr<link::session_record>& session) noexcept;
+  /// Whether this is a process that was forked from the client's.
+  [[nodiscard]] bool is_foreign() const noexcept;
 
  private:
+  void check_process() const;
+  [[nodiscard]] request_error closed_error() const;
   bool take_credit(std::size_t bytes, link::time_point deadline, bool may_wait);
   void post(link::command&& what);
   /// Gives the request its payload: through the arena when that gains, else over the socket.
@@ -49,6 +54,7 @@ class __attribute__((visibility("hidden"))) client::implementation {
   /// A larger one, where that can be had: waits until it is known.
   [[nodiscard]] std::shared_ptr<link::arena> grow_arena(std::uint64_t need, link::time_point deadline);
 
+  const pid_t process_;
   client_options options_;
   std::atomic<std::uint64_t> next_id_{link::attach_id + 1};  ///< written and read by every caller
   link::atomic_counters counters_;

@@ -1,15 +1,25 @@
 #include "client/cpp/connection.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <utility>
 
 #include <pthread.h>
+
+#include "client/cpp/endpoint.hpp"
 
 namespace penstock::link {
 namespace {
 
 /// How many messages are taken before the callers' commands get their turn.
 constexpr int burst = 256;
+/// With a daemon's welcome, where the options do not say; of it where nobody listens; until it is seen what is there.
+constexpr std::chrono::nanoseconds usual_patience = std::chrono::seconds{5};
+constexpr std::chrono::nanoseconds patience_with_nobody = std::chrono::seconds{1};
+constexpr std::chrono::milliseconds look_after{250};
+/// What can be added to a time without leaving the clock.
+constexpr std::chrono::nanoseconds longest_patience = std::chrono::hours{24 * 365};
 
 /// Threads that are begun meanwhile get no signals but those of their own faults: the program's handlers run on its own
 /// threads, and cut no call of ZeroMQ's short.
@@ -32,9 +42,8 @@ class without_signals {
 };
 
 std::string seconds_text(std::chrono::nanoseconds time) {
-  std::string text = std::to_string(std::chrono::duration<double>(time).count());
-  text.erase(text.find_last_not_of('0') + 1);
-  return text + (text.back() == '.' ? "0 s" : " s");
+  const auto tenths = std::chrono::round<std::chrono::duration<std::int64_t, std::deci>>(time).count();
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
 }
 
 }  // namespace
@@ -42,6 +51,8 @@ std::string seconds_text(std::chrono::nanoseconds time) {
 connection::connection(const client_options& options, credit_gate& credits, arena_slot& arenas,
                        atomic_counters& counters) try
     : url_(options.url),
+      has_keys_(!options.server_key.empty()),
+      credits_(credits),
       exchange_(options, credits, arenas, counters,
                 {[this](const std::string& url) { note_move(url); },
                  [this](std::shared_ptr<const catalogue> what) { note_welcome(std::move(what)); },
@@ -50,6 +61,9 @@ connection::connection(const client_options& options, credit_gate& credits, aren
   const without_signals meanwhile;
   thread_ = std::thread{[this] { run(); }};
 } catch (const zmq::error_t& error) {
+  if (error.num() == EPROTONOSUPPORT) {
+    throw connect_error(unsupported_transport(options.url));
+  }
   throw connect_error("can't connect to \"" + options.url + "\": " + error.what());
 }
 
@@ -58,8 +72,30 @@ connection::~connection() {
   thread_.join();
 }
 
-void connection::run() {
+void connection::run() noexcept {
   ::pthread_setname_np(::pthread_self(), "penstock");
+  try {
+    converse();
+    exchange_.close();
+  } catch (const std::exception& error) {
+    {
+      const std::lock_guard lock{mutex_};
+      failure_ = error.what();
+      refusal_ = "the client's thread has ended: " + failure_;
+      greeted_.notify_all();
+    }
+    box_.close();
+    credits_.close();
+    exchange_.fail(error.what());
+  }
+  std::vector<command> commands;
+  box_.take_all(commands);
+  for (command& each : commands) {
+    exchange_.refuse(std::move(each));
+  }
+}
+
+void connection::converse() {
   std::vector<command> commands;
   while (!box_.closed()) {
     box_.take_all(commands);
@@ -72,11 +108,6 @@ void connection::run() {
     if (!more && box_.empty()) {
       exchange_.wait(box_.descriptor());
     }
-  }
-  exchange_.close();
-  box_.take_all(commands);
-  for (command& each : commands) {
-    exchange_.refuse(std::move(each));
   }
 }
 
@@ -103,20 +134,59 @@ void connection::note_shut_out(const std::string& why, bool for_good) {
   if (for_good) {
     refusal_ = why;
     greeted_.notify_all();
+  } else {
+    ++broken_off_;
   }
 }
 
-void connection::wait_for_welcome(std::chrono::nanoseconds at_most) {
+std::string connection::failure() const {
+  const std::lock_guard lock{mutex_};
+  return failure_;
+}
+
+bool connection::is_answered_by(std::unique_lock<std::mutex>& lock, time_point deadline) {
+  return greeted_.wait_until(lock, deadline, [this] { return newest_ != nullptr || refusal_; });
+}
+
+void connection::wait_for_welcome(std::optional<std::chrono::nanoseconds> at_most) {
+  const time_point began = std::chrono::steady_clock::now();
+  const auto patience = std::min<std::chrono::nanoseconds>(at_most.value_or(usual_patience), longest_patience);
+  endpoint_finding found;
+  std::optional<unsigned> broken_off;  // before a look found nothing wrong
   std::unique_lock lock{mutex_};
-  const bool answered = greeted_.wait_for(lock, at_most, [this] { return newest_ != nullptr || refusal_; });
-  if (newest_ != nullptr) {
-    return;
+  while (!is_answered_by(lock, std::min(began + patience, std::chrono::steady_clock::now() + look_after))) {
+    if (broken_off && broken_off_ > *broken_off) {  // again, by what takes a right greeting
+      throw connect_error("the daemon at " + url_ + " does not let this client in: " + trouble_);
+    }
+    const time_point now = std::chrono::steady_clock::now();
+    if (!broken_off) {
+      const std::string url = url_;
+      lock.unlock();
+      found = look_at(url, has_keys_, began + patience);
+      lock.lock();
+      if (found.text.empty()) {
+        broken_off = broken_off_;  // a daemon may be there: it is not looked at again
+      }
+    }
+    if (newest_ != nullptr || refusal_) {
+      break;
+    }
+    if (found.shut) {
+      throw connect_error("the daemon at " + url_ + " refused: " + found.text);
+    }
+    if (found.for_good) {
+      throw connect_error("no penstockd answers at " + url_ + ": " + found.text);
+    }
+    if (now >= began + (found.absent && !at_most ? patience_with_nobody : patience)) {
+      const std::string why = !found.text.empty() ? found.text
+                              : !trouble_.empty() ? trouble_
+                                                  : "something listens there, but sends no welcome";
+      throw connect_error("no penstockd answers at " + url_ + " (waited " + seconds_text(now - began) + "): " + why);
+    }
   }
-  if (answered) {
+  if (newest_ == nullptr) {
     throw connect_error("the daemon at " + url_ + " refused: " + *refusal_);
   }
-  throw connect_error("no penstockd answers at " + url_ + " (waited " + seconds_text(at_most) + ")" +
-                      (trouble_.empty() ? "" : "; " + trouble_));
 }
 
 std::shared_ptr<const catalogue> connection::newest() const {

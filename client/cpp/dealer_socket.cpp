@@ -6,8 +6,11 @@
 #include <cstring>
 #include <string>
 
+#include "client/cpp/endpoint.hpp"
+
 namespace penstock::link {
 dealer_socket::dealer_socket(const client_options& options) : options_(options), keys_(keys_of(options)) {
+  [[maybe_unused]] const endpoint right = parse_endpoint(options_.url);
   connect_to(options_.url);
 }
 

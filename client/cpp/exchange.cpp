@@ -9,10 +9,6 @@
 namespace penstock::link {
 namespace {
 
-request_error closed_error() {
-  return local_error(wire::status::shutdown, "the client was closed before a reply came");
-}
-
 time_point clock_now() noexcept {
   return std::chrono::steady_clock::now();
 }
@@ -29,6 +25,11 @@ exchange::exchange(const client_options& options, credit_gate& credits, arena_sl
       greeting_(options.retry_after, options.retry_limit),
       arena_(arenas, options.shared_at_first, options.retry_after, options.retry_limit),
       last_heard_(clock_now()) {}
+
+request_error exchange::closed_error() const {
+  return failure_.empty() ? local_error(wire::status::shutdown, "the client was closed before a reply came")
+                          : local_error(wire::status::failed, "the client's thread has ended: " + failure_);
+}
 
 void exchange::perform(command&& what, time_point now) {
   if (auto* const request = std::get_if<pending_request>(&what)) {
@@ -228,7 +229,8 @@ time_point exchange::expiry_of(const pending_request& what) const noexcept {
   if (what.deadline == never) {
     return never;
   }
-  return what.sent ? what.deadline + options_.expiry_grace : what.deadline;
+  const bool can_wait = what.sent && what.deadline < never - options_.expiry_grace;
+  return can_wait ? what.deadline + options_.expiry_grace : what.deadline;
 }
 
 time_point exchange::next_due() const {
@@ -261,6 +263,15 @@ void exchange::say_goodbye() {
 
 void exchange::close() {
   say_goodbye();
+  end_all();
+}
+
+void exchange::fail(const std::string& why) {
+  failure_ = why;
+  end_all();
+}
+
+void exchange::end_all() {
   for (const std::uint64_t id : requests_.ids()) {
     finish(id, closed_error());
   }
@@ -307,7 +318,11 @@ void exchange::end(pending_request&& what, outcome&& how) noexcept {
     held_.emplace(what.id, std::move(what.payload));
   }
   what.payload = payload{};
-  what.done(std::move(how));
+  try {
+    what.done(std::move(how));
+  } catch (...) {
+    atomic_counters::count(counters_.thrown);
+  }
 }
 
 }  // namespace penstock::link

@@ -34,6 +34,7 @@ struct atomic_counters {
   std::atomic<std::uint64_t> unmatched_replies{0};
   std::atomic<std::uint64_t> malformed_replies{0};
   std::atomic<std::uint64_t> shared{0};
+  std::atomic<std::uint64_t> thrown{0};
   std::atomic<std::uint64_t> unshared{0};
 
   static void count(std::atomic<std::uint64_t>& counter) noexcept { counter.fetch_add(1, std::memory_order_relaxed); }
@@ -66,6 +67,8 @@ class exchange {
   void wait(int descriptor);
   /// Says goodbye and ends everything in flight.
   void close();
+  /// Ends everything in flight for that reason, and what is still to come.
+  void fail(const std::string& why);
   /// Ends a command that was never performed.
   void refuse(command&& what);
 
@@ -83,6 +86,8 @@ class exchange {
   /// Sends everything in flight again, in its order: what was sent before is lost.
   void send_all_again(time_point now);
   void say_goodbye();
+  void end_all();
+  [[nodiscard]] request_error closed_error() const;
   /// Whether this client belongs to another shard, whose welcome is awaited now.
   [[nodiscard]] bool move_to_shard(const wire::welcome& body);
   void note_change(dealer_socket::change what, time_point now);
@@ -160,6 +165,7 @@ class exchange {
   std::string token_;    ///< brings this client back to its place over another connection; "" before the first welcome
   std::vector<zmq::message_t> parts_;
   time_point last_heard_;
+  std::string failure_;  ///< why the thread could not go on; "" while it does
 };
 
 }  // namespace penstock::link

@@ -1,10 +1,23 @@
+#include <algorithm>
+#include <deque>
 #include <utility>
+#include <vector>
 
 #include <penstock/session.hpp>
 
 #include "client/cpp/client_implementation.hpp"
+#include "client/cpp/local_error.hpp"
+#include "client/cpp/recording.hpp"
 
 namespace penstock {
+namespace {
+
+struct request_in_flight {
+  std::uint64_t id = 0;
+  std::future<result> reply;
+};
+
+}  // namespace
 
 session::session(client::implementation& owner, std::shared_ptr<link::session_record> record) noexcept
     : owner_(&owner), record_(std::move(record)) {}
@@ -43,6 +56,57 @@ std::optional<std::future<result>> session::try_submit(client::request what) {
   std::future<result> future;
   const std::uint64_t id = owner_->submit(record_->pipeline().name, record_, what, keep_promise_of(future), false);
   return id == 0 ? std::nullopt : std::optional{std::move(future)};
+}
+
+result session::run(std::span<const std::byte> samples, unfilled tail) {
+  const pipeline_info& pipeline = record_->pipeline();
+  const auto cut = link::cut_recording(pipeline, owner_->catalogue()->server(), samples.size());
+  const bool fills_none = cut.tail_samples > 0 && !pipeline.input.variable;
+  if (fills_none && tail == unfilled::refuse) {
+    throw link::local_error(wire::status::wrong_shape,
+                            std::to_string(cut.tail_samples) + " samples at the end fill no frame of " +
+                                pipeline.input.text() + ": unfilled::drop leaves them out, unfilled::pad adds zeros");
+  }
+  const auto all = std::make_shared<link::joined_results>(pipeline);
+  std::deque<request_in_flight> sent;
+  const auto take_oldest = [&] {
+    all->add(sent.front().reply.get());
+    sent.pop_front();
+  };
+  const auto send = [&](std::span<const std::byte> bytes, std::uint32_t frames, std::int64_t leading) {
+    while (sent.size() >= cut.in_flight) {
+      take_oldest();
+    }
+    client::request next;
+    next.bytes = bytes;
+    next.frames = frames;
+    next.leading = leading;
+    next.id = owner_->reserve_id();
+    sent.push_back({next.id, submit(next)});
+  };
+  try {
+    for (std::size_t first = 0; first < cut.whole_frames; first += cut.frames) {
+      const auto frames = static_cast<std::uint32_t>(std::min<std::size_t>(cut.frames, cut.whole_frames - first));
+      send(samples.subspan(first * cut.frame_bytes, frames * cut.frame_bytes), frames, 0);
+    }
+    const auto rest = samples.subspan(cut.whole_frames * cut.frame_bytes);
+    if (cut.tail_samples > 0 && pipeline.input.variable) {
+      send(rest, 1, cut.tail_samples);
+    } else if (fills_none && tail == unfilled::pad) {
+      std::vector<std::byte> padded(rest.begin(), rest.end());
+      padded.resize(cut.frame_bytes);
+      send(padded, 1, 0);
+    }
+    while (!sent.empty()) {
+      take_oldest();
+    }
+  } catch (...) {
+    for (const request_in_flight& each : sent) {
+      owner_->cancel(each.id);
+    }
+    throw;
+  }
+  return link::joined_results::take(all);
 }
 
 void session::close() noexcept {

@@ -55,10 +55,85 @@ TEST_F(Patience, ConnectFailsWhenNobodyListens) {
   EXPECT_THAT(connect_failure(options), HasSubstr(options.url));
 }
 
-TEST_F(Patience, ConnectFailsOnAnAddressThatIsNone) {
+TEST_F(Patience, ConnectSaysAtOnceWhatIsWrongWithAnAddress) {
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"nonsense", "\"nonsense\" is no address"},
+      {"127.0.0.1:7600", "did you mean tcp://127.0.0.1:7600?"},
+      {"tcp://127.0.0.1:99999", "port \"99999\"; a port is a number from 1 to 65535"},
+      {"tcp://127.0.0.1:0", "port \"0\""},
+      {"tcp://127.0.0.1:7600/", "port \"7600/\""},
+      {"tcp://127.0.0.1", "has no port"},
+      {"tcp://[::1]", "has no port"},
+      {"tcp://:7600", "has no host"},
+      {"tcp://*:7600", "is where a daemon listens"},
+      {"http://127.0.0.1:7680", "there is no transport \"http\""},
+      {"ipc://", "names no socket"},
+      {"ipc://" + std::string(200, 'x'), "at most 107"}};
+  for (const auto& [url, why] : wrong) {
+    client_options options;
+    options.url = url;
+    EXPECT_THAT(connect_failure(options), HasSubstr(why)) << url;
+  }
+}
+
+TEST_F(Patience, ConnectSaysSoonThatNobodyListens) {
   client_options options;
-  options.url = "nonsense";
-  EXPECT_THAT(connect_failure(options), HasSubstr("nonsense"));
+  options.url = daemon_.url();
+  daemon_.stop();
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_THAT(connect_failure(options), HasSubstr("the connection is refused"));
+  options.url = "ipc:///nonexistent/penstock";
+  EXPECT_THAT(connect_failure(options), HasSubstr("there is no such socket"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 8s);  // 1 s each; it was 5 s
+}
+
+TEST_F(Patience, ConnectSaysAtOnceThatANameDoesNotExist) {
+  client_options options;
+  options.url = "tcp://no-such-machine.invalid:7600";
+  options.connect_timeout = 60s;
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_THAT(connect_failure(options), HasSubstr("can't be resolved"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 30s);
+}
+
+TEST_F(Patience, ConnectSaysThatAPeerSendsNoWelcome) {
+  client_options options = quick_options();
+  options.url = daemon_.url();
+  options.connect_timeout = 500ms;
+  EXPECT_THAT(connect_failure(options), HasSubstr("sends no welcome"));
+}
+
+TEST_F(Patience, ConnectRefusesTimesThatAreNone) {
+  for (const auto spoil :
+       std::vector<void (*)(client_options&)>{[](client_options& options) { options.retry_after = -1s; },
+                                              [](client_options& options) { options.retry_limit = 0s; },
+                                              [](client_options& options) { options.expiry_grace = -1s; },
+                                              [](client_options& options) { options.request_timeout = -1s; },
+                                              [](client_options& options) { options.connect_timeout = -1s; }}) {
+    client_options options;
+    options.url = daemon_.url();
+    spoil(options);
+    EXPECT_THAT(connect_failure(options), HasSubstr("time"));
+  }
+}
+
+TEST_F(Patience, TakesTimesThatNoClockCanAdd) {
+  client_options options = quick_options();
+  options.retry_after = options.retry_limit = options.expiry_grace = std::chrono::nanoseconds::max();
+  client_ = daemon_.connect(options);
+  auto future = submit(std::chrono::nanoseconds::max());
+  daemon_.result(daemon_.expect(message_type::submit));
+  future.get();
+}
+
+TEST_F(Patience, ABudgetBelowZeroIsOver) {
+  client_ = daemon_.connect(quick_options());
+  try {
+    (void)submit(-1ns);
+    ADD_FAILURE() << "it was taken";
+  } catch (const request_error& error) {
+    EXPECT_EQ(error.kind(), error_kind::expired);
+  }
 }
 
 TEST_F(Patience, ConnectFailsWithTheDaemonsReasonWhenItRefuses) {

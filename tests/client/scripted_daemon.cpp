@@ -1,5 +1,6 @@
 #include "tests/client/scripted_daemon.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <span>
@@ -50,9 +51,10 @@ wire::tensor_header tensor(wire::data_type type, std::int64_t frames, std::int64
 std::vector<std::string> result_parts(const received& to, message_type type, const std::string& input) {
   std::vector<std::int16_t> twice;
   std::vector<float> sums;
+  const std::size_t length = input.size() / std::max(1U, to.header.frames);
   for (const char each : input) {
     const int value = static_cast<unsigned char>(each);
-    if (twice.size() % 4 == 0) {
+    if (twice.size() % length == 0) {
       sums.push_back(0);
     }
     twice.push_back(static_cast<std::int16_t>(2 * value));
@@ -61,7 +63,8 @@ std::vector<std::string> result_parts(const received& to, message_type type, con
   wire::message_header header = reply_to(to, type);
   header.frames = to.header.frames;
   const auto frames = static_cast<std::int64_t>(header.frames);
-  return {header_part(header, {tensor(wire::int16_type, frames, 4), tensor(wire::float32_type, frames, 1)}),
+  return {header_part(header, {tensor(wire::int16_type, frames, static_cast<std::int64_t>(length)),
+                               tensor(wire::float32_type, frames, 1)}),
           bytes_of(twice), bytes_of(sums)};
 }
 

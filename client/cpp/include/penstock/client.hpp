@@ -27,7 +27,8 @@ class session;  // <penstock/session.hpp>
 
 /// What a completion is given: exactly one of the two.
 using outcome = std::variant<result, request_error>;
-/// Runs once for each accepted request, on the client's own thread: it must be short and must not throw. It may call
+/// Runs once for each accepted request, on the client's own thread: it must be short and should not throw, which is
+/// counted and otherwise ignored. It may call
 /// try_submit, submit (which then never waits) and cancel; it must not destroy the client or wait for another reply.
 using completion = std::function<void(outcome&&)>;
 
@@ -41,6 +42,7 @@ struct client_counters {
   std::uint64_t unmatched_replies = 0;  ///< replies to nothing that was in flight: repeats, or too late
   std::uint64_t malformed_replies = 0;  ///< messages that could not be read, or made no sense
   std::uint64_t shared = 0;             ///< of `submitted`: those that went through shared memory at first
+  std::uint64_t thrown = 0;             ///< completions that threw; what they threw is dropped
   std::uint64_t unshared = 0;           ///< of `submitted`: large ones that found no room there; 0 with transport::zmq
 };
 
@@ -70,6 +72,8 @@ struct trace_page {
 /// It is asked for with the first of them; that one, and what finds no room there, goes over ZeroMQ. What was on its
 /// way there when the daemon was restarted, or shared no more, is sent again over ZeroMQ. Because of that a request's
 /// bytes count for the credits whichever way they go.
+/// Forks: a process that is forked can't use its parent's client, nor its sessions: what sends or asks throws
+/// request_error there, and the destructor does nothing. Make another client there.
 class PENSTOCK_EXPORT client {
  public:
   /// One or more frames for one pipeline.
@@ -81,7 +85,8 @@ class PENSTOCK_EXPORT client {
     std::uint32_t frames = 1;
     /// The leading extent of each frame, for a pipeline whose input is variable; 0 = the most.
     std::int64_t leading = 0;
-    /// One budget from submit to reply; 0 = none; unset = the client's request_timeout.
+    /// One budget from submit to reply; 0 = none; unset = the client's request_timeout. Below 0 it is over: submit
+    /// throws.
     std::optional<std::chrono::nanoseconds> timeout;
     /// 0 = the client chooses; else one from reserve_id, so that it can be cancelled.
     std::uint64_t id = 0;
@@ -94,7 +99,7 @@ class PENSTOCK_EXPORT client {
   };
 
   /// Connects, and waits for the daemon's welcome and, with the transport shared_memory, for memory to share with it.
-  /// Throws connect_error.
+  /// Throws connect_error, which says what is there instead of a daemon, or which option is wrong.
   explicit client(client_options options = {});
   client(const client&) = delete;
   client& operator=(const client&) = delete;

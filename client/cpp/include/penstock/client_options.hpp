@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace penstock {
@@ -18,7 +19,7 @@ enum class transport : std::uint8_t {
 
 /// How a client finds its daemon and how patient it is.
 struct client_options {
-  std::string url = "tcp://127.0.0.1:7600";  ///< any ZeroMQ endpoint: tcp://HOST:PORT, ipc://PATH
+  std::string url = "tcp://127.0.0.1:7600";  ///< tcp://HOST:PORT, ipc://PATH, or another endpoint of ZeroMQ's
   std::string name = "penstock-cpp";         ///< for people who read the daemon's log; at most 64 bytes
   /// The daemon's public key, 40 letters of Z85, where the daemon asks for keys; "" where it does not. The connection
   /// is then encrypted, and the client needs a key of its own, whose public half the daemon lists: one of the two
@@ -37,8 +38,9 @@ struct client_options {
   std::uint64_t shared_at_first = std::uint64_t{4} << 20U;
   /// A request goes through shared memory when its frames or its outputs have at least so many bytes.
   std::uint64_t shared_from_bytes = std::uint64_t{16} << 10U;
-  /// How long the constructor waits for the daemon's welcome.
-  std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
+  /// How long the constructor waits for the daemon's welcome, also while nobody listens there yet. Unset: 5 s, but 1 s
+  /// only where nobody listens. What waiting can't help, a name that does not exist or missing keys, is thrown at once.
+  std::optional<std::chrono::nanoseconds> connect_timeout{};
   /// The budget of a request that names none, from submit to reply; 0 = none.
   std::chrono::nanoseconds request_timeout = std::chrono::seconds{30};
   /// How much longer than its budget a request waits for the daemon's own word that it expired.

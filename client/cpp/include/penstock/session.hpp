@@ -4,6 +4,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <penstock/client.hpp>
@@ -14,6 +15,13 @@ namespace penstock {
 namespace link {
 class session_record;
 }
+
+/// What becomes of samples at a recording's end that fill no frame, where a pipeline takes frames of one length.
+enum class unfilled : std::uint8_t {
+  refuse,  ///< nothing is sent
+  drop,    ///< they are left out
+  pad      ///< the frame is filled with zeros
+};
 
 /// An ordered sequence of frames that share what a pipeline's operators remember: a filter's history, running
 /// statistics. From client::open_session. It must be destroyed before its client is; one that was moved from can only
@@ -45,6 +53,13 @@ class PENSTOCK_EXPORT session {
   std::uint64_t submit(client::request what, completion done);
   [[nodiscard]] std::optional<std::future<result>> try_submit(client::request what);
   [[nodiscard]] std::optional<std::uint64_t> try_submit(client::request what, completion done);
+
+  /// Sends a whole recording, as the session's next frames, and gives its whole result. It is cut into the pipeline's
+  /// frames, several of which travel together; the last is shorter where the pipeline takes "max N". An output of
+  /// variable length is joined along its first dimension, [samples, ...]; others have one entry a frame, [frames, ...].
+  /// Throws request_error as submit does, with wrong_shape when `samples` are no whole number of samples or, with
+  /// unfilled::refuse, of frames; and the first error of a request, after the others have been cancelled.
+  [[nodiscard]] result run(std::span<const std::byte> samples, unfilled tail = unfilled::refuse);
 
   /// What is in flight still ends as it would have; then the daemon drops the state. Later submits throw.
   void close() noexcept;

@@ -1,0 +1,273 @@
+#include "client/cpp/endpoint.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <netdb.h>
+#include <penstock/request_error.hpp>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "client/cpp/file_descriptor.hpp"
+
+namespace penstock::link {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view shapes =
+    "an address is tcp://HOST:PORT or ipc://PATH, as in tcp://127.0.0.1:7600";  // of those that penstockd listens at
+constexpr std::size_t longest_path = sizeof(sockaddr_un{}.sun_path) - 1;
+constexpr std::chrono::nanoseconds longest_attempt = 1s;
+
+/// The beginning of every greeting of ZMTP 3: a signature, and the major version.
+constexpr std::array<unsigned char, 11> greeting_begin{0xFF, 0, 0, 0, 0, 0, 0, 0, 0, 0x7F, 3};
+constexpr std::size_t greeting_bytes = 64;
+constexpr std::size_t mechanism_at = 12;
+constexpr std::size_t mechanism_bytes = 20;
+
+[[noreturn]] void refuse_url(const std::string& url, const std::string& why) {
+  throw connect_error("\"" + url + "\" " + why);
+}
+
+bool looks_like_host_and_port(std::string_view text) {
+  const auto colon = text.rfind(':');
+  return colon != std::string_view::npos && colon > 0 && colon + 1 < text.size() &&
+         text.find_first_not_of("0123456789", colon + 1) == std::string_view::npos &&
+         text.find_first_of("/ ") == std::string_view::npos;
+}
+
+std::uint16_t port_in(const std::string& url, std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc{} || end != text.data() + text.size() || port == 0) {
+    refuse_url(url, "has the port \"" + std::string(text) +
+                        "\"; a port is a number from 1 to 65535, and a daemon's is 7600 where its configuration says "
+                        "nothing else");
+  }
+  return port;
+}
+
+struct place {
+  sockaddr_storage address{};
+  socklen_t length = 0;
+};
+
+place place_of_path(const std::string& path) {
+  place found;
+  auto& address = reinterpret_cast<sockaddr_un&>(found.address);
+  address.sun_family = AF_UNIX;
+  const std::size_t bytes = std::min(path.size(), longest_path);
+  std::memcpy(address.sun_path, path.data(), bytes);
+  found.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + bytes + 1);
+  if (path.starts_with('@')) {
+    address.sun_path[0] = '\0';
+    --found.length;
+  }
+  return found;
+}
+
+/// The addresses of a name; `failure` is getaddrinfo's.
+std::vector<place> places_of_host(const endpoint& where, int& failure) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* first = nullptr;
+  failure = ::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &wanted, &first);
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner{failure == 0 ? first : nullptr, &::freeaddrinfo};
+  std::vector<place> found;
+  for (const addrinfo* each = owner.get(); each != nullptr; each = each->ai_next) {
+    place next;
+    std::memcpy(&next.address, each->ai_addr, each->ai_addrlen);
+    next.length = each->ai_addrlen;
+    found.push_back(next);
+  }
+  return found;
+}
+
+/// Whether it is so before the deadline.
+bool becomes(int descriptor, short events, time_point deadline) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd item{descriptor, events, 0};
+    const int ready = ::poll(&item, 1, static_cast<int>(std::max(left, 0ms).count()));
+    if (ready >= 0 || errno != EINTR) {
+      return ready > 0;
+    }
+  }
+}
+
+/// 0, or why there is no connection.
+int connect_within(int descriptor, const place& to, time_point deadline) {
+  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&to.address), to.length) == 0) {
+    return 0;
+  }
+  if (errno != EINPROGRESS) {
+    return errno;
+  }
+  if (!becomes(descriptor, POLLOUT, deadline)) {
+    return ETIMEDOUT;
+  }
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+endpoint_finding refusal_of(const endpoint& where, int error) {
+  const std::string what = std::strerror(error);
+  if (where.transport == "ipc") {
+    if (error == EACCES || error == EPERM) {
+      return {.text =
+                  "this user may not connect to the socket there (permission denied): see ipc_mode and ipc_group of "
+                  "the daemon's configuration",
+              .for_good = true};
+    }
+    return {.text = (error == ENOENT         ? "there is no such socket"
+                     : error == ECONNREFUSED ? "the daemon that made the socket is gone"
+                                             : what) +
+                    ": is penstockd running, and does its configuration listen there?",
+            .absent = true};
+  }
+  if (error == ECONNREFUSED) {
+    return {.text =
+                "the connection is refused, so nobody listens there: is penstockd running, and does its "
+                "configuration listen at this address and port?",
+            .absent = true};
+  }
+  if (error == ETIMEDOUT) {
+    return {.text =
+                "the machine does not answer: is it on, is the address right, does a firewall drop the connection?"};
+  }
+  return {.text = "the machine can't be reached (" + what + "): is the address right?"};
+}
+
+/// The greeting that comes back, as much of it as comes; nothing where the peer stays silent until the deadline.
+std::optional<std::string> greeting_of(int descriptor, time_point deadline) {
+  std::string heard;
+  if (::send(descriptor, greeting_begin.data(), greeting_begin.size(), MSG_NOSIGNAL) < 0) {
+    return heard;
+  }
+  std::array<char, greeting_bytes> piece{};
+  while (heard.size() < greeting_bytes && (heard.empty() || heard.front() == '\xFF')) {
+    if (!becomes(descriptor, POLLIN, deadline)) {
+      return std::nullopt;
+    }
+    const auto taken = ::recv(descriptor, piece.data(), greeting_bytes - heard.size(), 0);
+    if (taken <= 0) {
+      break;
+    }
+    heard.append(piece.data(), static_cast<std::size_t>(taken));
+  }
+  return heard;
+}
+
+endpoint_finding hear(int descriptor, bool has_keys, time_point deadline) {
+  const auto heard = greeting_of(descriptor, deadline);
+  if (!heard) {
+    return {.text = "a connection stands, but nothing is said over it: is that penstockd's data port?"};
+  }
+  if (!heard->empty() && heard->front() != '\xFF') {
+    return {.text =
+                "what listens there is no ZeroMQ: a daemon's data port is 7600 where its configuration says nothing "
+                "else, and 7680 its admin HTTP",
+            .for_good = true};
+  }
+  if (heard->size() < greeting_bytes) {
+    return {.text = "the connection is closed at once: is a proxy there whose daemon is not running?"};
+  }
+  const bool asks = heard->substr(mechanism_at, mechanism_bytes).starts_with("CURVE");
+  if (asks && !has_keys) {
+    return {.text = "it asks for keys: give its public key and a key file of your own", .for_good = true, .shut = true};
+  }
+  if (has_keys && !asks) {
+    return {.text = "it asks for no keys: leave the server key and the key file out", .for_good = true, .shut = true};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string unsupported_transport(const std::string& url) {
+  return "\"" + url + "\" can't be a daemon's: there is no transport \"" + url.substr(0, url.find("://")) + "\"; " +
+         std::string(shapes);
+}
+
+endpoint parse_endpoint(const std::string& url) {
+  const auto separator = url.find("://");
+  if (separator == std::string::npos) {
+    refuse_url(url, "is no address: " + std::string(shapes) +
+                        (looks_like_host_and_port(url) ? "; did you mean tcp://" + url + "?" : ""));
+  }
+  endpoint found{.transport = url.substr(0, separator), .host = {}, .path = {}};
+  std::string_view rest{url};
+  rest.remove_prefix(separator + 3);
+  if (found.transport == "ipc") {
+    if (rest.empty()) {
+      refuse_url(url, "names no socket: " + std::string(shapes));
+    }
+    if (rest.size() > longest_path) {
+      refuse_url(url, "has a path of " + std::to_string(rest.size()) + " bytes; a Unix socket's has at most " +
+                          std::to_string(longest_path));
+    }
+    found.path = rest;
+    return found;
+  }
+  if (found.transport != "tcp") {
+    return found;  // ZeroMQ knows whether there is such a one
+  }
+  rest.remove_prefix(rest.find(';') == std::string_view::npos ? 0 : rest.find(';') + 1);  // ZeroMQ's own address
+  const auto colon = rest.rfind(':');
+  if (colon == std::string_view::npos || (rest.starts_with('[') && rest[colon - 1] != ']')) {
+    refuse_url(url, "has no port: " + std::string(shapes));
+  }
+  found.port = port_in(url, rest.substr(colon + 1));
+  std::string_view host = rest.substr(0, colon);
+  if (host.empty()) {
+    refuse_url(url, "has no host: " + std::string(shapes));
+  }
+  if (host == "*") {
+    refuse_url(url, "is where a daemon listens; a client needs the name or the address of its machine");
+  }
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  found.host = host;
+  return found;
+}
+
+endpoint_finding look_at(const std::string& url, bool has_keys, time_point deadline) {
+  const endpoint where = parse_endpoint(url);
+  if (where.transport != "tcp" && where.transport != "ipc") {
+    return {};
+  }
+  int failure = 0;
+  const auto places =
+      where.transport == "tcp" ? places_of_host(where, failure) : std::vector{place_of_path(where.path)};
+  if (failure != 0) {
+    return {.text = "the name \"" + where.host + "\" can't be resolved (" + ::gai_strerror(failure) +
+                    "): is it spelled right, and does this machine's name server know it?",
+            .for_good = failure != EAI_AGAIN};
+  }
+  endpoint_finding found;
+  for (const place& each : places) {
+    const file_descriptor probe{::socket(each.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+    const time_point now = std::chrono::steady_clock::now();
+    const time_point until = std::clamp(deadline, now + 50ms, now + longest_attempt);
+    const int error = probe ? connect_within(probe.number(), each, until) : errno;
+    if (error == 0) {
+      return hear(probe.number(), has_keys, until);
+    }
+    found = refusal_of(where, error);
+  }
+  return found;
+}
+
+}  // namespace penstock::link
