@@ -70,7 +70,7 @@ int run(int argc, char** argv) {
     return chosen();
   } catch (const connect_error& unreachable) {
     std::cerr << "penstock: " << unreachable.what() << "\n"
-              << "Another address: --url tcp://HOST:PORT, or PENSTOCK_URL.\n";
+              << "Another address: --url, or PENSTOCK_URL; keys: --server-key and --key-file.\n";
   } catch (const std::exception& failure) {
     std::cerr << "penstock: " << failure.what() << "\n";
   }

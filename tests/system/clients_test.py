@@ -74,6 +74,12 @@ def double_of(x):
     return client.submit("double", x, timeout=20).result().array
 
 
+def submit_and_end(url):
+    made = Client(url, connect_timeout=60)
+    for _ in range(20):
+        made.submit("double", np.zeros(32768, np.float32))
+
+
 @unittest.skipUnless(np, "numpy or pyzmq is missing")
 class Clients(unittest.TestCase):
     @classmethod
@@ -145,6 +151,26 @@ class Clients(unittest.TestCase):
             """)
             self.assertEqual(ended, (0, ""))
             self.assertEqual(self.requests()["results"] - before, 50)
+
+    def test_a_child_of_multiprocessing_that_just_ends_has_its_requests_computed(self):
+        before = self.requests()["results"]
+        child = multiprocessing.get_context("fork").Process(target=submit_and_end, args=(self.daemon.url,))
+        child.start()
+        child.join(60)
+        self.assertEqual((child.exitcode, self.requests()["results"] - before), (0, 20))
+
+    def test_a_forked_child_ends_as_any_process(self):
+        done = self.run_script("""
+            import os, sys
+            from penstock import Client
+            c = Client(sys.argv[1], connect_timeout=60)
+            s = c.session("double")
+            child = os.fork()
+            if child == 0:
+                sys.exit(7)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), c.ping() > 0)
+        """)
+        self.assertEqual(done, (0, "7 True\n"))
 
     def test_a_one_liner_has_its_result(self):
         x = np.arange(32768, dtype=np.float32)

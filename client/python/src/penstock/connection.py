@@ -6,6 +6,7 @@ import itertools
 import logging
 import math
 import os
+import sys
 import threading
 import time
 import weakref
@@ -38,6 +39,14 @@ def _leave_all() -> None:
         each.finish()
 
 
+def _leave_with_child() -> None:
+    """A child of multiprocessing ends without atexit, and has a way of its own."""
+    if "multiprocessing.util" in sys.modules:
+        from multiprocessing import process, util
+        if process.parent_process() is not None:
+            util.Finalize(None, _leave_all, exitpriority=10)
+
+
 atexit.register(_leave_all)
 
 
@@ -62,6 +71,7 @@ class Connection:
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="penstock", daemon=True)
         _running.add(self)
+        _leave_with_child()
         self._thread.start()
 
     @property

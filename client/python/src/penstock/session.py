@@ -100,6 +100,7 @@ class Session:
 
         Raises the error of the first request that fails, after it has cancelled the others, and what submit raises.
         """
+        self._check_may_wait()
         cutter = Cutter(self.pipeline, self._most_bytes, tail)
         x = checked(self.pipeline, x)
         blocks = cutter.blocks_of(x)
@@ -121,6 +122,7 @@ class Session:
 
         Raises as `run` does, and what `blocks` raises. Leaving it early cancels what is in flight.
         """
+        self._check_may_wait()
         cutter = Cutter(self.pipeline, self._most_bytes, tail)
         return self._pipelined(cutter.cut(blocks), cutter.window, timeout)
 
@@ -128,6 +130,11 @@ class Session:
     def _most_bytes(self) -> int:
         welcome = self._client._welcome
         return min(welcome.max_request_bytes, welcome.credit_bytes)
+
+    def _check_may_wait(self) -> None:
+        self._connection.check_process()
+        if self._connection.is_own_thread():
+            raise RuntimeError("a future's callback can't wait for results")
 
     def _pipelined(self, blocks: Iterable[np.ndarray], window: int, timeout: Optional[float]) -> Iterator[Result]:
         """Sends each block as a request, and yields the results, in order."""
