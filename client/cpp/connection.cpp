@@ -155,7 +155,7 @@ void connection::wait_for_welcome(std::optional<std::chrono::nanoseconds> at_mos
   std::optional<unsigned> broken_off;  // before a look found nothing wrong
   std::unique_lock lock{mutex_};
   while (!is_answered_by(lock, std::min(began + patience, std::chrono::steady_clock::now() + look_after))) {
-    if (broken_off && broken_off_ > *broken_off) {  // again, by what takes a right greeting
+    if (has_keys_ && broken_off && broken_off_ > *broken_off) {  // again, by what asks for keys, too
       throw connect_error("the daemon at " + url_ + " does not let this client in: " + trouble_);
     }
     const time_point now = std::chrono::steady_clock::now();

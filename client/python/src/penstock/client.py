@@ -331,7 +331,7 @@ class Client:
         while not done_within(connection.welcomed.future, min(began + patience, time.monotonic() + (
                 _LOOK_AGAIN_S if found.text else _LOOK_AFTER_S))):
             now = time.monotonic()
-            if connection.broken_off > broken_off:  # again, by what takes a right greeting
+            if has_keys and connection.broken_off > broken_off:  # again, by what asks for keys, too
                 raise Unreachable(f"the daemon at {url} does not let this client in: {connection.trouble}", step="client")
             if math.isinf(broken_off):
                 found = look(url, has_keys, began + patience)
