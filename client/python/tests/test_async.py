@@ -189,6 +189,21 @@ class Async(RouterTest):
         for each in self.wait(running):
             np.testing.assert_array_equal(each, x)
 
+    def test_the_loop_goes_on_while_a_source_waits(self):
+        def source():
+            for at in range(3):
+                time.sleep(0.2)
+                yield np.full(8, at, np.float32)
+
+        async def stream(client):
+            async with client.session("decimated", timeout=PATIENCE_S) as session, heartbeat() as heart:
+                return [each.array[0] async for each in session.stream(source())], heart
+        running = self.run_async(stream)
+        self.serve_session(3)
+        came, heart = self.wait(running)
+        self.assertEqual(came, [0, 1, 2])
+        self.assertGreater(heart.beats, 20)  # were it blocked: a few
+
     def test_a_session_is_iterated_over_while_another_task_sends(self):
         async def send_all(session):
             for at in range(6):

@@ -104,7 +104,8 @@ class Recordings(RouterTest):
                 self.through("fixed", lambda session: session.run(x, tail=tail))
 
     def test_what_does_not_fit_is_refused(self):
-        for error, x in ((ValueError, np.zeros((4, 3), np.int16)), (ValueError, np.zeros(4, np.int16)),
+        for error, x in ((ValueError, np.zeros((4, 3), np.int16)), (ValueError, np.int16(4)),
+                         (ValueError, np.zeros((2, 2, 4, 2), np.int16)), (ValueError, np.zeros((2, 3, 2), np.int16)), (ValueError, np.zeros(4, np.int16)),
                          (TypeError, np.zeros((4, 2), np.int32)), (TypeError, np.ma.zeros((4, 2), np.int16))):
             with self.subTest(x=x), self.assertRaises(error):
                 self.through("fixed", lambda session: session.run(x))

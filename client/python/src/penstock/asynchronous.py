@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import collections.abc
 import functools
 import time
 from concurrent.futures import Future
@@ -21,6 +22,8 @@ from .frames import checked
 from .recording import Cutter, Joined, flattened
 from .result import Result
 from .session import DEFAULT, Session
+
+_END: Any = object()
 
 
 class AsyncClient:
@@ -200,14 +203,17 @@ class AsyncSession:
         cutter = Cutter(pipeline, self._session._most_bytes, tail)
         x = checked(pipeline, x)
         joined = Joined(pipeline, cutter.frames_of(x))
-        async for result in self._pipelined(_each(cutter.blocks_of(x)), cutter.window, timeout):
+        async for result in self._pipelined(_each(list(cutter.blocks_of(x))), cutter.window, timeout):
             joined.add(result)
         return joined.result()
 
     def stream(self, blocks: Union[Iterable[Any], AsyncIterable[Any]], *, tail: Optional[str] = None,
                timeout: Optional[float] = DEFAULT) -> AsyncIterator[Result]:
-        """Sends blocks of samples as they come, from an asynchronous iterable or another, and yields their results, in
-        order, as they come: see `Session.stream`."""
+        """Sends blocks of samples as they come, and yields their results, in order, as they come: see `Session.stream`.
+
+        blocks: an asynchronous iterable, or another: a sequence, or one that is asked for its next block on another
+            thread, so that it may wait.
+        """
         cutter = Cutter(self.pipeline, self._session._most_bytes, tail)
         return self._pipelined(cutter.cut_async(_each(blocks)), cutter.window, timeout)
 
@@ -258,7 +264,12 @@ async def _each(blocks: Union[Iterable[Any], AsyncIterable[Any]]) -> AsyncIterat
         async for block in blocks:  # type: ignore[union-attr]
             yield block
         return
-    for block in blocks:  # type: ignore[union-attr]
+    coming = iter(blocks)  # type: ignore[arg-type]
+    at_hand = isinstance(blocks, (collections.abc.Sequence, np.ndarray))
+    while True:  # what is not at hand may have to be waited for, or read
+        block = next(coming, _END) if at_hand else await asyncio.to_thread(next, coming, _END)
+        if block is _END:
+            return
         yield block
         await asyncio.sleep(0)
 

@@ -36,7 +36,9 @@ class Cutter:
         self.window = max(_LEAST_WINDOW, min(_MOST_WINDOW, _IN_FLIGHT_BYTES // (self._several * nbytes)))
 
     def frames_of(self, x: np.ndarray) -> int:
-        """How many frames a recording has, its tail included."""
+        """How many frames a recording has, its tail included. Raises ValueError for what has no dimension."""
+        if x.ndim == 0:
+            raise ValueError(f"pipeline {self._pipeline.name!r} takes {self._pipeline.input}, not a single number")
         if x.ndim > len(self._pipeline.input.shape):
             return len(x)
         more = self._pipeline.input.variable or self._tail == "pad"
