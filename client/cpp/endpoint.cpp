@@ -254,7 +254,8 @@ endpoint_finding look_at(const std::string& url, bool has_keys, time_point deadl
   if (failure != 0) {
     return {.text = "the name \"" + where.host + "\" can't be resolved (" + ::gai_strerror(failure) +
                     "): is it spelled right, and does this machine's name server know it?",
-            .for_good = failure != EAI_AGAIN};
+            .for_good = failure != EAI_AGAIN,
+            .absent = true};
   }
   endpoint_finding found;
   for (const place& each : places) {

@@ -24,7 +24,7 @@ struct endpoint {
 struct endpoint_finding {
   std::string text;       ///< what happened, and what to try; "" when nothing is wrong as far as one can see
   bool for_good = false;  ///< trying again can't help
-  bool absent = false;    ///< nobody listens there
+  bool absent = false;    ///< nobody listens there, or nobody knows where that is
   bool shut = false;      ///< a daemon is there, and does not let this client in
 };
 

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include <gmock/gmock.h>
+#include <netdb.h>
 #include <penstock/client.hpp>
 
 #include "tests/client/scripted_daemon.hpp"
@@ -91,6 +92,10 @@ TEST_F(Patience, ConnectSaysAtOnceThatANameDoesNotExist) {
   client_options options;
   options.url = "tcp://no-such-machine.invalid:7600";
   options.connect_timeout = 60s;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo("no-such-machine.invalid", nullptr, nullptr, &found) != EAI_NONAME) {
+    GTEST_SKIP() << "there is no name server that says so";
+  }
   const auto began = std::chrono::steady_clock::now();
   EXPECT_THAT(connect_failure(options), HasSubstr("can't be resolved"));
   EXPECT_LT(std::chrono::steady_clock::now() - began, 30s);

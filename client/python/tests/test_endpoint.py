@@ -5,6 +5,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 from scripted_router import PATIENCE_S, RouterTest, welcome
 
@@ -13,8 +14,8 @@ from penstock import Client, control
 from penstock.endpoint import look, parse
 from penstock.wire import MessageType
 
-#: What "at once" is on a machine that does much else; the default would wait 5 s.
-AT_ONCE_S = 3
+#: How long the tests have a client wait, and what "at once" is beside that on a machine that does much else.
+PATIENT_S, AT_ONCE_S = 60, 30
 
 
 class Addresses(unittest.TestCase):
@@ -40,6 +41,11 @@ class Addresses(unittest.TestCase):
 
 
 class NobodyThere(unittest.TestCase):
+    def setUp(self):
+        patience = mock.patch("penstock.client._CONNECT_S", PATIENT_S)
+        patience.start()
+        self.addCleanup(patience.stop)
+
     def refusal_of(self, url, **options):
         """What the constructor raises, which comes at once."""
         began = time.monotonic()
@@ -63,9 +69,20 @@ class NobodyThere(unittest.TestCase):
         self.assertRegex(str(error), "the connection is refused.*is penstockd running")
 
     def test_a_name_that_does_not_exist_is_said_whatever_the_time_to_wait(self):
-        for options in ({}, {"connect_timeout": 60}):
-            error = self.refusal_of("tcp://no-such-machine.invalid:7600", **options)
-            self.assertRegex(str(error), "no-such-machine.invalid.*can't be resolved")
+        with self.name_server(socket.gaierror(socket.EAI_NONAME, "Name or service not known")):
+            for options in ({}, {"connect_timeout": PATIENT_S}):
+                error = self.refusal_of("tcp://no-such-machine.invalid:7600", **options)
+                self.assertRegex(str(error), "no-such-machine.invalid.*can't be resolved")
+
+    def test_a_name_server_that_is_away_is_said_as_soon_as_that_nobody_listens(self):
+        with self.name_server(socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")):
+            self.assertRegex(str(self.refusal_of("tcp://gpu.invalid:7600")), "can't be resolved.*Temporary failure")
+            began = time.monotonic()
+            self.refusal_of("tcp://gpu.invalid:7600", connect_timeout=1.5)
+            self.assertGreaterEqual(time.monotonic() - began, 1.5)
+
+    def name_server(self, error):
+        return mock.patch("penstock.endpoint.socket.getaddrinfo", side_effect=error)
 
     def test_a_socket_that_does_not_exist_is_said(self):
         with tempfile.TemporaryDirectory() as folder:

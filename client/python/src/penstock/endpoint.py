@@ -28,7 +28,7 @@ class Finding(NamedTuple):
     """What is at an endpoint."""
     text: str  #: what happened, and what to try; "" when nothing is wrong as far as one can see
     for_good: bool = False  #: trying again can't help
-    absent: bool = False  #: nobody listens there
+    absent: bool = False  #: nobody listens there, or nobody knows where that is
     shut: bool = False  #: a daemon is there, and does not let this client in
 
 
@@ -77,7 +77,7 @@ def look(url: str, has_keys: bool, deadline: float) -> Finding:
         places = _places(endpoint)
     except socket.gaierror as error:
         return Finding(f"the name {endpoint.host!r} can't be resolved ({error.strerror}): is it spelled right, and does "
-                       "this machine's name server know it?", for_good=error.errno != socket.EAI_AGAIN)
+                       "this machine's name server know it?", for_good=error.errno != socket.EAI_AGAIN, absent=True)
     except UnicodeError:
         return Finding(f"{endpoint.host!r} is no name of a machine", for_good=True)
     finding = Finding("")
