@@ -62,7 +62,10 @@ class payload {
     }
     ~last_call() {
       if (what_) {
-        what_();
+        try {
+          what_();
+        } catch (...) {  // the caller's own: the thread that calls it, perhaps libzmq's, goes on
+        }
       }
     }
     void disarm() noexcept { what_ = nullptr; }

@@ -64,7 +64,9 @@ TEST(ClientThread, OutlivesCompletionsThatThrow) {
   const auto bytes = counting_bytes(1);
   client::request request;
   request.bytes = bytes;
+  request.release = [] { throw std::runtime_error("of the caller's"); };
   connected->submit("double", request, [](outcome&&) { throw std::runtime_error("of the caller's"); });
+  request.release = nullptr;
   daemon.result(daemon.expect(wire::message_type::submit));
   auto next = connected->submit("double", request);
   daemon.result(daemon.expect(wire::message_type::submit));

@@ -92,7 +92,7 @@ class PENSTOCK_EXPORT client {
     std::uint64_t id = 0;
     /// Empty: the bytes are copied before submit returns. Else they must stay as they are until this is called, once,
     /// from any thread: over ZeroMQ they are sent from where they lie, though up to 4 KiB may be copied. When submit
-    /// throws or takes nothing it is not called.
+    /// throws or takes nothing it is not called. What it throws is ignored.
     std::function<void()> release;
     /// Goes with the request through the daemon's logs and timelines.
     std::array<std::byte, 16> trace_id{};
