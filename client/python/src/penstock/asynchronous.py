@@ -63,11 +63,11 @@ class AsyncClient:
             await asyncio.to_thread(client.close)
 
     async def submit(self, pipeline: str, x: Any, *, timeout: Optional[float] = DEFAULT,
-                     trace_id: bytes = wire.NO_TRACE) -> Result:
+                     trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None) -> Result:
         """Sends frames to a pipeline, as soon as there are credits for them, and gives their result: see
         `Client.submit` for the arguments, and for what is raised. Do not write to the array before."""
         client = await self._client()
-        request = client._request(client._stateless(pipeline), x, timeout, trace_id)
+        request = client._request(client._stateless(pipeline), x, timeout, trace_id, frames)
         return await _result(await _send(client, request, client._connection.start))
 
     def session(self, pipeline: str, *, name: Optional[str] = None, timeout: float = 5.0) -> _Opening:
@@ -177,14 +177,16 @@ class AsyncSession:
         """How many frames were taken."""
         return self._session.frames
 
-    async def submit(self, x: Any, *, timeout: Optional[float] = DEFAULT, trace_id: bytes = wire.NO_TRACE) -> Result:
+    async def submit(self, x: Any, *, timeout: Optional[float] = DEFAULT, trace_id: bytes = wire.NO_TRACE,
+                     frames: Optional[int] = None) -> Result:
         """Sends the session's next frames, and gives their result: see `Session.submit`."""
-        return await _result(await self._start(x, timeout, trace_id))
+        return await _result(await self._start(x, timeout, trace_id, frames))
 
-    async def send(self, x: Any, *, timeout: Optional[float] = DEFAULT, trace_id: bytes = wire.NO_TRACE) -> None:
+    async def send(self, x: Any, *, timeout: Optional[float] = DEFAULT, trace_id: bytes = wire.NO_TRACE,
+                   frames: Optional[int] = None) -> None:
         """Sends the session's next frames. It waits for credits, and not for the result: that comes to who iterates
         over the session, `async for result in session`, in the order of the calls."""
-        self._sent.append(await self._start(x, timeout, trace_id))
+        self._sent.append(await self._start(x, timeout, trace_id, frames))
         self._changed.set()
 
     async def __aiter__(self) -> AsyncIterator[Result]:
@@ -223,9 +225,10 @@ class AsyncSession:
         self._changed.set()
         self._session.close()
 
-    async def _start(self, x: Any, timeout: Optional[float], trace_id: bytes = wire.NO_TRACE) -> Future[Result]:
+    async def _start(self, x: Any, timeout: Optional[float], trace_id: bytes = wire.NO_TRACE,
+                     frames: Optional[int] = None) -> Future[Result]:
         async with self._turn:  # so that a wait for credits lets nothing pass
-            return await _send(self._client, self._session._request(x, timeout, trace_id), self._session._start)
+            return await _send(self._client, self._session._request(x, timeout, trace_id, frames), self._session._start)
 
     async def _pipelined(self, blocks: AsyncIterator[np.ndarray], window: int,
                          timeout: Optional[float]) -> AsyncIterator[Result]:
