@@ -20,7 +20,7 @@
 #include "daemon/device/backend.hpp"
 #include "daemon/doctor/doctor.hpp"
 #include "daemon/exit_code.hpp"
-#include "daemon/memory/memory_budget.hpp"
+#include "daemon/machine/machine_share.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/pipeline/plan_printer.hpp"
 #include "daemon/pipeline/suggestion.hpp"
@@ -145,7 +145,7 @@ exit_code check(const command_line& line, const settings& how) {
   check_start(how);
   const std::size_t devices = how.device.every_device ? 1 : how.device.ids.size();
   const client_memory held =
-      memory_of_clients(how, devices * static_cast<std::size_t>(how.device.shards), memory_of_machine());
+      memory_of_clients(how, devices * static_cast<std::size_t>(how.device.shards), read_machine_share().memory_bytes);
   check_memory_limit(how, held.limit);
   std::printf("%s: good, %zu %s\n", line.config.c_str(), how.pipelines.size(),
               how.pipelines.size() == 1 ? "pipeline" : "pipelines");

@@ -12,7 +12,7 @@
 #include <spdlog/spdlog.h>
 
 #include "daemon/admin/out_of_memory.hpp"
-#include "daemon/doctor/machine_facts.hpp"
+#include "daemon/machine/machine_share.hpp"
 #include "daemon/settings/client_memory.hpp"
 #include "daemon/settings/machine_fit.hpp"
 #include "daemon/socket/message_memory.hpp"
@@ -159,13 +159,14 @@ void service::start_shards() {
     spdlog::info("device: {}", each.reason);
   }
   const std::size_t count = devices_.size() * static_cast<std::size_t>(how_.device.shards);
-  const client_memory held = memory_of_clients(how_, count, memory_of_machine());
+  const machine_share share = read_machine_share();
+  const client_memory held = memory_of_clients(how_, count, share.memory_bytes);
   check_memory_limit(how_, held.limit);
   memory_.emplace(held.limit);
   spdlog::info("memory: {}", text_of(held));
   std::vector<std::vector<std::string>> listen = endpoints_of_all(how_.daemon.listen, count);
   std::vector<device*> on_devices;
-  fitted_ = fitted(how_, count, count_processors());
+  fitted_ = fitted(how_, count, share.processors);
   device_interrupts interrupts(bus_ids_of(devices_));
   for (std::size_t number = 0; number < count; ++number) {
     settings own = fitted_;

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "daemon/device/backend.hpp"
+#include "daemon/machine/machine_share.hpp"
 #include "daemon/memory/memory_budget.hpp"
 #include "daemon/ring/ring.hpp"
 #include "daemon/shard/served_pipelines.hpp"
@@ -84,7 +85,7 @@ void check_memory(const settings& how, std::span<const plan> plans, bool on_host
     const std::size_t kept = product(each.state_bytes, product(2 * shards, how.sessions.max_sessions));
     states = sum(states, on_host ? kept : 0);
   }
-  const std::size_t available = memory_of_machine();
+  const std::size_t available = read_machine_share().memory_bytes;
   if (sum(slots, states) > available) {
     throw configuration_error(fmt::format(
         "the slots take {} MiB and the states of sessions {} MiB, but this machine has {} MiB for the daemon: give "

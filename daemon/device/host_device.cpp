@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <sstream>
 #include <string>
-#include <thread>
 
 #include "daemon/device/backend.hpp"
 #include "daemon/device/host_event.hpp"
@@ -11,6 +10,7 @@
 #include "daemon/device/host_stream.hpp"
 #include "daemon/device/make_for_device.hpp"
 #include "daemon/files/whole_file.hpp"
+#include "daemon/machine/machine_share.hpp"
 
 namespace penstock {
 namespace {
@@ -22,7 +22,7 @@ int thread_count(int asked) {
     throw device_error("the host backend can't have " + std::to_string(asked) + " worker threads: give 1 to " +
                        std::to_string(most_threads) + ", or 0 for one a processor");
   }
-  return asked != 0 ? asked : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return asked != 0 ? asked : static_cast<int>(std::min<std::size_t>(read_machine_share().processors, most_threads));
 }
 
 std::string processor_name() {
@@ -45,8 +45,8 @@ constexpr std::size_t least_single_pass_in_place = std::size_t{64} << 10U;
 constexpr std::size_t least_in_place = std::size_t{256} << 10U;
 
 bool few_processors() {
-  constexpr unsigned few = 4;
-  return std::thread::hardware_concurrency() < few;
+  constexpr std::size_t few = 4;
+  return read_machine_share().processors < few;
 }
 
 // A worker's wake-up and the way back cost a batch some 20 us. On few processors nothing is won by it at all before
@@ -59,7 +59,7 @@ device_facts read_facts(std::size_t threads) {
   return {.backend = "host",
           .name = processor_name(),
           .detail = std::to_string(threads) + (threads == 1 ? " worker thread" : " worker threads"),
-          .memory_bytes = host_memory_bytes(),
+          .memory_bytes = read_machine_share().memory_bytes,
           .pci_bus_id = "",
           .at_once = threads,
           .in_place_bytes = least_in_place,

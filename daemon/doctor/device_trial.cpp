@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "daemon/doctor/machine_facts.hpp"
+#include "daemon/machine/machine_share.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/ring/ring.hpp"
 
@@ -67,7 +67,7 @@ memory_facts try_memory(const std::vector<opened_device>& opened, std::size_t sh
   const std::size_t slots = shards * need.slots;
   made.pinned_bytes = opened.size() * slots * (need.slot.pinned_input + need.slot.pinned_output);
   made.device_bytes = slots * need.slot.arena + shards * need.state_bytes;
-  made.available_bytes = available_memory();
+  made.available_bytes = read_machine_share().available_bytes;
   made.was_tried = made.pinned_bytes <= made.available_bytes;
   made.error = made.was_tried ? pin(opened, shards, need) : "";
   return made;

@@ -7,6 +7,7 @@
 #include "daemon/doctor/endpoint_probe.hpp"
 #include "daemon/doctor/machine_facts.hpp"
 #include "daemon/files/whole_file.hpp"
+#include "daemon/machine/machine_share.hpp"
 #include "daemon/security/keyring.hpp"
 #include "daemon/settings/machine_fit.hpp"
 #include "daemon/shard/shard_directory.hpp"
@@ -23,7 +24,7 @@ load_facts load_of(const settings& how) {
           .max_clients = how.clients.max_clients,
           .priorities = priorities.size(),
           .polls = how.wheel.completion == completion_mode::poll,
-          .processors = count_processors()};
+          .processors = read_machine_share().processors};
 }
 
 key_facts keys_of(const security_settings& given) {

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <sstream>
-#include <thread>
 #include <vector>
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -58,17 +55,6 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(0, text.find_last_not_of(" \t\r") + 1);
 }
 
-// "max 100000" or "200000 100000": microseconds of every so many.
-std::size_t quota_of_group(std::size_t most) {
-  std::istringstream text(read_kernel_file("/sys/fs/cgroup/cpu.max"));
-  double quota = 0;
-  double period = 0;
-  if (!(text >> quota >> period) || period <= 0) {
-    return most;
-  }
-  return std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(quota / period)), 1, most);
-}
-
 }  // namespace
 
 driver_facts read_driver() {
@@ -90,26 +76,6 @@ shared_memory_facts read_shared_memory() {
 
 std::string read_clock_source() {
   return first_word("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-}
-
-std::size_t count_processors() {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  const std::size_t most = ::sched_getaffinity(0, sizeof mine, &mine) == 0
-                               ? static_cast<std::size_t>(CPU_COUNT(&mine))
-                               : std::max(1U, std::thread::hardware_concurrency());
-  return quota_of_group(most);
-}
-
-std::size_t available_memory() {
-  std::istringstream text(read_kernel_file("/proc/meminfo"));
-  for (std::string line; std::getline(text, line);) {
-    std::size_t kibibytes = 0;
-    if (std::istringstream words(line); line.starts_with("MemAvailable:") && words.ignore(64, ':') >> kibibytes) {
-      return kibibytes * 1024;
-    }
-  }
-  return 0;
 }
 
 std::optional<std::uint64_t> parse_unit_limit(std::string_view text) {

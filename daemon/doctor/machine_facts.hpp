@@ -17,10 +17,6 @@ namespace penstock {
 [[nodiscard]] std::string read_clock_source();
 /// Of penstockd.service and its drop-ins, wherever systemd would look first.
 [[nodiscard]] unit_facts read_unit();
-/// By affinity, and by the quota of the control group.
-[[nodiscard]] std::size_t count_processors();
-/// That could be allocated without swapping.
-[[nodiscard]] std::size_t available_memory();
 
 /// The limits that a unit's text sets; those that it does not set stay as they are in `into`.
 void add_unit_limits(std::string_view text, unit_facts& into);

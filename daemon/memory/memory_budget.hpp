@@ -60,7 +60,4 @@ class memory_grant {
   std::size_t bytes_ = 0;
 };
 
-/// What this machine has, or the smallest `memory.max` of the control groups that this process is in. In bytes.
-[[nodiscard]] std::size_t memory_of_machine();
-
 }  // namespace penstock

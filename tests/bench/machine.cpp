@@ -10,6 +10,7 @@
 #include <zmq.hpp>
 
 #include "daemon/doctor/machine_facts.hpp"
+#include "daemon/machine/machine_share.hpp"
 #include "tests/bench/commit.hpp"
 #include "tests/support/raw_peer.hpp"
 
@@ -48,7 +49,7 @@ nlohmann::ordered_json machine_facts() {
       {"date", today()},
       {"commit", built_from()},
       {"processor", processor()},
-      {"cores", count_processors()},
+      {"cores", read_machine_share().processors},
       {"memory_gib", memory_gib()},
       {"kernel", system.release},
       {"libzmq", std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch)}};

@@ -19,9 +19,11 @@ COMPLETIONS = ("callback", "poll")
 class Daemon:
     """A penstockd on an ipc socket in a folder of its own, which holds its configuration and its log."""
 
-    def __init__(self, backend, completion, text, files=None, admin=None, more_urls=()):
+    def __init__(self, backend, completion, text, files=None, admin=None, more_urls=(), wrapper=(), environment=None):
         """`files`: what else lies in the folder, bytes by name; `admin`: where its admin endpoint listens, unless on
-        a Unix socket in the folder; `more_urls`: where it listens besides."""
+        a Unix socket in the folder; `more_urls`: where it listens besides; `wrapper`: a command that runs it;
+        `environment`: what is added to its own."""
+        self.wrapper, self.environment = wrapper, environment or {}
         self.backend, self.completion, self.more_urls = backend, completion, more_urls
         self.folder = tempfile.TemporaryDirectory(prefix="penstock-")
         self.path = pathlib.Path(self.folder.name)
@@ -37,10 +39,10 @@ class Daemon:
     def start(self):
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(
-                [BIN / "penstockd", "--config", self.path / "penstock.toml", "--listen", self.url, "--admin",
-                 self.admin, "--backend", self.backend, "--completion", self.completion,
+                [*self.wrapper, BIN / "penstockd", "--config", self.path / "penstock.toml", "--listen", self.url,
+                 "--admin", self.admin, "--backend", self.backend, "--completion", self.completion,
                  *(word for url in self.more_urls for word in ("--listen", url))], stdout=log, stderr=log,
-                cwd=self.path)
+                cwd=self.path, env={**os.environ, **self.environment})
         ready = self.cli("--timeout", "60s", "ping", check=False)
         if ready.returncode != 0:
             self.process.kill()

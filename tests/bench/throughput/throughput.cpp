@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/doctor/machine_facts.hpp"
+#include "daemon/machine/machine_share.hpp"
 #include "daemon/settings/machine_fit.hpp"
 #include "tests/bench/affine_configuration.hpp"
 #include "tests/bench/echo_server.hpp"
@@ -39,7 +39,7 @@ std::size_t in_flight_of(std::size_t bytes) {
 }
 
 int io_threads_of_daemons() {
-  return fitted({}, 1, count_processors()).daemon.io_threads;
+  return fitted({}, 1, read_machine_share().processors).daemon.io_threads;
 }
 
 struct daemon_kind {
@@ -53,7 +53,7 @@ std::vector<daemon_kind> daemons_on(const std::string& backend) {
   std::vector<daemon_kind> all{{"callback", "callback"}, {"poll", "poll"}};
   if (backend == "cuda") {
     all.push_back({"auto", "auto"});
-    if (count_processors() >= least_for_two_shards) {
+    if (read_machine_share().processors >= least_for_two_shards) {
       all.push_back({"poll_two_shards", "poll", 2});
     }
   }

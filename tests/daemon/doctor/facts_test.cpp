@@ -123,8 +123,6 @@ op = "affine"
 }
 
 TEST(DoctorFacts, ThisMachineIsRead) {
-  EXPECT_GE(count_processors(), 1U);
-  EXPECT_GT(available_memory(), 0U);
   EXPECT_GT(read_limits().open_files, 0U);
 }
 
