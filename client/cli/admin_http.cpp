@@ -80,7 +80,8 @@ http_answer run(asio::io_context& io, const Endpoints& where, http::request<http
 }
 
 http_answer ask(const admin_address& whom, http::request<http::empty_body> request, std::chrono::nanoseconds timeout) {
-  request.set(http::field::host, whom.path.empty() ? whom.host : "localhost");
+  const bool six = whom.host.find(':') != std::string::npos;
+  request.set(http::field::host, !whom.path.empty() ? "localhost" : six ? "[" + whom.host + "]" : whom.host);
   request.set(http::field::user_agent, std::string("penstock/") + version);
   asio::io_context io{1};
   try {
@@ -90,7 +91,8 @@ http_answer ask(const admin_address& whom, http::request<http::empty_body> reque
     tcp::resolver resolver(io);
     return run<tcp>(io, resolver.resolve(whom.host, whom.port), std::move(request), timeout);
   } catch (const boost::system::system_error& failed) {
-    const std::string where = whom.path.empty() ? whom.host + ":" + whom.port : "unix:" + whom.path;
+    const std::string host = six ? "[" + whom.host + "]" : whom.host;
+    const std::string where = whom.path.empty() ? host + ":" + whom.port : "unix:" + whom.path;
     throw admin_unreachable("the daemon's admin HTTP at " + where + " does not answer: " + failed.code().message());
   }
 }

@@ -1,14 +1,45 @@
 #include "client/cpp/dealer_socket.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
+
+#include <netdb.h>
+#include <sys/socket.h>
 
 #include "client/cpp/endpoint.hpp"
 
 namespace penstock::link {
+namespace {
+
+/// An IPv6 address, or a name that has no other: libzmq looks for one kind alone.
+bool needs_ipv6(std::string_view url) {
+  constexpr std::string_view tcp = "tcp://";
+  if (!url.starts_with(tcp)) {
+    return false;
+  }
+  url.remove_prefix(std::max(tcp.size(), url.find(';') + 1));  // "tcp://FROM;HOST:PORT" names the own side too
+  const std::string host(url.substr(0, url.rfind(':')));
+  const auto has_address = [&host](int family) {
+    addrinfo wanted{};
+    wanted.ai_family = family;
+    wanted.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const bool any = ::getaddrinfo(host.c_str(), nullptr, &wanted, &found) == 0;
+    if (any) {
+      ::freeaddrinfo(found);
+    }
+    return any;
+  };
+  return host.starts_with('[') || (!has_address(AF_INET) && has_address(AF_INET6));
+}
+
+}  // namespace
+
 dealer_socket::dealer_socket(const client_options& options) : options_(options), keys_(keys_of(options)) {
   [[maybe_unused]] const endpoint right = parse_endpoint(options_.url);
   connect_to(options_.url);
@@ -37,6 +68,7 @@ void dealer_socket::connect_to(const std::string& url) {
     keys_->arm(dealer_);
   }
   watch();
+  dealer_.set(zmq::sockopt::ipv6, needs_ipv6(url));
   dealer_.connect(url);
 }
 

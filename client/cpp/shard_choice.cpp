@@ -30,7 +30,7 @@ endpoint parts_of(std::string_view url) {
 /// A host that stands for all of the daemon's is the one that the client was given.
 std::string reachable(std::string_view listed, const endpoint& own) {
   const endpoint parts = parts_of(listed);
-  const bool any_host = parts.host == "*" || parts.host == "0.0.0.0";
+  const bool any_host = parts.host == "*" || parts.host == "0.0.0.0" || parts.host == "[::]";
   if (!any_host || own.transport != parts.transport) {
     return std::string(listed);
   }

@@ -2,12 +2,18 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string_view>
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -77,27 +83,76 @@ endpoint_facts facts(const std::string& endpoint, endpoint_state state, std::str
   return {endpoint, state, std::move(detail)};
 }
 
-endpoint_facts probe_tcp(const std::string& endpoint, std::string host, const std::string& port, const greeting& by) {
-  if (port == "*" || port == "0") {
-    return facts(endpoint, endpoint_state::free);
+bool has_ipv6() {
+  return own_socket(AF_INET6).get() >= 0;
+}
+
+/// Of an interface: its first address, IPv4 where it has one.
+std::optional<socket_address> address_of_interface(const std::string& name, std::uint16_t port) {
+  ifaddrs* found = nullptr;
+  if (::getifaddrs(&found) != 0) {
+    return std::nullopt;
   }
-  if (host.starts_with('[') && host.ends_with(']')) {
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owned(found, ::freeifaddrs);
+  std::optional<socket_address> made;
+  for (const ifaddrs* each = found; each != nullptr; each = each->ifa_next) {
+    const int family = each->ifa_addr == nullptr ? AF_UNSPEC : each->ifa_addr->sa_family;
+    const bool is_better = family == AF_INET || (family == AF_INET6 && !made);
+    if (name != each->ifa_name || !is_better) {
+      continue;
+    }
+    made.emplace();
+    made->length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    std::memcpy(&made->bytes, each->ifa_addr, made->length);
+    auto& number = family == AF_INET ? reinterpret_cast<sockaddr_in&>(made->bytes).sin_port
+                                     : reinterpret_cast<sockaddr_in6&>(made->bytes).sin6_port;
+    number = htons(port);
+    if (family == AF_INET) {
+      break;
+    }
+  }
+  return made;
+}
+
+/// As the daemon takes it: an address, "*", "localhost" or the name of an interface.
+std::optional<socket_address> address_of(std::string host, const std::string& port) {
+  if (host == "*") {
+    host = has_ipv6() ? "::" : "0.0.0.0";
+  } else if (host == "localhost") {
+    host = "127.0.0.1";
+  } else if (host.starts_with('[') && host.ends_with(']')) {
     host = host.substr(1, host.size() - 2);
   }
   addrinfo wanted{};
-  wanted.ai_flags = AI_PASSIVE;
+  wanted.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV;
   wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_family = host == "*" ? AF_INET : AF_UNSPEC;
   addrinfo* found = nullptr;
-  const int failed = ::getaddrinfo(host == "*" ? nullptr : host.c_str(), port.c_str(), &wanted, &found);
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
-  if (failed != 0) {
-    return facts(endpoint, endpoint_state::refused, ::gai_strerror(failed));
+  if (::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) {
+    std::uint16_t number = 0;
+    std::from_chars(port.data(), port.data() + port.size(), number);
+    return address_of_interface(host, number);
   }
-  socket_address there;
-  there.length = found->ai_addrlen;
-  std::memcpy(&there.bytes, found->ai_addr, found->ai_addrlen);
-  const own_socket mine(found->ai_family);
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
+  socket_address made;
+  made.length = found->ai_addrlen;
+  std::memcpy(&made.bytes, found->ai_addr, found->ai_addrlen);
+  return made;
+}
+
+endpoint_facts probe_tcp(const std::string& endpoint, const std::string& host, const std::string& port,
+                         const greeting& by) {
+  if (port == "*" || port == "0") {
+    return facts(endpoint, endpoint_state::free);
+  }
+  const std::optional<socket_address> known = address_of(host, port);
+  if (!known) {
+    return facts(endpoint, endpoint_state::refused, "this machine has no interface '" + host + "' with an address");
+  }
+  const socket_address& there = *known;
+  const own_socket mine(there.bytes.ss_family);
+  if (mine.get() < 0) {
+    return facts(endpoint, endpoint_state::refused, std::strerror(errno));
+  }
   const int yes = 1;
   ::setsockopt(mine.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (::bind(mine.get(), there.get(), there.length) == 0) {

@@ -2,24 +2,14 @@
 
 #include <charconv>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/un.h>
+
+#include "daemon/settings/endpoint.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr std::string_view unix_scheme = "unix:";
-
-bool is_v4(const std::string& host) {
-  in_addr parsed{};
-  return ::inet_pton(AF_INET, host.c_str(), &parsed) == 1;
-}
-
-bool is_v6(const std::string& host) {
-  in6_addr parsed{};
-  return ::inet_pton(AF_INET6, host.c_str(), &parsed) == 1;
-}
 
 std::optional<std::uint16_t> parse_port(std::string_view digits) {
   std::uint16_t port = 0;
@@ -39,11 +29,7 @@ std::optional<admin_address> parse_path(std::string_view path) {
 }  // namespace
 
 bool admin_address::is_local() const {
-  in6_addr six{};
-  if (::inet_pton(AF_INET6, host.c_str(), &six) == 1) {
-    return IN6_IS_ADDR_LOOPBACK(&six);
-  }
-  return !path.empty() || host.starts_with("127.");
+  return !path.empty() || is_loopback_host(host);
 }
 
 std::optional<admin_address> parse_admin_address(std::string_view text) {
@@ -56,12 +42,14 @@ std::optional<admin_address> parse_admin_address(std::string_view text) {
     return std::nullopt;
   }
   const std::string host(text.substr(0, colon));
-  if (host == "localhost" || is_v4(host)) {
+  if (host == "localhost" || is_ipv4_address(host)) {
     return admin_address{.host = host == "localhost" ? "127.0.0.1" : host, .port = *port};
   }
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   const std::string inner = bracketed ? host.substr(1, host.size() - 2) : "";
-  return is_v6(inner) ? std::optional(admin_address{.host = inner, .port = *port}) : std::nullopt;
+  return is_ipv6_address(inner) && inner.find('%') == inner.npos
+             ? std::optional(admin_address{.host = inner, .port = *port})
+             : std::nullopt;
 }
 
 }  // namespace penstock

@@ -1,7 +1,10 @@
 #include "daemon/settings/endpoint.hpp"
 
-#include <algorithm>
 #include <charconv>
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <netinet/in.h>
 
 namespace penstock {
 namespace {
@@ -18,32 +21,83 @@ bool is_port(std::string_view text) noexcept {
                          number <= last_port && text.front() != '-');
 }
 
-// 127.a.b.c: only numbers, so that no host's name passes for it.
-bool is_loopback_address(std::string_view host) noexcept {
-  constexpr std::string_view first = "127.";
-  return host.starts_with(first) && host.find_first_not_of("0123456789.") == std::string_view::npos &&
-         std::count(host.begin(), host.end(), '.') == 3;
+bool is_bracketed(std::string_view host) noexcept {
+  return host.size() > 2 && host.front() == '[' && host.back() == ']';
+}
+
+std::string_view without_brackets(std::string_view host) noexcept {
+  return is_bracketed(host) ? host.substr(1, host.size() - 2) : host;
+}
+
+std::string_view without_zone(std::string_view host) noexcept {
+  return host.substr(0, host.find('%'));
+}
+
+std::string fault_of_host(std::string_view host) {
+  constexpr std::string_view of_interfaces = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._@";
+  const std::string shown = "'" + std::string(host) + "'";
+  if (host.empty()) {
+    return "there is no host";
+  }
+  if (host.front() == '[') {
+    return is_bracketed(host) && is_ipv6_address(without_brackets(host)) ? "" : shown + " is no IPv6 address";
+  }
+  if (host.find(':') != host.npos) {
+    return is_ipv6_address(host) ? "an IPv6 address stands in brackets: [" + std::string(host) + "]"
+                                 : shown + " is no host";
+  }
+  if (host.find_first_not_of("0123456789.") == host.npos) {
+    return is_ipv4_address(host) ? "" : shown + " is no IPv4 address";
+  }
+  if (host == "*" || host == "localhost") {
+    return "";
+  }
+  const bool is_interface = host.size() < IFNAMSIZ && host.find_first_not_of(of_interfaces) == host.npos;
+  return is_interface ? "" : shown + " is neither an address nor the name of an interface";
 }
 
 }  // namespace
 
-bool is_endpoint(std::string_view text) noexcept {
-  if (text.starts_with(ipc)) {
-    return text.size() > ipc.size() && text[ipc.size()] != '@' && text[ipc.size()] != '*';
-  }
-  if (text.starts_with(inproc)) {
-    return text.size() > inproc.size();
-  }
-  const std::size_t colon = text.rfind(':');
-  return text.starts_with(tcp) && colon > tcp.size() && is_port(text.substr(colon + 1));
+bool is_ipv4_address(std::string_view host) {
+  in_addr parsed{};
+  return ::inet_pton(AF_INET, std::string(host).c_str(), &parsed) == 1;
 }
 
-bool is_beyond_loopback(std::string_view endpoint) noexcept {
-  if (!endpoint.starts_with(tcp)) {
-    return false;
+bool is_ipv6_address(std::string_view host) {
+  in6_addr parsed{};
+  return ::inet_pton(AF_INET6, std::string(without_zone(host)).c_str(), &parsed) == 1;
+}
+
+bool is_loopback_host(std::string_view host) {
+  constexpr std::string_view first = "127.";
+  in6_addr six{};
+  if (::inet_pton(AF_INET6, std::string(without_zone(without_brackets(host))).c_str(), &six) == 1) {
+    return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
   }
-  const std::string_view host = endpoint.substr(tcp.size(), endpoint.rfind(':') - tcp.size());
-  return !is_loopback_address(host) && host != "[::1]" && host != "lo";
+  return host == "localhost" || host == "lo" || (host.starts_with(first) && is_ipv4_address(host));
+}
+
+std::string fault_of_endpoint(std::string_view text) {
+  if (text.starts_with(ipc)) {
+    const std::string_view path = text.substr(ipc.size());
+    return path.empty() || path.front() == '@' || path.front() == '*' ? "an ipc endpoint is the path of a file" : "";
+  }
+  if (text.starts_with(inproc)) {
+    return text.size() > inproc.size() ? "" : "there is no name";
+  }
+  if (!text.starts_with(tcp)) {
+    return "it is of no known transport";
+  }
+  const std::string_view address = text.substr(tcp.size());
+  const std::size_t colon = address.rfind(':');
+  if (colon == address.npos || !is_port(address.substr(colon + 1))) {
+    return "it does not end with a port, from 0 to 65535 or *";
+  }
+  return fault_of_host(address.substr(0, colon));
+}
+
+bool is_beyond_loopback(std::string_view endpoint) {
+  return endpoint.starts_with(tcp) && !is_loopback_host(endpoint.substr(tcp.size(), endpoint.rfind(':') - tcp.size()));
 }
 
 }  // namespace penstock

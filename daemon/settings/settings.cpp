@@ -44,11 +44,15 @@ settings_table section(settings_table& file, const char* name, configuration_pla
   return {node == nullptr ? none : *node->as_table(), std::move(place), std::string(name) + "."};
 }
 
+std::string listen_text(const std::string& endpoint, const std::string& fault) {
+  return "\"" + endpoint + "\" is given; allowed is tcp://HOST:PORT, ipc://PATH (" + fault + ")";
+}
+
 void read_daemon(settings_table table, daemon_settings& into) {
   table.read("listen", into.listen);
   for (const std::string& endpoint : into.listen) {
-    if (!is_endpoint(endpoint)) {
-      table.refuse_key("listen", "\"" + endpoint + "\" is given; allowed is tcp://HOST:PORT, ipc://PATH");
+    if (const std::string fault = fault_of_endpoint(endpoint); !fault.empty()) {
+      table.refuse_key("listen", listen_text(endpoint, fault));
     }
     if (std::count(into.listen.begin(), into.listen.end(), endpoint) > 1) {
       table.refuse_key("listen", "\"" + endpoint + "\" is given twice");
@@ -210,6 +214,11 @@ settings read_settings(const toml::table& given, const std::string& name) {
 }  // namespace
 
 void check_exposure(const settings& what) {
+  for (const std::string& endpoint : what.daemon.listen) {
+    if (const std::string fault = fault_of_endpoint(endpoint); !fault.empty()) {
+      throw configuration_error("daemon.listen: " + listen_text(endpoint, fault));
+    }
+  }
   if (const std::string* const exposed = exposed_endpoint(what)) {
     throw configuration_error(exposure_text(*exposed));
   }

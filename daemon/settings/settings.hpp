@@ -123,7 +123,8 @@ struct settings {
 [[nodiscard]] settings parse_settings(std::string_view text, const std::string& name);
 /// Whether an admin endpoint that was not read from a file may be as it is. Throws configuration_error.
 void check_admin(const admin_settings& given);
-/// Refuses to listen in plain text where other machines can connect, unless the configuration says that it may. Throws
+/// Refuses endpoints that are none, and to listen in plain text where other machines can connect, unless the
+/// configuration says that it may. Throws
 /// configuration_error. parse_settings has called it; whoever sets other endpoints does so again.
 void check_exposure(const settings& what);
 /// The effective configuration as TOML, defaults filled in; parse_settings reads it back to the same settings.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <stdexcept>
+#include <string_view>
 
 #include "proto/message.hpp"
 
@@ -11,6 +12,16 @@ namespace {
 // ZeroMQ's threads of this context are called "0/ZMQbg/...", so that nobody takes them for a shard's.
 constexpr int thread_name_prefix = 0;
 constexpr int pings_under_way = 2;
+
+// Of a socket that listens on every address.
+std::string own_address(const std::string& endpoint) {
+  for (const std::string_view any : {"tcp://0.0.0.0:", "tcp://[::]:"}) {
+    if (endpoint.starts_with(any)) {
+      return "tcp://127.0.0.1:" + endpoint.substr(any.size());
+    }
+  }
+  return endpoint;
+}
 
 }  // namespace
 
@@ -26,7 +37,9 @@ ping_connection::ping_connection(zmq::context_t& context, const std::string& end
     socket_.set(zmq::sockopt::curve_secretkey, zmq::const_buffer(own.secret_key.data(), own.secret_key.size()));
     socket_.set(zmq::sockopt::curve_serverkey, zmq::const_buffer(server.data(), server.size()));
   }
-  socket_.connect(endpoint);
+  const std::string address = own_address(endpoint);
+  socket_.set(zmq::sockopt::ipv6, address.starts_with("tcp://["));
+  socket_.connect(address);
 }
 
 void ping_connection::ping(std::uint64_t request_id) {

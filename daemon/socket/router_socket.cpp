@@ -11,6 +11,7 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view ipc = "ipc://";
+constexpr std::string_view localhost = "tcp://localhost:";
 constexpr int shortest_linger_ms = 100;
 
 }  // namespace
@@ -23,6 +24,10 @@ router_socket::router_socket(const router_settings& settings)
   for (const std::string& endpoint : settings.listen) {
     try {
       bind(endpoint, settings.ipc);
+    } catch (const zmq::error_t& error) {
+      throw std::runtime_error(
+          "cannot listen on " + endpoint + ": " +
+          (error.num() == ENODEV ? "this machine has no such interface or address" : error.what()));
     } catch (const std::exception& error) {
       throw std::runtime_error("cannot listen on " + endpoint + ": " + error.what());
     }
@@ -53,7 +58,7 @@ void router_socket::limit(const router_settings& settings) {
 
 void router_socket::bind(const std::string& endpoint, const ipc_access& access) {
   if (!endpoint.starts_with(ipc)) {
-    socket_.bind(endpoint);
+    bind_to_network(endpoint);
     endpoints_.push_back(socket_.get(zmq::sockopt::last_endpoint));
     return;
   }
@@ -64,6 +69,24 @@ void router_socket::bind(const std::string& endpoint, const ipc_access& access) 
   socket_.set(zmq::sockopt::use_fd, -1);
   files_.push_back(std::move(listening));
   endpoints_.push_back(endpoint);
+}
+
+// libzmq takes no host's name to listen on, and IPv6 only where it is told to: then "*" is every address of both kinds,
+// or of IPv4 alone where the kernel has no other.
+void router_socket::bind_to_network(const std::string& endpoint) {
+  const bool is_local = endpoint.starts_with(localhost);
+  const std::string address = is_local ? "tcp://127.0.0.1:" + endpoint.substr(localhost.size()) : endpoint;
+  const bool six = address.starts_with("tcp://[") || address.starts_with("tcp://*:");
+  socket_.set(zmq::sockopt::ipv6, six);
+  try {
+    socket_.bind(address);
+  } catch (const zmq::error_t& error) {
+    if (six || error.num() != ENODEV) {
+      throw;
+    }
+    socket_.set(zmq::sockopt::ipv6, true);  // an interface that has no IPv4 address
+    socket_.bind(address);
+  }
 }
 
 int router_socket::descriptor() {

@@ -56,6 +56,7 @@ class router_socket {
 
  private:
   void limit(const router_settings& settings);
+  void bind_to_network(const std::string& endpoint);
   void bind(const std::string& endpoint, const ipc_access& access);
 
   zmq::context_t context_;

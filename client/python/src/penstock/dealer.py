@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import collections
 import math
+import socket
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
 import zmq
@@ -17,6 +18,18 @@ _LONGEST_WAIT_S = 3600.0  # poll's milliseconds are an int
 # Numbers of libzmq's that older versions of pyzmq have no names for.
 _FAILED_NO_DETAIL, _SUCCEEDED, _FAILED_PROTOCOL, _FAILED_AUTH = 0x0800, 0x1000, 0x2000, 0x4000
 _MECHANISM_MISMATCH = 0x11000001
+
+
+def _needs_ipv6(url: str) -> bool:
+    """An IPv6 address, or a name that has no other: libzmq looks for one kind alone."""
+    transport, _, address = url.partition("://")
+    host = address.rpartition(";")[2].rpartition(":")[0]
+    if transport != "tcp" or host.startswith("["):
+        return transport == "tcp"
+    try:
+        return all(found[0] == socket.AF_INET6 for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+    except OSError:
+        return False
 
 
 class Dealer:
@@ -56,6 +69,7 @@ class Dealer:
         if self._keys is not None:
             self._keys.arm(fresh)
         events = fresh.get_monitor_socket(_SUCCEEDED | _FAILED_NO_DETAIL | _FAILED_PROTOCOL | _FAILED_AUTH)
+        fresh.setsockopt(zmq.IPV6, int(_needs_ipv6(url)))
         try:
             fresh.connect(url)
         except zmq.ZMQError as error:

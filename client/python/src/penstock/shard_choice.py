@@ -26,6 +26,6 @@ def _transport(url: str) -> str:
 def _reachable(endpoint: str, url: str) -> str:
     """A host that stands for all of the daemon's is the one that the client was given."""
     host, _, port = endpoint.rpartition(":")
-    if host not in ("tcp://*", "tcp://0.0.0.0") or _transport(url) != "tcp":
+    if host not in ("tcp://*", "tcp://0.0.0.0", "tcp://[::]") or _transport(url) != "tcp":
         return endpoint
     return f"{url.rpartition(':')[0]}:{port}"
