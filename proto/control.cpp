@@ -1,6 +1,7 @@
 #include "proto/control.hpp"
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <limits>
 #include <string_view>
@@ -222,6 +223,63 @@ bool from_json(const json& object, error_body& out) {
          read(object, "device_error", out.device_error) && read_if_there(object, "holds", out.holds);
 }
 
+// What fault_of_request looks at, key by key: as the readers above do.
+
+enum class key_kind : std::uint8_t { name, number32, number64, token };
+
+struct request_key {
+  message_type message;
+  const char* key;
+  key_kind kind;
+  bool required;
+};
+
+constexpr std::array<request_key, 7> request_keys{{{message_type::hello, "client", key_kind::name, true},
+                                                   {message_type::hello, "version", key_kind::name, true},
+                                                   {message_type::hello, "inline_bytes", key_kind::number64, false},
+                                                   {message_type::hello, "resume", key_kind::token, false},
+                                                   {message_type::open_session, "pipeline", key_kind::number32, true},
+                                                   {message_type::open_session, "name", key_kind::name, true},
+                                                   {message_type::attach, "bytes", key_kind::number64, true}}};
+
+std::string fault_of_name(const std::string& text) {
+  if (text.size() > max_name_bytes) {
+    return "has " + std::to_string(text.size()) + " bytes; at most " + std::to_string(max_name_bytes) + " are taken";
+  }
+  return is_printable(text) ? "" : "has a control character";
+}
+
+std::string fault_of_value(const json& value, key_kind kind) {
+  const bool is_text = kind == key_kind::name || kind == key_kind::token;
+  if (is_text && !value.is_string()) {
+    return "is no text";
+  }
+  if (kind == key_kind::name) {
+    return fault_of_name(value.get_ref<const json::string_t&>());
+  }
+  if (kind == key_kind::token) {
+    return is_resume_token(value.get_ref<const json::string_t&>())
+               ? ""
+               : "is not of " + std::to_string(resume_token_letters) + " hexadecimal digits in small letters";
+  }
+  if (!value.is_number_unsigned()) {
+    return value.is_number() ? "is " + value.dump() + "; a whole number from 0 is wanted" : "is no number";
+  }
+  const std::uint64_t most = kind == key_kind::number32 ? std::numeric_limits<std::uint32_t>::max()
+                                                        : std::numeric_limits<std::uint64_t>::max();
+  return value.get<std::uint64_t>() <= most ? "" : "is " + value.dump() + "; at most " + std::to_string(most) + " fits";
+}
+
+std::string fault_of_key(const json& object, const request_key& which) {
+  const std::string shown = "key '" + std::string(which.key) + "' ";
+  const json* const value = member(object, which.key);
+  if (value == nullptr) {
+    return which.required ? shown + "is missing" : "";
+  }
+  const std::string fault = fault_of_value(*value, which.kind);
+  return fault.empty() ? "" : shown + fault;
+}
+
 template <class Body>
 std::optional<Body> decode_body(std::span<const std::byte> bytes, const json_bounds& most) {
   const std::optional<json> object = read_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, most);
@@ -302,6 +360,32 @@ std::string encode(const error_body& body) {
     made["holds"] = true;
   }
   return text_of(made);
+}
+
+std::string fault_of_request(message_type type, std::span<const std::byte> body) {
+  const std::string_view text(reinterpret_cast<const char*>(body.data()), body.size());
+  if (text.size() > request_bounds.bytes) {
+    return "it has " + std::to_string(text.size()) + " bytes; at most " + std::to_string(request_bounds.bytes) +
+           " are read";
+  }
+  const std::optional<json> object = read_json(text, request_bounds);
+  if (!object) {
+    return json::accept(text) ? "it is nested more than " + std::to_string(request_bounds.depth) +
+                                    " deep, or has more than " + std::to_string(request_bounds.values) + " values"
+                              : "it is no JSON";
+  }
+  if (!object->is_object()) {
+    return "it is no JSON object";
+  }
+  for (const request_key& each : request_keys) {
+    if (each.message != type) {
+      continue;
+    }
+    if (std::string fault = fault_of_key(*object, each); !fault.empty()) {
+      return fault;
+    }
+  }
+  return "";
 }
 
 std::optional<hello> decode_hello(std::span<const std::byte> body) {

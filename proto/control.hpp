@@ -127,6 +127,8 @@ struct error_body {
 [[nodiscard]] std::optional<session_opened> decode_session_opened(std::span<const std::byte> body);
 [[nodiscard]] std::optional<attach> decode_attach(std::span<const std::byte> body);
 [[nodiscard]] std::optional<attached> decode_attached(std::span<const std::byte> body);
+/// Of HELLO, OPEN and ATTACH, which their readers refuse: what is wrong with it, "key 'client' is missing".
+[[nodiscard]] std::string fault_of_request(message_type type, std::span<const std::byte> body);
 /// Whether it is a JSON object within the bounds of an answer, as STATUS and TRACE must be. Throws std::bad_alloc.
 [[nodiscard]] bool is_answer(std::span<const std::byte> body);
 

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -11,6 +13,7 @@
 #include "client/cli/load.hpp"
 #include "client/cli/quantity.hpp"
 #include "penstock_version.hpp"
+#include "proto/quantity/quantity.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -30,9 +33,11 @@ void apply_size(const std::string& size, const pipeline_info& pipeline, load_set
     throw std::runtime_error("the pipeline's input " + pipeline.input.text() + " is not known to this version");
   }
   const bool is_count = size.find_first_not_of("0123456789") == std::string::npos && !size.empty() && size.size() < 9;
-  const auto bytes = is_count ? std::nullopt : parse_bytes(size);
+  const quantity<std::size_t> sized = is_count ? quantity<std::size_t>{} : parse_size(size);
+  const std::optional<std::size_t> bytes = sized.value;
   if (!is_count && !bytes) {
-    throw std::runtime_error("--size is a number of frames, or bytes such as 64KiB, not \"" + size + "\"");
+    throw std::runtime_error("--size is a number of frames, or bytes such as 64KiB, not \"" + size +
+                             "\": " + sized.fault);
   }
   load.frames = is_count ? static_cast<std::uint32_t>(std::stoul(size))
                          : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(*bytes / frame, 1, UINT32_MAX));
@@ -152,7 +157,7 @@ int bench(const global_options& global, const bench_options& options) {
     std::ofstream out{options.json_file};
     out << json_of(load, report, seconds).dump(2) << "\n";
     if (!out) {
-      throw std::runtime_error("can't write " + options.json_file);
+      throw std::runtime_error("can't write " + options.json_file + ": " + std::strerror(errno));
     }
   }
   return report.errors.empty() && report.requests > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -187,9 +192,7 @@ void declare_bench(CLI::App& app, const global_options& global, action& chosen) 
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--rate", load.rate, "Open loop: requests a second, of all clients together")
-      ->check(CLI::PositiveNumber)
-      ->type_name("R");
+  add_rate(*command, load.rate, "Open loop: requests a second, of all clients together")->type_name("R");
   add_duration(*command, "--duration", load.duration, "How long to measure");
   add_duration(*command, "--warmup", load.warmup, "How long to run before measuring");
   command->add_option("--json", options->json_file, "Write the figures into this file too")->type_name("FILE");

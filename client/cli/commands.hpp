@@ -39,6 +39,8 @@ void declare_keygen(CLI::App& app, action& chosen);
 [[nodiscard]] client_options client_options_of(const global_options& global);
 /// The pipeline of that name. Throws std::runtime_error, which names those that there are.
 [[nodiscard]] pipeline_info pipeline_of(const client& from, const std::string& name);
+/// Adds --rate, a number greater than 0.
+CLI::Option* add_rate(CLI::App& to, double& value, const std::string& help);
 /// Adds an option whose value is a time such as "500ms".
 CLI::Option* add_duration(CLI::App& to, const std::string& name, std::chrono::nanoseconds& value,
                           const std::string& help);

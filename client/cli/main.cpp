@@ -9,6 +9,7 @@
 #include "client/cli/commands.hpp"
 #include "client/cli/quantity.hpp"
 #include "penstock_version.hpp"
+#include "proto/quantity/quantity.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -116,14 +117,27 @@ pipeline_info pipeline_of(const client& from, const std::string& name) {
                            (all.empty() ? " none" : ":" + known));
 }
 
+CLI::Option* add_rate(CLI::App& to, double& value, const std::string& help) {
+  const auto read = [&value](const CLI::results_t& texts) {
+    const auto parsed = parse_positive(texts.back());
+    if (!parsed) {
+      throw CLI::ConversionError("--rate: \"" + texts.back() + "\" is no rate: " + parsed.fault);
+    }
+    value = *parsed;
+    return true;
+  };
+  return to.add_option("--rate", read, help);
+}
+
 CLI::Option* add_duration(CLI::App& to, const std::string& name, std::chrono::nanoseconds& value,
                           const std::string& help) {
-  const auto read = [&value](const CLI::results_t& texts) {
-    const auto parsed = parse_duration(texts.back());
-    if (parsed) {
-      value = *parsed;
+  const auto read = [&value, name](const CLI::results_t& texts) {
+    const auto parsed = parse_duration(texts.back(), bare_number::seconds);
+    if (!parsed) {
+      throw CLI::ConversionError(name + ": \"" + texts.back() + "\" is no time: " + parsed.fault);
     }
-    return parsed.has_value();
+    value = *parsed;
+    return true;
   };
   return to.add_option(name, read, help + " (5s, 500ms, ...)")->type_name("TIME")->default_str(duration_text(value));
 }

@@ -2,38 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <span>
-#include <utility>
 
 namespace penstock::cli {
 namespace {
-
-struct amount {
-  double number = 0;
-  std::string_view unit;
-};
-
-std::optional<amount> split(std::string_view text) {
-  amount read;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read.number);
-  if (error != std::errc{} || read.number < 0 || !std::isfinite(read.number)) {
-    return std::nullopt;
-  }
-  read.unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  read.unit.remove_prefix(std::min(read.unit.find_first_not_of(' '), read.unit.size()));
-  return read;
-}
-
-template <std::size_t Count>
-std::optional<double> scale_of(const std::array<std::pair<std::string_view, double>, Count>& units,
-                               std::string_view unit) {
-  const auto* const found =
-      std::find_if(units.begin(), units.end(), [&](const auto& each) { return each.first == unit; });
-  return found == units.end() ? std::nullopt : std::optional{found->second};
-}
 
 std::string fixed(double number, int decimals) {
   std::array<char, 64> text{};
@@ -58,33 +32,6 @@ std::string with_unit(double number, std::span<const std::string_view> units) {
 }
 
 }  // namespace
-
-std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, double>, 7> units{
-      {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}};
-  const auto read = split(text);
-  const auto scale = read ? scale_of(units, read->unit) : std::nullopt;
-  if (!scale || read->number * *scale > 9e18) {
-    return std::nullopt;
-  }
-  return std::chrono::nanoseconds{std::llround(read->number * *scale)};
-}
-
-std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, double>, 7> units{{{"B", 1},
-                                                                      {"kB", 1e3},
-                                                                      {"MB", 1e6},
-                                                                      {"GB", 1e9},
-                                                                      {"KiB", 1024},
-                                                                      {"MiB", 1024.0 * 1024},
-                                                                      {"GiB", 1024.0 * 1024 * 1024}}};
-  const auto read = split(text);
-  const auto scale = read ? scale_of(units, read->unit) : std::nullopt;
-  if (!scale || read->number * *scale > 9e18) {
-    return std::nullopt;
-  }
-  return static_cast<std::uint64_t>(std::llround(read->number * *scale));
-}
 
 std::string duration_text(std::chrono::nanoseconds time) {
   constexpr std::array<std::string_view, 4> units{"ns", "us", "ms", "s"};

@@ -2,16 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 
 namespace penstock::cli {
-
-/// "250us", "5 s", "1.5m"; a number alone is seconds. nullopt when it is none, or negative.
-[[nodiscard]] std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
-/// "64 KiB", "1MB", "512 B"; nullopt when it is none or has no unit.
-[[nodiscard]] std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 /// "48.2 us", "1.37 ms": three significant digits.
 [[nodiscard]] std::string duration_text(std::chrono::nanoseconds time);

@@ -34,7 +34,7 @@ struct send_options {
   std::uint32_t frames_per_request = 1;
   std::uint32_t in_flight = 16;
   std::optional<int> channel;
-  std::optional<double> rate;
+  double rate = 0;                     ///< 0: not given
   std::optional<std::string> session;  ///< its name; "" = one by itself
   bool view = false;
   bool raw = false;
@@ -86,7 +86,9 @@ terminal picture_terminal(const send_options& options) {
 sample_clock clock_of(const pipeline_info& pipeline, const std::optional<sound_format>& sound,
                       const send_options& options, bool is_live) {
   sample_clock clock;
-  clock.rate = options.rate;
+  if (options.rate > 0) {
+    clock.rate = options.rate;
+  }
   if (!clock.rate && sound) {
     clock.rate = sound->rate;
   }
@@ -315,8 +317,7 @@ void declare_send(CLI::App& app, const global_options& global, action& chosen) {
   command->add_flag("--raw", options->raw, "Take the file's bytes for samples, whatever it begins with");
   add_duration(*command, "--flush", options->flush,
                "How long samples of a live input wait for a full frame or request");
-  command->add_option("--rate", options->rate, "Samples a second, for the axes of --view; a sound file says it itself")
-      ->check(CLI::PositiveNumber)
+  add_rate(*command, options->rate, "Samples a second, for the axes of --view; a sound file says it itself")
       ->type_name("HZ");
   command->add_option("--color", options->color, "Colours in pictures")
       ->check(CLI::IsMember({"auto", "always", "never"}).description(""))

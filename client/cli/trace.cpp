@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -25,16 +27,23 @@ struct trace_options {
 };
 
 void save(const chrome_trace& what, const std::string& file) {
+  const auto check = [](const std::ostream& out, const std::string& name) {
+    if (!out) {
+      throw std::runtime_error("can't write " + name + ": " + std::strerror(errno));
+    }
+  };
+  errno = 0;  // where it was another reason, this one says success
   if (file == "-") {
     what.write(std::cout);
+    std::cout.flush();
+    check(std::cout, "the standard output");
     return;
   }
   std::ofstream out{file};
+  check(out, file);
   what.write(out);
   out.close();
-  if (!out) {
-    throw std::runtime_error("can't write " + file);
-  }
+  check(out, file);
 }
 
 /// Of the batches that are drawn.

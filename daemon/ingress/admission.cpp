@@ -24,6 +24,17 @@ std::string text_of(const wire::tensor_header& tensor) {
   return text + "]";
 }
 
+/// Of what a pipeline takes; the second dimension of a frame that may be shorter is from 1 on.
+std::string text_of(const wire::tensor_header& tensor, bool variable) {
+  const std::string text = text_of(tensor);
+  const std::size_t second = text.find(' ');
+  return variable && second != text.npos ? text.substr(0, second) + " 1 to" + text.substr(second) : text;
+}
+
+std::string counted_frames(std::uint32_t frames) {
+  return std::to_string(frames) + (frames == 1 ? " frame" : " frames");
+}
+
 std::string text_of(wire::data_type type) {
   const char* const kinds[] = {"int", "uint", "float", "code 3", "code 4", "complex"};
   return (type.code < std::size(kinds) ? kinds[type.code] : "code " + std::to_string(type.code)) +
@@ -62,8 +73,9 @@ verdict check_shape(const wire::tensor_header& tensor, const wire::message_heade
   if (tensor.dimensions != expected.dimensions || tensor.shape != expected.shape) {
     return refuse(status::wrong_shape,
                   "pipeline '" + pipeline.declaration.name + "' takes " + spec.text() + ": for " +
-                      std::to_string(header.frames) + " frames the tensor's shape is " + text_of(expected) +
-                      (spec.variable ? " or shorter in its second dimension" : "") + ", not " + text_of(tensor));
+                      counted_frames(header.frames) + " the tensor's shape is " +
+                      text_of(wire_header(spec, header.frames, spec.shape.front()), spec.variable) + ", not " +
+                      text_of(tensor));
   }
   return {};
 }

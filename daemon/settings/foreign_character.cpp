@@ -33,6 +33,10 @@ bool is_foreign(std::string_view line) {
 
 }  // namespace
 
+bool is_wide_text(std::string_view text) noexcept {
+  return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") || text.substr(0, 2).find('\0') != text.npos;
+}
+
 std::optional<std::uint32_t> line_of_foreign_character(std::string_view text) noexcept {
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   if (text.starts_with(byte_order_mark)) {

@@ -12,4 +12,8 @@ namespace penstock {
 /// toml++ must not see such text: some of it runs the parser into undefined behaviour (marzer/tomlplusplus #190, #295).
 [[nodiscard]] std::optional<std::uint32_t> line_of_foreign_character(std::string_view text) noexcept;
 
+/// Whether a text is of 2 or 4 bytes a character, as some editors save it: by its byte order mark, or by a zero byte
+/// among its first two.
+[[nodiscard]] bool is_wide_text(std::string_view text) noexcept;
+
 }  // namespace penstock

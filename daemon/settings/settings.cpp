@@ -10,11 +10,11 @@
 #include "daemon/settings/endpoint.hpp"
 #include "daemon/settings/foreign_character.hpp"
 #include "daemon/settings/pipeline_reader.hpp"
-#include "daemon/settings/quantity.hpp"
 #include "daemon/settings/security_reader.hpp"
 #include "daemon/settings/settings_table.hpp"
 #include "daemon/settings/shared_memory_reader.hpp"
 #include "proto/message.hpp"
+#include "proto/quantity/quantity.hpp"
 
 namespace penstock {
 namespace {
@@ -225,6 +225,9 @@ void check_exposure(const settings& what) {
 }
 
 settings parse_settings(std::string_view text, const std::string& name) {
+  if (is_wide_text(text)) {
+    refuse(place_in(name, 1), "the file is UTF-16 or UTF-32: save it as UTF-8");
+  }
   if (const auto line = line_of_foreign_character(text)) {
     refuse(place_in(name, *line), "a character outside ASCII stands outside of quotes");
   }

@@ -6,9 +6,9 @@
 #include <utility>
 #include <variant>
 
-#include "daemon/settings/quantity.hpp"
 #include "daemon/settings/settings.hpp"
 #include "daemon/settings/settings_names.hpp"
+#include "proto/quantity/quantity.hpp"
 
 namespace penstock {
 namespace {

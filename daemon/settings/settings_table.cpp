@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "daemon/pipeline/suggestion.hpp"
-#include "daemon/settings/quantity.hpp"
+#include "proto/quantity/quantity.hpp"
 
 namespace penstock {
 
@@ -97,11 +97,14 @@ void settings_table::read(std::string_view key, std::chrono::nanoseconds least, 
     return;
   }
   const auto* text = node->as_string();
-  const auto value = text == nullptr ? std::nullopt : parse_duration(text->get());
+  const auto value = text == nullptr ? quantity<std::chrono::nanoseconds>{} : parse_duration(text->get());
   if (!value || *value < least || *value > most) {
     refuse_value(key, *node,
                  "a duration from \"" + print_duration(least) + "\" to \"" + print_duration(most) +
-                     "\", a whole number of ns, us, ms, s, min or h");
+                     "\", a number of ns, us, ms, s, min or h",
+                 text == nullptr ? "it is no text in quotes"
+                 : value         ? ""
+                                 : value.fault);
   }
   into = *value;
 }
@@ -111,16 +114,17 @@ void settings_table::read_size(std::string_view key, std::size_t least, std::siz
   if (node == nullptr) {
     return;
   }
-  std::optional<std::size_t> value;
+  quantity<std::size_t> value;
   if (const auto* text = node->as_string()) {
     value = parse_size(text->get());
   } else if (const auto* number = node->as_integer(); number != nullptr && number->get() >= 0) {
-    value = static_cast<std::size_t>(number->get());
+    value.value = static_cast<std::size_t>(number->get());
   }
   if (!value || *value < least || *value > most) {
     refuse_value(key, *node,
                  "a size from \"" + print_size(least) + "\" to \"" + print_size(most) +
-                     "\", a whole number of B, KiB, MiB, GiB or TiB, or of bytes without a unit");
+                     "\", a number of B, KiB, MiB, GiB or TiB, or of bytes without a unit",
+                 value.fault);
   }
   into = *value;
 }
@@ -147,10 +151,12 @@ void settings_table::refuse_key(std::string_view key, const std::string& message
   refuse(place_of(key), message);
 }
 
-void settings_table::refuse_value(std::string_view key, const toml::node& given, const std::string& allowed) const {
+void settings_table::refuse_value(std::string_view key, const toml::node& given, const std::string& allowed,
+                                  const std::string& fault) const {
   configuration_place place = place_of(key);
   place.position.line = given.source().begin.line;
-  refuse(place, shown(given) + " is given; allowed is " + allowed);
+  refuse(place,
+         shown(given) + " is given; allowed is " + allowed + (fault.empty() ? std::string() : " (" + fault + ")"));
 }
 
 configuration_place settings_table::place_of(std::string_view key) const {

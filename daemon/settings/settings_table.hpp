@@ -59,8 +59,9 @@ class settings_table {
   /// Refuses the first key that was never asked for, with the nearest one that was.
   void refuse_unknown() const;
   [[noreturn]] void refuse_key(std::string_view key, const std::string& message) const;
-  /// "3 is given; allowed is WHAT".
-  [[noreturn]] void refuse_value(std::string_view key, const toml::node& given, const std::string& allowed) const;
+  /// "3 is given; allowed is WHAT", and "(FAULT)" where that says more.
+  [[noreturn]] void refuse_value(std::string_view key, const toml::node& given, const std::string& allowed,
+                                 const std::string& fault = "") const;
 
   /// The place of a key, on its own line.
   [[nodiscard]] configuration_place place_of(std::string_view key) const;

@@ -73,7 +73,9 @@ bool reception::grant(client_record& client, time_point now) {
 void reception::welcome(const incoming& message, const wire::message_header& header, time_point now) {
   const std::optional<wire::hello> said = wire::decode_hello(message.body);
   if (!said) {
-    refuse(message, nullptr, header, {status::malformed, "the body of HELLO can't be read"});
+    refuse(
+        message, nullptr, header,
+        {status::malformed, "the body of HELLO can't be read: " + wire::fault_of_request(header.type, message.body)});
     return;
   }
   if (!closed_.admitted()) {

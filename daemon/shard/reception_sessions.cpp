@@ -12,7 +12,8 @@ void reception::open_session(const incoming& message, const wire::message_header
                              time_point now) {
   const std::optional<wire::open_session> asked = wire::decode_open_session(message.body);
   if (!asked) {
-    refuse(message, &from, header, {status::malformed, "the body of OPEN can't be read"});
+    refuse(message, &from, header,
+           {status::malformed, "the body of OPEN can't be read: " + wire::fault_of_request(header.type, message.body)});
     return;
   }
   if (!closed_.admitted()) {

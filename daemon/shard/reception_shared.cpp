@@ -12,7 +12,9 @@ using wire::status;
 void reception::attach(const incoming& message, const wire::message_header& header, const client_record& from) {
   const std::optional<wire::attach> asked = wire::decode_attach(message.body);
   if (!asked || asked->bytes == 0) {
-    refuse(message, &from, header, {status::malformed, "the body of ATTACH can't be read"});
+    refuse(
+        message, &from, header,
+        {status::malformed, "the body of ATTACH can't be read: " + wire::fault_of_request(header.type, message.body)});
     return;
   }
   if (!closed_.admitted()) {

@@ -10,30 +10,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Quantity, ReadsDurations) {
-  EXPECT_EQ(parse_duration("5"), 5s);
-  EXPECT_EQ(parse_duration("5s"), 5s);
-  EXPECT_EQ(parse_duration("1.5 ms"), 1500us);
-  EXPECT_EQ(parse_duration("250us"), 250us);
-  EXPECT_EQ(parse_duration("2m"), 2min);
-  EXPECT_EQ(parse_duration("0"), 0ns);
-}
-
-TEST(Quantity, RefusesWhatIsNoDuration) {
-  for (const char* text : {"", "s", "-1s", "5 parsecs", "5s5", "1e40", "nan", "inf"}) {
-    EXPECT_FALSE(parse_duration(text).has_value()) << text;
-  }
-}
-
-TEST(Quantity, ReadsBytesWithTheirUnit) {
-  EXPECT_EQ(parse_bytes("64KiB"), 65536U);
-  EXPECT_EQ(parse_bytes("1.5 MB"), 1'500'000U);
-  EXPECT_EQ(parse_bytes("512 B"), 512U);
-  for (const char* text : {"512", "12 KB", "-1B", "", "99999999999999 GiB"}) {
-    EXPECT_FALSE(parse_bytes(text).has_value()) << text;
-  }
-}
-
 TEST(Quantity, WritesThreeDigits) {
   EXPECT_EQ(duration_text(0ns), "0 ns");
   EXPECT_EQ(duration_text(999ns), "999 ns");

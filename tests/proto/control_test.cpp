@@ -245,5 +245,41 @@ TEST(Control, ReplacesBytesThatAreNotText) {
   EXPECT_EQ(out->reason, "no pipeline \uFFFD");
 }
 
+struct misread_request {
+  message_type type;
+  std::string body;
+  const char* fault;
+};
+
+TEST(Control, FaultOfARequestNamesTheKeyAndWhatIsWrongWithIt) {
+  const std::string name(65, 'n');
+  for (const misread_request& each :
+       {misread_request{message_type::hello, R"({"client":"c"})", "key 'version' is missing"},
+        {message_type::hello, R"({"client":"c","version":)" + ("\"" + name) + "\"}",
+         "key 'version' has 65 bytes; at most 64 are taken"},
+        {message_type::hello, R"({"client":"a\nb","version":"1"})", "key 'client' has a control character"},
+        {message_type::hello, R"({"client":7,"version":"1"})", "key 'client' is no text"},
+        {message_type::hello, R"({"client":"c","version":"1","inline_bytes":-5})",
+         "key 'inline_bytes' is -5; a whole number from 0 is wanted"},
+        {message_type::hello, R"({"client":"c","version":"1","resume":"ABC"})",
+         "key 'resume' is not of 32 hexadecimal digits in small letters"},
+        {message_type::hello, "", "it is no JSON"},
+        {message_type::hello, "[]", "it is no JSON object"},
+        {message_type::hello, "[[[[[[[[[[]]]]]]]]]]", "it is nested more than 8 deep, or has more than 64 values"},
+        {message_type::hello, std::string(5000, ' '), "it has 5000 bytes; at most 4096 are read"},
+        {message_type::open_session, R"({"pipeline":4294967296,"name":""})",
+         "key 'pipeline' is 4294967296; at most 4294967295 fits"},
+        {message_type::attach, R"({"bytes":"1 MiB"})", "key 'bytes' is no number"}}) {
+    EXPECT_EQ(fault_of_request(each.type, bytes_of(each.body)), each.fault) << each.body;
+  }
+}
+
+TEST(Control, GoodRequestHasNoFault) {
+  EXPECT_EQ(fault_of_request(message_type::hello, bytes_of(encode(hello{.client = "c", .version = "1"}))), "");
+  EXPECT_EQ(fault_of_request(message_type::open_session, bytes_of(encode(open_session{.pipeline = 1, .name = "n"}))),
+            "");
+  EXPECT_EQ(fault_of_request(message_type::attach, bytes_of(encode(attach{.bytes = 1}))), "");
+}
+
 }  // namespace
 }  // namespace penstock::wire

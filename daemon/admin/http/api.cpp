@@ -10,7 +10,7 @@
 
 #include "daemon/admin/http/health.hpp"
 #include "daemon/admin/http/status_json.hpp"
-#include "daemon/settings/quantity.hpp"
+#include "proto/quantity/quantity.hpp"
 
 namespace penstock {
 namespace {
@@ -102,10 +102,10 @@ void api::status(const http_request&, replier done) {
 
 void api::trace(const http_request& asked, replier done) {
   const auto given = asked.query.find("last");
-  const std::optional<std::chrono::nanoseconds> last =
-      given == asked.query.end() ? default_last : parse_duration(given->second);
+  const quantity<std::chrono::nanoseconds> last =
+      given == asked.query.end() ? quantity<std::chrono::nanoseconds>{default_last, ""} : parse_duration(given->second);
   if (!last) {
-    done(plain(400, "last must be a duration, such as 5s or 500ms"));
+    done(plain(400, "last must be a duration, such as 5s or 500ms: " + last.fault));
   } else if (of_.traces.is_busy()) {
     done(plain(409, "another timeline is being made"));
   } else {

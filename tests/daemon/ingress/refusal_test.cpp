@@ -148,14 +148,14 @@ const refusal_row refusals[] = {
        m.tensor.shape = {32};
      },
      status::wrong_shape,
-     {"[2, 16]", "not [32]"}},
+     {"[2, 1 to 16]", "not [32]"}},
     {"OneDimensionTooMany",
      [](message_draft& m) {
        m.tensor.dimensions = 3;
        m.tensor.shape = {2, 16, 1};
      },
      status::wrong_shape,
-     {"[2, 16]", "not [2, 16, 1]"}},
+     {"[2, 1 to 16]", "not [2, 16, 1]"}},
     {"NoDimensions",
      [](message_draft& m) {
        m.tensor.dimensions = 0;
@@ -180,7 +180,7 @@ const refusal_row refusals[] = {
        m.payload.resize(16);
      },
      status::wrong_shape,
-     {"2 frames", "[2, 16]", "not [1, 16]"}},
+     {"2 frames", "[2, 1 to 16]", "not [1, 16]"}},
     {"LeadingDimensionTooLong",
      [](message_draft& m) {
        m.tensor.shape = {2, 17};
@@ -188,7 +188,7 @@ const refusal_row refusals[] = {
        m.payload.resize(34);
      },
      status::wrong_shape,
-     {"or shorter", "not [2, 17]"}},
+     {"for 2 frames the tensor's shape is [2, 1 to 16], not [2, 17]"}},
     {"LeadingDimensionOfNothing",
      [](message_draft& m) {
        m.tensor.shape = {2, 0};

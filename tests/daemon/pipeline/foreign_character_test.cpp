@@ -29,5 +29,20 @@ TEST(foreign_character, IsRefusedBySettings) {
               testing::StartsWith("penstock.toml:3: a character outside ASCII stands outside of quotes"));
 }
 
+TEST(WideText, IsKnownByItsMarkOrItsZeros) {
+  using namespace std::string_view_literals;
+  EXPECT_TRUE(
+      is_wide_text("\xFF\xFE"
+                   "c\0o\0"sv));
+  EXPECT_TRUE(is_wide_text("\xFE\xFF\0c"sv));
+  EXPECT_TRUE(is_wide_text("c\0o\0"sv));
+  EXPECT_TRUE(is_wide_text("\0c\0o"sv));
+  EXPECT_FALSE(
+      is_wide_text("\xEF\xBB\xBF"
+                   "config_version = 1"sv));
+  EXPECT_FALSE(is_wide_text(""sv));
+  EXPECT_FALSE(is_wide_text("c"sv));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -53,6 +53,12 @@ INSTANTIATE_TEST_SUITE_P(
         wrong_line{"daemon", "listen = 'tcp://:7600'", "field 'daemon.listen': \"tcp://:7600\" is given"},
         wrong_line{"daemon", "listen = 'tcp://a:65536'", "field 'daemon.listen': \"tcp://a:65536\" is given"},
         wrong_line{"daemon", "listen = 'tcp://a:76x'", "field 'daemon.listen': \"tcp://a:76x\" is given"},
+        wrong_line{"daemon", "listen = 'tcp://127.0.0.999:1'",
+                   "field 'daemon.listen': \"tcp://127.0.0.999:1\" is given; allowed is tcp://HOST:PORT, ipc://PATH "
+                   "('127.0.0.999' is no IPv4 address)"},
+        wrong_line{"daemon", "drain_timeout = '1,5s'",
+                   "field 'daemon.drain_timeout': \"1,5s\" is given; allowed is a duration from \"0ns\" to \"1h\", a "
+                   "number of ns, us, ms, s, min or h (a fraction follows a point, not a comma)"},
         wrong_line{"daemon", "listen = 'ipc://'", "field 'daemon.listen': \"ipc://\" is given"},
         wrong_line{"daemon", "listen = ['ipc://a', 'ipc://a']", "field 'daemon.listen': \"ipc://a\" is given twice"},
         wrong_line{"daemon", "drain_timeout = 10",
@@ -109,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
         wrong_line{"clients", "credit_requests = 0", "field 'clients.credit_requests': 0 is given; allowed is a whole"},
         wrong_line{"clients", "credit_bytes = 0", "field 'clients.credit_bytes': 0 is given; allowed is a size from"},
         wrong_line{"clients", "credit_bytes = -1", "field 'clients.credit_bytes': -1 is given"},
-        wrong_line{"clients", "credit_bytes = '64 MB'", "field 'clients.credit_bytes': \"64 MB\" is given"},
+        wrong_line{"clients", "credit_bytes = '64 mb'", "field 'clients.credit_bytes': \"64 mb\" is given"},
         wrong_line{"clients", "credit_bytes = '2 TiB'", "field 'clients.credit_bytes': \"2 TiB\" is given"},
         wrong_line{"clients", "max_clients = 0", "field 'clients.max_clients': 0 is given"},
         wrong_line{"clients", "max_request_bytes = 144", "field 'clients.max_request_bytes': 144 is given; allowed is"},

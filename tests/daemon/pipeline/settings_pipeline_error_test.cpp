@@ -74,8 +74,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         wrong_text{in_pipeline("batch = 5"), "5: pipeline 'p', field 'batch': 5 is given; allowed is a table"},
         wrong_text{in_pipeline("batch = { max_frames = 0 }"), "5: pipeline 'p', field 'batch.max_frames': 0 is given"},
-        wrong_text{in_pipeline("[pipeline.batch]\nmax_frames = 5\nmax_bytes = '8MB'"),
-                   "7: pipeline 'p', field 'batch.max_bytes': \"8MB\" is given; allowed is a size from \"1 B\" to"},
+        wrong_text{in_pipeline("[pipeline.batch]\nmax_frames = 5\nmax_bytes = '8Mb'"),
+                   "7: pipeline 'p', field 'batch.max_bytes': \"8Mb\" is given; allowed is a size from \"1 B\" to"},
         wrong_text{in_pipeline("batch = { max_delay = '1d' }"), "5: pipeline 'p', field 'batch.max_delay': \"1d\" is"},
         wrong_text{in_pipeline("batch = { max_frame = 1 }"),
                    "5: pipeline 'p', field 'batch.max_frame': there is no such key; did you mean 'max_frames'?"},
