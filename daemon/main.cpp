@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <string>
@@ -221,6 +222,14 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? static_cast<int>(exit_code::ok) : static_cast<int>(exit_code::usage);
   } catch (const configuration_error& error) {
     return fail(exit_code::configuration, error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    // Of a file that the configuration names, or that the daemon looks for: it is no other at the next start.
+    return fail(exit_code::configuration, (error.path1().string() + ": " + error.code().message()).c_str());
+  } catch (const std::system_error& error) {
+    const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
+    return fail(exit_code::unavailable, is_thread ? "no more threads can be started: raise the limit of the user's "
+                                                    "processes (ulimit -u) or the unit's TasksMax"
+                                                  : error.what());
   } catch (const std::runtime_error& error) {
     return fail(exit_code::unavailable, error.what());
   } catch (const std::exception& error) {

@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <regex>
 #include <stdexcept>
 #include <utility>
 
@@ -43,31 +42,64 @@ std::size_t bytes_of_frame(std::string_view dtype, std::span<const std::int64_t>
   });
 }
 
-/// What follows 'key': in the dictionary, up to where a value of that kind ends.
-std::string value_of(const std::string& header, const std::string& key) {
-  std::smatch found;
-  const std::regex pattern{"['\"]" + key + R"(['"]\s*:\s*('[^']*'|"[^"]*"|True|False|\([^()]*\)))"};
-  if (!std::regex_search(header, found, pattern)) {
-    throw input_error("the header of the .npy file has no plain '" + key +
-                      "'; arrays of one of the wire's dtypes are taken: u8, i8, i16, i32, f32, c64");
+/// The value at the beginning of a text, up to where one of its kind ends; "" when it is none of them.
+std::string_view plain_value(std::string_view text) {
+  if (text.starts_with('\'') || text.starts_with('"')) {
+    const std::size_t end = text.find(text.front(), 1);
+    return end == text.npos ? "" : text.substr(0, end + 1);
   }
-  return found[1];
+  for (const std::string_view flag : {"True", "False"}) {
+    if (text.starts_with(flag)) {
+      return flag;
+    }
+  }
+  const std::size_t end = text.starts_with('(') ? text.find_first_of("()", 1) : text.npos;
+  return end == text.npos || text[end] == '(' ? "" : text.substr(0, end + 1);
+}
+
+std::string_view without_spaces(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
+/// What follows 'key': in the dictionary. Not by std::regex: it takes stack for every letter of a header that may have
+/// any length.
+std::string value_of(const std::string& header, const std::string& key) {
+  for (std::size_t at = header.find(key); at != header.npos; at = header.find(key, at + 1)) {
+    const std::size_t end = at + key.size();
+    const char quote = at == 0 ? '\0' : header[at - 1];
+    if ((quote != '\'' && quote != '"') || end == header.size() || header[end] != quote) {
+      continue;
+    }
+    const std::string_view rest = without_spaces(std::string_view(header).substr(end + 1));
+    const std::string_view value = rest.starts_with(':') ? plain_value(without_spaces(rest.substr(1))) : "";
+    if (!value.empty()) {
+      return std::string(value);
+    }
+  }
+  throw input_error("the header of the .npy file has no plain '" + key +
+                    "'; arrays of one of the wire's dtypes are taken: u8, i8, i16, i32, f32, c64");
 }
 
 std::vector<std::int64_t> shape_of(const std::string& tuple) {
+  constexpr std::string_view digits = "0123456789";
+  constexpr std::size_t most_dimensions = 64;  // more than any array has
   std::vector<std::int64_t> shape;
-  const std::regex number{R"(\d+)"};
   std::uint64_t product = 1;
-  for (auto at = std::sregex_iterator(tuple.begin(), tuple.end(), number); at != std::sregex_iterator{}; ++at) {
+  for (std::size_t at = tuple.find_first_of(digits); at != tuple.npos;) {
+    const std::size_t end = std::min(tuple.find_first_not_of(digits, at), tuple.size());
     std::int64_t extent = 0;
-    const std::string digits = at->str();
-    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), extent);
+    const auto read = std::from_chars(tuple.data() + at, tuple.data() + end, extent);
     const bool fits =
         read.ec == std::errc{} && !__builtin_mul_overflow(product, std::max<std::int64_t>(extent, 1), &product);
     if (!fits || product > std::uint64_t{1} << 56U) {
-      throw input_error("the shape " + tuple + " of the .npy file is too large: the file is damaged");
+      throw input_error("the shape " + tuple.substr(0, 100) + " of the .npy file is too large: the file is damaged");
     }
     shape.push_back(extent);
+    if (shape.size() > most_dimensions) {
+      throw input_error("the .npy file has more than " + std::to_string(most_dimensions) +
+                        " dimensions: the file is damaged");
+    }
+    at = tuple.find_first_of(digits, end);
   }
   return shape;
 }

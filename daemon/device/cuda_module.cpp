@@ -47,7 +47,9 @@ fs::path find_module() {
 
 std::vector<fs::path> cuda_module_places() {
   if (const char* const chosen = std::getenv(environment_variable); chosen != nullptr && *chosen != '\0') {
-    return {fs::absolute(chosen)};
+    std::error_code unknown;
+    const fs::path absolute = fs::absolute(chosen, unknown);
+    return {unknown ? fs::path(chosen) : absolute};
   }
   std::error_code failed;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();

@@ -58,7 +58,9 @@ std::string_view trimmed(std::string_view text) {
 }  // namespace
 
 driver_facts read_driver() {
-  return {.version = first_word("/sys/module/nvidia/version"), .has_uvm = fs::exists("/sys/module/nvidia_uvm")};
+  std::error_code unreadable;
+  return {.version = first_word("/sys/module/nvidia/version"),
+          .has_uvm = fs::exists("/sys/module/nvidia_uvm", unreadable)};
 }
 
 limit_facts read_limits() {
@@ -125,12 +127,14 @@ unit_facts read_unit() {
     if (found.file.empty() && fs::exists(unit, unreadable)) {
       found.file = unit.string();
     }
-    for (const auto& each : fs::directory_iterator(unit.string() + ".d", unreadable)) {
+    unreadable.clear();
+    for (fs::directory_iterator each(unit.string() + ".d", unreadable); !unreadable && each != fs::directory_iterator();
+         each.increment(unreadable)) {
       const bool is_hidden = std::any_of(drop_ins.begin(), drop_ins.end(), [&](const fs::path& other) {
-        return other.filename() == each.path().filename();
+        return other.filename() == each->path().filename();
       });
-      if (each.path().extension() == ".conf" && !is_hidden) {
-        drop_ins.push_back(each.path());
+      if (each->path().extension() == ".conf" && !is_hidden) {
+        drop_ins.push_back(each->path());
       }
     }
   }

@@ -35,9 +35,10 @@ device_interrupts::device_interrupts(const std::vector<std::string>& pci_bus_ids
       continue;
     }
     std::error_code none;
-    for (const auto& each :
-         std::filesystem::directory_iterator(root_ / "sys/bus/pci/devices" / lower(id) / "msi_irqs", none)) {
-      lines_.push_back(each.path().filename().string() + ":");
+    const std::filesystem::directory_iterator end;
+    for (std::filesystem::directory_iterator each(root_ / "sys/bus/pci/devices" / lower(id) / "msi_irqs", none);
+         !none && each != end; each.increment(none)) {
+      lines_.push_back(each->path().filename().string() + ":");
     }
   }
   before_ = read();

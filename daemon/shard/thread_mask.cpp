@@ -20,8 +20,9 @@ cpu_set_t without(const cpu_set_t& of, const cpu_set_t& what) noexcept {
 std::vector<pid_t> threads() {
   std::vector<pid_t> found;
   std::error_code none;
-  for (const auto& each : std::filesystem::directory_iterator("/proc/self/task", none)) {
-    found.push_back(static_cast<pid_t>(std::atol(each.path().filename().c_str())));
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator each("/proc/self/task", none); !none && each != end; each.increment(none)) {
+    found.push_back(static_cast<pid_t>(std::atol(each->path().filename().c_str())));
   }
   return found;
 }

@@ -16,7 +16,7 @@ constexpr int shortest_linger_ms = 100;
 
 }  // namespace
 
-router_socket::router_socket(const router_settings& settings)
+router_socket::router_socket(const router_settings& settings) try
     : context_(settings.io_threads),
       socket_(context_, zmq::socket_type::router),
       gatekeeper_(context_, socket_, settings.keys) {
@@ -32,6 +32,12 @@ router_socket::router_socket(const router_settings& settings)
       throw std::runtime_error("cannot listen on " + endpoint + ": " + error.what());
     }
   }
+} catch (const zmq::error_t& error) {
+  if (error.num() == ENOMEM) {
+    throw std::bad_alloc();
+  }
+  throw std::runtime_error(std::string("ZeroMQ can't make its sockets: ") + error.what() +
+                           (error.num() == EMFILE ? " (raise the limit of open files: ulimit -n, LimitNOFILE)" : ""));
 }
 
 void router_socket::limit(const router_settings& settings) {

@@ -9,6 +9,9 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "client/cli/input_stream.hpp"
+#include "client/cli/stop_event.hpp"
+
 namespace penstock::cli {
 namespace {
 
@@ -105,6 +108,26 @@ TEST_F(NpyFile, NamesTheFileThatItCannotWrite) {
     FAIL() << "it was written";
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("/nowhere/at/all.npy"));
+  }
+}
+
+TEST_F(NpyFile, HeaderOfManyDimensionsIsRefusedWhateverItsLength) {
+  std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+  while (dictionary.size() < 65'000) {
+    dictionary += "1,";
+  }
+  dictionary += "), }";
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(dictionary.size() & 0xFFU);
+  header += static_cast<char>(dictionary.size() >> 8U);
+  std::ofstream(path_, std::ios::binary) << header << dictionary;
+  stop_event stop;
+  input_stream in{path_.string(), stop};
+  try {
+    static_cast<void>(read_npy_header(in));
+    FAIL() << "it was read";
+  } catch (const input_error& refused) {
+    EXPECT_THAT(refused.what(), HasSubstr("more than 64 dimensions"));
   }
 }
 

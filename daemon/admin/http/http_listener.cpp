@@ -61,12 +61,20 @@ void http_listener::bind_tcp(const admin_address& where) {
 void http_listener::bind_unix() {
   struct stat found {};
   if (::lstat(path_.c_str(), &found) == 0 && S_ISSOCK(found.st_mode) && !somebody_listens(path_)) {
-    std::filesystem::remove(path_);
+    std::error_code kept;
+    std::filesystem::remove(path_, kept);
+    if (kept) {
+      throw boost::system::system_error(boost::system::error_code(kept.value(), boost::system::system_category()));
+    }
   }
   acceptor_.open(stream_protocol());
   acceptor_.bind(stream_protocol::endpoint(path_.string()));
   file_is_ours_ = true;
-  std::filesystem::permissions(path_, std::filesystem::perms{socket_mode});
+  std::error_code refused;
+  std::filesystem::permissions(path_, std::filesystem::perms{socket_mode}, refused);
+  if (refused) {
+    throw boost::system::system_error(boost::system::error_code(refused.value(), boost::system::system_category()));
+  }
 }
 
 void http_listener::listen() {
