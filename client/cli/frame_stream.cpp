@@ -7,6 +7,15 @@
 #include <utility>
 
 namespace penstock::cli {
+namespace {
+
+/// Whether nothing that follows could be answered: its session has ended, or its pipeline is gone.
+bool ends_stream(const request_error& error) {
+  constexpr std::uint16_t unknown_pipeline = 0x0105;
+  return error.kind() == error_kind::session_lost || error.status() == unknown_pipeline;
+}
+
+}  // namespace
 
 frame_stream::frame_stream(submitter to, pipeline_info pipeline, settings how, sink results, stop_event& stop)
     : submit_(std::move(to)), pipeline_(std::move(pipeline)), how_(how), sink_(std::move(results)), stop_(stop) {}
@@ -58,6 +67,9 @@ void frame_stream::read_all(sample_source& from) {
     const std::size_t kept = bytes.size();
     bytes.resize(request);
     bytes.resize(kept + from.read(std::span{bytes}.subspan(kept), how_.flush));
+    if (lost_) {  // while it was read
+      return;
+    }
     const bool ended = from.ended();
     send_whole(bytes, ended);
     if (ended) {
@@ -115,12 +127,15 @@ void frame_stream::send(std::vector<std::byte>&& bytes, std::uint32_t frames, st
   try {
     submit_(request, [this, sequence, frames](outcome&& how) { arrived(sequence, frames, std::move(how)); });
   } catch (request_error& refused) {
-    lost_ = refused.kind() == error_kind::session_lost;
     arrived(sequence, frames, std::move(refused));
   }
 }
 
 void frame_stream::arrived(std::uint64_t sequence, std::uint32_t frames, outcome&& how) {
+  if (const auto* const error = std::get_if<request_error>(&how); error != nullptr && ends_stream(*error)) {
+    lost_ = true;
+    stop_.request();  // the source may wait for samples that nobody can take
+  }
   const std::lock_guard lock{mutex_};
   arrivals_.emplace(sequence, arrival{frames, std::move(how)});
   changed_.notify_all();

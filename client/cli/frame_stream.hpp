@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -30,7 +31,7 @@ class frame_stream {
     std::chrono::nanoseconds flush = std::chrono::milliseconds{100};
   };
   /// How a request is submitted: to a client's pipeline or to a session. It may wait and throw as those do; when it
-  /// throws session_lost the stream ends, because nothing can follow.
+  /// throws session_lost the stream ends, because nothing can follow; so it does when such an answer comes later.
   using submitter = std::function<void(client::request, completion)>;
   /// Called by one thread of the stream, in the order of the frames. What they throw ends the stream, and `run` throws
   /// it.
@@ -75,8 +76,8 @@ class frame_stream {
   std::uint64_t handed_on_ = 0;
   std::uint64_t bytes_sent_ = 0;
   bool all_sent_ = false;
-  bool lost_ = false;    ///< the reading thread's: the session has ended
-  bool broken_ = false;  ///< the sink threw
+  std::atomic<bool> lost_{false};  ///< the session has ended, or the pipeline is gone
+  bool broken_ = false;            ///< the sink threw
 
   stream_report report_;
   std::chrono::steady_clock::time_point begin_;

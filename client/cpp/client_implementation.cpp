@@ -99,7 +99,11 @@ std::uint64_t client::implementation::submit(std::string_view pipeline,
     throw local_error(wire::status::expired, "the request's timeout was over before it was submitted");
   }
   link::pending_request pending;
-  pending.pipeline = catalogue()->check(pipeline, what, session != nullptr);
+  const auto known = catalogue();
+  // Why a session's pipeline is gone is for the daemon to say.
+  pending.pipeline = session != nullptr && known->find(pipeline) == nullptr
+                         ? session->kept_pipeline()
+                         : known->check(pipeline, what, session != nullptr);
   pending.submitted = std::chrono::steady_clock::now();
   pending.deadline = moment(pending.submitted, timeout);
   const std::size_t bytes = what.bytes.size();

@@ -132,6 +132,9 @@ bool exchange::renew(pending_request& what) {
     what.pipeline = std::move(now_called);
     return true;
   }
+  if (now_called == nullptr && what.session != nullptr) {
+    return true;  // the daemon says what became of it
+  }
   finish(what.id, local_error(wire::status::unknown_pipeline, "the daemon came back without the pipeline \"" +
                                                                   what.pipeline->name + "\" as it was, input " +
                                                                   what.pipeline->input.text()));

@@ -19,6 +19,7 @@ class session_record {
       : pipeline_(std::move(pipeline)), name_(std::move(name)) {}
 
   [[nodiscard]] const pipeline_info& pipeline() const noexcept { return *pipeline_; }
+  [[nodiscard]] const std::shared_ptr<const pipeline_info>& kept_pipeline() const noexcept { return pipeline_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
   /// The daemon's number for it, 0 before OPENED. Thread: the connection's.

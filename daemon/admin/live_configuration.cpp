@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <exception>
 #include <memory>
 #include <span>
 #include <utility>
 
 #include <boost/asio/post.hpp>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <pthread.h>
@@ -54,6 +56,19 @@ bool has_priority(const settings& what, stream_priority wanted) {
 }
 
 }  // namespace
+
+std::string fault_of_commit(const std::vector<std::optional<bool>>& taken, std::chrono::seconds patience) {
+  for (std::size_t shard = 0; shard < taken.size(); ++shard) {
+    if (!taken[shard]) {
+      return fmt::format("shard {} did not say within {} s that it took it, and takes it when it goes on", shard,
+                         patience.count());
+    }
+    if (!*taken[shard]) {
+      return fmt::format("shard {} did not take it: restart the daemon", shard);
+    }
+  }
+  return "";
+}
 
 live_configuration::live_configuration(boost::asio::io_context& admin, std::deque<shard_thread>& shards,
                                        std::vector<device*> devices, keyring* keys, settings running,
@@ -119,6 +134,7 @@ void live_configuration::make(proposal& into) const {
     if (into.same) {
       return;
     }
+    into.name = fmt::format("the reload of {:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)));
     into.numbers = numbers_;
     for (const pipeline_declaration& each : into.wanted.pipelines) {
       into.numbers.emplace(each.name, static_cast<std::uint32_t>(into.numbers.size()));
@@ -137,6 +153,7 @@ void live_configuration::add_shard(proposal& to, std::size_t shard) const {
   shard_change& change = to.changes.emplace_back();
   change.attempt = to.attempt;
   change.configuration = {now_.version + 1, configuration_hash(to.wanted)};
+  change.reload = to.name;
   change.how = to.wanted;
   for (const pipeline_declaration& each : to.wanted.pipelines) {
     const std::uint32_t number = to.numbers.at(each.name);
@@ -192,12 +209,10 @@ void live_configuration::decide(const shared_proposal& made,
     return;
   }
   roll_call_.ask<bool>(
-      patience,
-      [attempt = made->attempt](shard& asked) {
-        asked.commit(attempt);
-        return true;
-      },
-      [this, made](const std::vector<std::optional<bool>>&) { finish(made, ""); });
+      patience, [attempt = made->attempt](shard& asked) { return asked.commit(attempt); },
+      [this, made](const std::vector<std::optional<bool>>& taken) {
+        finish(made, "", fault_of_commit(taken, patience));
+      });
 }
 
 // What a shard had already taken comes back, so that it is destroyed where that holds nobody up.
@@ -211,14 +226,18 @@ void live_configuration::take_back(const shared_proposal& made, const std::strin
       });
 }
 
-void live_configuration::finish(const shared_proposal& made, const std::string& error) {
+void live_configuration::finish(const shared_proposal& made, const std::string& error, const std::string& delay) {
   const bool changed = error.empty() && !made->same;
   if (error.empty() && made->keys) {
     keys_->authorize(std::move(*made->keys));
   }
   if (changed) {
     adopt(*made);
-    spdlog::info("configuration reloaded: version {}, hash {}", now_.version, now_.hash);
+    if (delay.empty()) {
+      spdlog::info("configuration reloaded: version {}, hash {}", now_.version, now_.hash);
+    } else {
+      spdlog::error("configuration version {}, hash {}, is not served everywhere: {}", now_.version, now_.hash, delay);
+    }
     sweep_later();
   } else if (error.empty()) {
     spdlog::info("configuration unchanged: version {}, hash {}", now_.version, now_.hash);
@@ -227,7 +246,8 @@ void live_configuration::finish(const shared_proposal& made, const std::string& 
   }
   boost::asio::post(workshop_, [made] { made->changes.clear(); });
   const std::vector<callback> done = std::exchange(current_, {});
-  const reload_outcome outcome{.changed = changed, .version = now_.version, .hash = now_.hash, .error = error};
+  const reload_outcome outcome{
+      .changed = changed, .version = now_.version, .hash = now_.hash, .error = error.empty() ? delay : error};
   for (const callback& each : done) {
     each(outcome);
   }

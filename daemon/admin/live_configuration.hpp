@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -58,6 +59,7 @@ class live_configuration {
   struct proposal {
     std::uint64_t attempt = 0;
     std::string error;              // why there is none
+    std::string name;               // what messages to clients call it
     bool same = false;              // as what is served
     std::atomic<bool> over{false};  // nobody waits for the shards' word any more
     settings wanted;
@@ -74,7 +76,8 @@ class live_configuration {
   void propose(const shared_proposal& made);
   void decide(const shared_proposal& made, const std::vector<std::optional<std::string>>& objections);
   void take_back(const shared_proposal& made, const std::string& error);
-  void finish(const shared_proposal& made, const std::string& error);
+  /// `delay`: it is taken, but not by every shard yet.
+  void finish(const shared_proposal& made, const std::string& error, const std::string& delay = "");
   void adopt(proposal& made);
   void sweep_later();
   void sweep();
@@ -96,5 +99,8 @@ class live_configuration {
   boost::asio::steady_timer sweep_at_;
   boost::asio::thread_pool workshop_{1};
 };
+
+/// Of the shards' answers to a commit: why the change is not served everywhere; "" when it is.
+[[nodiscard]] std::string fault_of_commit(const std::vector<std::optional<bool>>& taken, std::chrono::seconds patience);
 
 }  // namespace penstock

@@ -96,12 +96,18 @@ void session_table::close_all(const client_record& of) noexcept {
   }
 }
 
-void session_table::close_all(const plan& of) noexcept {
+void session_table::close_all(const plan& of, const std::string& why) {
   for (session_record& each : places_) {
-    if (each.pipeline == &of) {
+    if (each.pipeline == &of && !each.closed) {
       each.closed = true;
+      each.lost_to = why;
     }
   }
+}
+
+std::string session_table::why_lost(std::uint32_t number, const client_record& of) const {
+  const session_record& there = places_[number % places_.size()];
+  return there.number == number && there.client == &of ? there.lost_to : "";
 }
 
 bool session_table::refers_to(const plan& which) const noexcept {

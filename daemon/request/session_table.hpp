@@ -23,6 +23,7 @@ struct session_record {
   std::uint32_t references = 0;  ///< requests that refer to it: unanswered, or still with the device
   time_point last_used;
   bool closed = true;
+  std::string lost_to{};  ///< why it was closed, where its plan is not served any more
 
   /// Requests without their terminal reply, in the session's order.
   request* first = nullptr;
@@ -61,7 +62,9 @@ class session_table {
   [[nodiscard]] bool has_any(const client_record& of) const noexcept;
   void close_all(const client_record& of) noexcept;
   /// That plan is not served any more.
-  void close_all(const plan& of) noexcept;
+  void close_all(const plan& of, const std::string& why);
+  /// Why a session of that client was closed with its plan; "" when it was not, or somebody else has its place.
+  [[nodiscard]] std::string why_lost(std::uint32_t number, const client_record& of) const;
   /// Whether a session of that plan is still open, or has work with the device.
   [[nodiscard]] bool refers_to(const plan& which) const noexcept;
   void set_idle_timeout(std::chrono::nanoseconds wanted) noexcept { idle_timeout_ = wanted; }

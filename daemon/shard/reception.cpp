@@ -240,9 +240,13 @@ void reception::send_trace(const incoming& message, const wire::message_header& 
   with_.out.control(message.identity, &to, answer, page.json);
 }
 
-verdict reception::no_such_pipeline(std::uint32_t id) const {
-  return {status::unknown_pipeline, "there is no pipeline " + std::to_string(id) + "; WELCOME lists " +
-                                        std::to_string(with_.served.in_order.size())};
+verdict reception::no_such_pipeline(std::uint32_t id, std::uint32_t session) const {
+  const std::string removed = with_.served.why_removed(id);
+  if (!removed.empty() && session != 0) {
+    return {status::session_lost, "session " + std::to_string(session) + " is lost: " + removed};
+  }
+  return {status::unknown_pipeline, (removed.empty() ? "there is no pipeline " + std::to_string(id) : removed) +
+                                        "; WELCOME lists " + std::to_string(with_.served.in_order.size())};
 }
 
 void reception::submit(const incoming& message, const wire::message_header& header, client_record& from,
@@ -257,7 +261,7 @@ void reception::submit(const incoming& message, const wire::message_header& head
   }
   const plan* const found = with_.served.find(header.pipeline);
   if (found == nullptr) {
-    take_control(message, header, &from, no_such_pipeline(header.pipeline));
+    take_control(message, header, &from, no_such_pipeline(header.pipeline, header.session));
     return;
   }
   ledger::admitted what{.pipeline = found, .session = nullptr, .leading = 0, .bytes = 0, .shared = {}};
@@ -295,6 +299,11 @@ verdict reception::admit(const incoming& message, const wire::message_header& he
   verdict judged = check_submit(message, header, pipeline, given);
   if (judged.admitted()) {
     judged = check_session(header, what.session, pipeline, given.leading);
+  }
+  if (judged.code == status::session_lost) {
+    if (const std::string why = with_.sessions.why_lost(header.session, from); !why.empty()) {
+      judged = {status::session_lost, "session " + std::to_string(header.session) + " is lost: " + why};
+    }
   }
   if (judged.admitted() && header.type == message_type::submit_shared) {
     judged = find_shared(message, header, from, given, what);

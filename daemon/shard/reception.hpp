@@ -159,7 +159,7 @@ class reception {
   [[nodiscard]] static verdict find_shared(const incoming& message, const wire::message_header& header,
                                            const client_record& from, const submitted& given, ledger::admitted& what);
   [[nodiscard]] verdict unknown_client() const;
-  [[nodiscard]] verdict no_such_pipeline(std::uint32_t id) const;
+  [[nodiscard]] verdict no_such_pipeline(std::uint32_t id, std::uint32_t session = 0) const;
   [[nodiscard]] verdict make_room(client_record& from, const plan& pipeline, std::size_t bytes);
   void cancel(const incoming& message, const wire::message_header& header, client_record& from);
   void refuse(const incoming& message, const client_record* from, const wire::message_header& header,

@@ -79,7 +79,8 @@ class shard {
   /// the plan that it began with; sessions of a pipeline that changed are lost.
   /// `change` is taken only when it can be.
   [[nodiscard]] std::string prepare(shard_change& change);
-  void commit(std::uint64_t attempt);
+  /// False when there is no change of that attempt.
+  [[nodiscard]] bool commit(std::uint64_t attempt);
   /// The change of that attempt, if there is one, to be destroyed elsewhere.
   [[nodiscard]] std::optional<shard_change> drop_change(std::uint64_t attempt);
   /// Plans that were replaced and that nothing refers to any more, to be destroyed on another thread: a device may make
@@ -125,8 +126,8 @@ class shard {
   void begin_parting(time_point now);
   [[nodiscard]] bool part(time_point now);
   void warm_up();
-  void serve(fresh_pipeline fresh);
-  void retire(const plan& replaced);
+  void serve(fresh_pipeline fresh, const std::string& reload);
+  void retire(const plan& replaced, const std::string& why);
 
   struct pending_change {
     shard_change what;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "daemon/device/device.hpp"
@@ -28,7 +29,8 @@ struct fresh_streams {
 struct shard_change {
   std::uint64_t attempt = 0;  ///< which reload this belongs to; each has a number of its own
   configuration_report configuration;
-  settings how;  ///< what of it can change at run time counts
+  std::string reload;  ///< as messages to clients call it: "the reload of 2026-01-31 12:00:00 UTC"
+  settings how;        ///< what of it can change at run time counts
   std::vector<std::uint32_t>
       order;  ///< the numbers of all pipelines that are served then, in the configuration's order
   std::vector<fresh_pipeline> fresh;  ///< of them, those that are new or different

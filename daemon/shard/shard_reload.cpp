@@ -38,9 +38,9 @@ std::optional<shard_change> shard::drop_change(std::uint64_t attempt) {
   return dropped;
 }
 
-void shard::commit(std::uint64_t attempt) {
+bool shard::commit(std::uint64_t attempt) {
   if (!pending_ || pending_->what.attempt != attempt) {
-    return;
+    return false;
   }
   pending_change taken = std::move(*pending_);
   pending_.reset();
@@ -48,15 +48,18 @@ void shard::commit(std::uint64_t attempt) {
     wheel_.add(each.priority, std::move(each.streams));
   }
   for (fresh_pipeline& each : taken.what.fresh) {
-    serve(std::move(each));
+    serve(std::move(each), taken.what.reload);
   }
   std::vector<const plan*> wanted;
   for (const std::uint32_t id : taken.what.order) {
     wanted.push_back(served_.find(id));
   }
   for (const plan*& each : served_.by_id) {
-    if (each != nullptr && std::find(wanted.begin(), wanted.end(), each) == wanted.end()) {
-      retire(*std::exchange(each, nullptr));
+    if (const plan* const removed = each;
+        removed != nullptr && std::find(wanted.begin(), wanted.end(), removed) == wanted.end()) {
+      const std::string why = "pipeline '" + each->declaration.name + "' was removed by " + taken.what.reload;
+      served_.remove(each->id, why);
+      retire(*removed, why);
     }
   }
   served_.in_order = std::move(wanted);
@@ -69,9 +72,10 @@ void shard::commit(std::uint64_t attempt) {
   egress_.adopt(how.clients);
   configuration_ = taken.what.configuration;
   reception_.adopt(how.clients, std::move(taken.welcomes), std::chrono::steady_clock::now());
+  return true;
 }
 
-void shard::serve(fresh_pipeline fresh) {
+void shard::serve(fresh_pipeline fresh, const std::string& reload) {
   plan& made = *adopted_.emplace_back(std::move(fresh.what));
   made.place = next_place_++;
   states_.add(std::move(fresh.states));
@@ -81,13 +85,13 @@ void shard::serve(fresh_pipeline fresh) {
   book_.add(made);
   dispatcher_.add(made);
   if (const plan* const before = served_.find(made.id)) {
-    retire(*before);
+    retire(*before, "pipeline '" + made.declaration.name + "' was changed by " + reload);
   }
   served_.put(made);
 }
 
-void shard::retire(const plan& replaced) {
-  sessions_.close_all(replaced);
+void shard::retire(const plan& replaced, const std::string& why) {
+  sessions_.close_all(replaced, why);
   retiring_.push_back(&replaced);
 }
 

@@ -210,6 +210,28 @@ TEST_F(FrameStream, AFailureOfTheSinkEndsAStreamThatWaitsForSamples) {
   ::close(ends[1]);
 }
 
+TEST_F(FrameStream, AnswerAfterWhichNothingCanFollowEndsAStreamThatWaitsForSamples) {
+  for (const wire::status why : {wire::status::session_lost, wire::status::unknown_pipeline}) {
+    std::array<int, 2> ends{-1, -1};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    ASSERT_EQ(::write(ends[1], "abcd", 4), 4);
+    stop_event stop;
+    auto report = std::async(std::launch::async, [&] {
+      input_stream stream{ends[0], "input", stop};
+      const pipeline_info pipeline = client_->pipelines().front();
+      sample_source source{stream, input_kind::raw, {}, pipeline.input};
+      const frame_stream::sink sink{[](const result&) {}, [](std::uint64_t) {}, [](const progress&) {}};
+      return frame_stream{submit_, pipeline, {1, 4, std::chrono::seconds{30}, {}}, sink, stop}.run(source);
+    });
+    daemon_.error(daemon_.expect(message_type::submit), why, {"it is gone", "ingress", "", ""});
+    const stream_report got = report.get();
+    EXPECT_EQ(got.requests, 1U);
+    ASSERT_EQ(got.errors.size(), 1U);
+    EXPECT_THAT(got.errors.begin()->second.first, HasSubstr("it is gone"));
+    ::close(ends[1]);
+  }
+}
+
 TEST(ResultFiles, StandWhereTheyAreUnlessForced) {
   const auto folder = std::filesystem::temp_directory_path() / ("penstock-keep-" + std::to_string(::getpid()));
   pipeline_info pipeline;

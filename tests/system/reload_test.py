@@ -280,6 +280,49 @@ class ReloadTest(unittest.TestCase):
             with client.session("sums") as anew:
                 self.assertEqual(list(anew.submit(block).result(60)["y"].ravel()[:2]), [1, 4])
 
+    def test_a_session_of_a_pipeline_that_is_gone_is_lost_and_says_to_which_reload(self):
+        daemon = self.daemon()
+        block = numpy.ones(64, numpy.float32)
+        with Client(daemon.url) as client:
+            session = client.session("sums")
+            session.submit(block).result(60)
+            self.assertEqual(daemon.reload(configuration(steady(), scaled(2)))[0], 200)
+            with self.assertRaises(SessionLost) as lost:
+                session.submit(block).result(60)
+            self.assertRegex(str(lost.exception), r"pipeline 'sums' was removed by the reload of \d{4}-\d\d-\d\d ")
+            self.assertEqual(daemon.reload(configuration(steady(), scaled(2), sums()))[0], 200)
+            until = time.monotonic() + 30
+            while "sums" not in client.pipelines:
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.01)
+            session = client.session("sums")
+            session.submit(block).result(60)
+            self.assertEqual(daemon.reload(configuration(steady(), scaled(2), sums("[1.0, 3.0]")))[0], 200)
+            with self.assertRaises(SessionLost) as lost:
+                session.submit(block).result(60)
+            self.assertIn("pipeline 'sums' was changed by the reload of", str(lost.exception))
+
+    def test_the_command_that_streams_stops_when_its_pipeline_goes(self):
+        for name, dtype_bytes in (("sums", 4), ("steady", 4)):
+            with self.subTest(pipeline=name):
+                daemon = self.daemon()
+                with subprocess.Popen([BIN / "penstock", "--url", daemon.url, "send", "-p", name, "--flush", "10ms", "-"],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as sender:
+                    block = bytes(dtype_bytes * FRAME)
+                    sender.stdin.write(block)
+                    sender.stdin.flush()
+                    until = time.monotonic() + 60
+                    while daemon.counters()["status"]["requests"]["results"] == 0:
+                        self.assertLess(time.monotonic(), until)
+                    self.assertEqual(daemon.reload(configuration(scaled(2)))[0], 200)
+                    sender.stdin.write(block)  # and waits for more, which never comes
+                    sender.stdin.flush()
+                    self.assertEqual(sender.wait(60), 1)
+                    said = sender.stdout.read().decode()
+                self.assertIn("SESSION_LOST" if name == "sums" else "UNKNOWN_PIPELINE", said)
+                if name == "sums":
+                    self.assertIn("pipeline 'sums' was removed by the reload of", said)
+
     def test_a_pipeline_that_is_gone_is_refused_and_may_come_back(self):
         daemon = self.daemon(text=GOOD[2])
         frames = numpy.ones((1, FRAME), numpy.float32)
