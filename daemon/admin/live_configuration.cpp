@@ -25,6 +25,7 @@ namespace {
 constexpr std::chrono::seconds patience{5};
 constexpr std::chrono::milliseconds between_sweeps{500};
 constexpr std::chrono::seconds to_read_files{10};
+constexpr std::chrono::seconds long_step{1};
 
 std::map<std::string, std::uint32_t> numbers_of(const settings& what) {
   std::map<std::string, std::uint32_t> made;
@@ -161,7 +162,12 @@ void live_configuration::add_shard(proposal& to, std::size_t shard) const {
     const auto before = std::find_if(running_.pipelines.begin(), running_.pipelines.end(),
                                      [&](const pipeline_declaration& one) { return one.name == each.name; });
     if (before == running_.pipelines.end() || !same_pipeline(*before, each)) {
+      const auto begin = std::chrono::steady_clock::now();
       change.fresh.push_back(make_fresh(each, number, on, to.wanted));
+      if (const auto time = std::chrono::steady_clock::now() - begin; time > long_step) {
+        spdlog::info("reload: pipeline '{}' took {:.1f} s to make ready for shard {}", each.name,
+                     std::chrono::duration<double>(time).count(), shard);
+      }
       const slot_size needed = size_for(std::span<const plan>(change.fresh.back().what.get(), 1));
       if (const std::string lack = lack_of(shards_[shard].slot_bytes(), needed); !lack.empty()) {
         throw configuration_error("pipeline '" + each.name +

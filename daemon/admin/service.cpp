@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <boost/asio/post.hpp>
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "daemon/admin/out_of_memory.hpp"
@@ -112,6 +113,12 @@ void unblock_served_signals() noexcept {
   ::pthread_sigmask(SIG_UNBLOCK, &served, nullptr);
 }
 
+// While the daemon starts: how often people and the service manager are told, how long each sign is good for, and how
+// long a step may take before it is left to the unit's timeout.
+constexpr std::chrono::seconds between_signs{1};
+constexpr std::chrono::seconds extension{30};
+constexpr std::chrono::minutes longest_step{10};
+
 // Beyond drain_timeout, for replies to go out.
 constexpr auto reply_grace = std::chrono::seconds{6};
 
@@ -175,10 +182,11 @@ void service::start_shards() {
     device& on = *devices_[number % devices_.size()].device;
     on_devices.push_back(&on);
     shards_.emplace_back(static_cast<std::uint32_t>(number), std::move(own), on, *memory_, keys_ ? &*keys_ : nullptr,
-                         [this] { boost::asio::post(admin_, [this] { note_ending(); }); });
+                         progress_, [this] { boost::asio::post(admin_, [this] { note_ending(); }); });
   }
   std::vector<std::vector<std::string>> endpoints;
   for (shard_thread& each : shards_) {
+    wait_for(each);
     endpoints.push_back(each.wait_until_made());
   }
   if (how_.daemon.avoid_interrupts) {
@@ -195,6 +203,25 @@ void service::start_shards() {
   configuration_.emplace(admin_, shards_, std::move(on_devices), keys_ ? &*keys_ : nullptr, how_, read_);
   for (shard_thread& each : shards_) {
     each.join_directory(*directory_, keeper_ ? &*keeper_ : nullptr, configuration_->now());
+  }
+}
+
+// The service manager's patience is for a start that does nothing.
+void service::wait_for(shard_thread& made) {
+  while (!made.is_made_within(between_signs)) {
+    const std::optional<start_progress::longest> now = progress_.slowest();
+    if (!now) {
+      continue;
+    }
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now->time);
+    manager_.status(fmt::format("starting: {}, for {} s", now->text, seconds.count()));
+    if (now->time < longest_step) {
+      manager_.extend_timeout(extension);
+    }
+    if (now->text != slow_step_ && now->time > between_signs) {
+      slow_step_ = now->text;
+      spdlog::info("starting takes a while: {}", now->text);
+    }
   }
 }
 

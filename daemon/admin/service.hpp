@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -19,6 +20,7 @@
 #include "daemon/admin/service_manager.hpp"
 #include "daemon/admin/shard_tenants.hpp"
 #include "daemon/admin/shard_thread.hpp"
+#include "daemon/admin/start_progress.hpp"
 #include "daemon/device/backend.hpp"
 #include "daemon/exit_code.hpp"
 #include "daemon/security/keyring.hpp"
@@ -43,6 +45,7 @@ class service {
 
  private:
   void start_shards();
+  void wait_for(shard_thread& made);
   void serve();
   void probe_threads();
   [[nodiscard]] daemon_vitals vitals();
@@ -72,6 +75,8 @@ class service {
   std::optional<shard_directory> directory_;
   std::optional<shard_tenants> tenants_;
   std::optional<arena_keeper> keeper_;  // where clients may share memory, in which requests lie until the shards end
+  start_progress progress_;
+  std::string slow_step_;  // of the start, that was last logged
   std::deque<shard_thread> shards_;
   std::optional<admin_endpoint> endpoint_;
   std::optional<live_configuration> configuration_;

@@ -1,5 +1,6 @@
 #include "daemon/admin/shard_thread.hpp"
 
+#include <optional>
 #include <utility>
 
 #include <pthread.h>
@@ -12,10 +13,11 @@
 namespace penstock {
 
 shard_thread::shard_thread(std::uint32_t number, settings how, device& on, memory_budget& memory, const keyring* keys,
-                           std::function<void()> ended)
+                           start_progress& progress, std::function<void()> ended)
     : tell_ended_(std::move(ended)) {
-  thread_ =
-      std::thread([this, number, how = std::move(how), &on, &memory, keys] { run(number, how, on, memory, keys); });
+  thread_ = std::thread([this, number, how = std::move(how), &on, &memory, keys, &progress] {
+    run(number, how, on, memory, keys, progress);
+  });
 }
 
 shard_thread::~shard_thread() {
@@ -32,7 +34,7 @@ shard_thread::~shard_thread() {
 }
 
 void shard_thread::run(std::uint32_t number, const settings& how, device& on, memory_budget& memory,
-                       const keyring* keys) {
+                       const keyring* keys, start_progress& progress) {
   ::pthread_setname_np(::pthread_self(), ("shard-" + std::to_string(number)).c_str());
   bool made = false;
   try {
@@ -41,11 +43,18 @@ void shard_thread::run(std::uint32_t number, const settings& how, device& on, me
     }
     std::vector<plan> plans;
     for (const pipeline_declaration& each : how.pipelines) {
+      const start_progress::step compiles(progress, number, "pipeline '" + each.name + "' is compiled");
       plans.push_back(compile_plan(each, static_cast<std::uint32_t>(plans.size()), on,
                                    static_cast<std::uint32_t>(how.wheel.streams)));
     }
     check_memory(how, plans, on.facts().backend == "host");
-    shard running(how, on, plans, memory, number, keys);
+    std::optional<start_progress::step> doing;
+    doing.emplace(progress, number, "the slots and the states of sessions are allocated");
+    shard running(how, on, plans, memory, number, keys, [&](const std::string& what) {
+      doing.reset();
+      doing.emplace(progress, number, what);
+    });
+    doing.reset();
     made = true;
     made_.set_value(&running);
     serve_until_the_end(running);
@@ -73,7 +82,7 @@ void shard_thread::serve_until_the_end(shard& running) {
 }
 
 std::vector<std::string> shard_thread::wait_until_made() {
-  shard_ = made_.get_future().get();
+  shard_ = made_in_future_.get();
   return shard_->endpoints();
 }
 

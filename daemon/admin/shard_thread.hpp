@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/admin/start_progress.hpp"
 #include "daemon/device/device.hpp"
 #include "daemon/settings/settings.hpp"
 #include "daemon/shard/shard.hpp"
@@ -21,14 +23,19 @@ namespace penstock {
 class shard_thread {
  public:
   /// Begins to make the shard. `how.daemon.listen` is the shard's own; `keys`, which must live longer, are those that
-  /// clients need, if any; `ended` is called on its thread once it has stopped serving, or failed.
+  /// clients need, if any; `progress` outlives it; `ended` is called on its thread once it has stopped serving, or
+  /// failed.
   shard_thread(std::uint32_t number, settings how, device& on, memory_budget& memory, const keyring* keys,
-               std::function<void()> ended);
+               start_progress& progress, std::function<void()> ended);
   shard_thread(const shard_thread&) = delete;
   shard_thread& operator=(const shard_thread&) = delete;
   /// Stops it at once if it still serves.
   ~shard_thread();
 
+  /// Whether it is ready to serve, or could not be made; waits for at most so long.
+  [[nodiscard]] bool is_made_within(std::chrono::nanoseconds time) {
+    return made_in_future_.wait_for(time) == std::future_status::ready;
+  }
   /// Blocks until it is ready to serve, then gives its endpoints as bound. Rethrows what kept it from starting.
   [[nodiscard]] std::vector<std::string> wait_until_made();
   /// Once all shards are made, before any serves. Throws configuration_error, as reception::join does.
@@ -51,10 +58,12 @@ class shard_thread {
   void join();
 
  private:
-  void run(std::uint32_t number, const settings& how, device& on, memory_budget& memory, const keyring* keys);
+  void run(std::uint32_t number, const settings& how, device& on, memory_budget& memory, const keyring* keys,
+           start_progress& progress);
   void serve_until_the_end(shard& running);
 
   std::promise<shard*> made_;
+  std::future<shard*> made_in_future_ = made_.get_future();
   std::promise<shard_directory*> may_serve_;
   std::promise<void> let_go_;
   std::function<void()> tell_ended_;

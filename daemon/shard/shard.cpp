@@ -91,7 +91,7 @@ router_settings socket_settings(const settings& how, const keyring* keys) {
 }  // namespace
 
 shard::shard(const settings& how, device& on, std::span<const plan> plans, memory_budget& memory, std::uint32_t number,
-             const keyring* keys)
+             const keyring* keys, const std::function<void(const std::string&)>& tell)
     : how_(how),
       device_(on),
       memory_(memory),
@@ -126,12 +126,15 @@ shard::shard(const settings& how, device& on, std::span<const plan> plans, memor
   // Duplicates: Asio closes what it watches, ZeroMQ and the signal close their own.
   socket_watch_.descriptor.assign(duplicate(socket_.descriptor()));
   signal_watch_.descriptor.assign(duplicate(signal_.descriptor()));
-  warm_up();
+  warm_up(tell);
 }
 
-void shard::warm_up() {
+void shard::warm_up(const std::function<void(const std::string&)>& tell) {
   slot* const scratch = ring_.claim();
   for (const plan* const each : served_.in_order) {
+    if (tell) {
+      tell("pipeline '" + each->declaration.name + "' is run for the first time");
+    }
     wheel_.set_brief(each->place, wheel_.warm_up(*each, *scratch));
   }
   ring::drop(*scratch);

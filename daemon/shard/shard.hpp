@@ -52,9 +52,9 @@ class shard {
  public:
   /// Throws device_error, or std::runtime_error when an endpoint can't be bound. The plans must outlive it, and the
   /// keys that clients must have; without them, none are asked for. The memory, which all shards of a daemon share,
-  /// must outlive it too.
+  /// must outlive it too. `tell` is told of each pipeline that is run for the first time, while this lasts.
   shard(const settings& how, device& on, std::span<const plan> plans, memory_budget& memory, std::uint32_t number = 0,
-        const keyring* keys = nullptr);
+        const keyring* keys = nullptr, const std::function<void(const std::string&)>& tell = {});
   /// Once the device has done what it still has: it may use payloads.
   ~shard() { wheel_.close(); }
   shard(const shard&) = delete;
@@ -125,7 +125,7 @@ class shard {
   void go_round();
   void begin_parting(time_point now);
   [[nodiscard]] bool part(time_point now);
-  void warm_up();
+  void warm_up(const std::function<void(const std::string&)>& tell);
   void serve(fresh_pipeline fresh, const std::string& reload);
   void retire(const plan& replaced, const std::string& why);
 
