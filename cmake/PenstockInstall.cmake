@@ -47,6 +47,7 @@ install(FILES "${deploy}/config/penstock.toml" DESTINATION "${PENSTOCK_CONFIGURA
 install(FILES "${deploy}/config/minimal.toml" DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT daemon)
 
 penstock_unit(penstockd.service penstockd.service lib/systemd/system)
+penstock_unit(penstockd@.service penstockd@.service lib/systemd/system)
 penstock_unit(penstock.sysusers penstock.conf lib/sysusers.d)
 install(FILES "${deploy}/systemd/penstock.default" DESTINATION "${PENSTOCK_CONFIGURATION_DIR}/default"
   RENAME penstock COMPONENT daemon)

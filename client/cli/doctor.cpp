@@ -22,7 +22,7 @@ constexpr std::chrono::nanoseconds longest_wait = 2s;
 struct doctor_options {
   std::string config = "/etc/penstock/penstock.toml";
   std::string daemon;
-  admin_address admin = default_admin_address();
+  std::optional<admin_address> admin;
   bool json = false;
   bool running = false;
 };
@@ -79,14 +79,28 @@ ping_outcome try_ping(const global_options& global) {
   }
 }
 
-std::string try_admin(const global_options& global, const admin_address& admin) {
-  try {
-    return admin_get(admin, "/livez", std::min(global.timeout, longest_wait)).status == 200
-               ? ""
-               : "the daemon's admin HTTP says that it is not well";
-  } catch (const admin_unreachable& failed) {
-    return failed.what();
+/// Where the admin HTTP is, as far as that is known, and what is wrong with it.
+struct admin_outcome {
+  std::string where;
+  std::string trouble{};
+};
+
+admin_outcome try_admin(const global_options& global, const std::optional<admin_address>& given, bool daemon_answers) {
+  admin_outcome made{.where = "of the daemon at " + global.url};
+  if (!given && global.url_given && !daemon_answers) {
+    made.trouble = "its address is not known, because the daemon at " + global.url + " does not answer";
+    return made;
   }
+  try {
+    const admin_address admin = admin_address_of(global, given);
+    made.where = text_of(admin);
+    made.trouble = admin_get(admin, "/livez", std::min(global.timeout, longest_wait)).status == 200
+                       ? ""
+                       : "the daemon's admin HTTP says that it is not well";
+  } catch (const std::runtime_error& failed) {
+    made.trouble = failed.what();
+  }
+  return made;
 }
 
 /// A finding where nothing answers, which is well as long as nobody has to be there.
@@ -101,8 +115,8 @@ void add_reason(finding& to, severity how, std::string why, std::string todo) {
 /// Nobody has to be there before the daemon is started; when one part of it answers, the other has to as well.
 std::vector<finding> ask_daemon(const global_options& global, const doctor_options& options) {
   const ping_outcome ping = try_ping(global);
-  const std::string admin = try_admin(global, options.admin);
-  const bool runs = ping.time || admin.empty();
+  const admin_outcome admin = try_admin(global, options.admin, ping.time.has_value());
+  const bool runs = ping.time || admin.trouble.empty();
   const severity trouble = options.running ? severity::error : runs ? severity::warning : severity::good;
   finding data{.check = "daemon", .found = global.url + " answers", .needed = "an answer from a daemon that runs"};
   if (ping.time) {
@@ -112,9 +126,9 @@ std::vector<finding> ask_daemon(const global_options& global, const doctor_optio
     add_reason(data, trouble, "clients get no answer there either",
                "systemctl status penstockd; --url for another address, --server-key and --key-file for keys");
   }
-  finding http{.check = "admin HTTP", .found = text_of(options.admin) + " answers", .needed = data.needed};
-  if (!admin.empty()) {
-    http.found = runs ? admin : "none answers at " + text_of(options.admin);
+  finding http{.check = "admin HTTP", .found = admin.where + " answers", .needed = data.needed};
+  if (!admin.trouble.empty()) {
+    http.found = runs ? admin.trouble : "none answers: " + admin.where;
     add_reason(http, trouble, "penstock top, penstock reload and Prometheus need it",
                "set admin.listen in the configuration, or say where it is: --admin, PENSTOCK_ADMIN");
   }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "client/cli/admin_option.hpp"
 #include "client/cli/commands.hpp"
 #include "client/cli/quantity.hpp"
 #include "penstock_version.hpp"
@@ -29,10 +30,10 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();
   global_options global;
-  app.add_option("--url", global.url, "The daemon's address")
-      ->type_name("URL")
-      ->envname("PENSTOCK_URL")
-      ->capture_default_str();
+  const CLI::Option* const url = app.add_option("--url", global.url, "The daemon's address")
+                                     ->type_name("URL")
+                                     ->envname("PENSTOCK_URL")
+                                     ->capture_default_str();
   app.add_option("--server-key", global.server_key, "The daemon's public key, where it asks for keys")
       ->type_name("KEY")
       ->envname("PENSTOCK_SERVER_KEY");
@@ -67,6 +68,7 @@ int run(int argc, char** argv) {
     return app.exit(wrong) == 0 ? EXIT_SUCCESS : usage_error;
   }
   global.timeout_given = timeout->count() > 0;
+  global.url_given = url->count() > 0;
   try {
     return chosen();
   } catch (const connect_error& unreachable) {
@@ -102,6 +104,17 @@ client_options client_options_of(const global_options& global) {
   }
   options.request_timeout = global.timeout;
   return options;
+}
+
+admin_address admin_address_of(const global_options& global, const std::optional<admin_address>& given) {
+  if (given) {
+    return *given;
+  }
+  if (!global.url_given) {
+    return default_admin_address();
+  }
+  client daemon{client_options_of(global)};
+  return choose_admin_address(daemon.status_json(global.timeout), global.url);
 }
 
 pipeline_info pipeline_of(const client& from, const std::string& name) {

@@ -34,9 +34,11 @@ int reload(const global_options& global, const admin_address& admin) {
 void declare_reload(CLI::App& app, const global_options& global, action& chosen) {
   auto* const command = app.add_subcommand(
       "reload", "Has the daemon read its configuration again; it takes all of it, or nothing and says why");
-  const auto admin = std::make_shared<admin_address>(default_admin_address());
+  const auto admin = std::make_shared<std::optional<admin_address>>();
   add_admin_option(*command, *admin);
-  command->callback([&global, &chosen, admin] { chosen = [&global, admin] { return reload(global, *admin); }; });
+  command->callback([&global, &chosen, admin] {
+    chosen = [&global, admin] { return reload(global, admin_address_of(global, *admin)); };
+  });
 }
 
 }  // namespace penstock::cli

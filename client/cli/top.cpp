@@ -23,7 +23,8 @@ constexpr std::chrono::nanoseconds longest_wait = 3s;
 constexpr auto key_interval = 100ms;
 
 struct top_options {
-  admin_address admin = default_admin_address();
+  std::optional<admin_address> given;
+  admin_address admin{};  ///< that is meant
   std::chrono::nanoseconds interval = 1s;
   bool once = false;
   int batch = 0;
@@ -143,7 +144,7 @@ void declare_top(CLI::App& app, const global_options& global, action& chosen) {
   auto* const command = app.add_subcommand(
       "top", "Shows what shards, streams, pipelines and clients do just now, from the daemon's admin HTTP");
   const auto options = std::make_shared<top_options>();
-  add_admin_option(*command, options->admin);
+  add_admin_option(*command, options->given);
   add_duration(*command, "--interval", options->interval, "How long to wait between two looks");
   auto* const once = command->add_flag("--once", options->once, "Print one table, without a screen, and exit");
   command->add_option("--batch", options->batch, "Print so many tables, without a screen, and exit")
@@ -151,7 +152,12 @@ void declare_top(CLI::App& app, const global_options& global, action& chosen) {
       ->type_name("N")
       ->excludes(once);
   command->footer("Keys: q quit, s sort, p pause, tab or 1-4 the section that gets the room, h help.");
-  command->callback([&global, &chosen, options] { chosen = [&global, options] { return top(global, *options); }; });
+  command->callback([&global, &chosen, options] {
+    chosen = [&global, options] {
+      options->admin = admin_address_of(global, options->given);
+      return top(global, *options);
+    };
+  });
 }
 
 }  // namespace penstock::cli

@@ -329,6 +329,7 @@ void service::serve() {
     all.insert(all.end(), each.begin(), each.end());
   }
   endpoint_->start();
+  directory_->set_admin(endpoint_->addresses());
   const std::string admin = joined(endpoint_->addresses());
   spdlog::info(
       "ready: {} {} on {}, {} {}, {} slots, {} streams and {} I/O {} each, completion by {}, "

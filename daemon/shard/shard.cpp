@@ -295,6 +295,7 @@ void shard::ask(std::function<void(shard&)> question) {
 void shard::join(shard_directory& among, arena_keeper* keeper, const configuration_report& configuration) {
   reception_.join(among, keeper);
   keeper_ = keeper;
+  among_ = &among;
   configuration_ = configuration;
 }
 

@@ -145,6 +145,7 @@ class shard {
   std::optional<pending_change> pending_;
   configuration_report configuration_;
   const arena_keeper* keeper_ = nullptr;
+  const shard_directory* among_ = nullptr;
   std::uint32_t number_;
   std::string instance_;
   time_point started_;

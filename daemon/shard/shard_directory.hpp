@@ -22,6 +22,9 @@ class shard_directory {
   [[nodiscard]] std::size_t size() const noexcept { return endpoints_.size(); }
   /// By shard, in the order of the configuration's `listen`.
   [[nodiscard]] const std::vector<std::vector<std::string>>& endpoints() const noexcept { return endpoints_; }
+  /// Where the daemon's admin HTTP answers; none where there is none. Written before any shard serves.
+  [[nodiscard]] const std::vector<std::string>& admin() const noexcept { return admin_; }
+  void set_admin(std::vector<std::string> addresses) { admin_ = std::move(addresses); }
   /// The shard for a client that is new to shard `answering`. The front door chooses the one with the fewest clients,
   /// in turn among equals; whom it sends on counts there already. The others choose themselves.
   [[nodiscard]] std::uint32_t choose(std::uint32_t answering, const std::string& token);
@@ -36,6 +39,7 @@ class shard_directory {
   void forget(const std::string& token);  // holds the lock
 
   std::vector<std::vector<std::string>> endpoints_;
+  std::vector<std::string> admin_;
   std::mutex mutex_;
   std::vector<std::size_t> clients_;  // by shard, those that are on their way included
   std::unordered_map<std::string, std::uint32_t> on_their_way_;

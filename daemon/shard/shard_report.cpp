@@ -39,6 +39,7 @@ shard_report shard::report() {
                                     : sick             ? sick.name
                                                        : "",
                     .shard = number_,
+                    .admin = among_ != nullptr ? among_->admin() : std::vector<std::string>{},
                     .counters = counters_,
                     .pipelines = {},
                     .clients = {},

@@ -50,6 +50,7 @@ struct shard_report {
   memory_use memory{};         ///< of the device, for all of its shards
   std::string device_error{};  ///< the device's sticky error; "" while it has none
   std::uint32_t shard = 0;
+  std::vector<std::string> admin{};  ///< where the daemon's admin HTTP answers
   account counters{};
   std::vector<pipeline_report> pipelines{};  ///< that are served
   std::vector<client_report> clients{};

@@ -72,6 +72,7 @@ std::string report_status(const shard_report& of) {
       {"control", {{"delayed", of.counters.control_delayed}, {"dropped", of.counters.control_dropped}}},
       {"payload_bytes", {{"in", of.counters.payload_bytes_in}, {"out", of.counters.payload_bytes_out}}},
       {"shard", of.shard},
+      {"admin", of.admin},
       {"clients", of.clients.size()},
       {"places", {{"resumed", of.counters.clients_resumed}, {"lost", of.counters.clients_lost}}},
       {"sessions", of.sessions},

@@ -140,5 +140,32 @@ TEST(ChildOutput, GivesTheOutputAndTheExitCode) {
   EXPECT_THROW((void)output_of({"/nowhere/penstockd"}), std::system_error);
 }
 
+TEST(AdminAddress, IsTheOneThatTheDaemonNames) {
+  const auto chosen = [](const char* listed, const char* url) {
+    return text_of(choose_admin_address(std::string(R"({"admin":)") + listed + "}", url));
+  };
+  EXPECT_EQ(chosen(R"(["http://127.0.0.1:7681"])", "tcp://127.0.0.1:18420"), "127.0.0.1:7681");
+  EXPECT_EQ(chosen(R"(["http://[::1]:7681"])", "tcp://localhost:18420"), "[::1]:7681");
+  EXPECT_EQ(chosen(R"(["unix:/run/a"])", "ipc:///run/data"), "unix:/run/a");
+  EXPECT_EQ(chosen(R"(["http://0.0.0.0:7681"])", "tcp://gpu-3:7600"), "gpu-3:7681");
+  EXPECT_EQ(chosen(R"(["http://[::]:7681"])", "tcp://[fe80::7]:7600"), "[fe80::7]:7681");
+  EXPECT_EQ(chosen(R"(["unix:/run/a","http://10.0.0.3:7681"])", "tcp://10.0.0.3:7600"), "10.0.0.3:7681");
+}
+
+TEST(AdminAddress, IsRefusedWhereThereIsNoneForTheCaller) {
+  const auto refusal = [](const char* status, const char* url) -> std::string {
+    try {
+      return "took " + text_of(choose_admin_address(status, url));
+    } catch (const std::runtime_error& refused) {
+      return refused.what();
+    }
+  };
+  EXPECT_NE(refusal(R"({"admin":[]})", "tcp://a:1").find("has no admin HTTP"), std::string::npos);
+  EXPECT_NE(refusal("{}", "tcp://a:1").find("does not say where its admin HTTP is"), std::string::npos);
+  EXPECT_NE(refusal("nonsense", "tcp://a:1").find("give --admin"), std::string::npos);
+  EXPECT_NE(refusal(R"({"admin":["http://127.0.0.1:7680"]})", "tcp://10.0.0.3:1").find("for its own machine alone"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace penstock::cli

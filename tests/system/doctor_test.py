@@ -123,6 +123,41 @@ class DoctorTest(unittest.TestCase):
         self.assertEqual((states["daemon"], states["admin HTTP"]), ("good", "good"))
         self.assertEqual(gone.returncode, 2)
 
+    def test_affinity_counts_for_the_daemon_and_for_the_doctor(self):
+        daemon = Daemon("host", "callback", CONFIGURATION, wrapper=("taskset", "-c", "0"))
+        facts = daemon.counters()["status"]["device"]
+        said = subprocess.run(["taskset", "-c", "0", BIN / "penstockd", "--doctor", "--format", "json", "--config",
+                               daemon.path / "penstock.toml", "--backend", "host"], capture_output=True, text=True,
+                              timeout=LIMIT)
+        daemon.stop()
+        self.assertEqual(facts["detail"], "1 worker thread")
+        findings = {each["check"]: each["found"] for each in json.loads(said.stdout)["findings"]}
+        self.assertEqual(findings["processors"], "1 processor may be used")
+        self.assertIn("1 worker thread", findings["device"])
+
+    def test_url_names_the_daemon_whose_admin_is_asked(self):
+        first = Daemon("host", "callback", CONFIGURATION)
+        second = Daemon("host", "callback", CONFIGURATION)
+        self.addCleanup(first.stop)
+        self.addCleanup(second.stop)
+        text = (second.path / "penstock.toml").read_text().replace("[1024]", "[512]")
+        for each in (first, second):
+            (each.path / "penstock.toml").write_text(text)
+        self.assertIn("configuration 2", second.cli("reload").stdout)
+        self.assertEqual(first.counters()["status"]["configuration"]["version"], 1)
+        self.assertIn("spectrum", second.cli("top", "--once", "--interval", "10ms").stdout)
+        done = second.cli("doctor", "--json", "--config", second.path / "penstock.toml", check=False)
+        findings = {each["check"]: each["found"] for each in json.loads(done.stdout)["findings"]}
+        self.assertEqual(findings["admin HTTP"], f"{second.admin} answers")
+
+    def test_url_of_a_daemon_without_admin_is_refused(self):
+        daemon = Daemon("host", "callback", CONFIGURATION, admin="none")
+        self.addCleanup(daemon.stop)
+        for words in (("reload",), ("top", "--once")):
+            done = daemon.cli(*words, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("has no admin HTTP", done.stderr)
+
     def test_the_text_fits_80_columns(self):
         (self.path / "penstock.toml").write_text("nonsense")
         done = subprocess.run([BIN / "penstockd", "--doctor", "--config", self.path / "penstock.toml"],

@@ -5,7 +5,8 @@ import shutil
 import subprocess
 import unittest
 
-UNIT = pathlib.Path(__file__).resolve().parents[2] / "deploy/systemd/penstockd.service"
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "deploy/systemd"
+UNIT = FOLDER / "penstockd.service"
 WORST_EXPOSURE = 20  # tenths
 
 
@@ -17,6 +18,23 @@ class UnitFileTest(unittest.TestCase):
             capture_output=True, text=True)
         self.assertIn("Overall exposure level", done.stdout, done.stderr)
         self.assertEqual(done.returncode, 0, done.stdout)
+
+
+class TemplateTest(unittest.TestCase):
+    """penstockd@.service, for a second daemon beside the first."""
+
+    NAMED = {"Description=Penstock, live data on a GPU": " (%i)", "EnvironmentFile=-/etc/default/penstock": "-%i",
+             "Environment=CUDA_CACHE_PATH=%C/penstock": "/%i", "RuntimeDirectory=penstock": "-%i",
+             "CacheDirectory=penstock": "/%i"}
+
+    @staticmethod
+    def settings(unit):
+        return [line for line in unit.read_text().splitlines() if not line.startswith("#")]
+
+    def test_it_is_the_service_but_for_the_name_of_the_instance(self):
+        expected = [(line + self.NAMED.get(line, "")).replace("/penstock.toml", "/%i.toml")
+                    for line in self.settings(UNIT)]
+        self.assertEqual(self.settings(FOLDER / "penstockd@.service"), expected)
 
 
 if __name__ == "__main__":
