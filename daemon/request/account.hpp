@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 
-#include "daemon/ring/batch.hpp"
 #include "proto/status.hpp"
 
 namespace penstock {
@@ -27,6 +26,10 @@ struct outcome_account {
     return accepted == ended + in_flight;
   }
 };
+
+/// Why a batch was closed.
+enum class close_reason : std::uint8_t { idle, full, delay, extent, drain };
+inline constexpr std::size_t close_reasons = 5;
 
 /// What one pipeline did.
 struct pipeline_account {

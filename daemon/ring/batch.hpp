@@ -5,14 +5,11 @@
 #include <optional>
 #include <vector>
 
+#include "daemon/request/account.hpp"
 #include "daemon/request/request.hpp"
 #include "kernels/fault.hpp"
 
 namespace penstock {
-
-/// Why a batch was closed. Counted for each pipeline.
-enum class close_reason : std::uint8_t { idle, full, delay, extent, drain };
-inline constexpr std::size_t close_reasons = 5;
 
 /// The requests that are launched together, in the order of their frames. It lives in a slot. Thread: the shard.
 struct batch {

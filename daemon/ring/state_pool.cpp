@@ -18,7 +18,6 @@ state_pool::state_pool(device& from, std::span<const plan> plans, std::uint32_t 
                          " bytes twice for each of " + std::to_string(max_sessions) + " sessions: " + error.what() +
                          "; set sessions.max_sessions lower");
     }
-    bytes_ += bytes;
   }
 }
 

@@ -25,11 +25,9 @@ class state_pool {
   /// A plan that nothing refers to any more, or that goes to another pool, leaves with its states.
   [[nodiscard]] device_memory take(std::uint32_t plan) noexcept { return std::move(by_plan_[plan]); }
   [[nodiscard]] std::uint32_t places() const noexcept { return places_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
  private:
   std::uint32_t places_;
-  std::size_t bytes_ = 0;
   std::vector<device_memory> by_plan_;
 };
 

@@ -22,6 +22,8 @@ REACH = {
 }
 # The stages of a frame's path meet in ring, batch and completion; only the shard knows them all.
 STAGES = ('daemon/ingress/', 'daemon/batcher/', 'daemon/wheel/', 'daemon/egress/')
+# Of two folders that meet, the one that knows nothing of the other.
+NEVER = {'daemon/request/': ('daemon/ring/',)}
 # Third-party headers that stay in a few folders.
 KEPT_IN = {
     re.compile(r'^zmq(_addon)?\.h(pp)?$'): ('daemon/security/', 'daemon/socket/', 'daemon/ingress/', 'daemon/egress/',
@@ -59,6 +61,8 @@ def faults_of_includes(path, text):
         for stage in STAGES:
             if name.startswith(STAGES) and ours.startswith(stage) and not name.startswith(stage):
                 yield f'includes {ours}: stages of the path do not know one another'
+        if ours and any(name.startswith(lower) and ours.startswith(upper) for lower, upper in NEVER.items()):
+            yield f'includes {ours}, which includes it'
         for header, folders in KEPT_IN.items():
             if theirs and header.match(theirs) and not name.startswith(folders):
                 yield f'includes <{theirs}>, which stays in {", ".join(folders)}'

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "daemon/device/cuda/cuda_context.hpp"
@@ -13,7 +14,8 @@ namespace penstock {
 /// The completions that a CUDA stream has accepted and not yet run: a fixed ring of records, since the driver keeps
 /// one address for each callback and nothing may be allocated on the hot path.
 ///
-/// The stream's thread arms a record and hands its address to the driver; the driver's thread disarms it, in `run`.
+/// The stream's thread arms a record and hands its address to the driver; the driver's thread frees it, in `run`, once
+/// the function has returned.
 /// Immovable because of those addresses.
 class completion_ring {
  public:
@@ -27,16 +29,18 @@ class completion_ring {
   /// Enqueues the completion with cudaStreamAddCallback. A fault means that the function never runs, else it runs
   /// exactly once. "COMPLETION_RING_FULL" at the capacity. Stream's thread.
   fault enqueue(cudaStream_t on, completion_function function, void* context) noexcept;
-  /// Whether nothing that was accepted is still to run. A function that was just called may not have returned yet.
+  /// Whether nothing that was accepted is still to run, or runs.
   [[nodiscard]] bool empty() const noexcept;
 
  private:
+  enum class state : std::uint8_t { free, armed, running };
+
   struct record {
     completion_ring* owner = nullptr;
     completion_function function = nullptr;
     void* context = nullptr;
-    // Set by the stream's thread before the driver has the record; cleared by whoever settles it, and read by both.
-    std::atomic<bool> armed{false};
+    // Armed by the stream's thread before the driver has the record; taken on by whoever settles it.
+    std::atomic<state> now{state::free};
   };
 
   static void CUDART_CB run(cudaStream_t on, cudaError_t status, void* user) noexcept;
