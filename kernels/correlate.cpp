@@ -76,20 +76,6 @@ void choose_results(const parameters& settings, correlate_settings& into) {
   }
 }
 
-correlate_settings::way parse_method(const parameters& settings) {
-  const std::string method = settings.text("method", "auto");
-  if (method == "auto") {
-    return correlate_settings::way::automatic;
-  }
-  if (method == "direct") {
-    return correlate_settings::way::direct;
-  }
-  if (method == "fft") {
-    return correlate_settings::way::fft;
-  }
-  throw parameter_error("method", "must be \"auto\", \"direct\" or \"fft\", not \"" + method + "\"");
-}
-
 void require_one_template(const parameters& settings, std::size_t inputs) {
   if (inputs != 1 && inputs != 2) {
     throw parameter_error(
@@ -122,7 +108,7 @@ correlate_settings parse_correlate(const parameters& settings, std::span<const t
     take_template_input(signal, inputs[1], parsed);
   }
   choose_results(settings, parsed);
-  parsed.method = parse_method(settings);
+  parsed.method = parse_sum_method(settings);
   parsed.output = signal;
   parsed.output.type = parsed.complex_output() ? element_type::cf32 : element_type::f32;
   parsed.output.shape.back() = parsed.results;

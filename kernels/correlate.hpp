@@ -8,6 +8,7 @@
 
 #include "kernels/frame_rows.hpp"
 #include "kernels/operation.hpp"
+#include "kernels/operation_input.hpp"
 
 namespace penstock {
 
@@ -28,15 +29,12 @@ namespace penstock {
 ///   method         "auto" (default): whichever is faster for as many terms | "direct": the sum | "fft": blocks of the
 ///   row through the discrete Fourier
 ///                  transform (overlap-save: A. V. Oppenheim, R. W. Schafer, Discrete-Time Signal Processing, 8.7)
-/// Within 1e-5 of the row's largest |y|, as long as that isn't small against sqrt(sum |x|² · sum |h|²), of which "fft"
-/// rounds by about 1e-7. A NaN or an infinity makes the results of its row that it takes part in not finite; which
-/// others of its row depends on the method.
+/// Each result is within 1e-6 of sum |h| times the largest |x| that takes part in it, whatever else its row holds. A
+/// NaN or an infinity makes the results that it takes part in not finite, and no others.
 struct correlate_settings {
-  enum class way { automatic, direct, fft };
-
   bool complex_signal = false;
   bool complex_template = false;
-  way method = way::automatic;
+  sum_method method = sum_method::automatic;
   std::int64_t length = 0;           ///< N
   std::int64_t template_length = 0;  ///< M
   std::int64_t first = 0;            ///< k of a row's first result

@@ -34,6 +34,63 @@ __device__ __forceinline__ void place_zero(float2* to) {
   *to = make_float2(0.0F, 0.0F);
 }
 
+// What a transform rounds by is some 1e-7 of its block's level, and a result must not be worse than 1e-6 of the samples
+// that it sees (as on the host, fft_correlation.hpp). So each block is measured first: the peak of each piece of it. A
+// result whose own pieces have no peak near the block's level, or have a NaN or an infinity, is summed by itself as it
+// is stored. Blocks and templates near the ends of f32's range are scaled by a power of two.
+
+/// A span whose peak is this small beside the block's level still has a result that the transform gives well enough.
+inline constexpr float most_level_a_peak = 8.0F;
+/// Samples with peaks of other binary exponents are scaled, and templates with peaks outside of the narrower range.
+inline constexpr int most_exponent = 30;
+inline constexpr int most_template_exponent = 20;
+
+/// A piece's peak: the bits of its largest finite magnitude, and this one where something is not finite.
+inline constexpr std::uint32_t not_finite = 0x80000000U;
+inline constexpr std::uint32_t infinity_bits = 0x7f800000U;
+
+/// Samples of a piece, such that each span of `taps` holds several whole ones, and of a block so many.
+[[nodiscard]] constexpr std::int64_t piece_for(std::int64_t taps) noexcept {
+  std::int64_t piece = 1;
+  while (8 * piece <= taps) {
+    piece *= 2;
+  }
+  return piece;
+}
+
+__device__ __forceinline__ std::uint32_t peak_of(float value) {
+  const std::uint32_t magnitude = __float_as_uint(value) & 0x7fffffffU;
+  return magnitude < infinity_bits ? magnitude : not_finite;
+}
+__device__ __forceinline__ std::uint32_t joined_peaks(std::uint32_t a, std::uint32_t b) {
+  return max(a & ~not_finite, b & ~not_finite) | ((a | b) & not_finite);
+}
+__device__ __forceinline__ std::uint32_t peak_of(float2 value) {
+  return joined_peaks(peak_of(value.x), peak_of(value.y));
+}
+
+__device__ __forceinline__ float where_finite(float value) {
+  return peak_of(value) == not_finite ? 0.0F : value;
+}
+__device__ __forceinline__ float2 where_finite(float2 value) {
+  return (peak_of(value) & not_finite) != 0 ? make_float2(0.0F, 0.0F) : value;
+}
+
+/// By a power of two; in two steps, as that may be more than f32 holds.
+__device__ __forceinline__ float scaled(float value, int exponent) {
+  return exponent == 0 ? value : scalbnf(scalbnf(value, exponent / 2), exponent - exponent / 2);
+}
+__device__ __forceinline__ float2 scaled(float2 value, int exponent) {
+  return make_float2(scaled(value.x, exponent), scaled(value.y, exponent));
+}
+
+/// The power of two that such a peak is divided by.
+__device__ __forceinline__ int exponent_for(std::uint32_t peak, int most) {
+  const std::uint32_t magnitude = peak & ~not_finite;
+  const int own = magnitude == 0 ? 0 : static_cast<int>(magnitude >> 23) - 126;
+  return abs(own) > most ? own : 0;
+}
+
 // In the kernels below the blocks of a pass lie along y of the grid, what belongs to one block along x.
 
 /// Calls visit(place) for the places of this thread among `count`.
@@ -46,19 +103,133 @@ __device__ __forceinline__ void visit_along_x(std::int64_t count, Visit visit) {
   }
 }
 
-/// The samples of `count` blocks from first_block on, `transform` of each; zeros beyond a row's ends.
-template <class In, class Sample>
+/// The peaks of the pieces of blocks; `peaks` holds `pieces` of each block of the pass.
+struct block_pieces {
+  std::uint32_t* peaks;
+  std::int64_t pieces;
+  std::int64_t piece;  ///< samples
+};
+
+/// The peaks of the pieces of `count` blocks from first_block on, `transform` samples each. A team of threads takes a
+/// piece.
+template <int Team, class In>
 __global__ void __launch_bounds__(block_threads)
-    load_blocks(const In* __restrict__ input, block_rows rows, std::int64_t first_block, std::int64_t transform,
-                Sample* __restrict__ samples, std::int64_t count) {
+    measure_blocks(const In* __restrict__ input, block_rows rows, std::int64_t first_block, std::int64_t transform,
+                   block_pieces into, std::int64_t count) {
+  __shared__ std::uint32_t of_warp[block_warps];
+  constexpr int teams = block_threads / Team;
+  const int team = static_cast<int>(threadIdx.x) / Team;
+  const int member = static_cast<int>(threadIdx.x) % Team;
   for (std::int64_t of_pass = blockIdx.y; of_pass < count; of_pass += gridDim.y) {
     const std::int64_t row = (first_block + of_pass) / rows.blocks;
     const std::int64_t block = first_block + of_pass - row * rows.blocks;
     const std::int64_t first = rows.start + block * rows.step;
+    for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * teams; base < into.pieces;
+         base += static_cast<std::int64_t>(gridDim.x) * teams) {
+      const std::int64_t piece = base + team;
+      const std::int64_t begin = max(first + piece * into.piece, static_cast<std::int64_t>(0));
+      const std::int64_t end =
+          piece < into.pieces ? min(first + min((piece + 1) * into.piece, transform), rows.length) : begin;
+      std::uint32_t peak = 0;
+      for (std::int64_t at = begin + member; at < end; at += Team) {
+        peak = joined_peaks(peak, peak_of(input[row * rows.length + at]));
+      }
+#pragma unroll
+      for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
+        peak = joined_peaks(peak, __shfl_xor_sync(0xffffffffU, peak, apart));
+      }
+      if constexpr (Team > warp_threads) {
+        if (threadIdx.x % warp_threads == 0) {
+          of_warp[threadIdx.x / warp_threads] = peak;
+        }
+        __syncthreads();
+        for (int warp = 0; warp < block_warps; ++warp) {
+          peak = joined_peaks(peak, of_warp[warp]);
+        }
+        __syncthreads();
+      }
+      if (member == 0 && piece < into.pieces) {
+        into.peaks[of_pass * into.pieces + piece] = peak;
+      }
+    }
+  }
+}
+
+/// What the peaks of a block's pieces say together. Threads of a block call it together.
+struct block_measure {
+  std::uint32_t highest;  ///< finite
+  std::uint32_t least;    ///< a result whose span has such a peak comes from the transform
+  bool whole;             ///< so does every one that sees samples of the row only
+};
+/// The row fills the pieces from first_filled to before last_filled.
+__device__ __forceinline__ block_measure measure_of(const std::uint32_t* __restrict__ peaks, std::int64_t pieces,
+                                                    std::int64_t first_filled, std::int64_t last_filled) {
+  __shared__ std::uint32_t highest_of_warp[block_warps];
+  __shared__ std::uint32_t lowest_of_warp[block_warps];
+  __shared__ float squares_of_warp[block_warps];
+  const int thread = static_cast<int>(threadIdx.x);
+  std::uint32_t highest = 0;
+  std::uint32_t lowest = infinity_bits;
+  for (std::int64_t at = thread; at < pieces; at += block_threads) {
+    highest = joined_peaks(highest, peaks[at]);
+    lowest = at >= first_filled && at < last_filled ? min(lowest, peaks[at]) : lowest;
+  }
+#pragma unroll
+  for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
+    highest = joined_peaks(highest, __shfl_xor_sync(0xffffffffU, highest, apart));
+    lowest = min(lowest, __shfl_xor_sync(0xffffffffU, lowest, apart));
+  }
+  if (thread % warp_threads == 0) {
+    highest_of_warp[thread / warp_threads] = highest;
+    lowest_of_warp[thread / warp_threads] = lowest;
+  }
+  __syncthreads();
+  for (int warp = 0; warp < block_warps; ++warp) {
+    highest = joined_peaks(highest, highest_of_warp[warp]);
+    lowest = min(lowest, lowest_of_warp[warp]);
+  }
+  const bool broken = (highest & not_finite) != 0;
+  const std::uint32_t top = highest & ~not_finite;
+  const int exponent = exponent_for(top, 0);
+  float squares = 0.0F;
+  for (std::int64_t at = thread; at < pieces; at += block_threads) {
+    const float peak = scaled(__uint_as_float(peaks[at] & ~not_finite), -exponent);
+    squares += peak * peak;
+  }
+#pragma unroll
+  for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
+    squares += __shfl_xor_sync(0xffffffffU, squares, apart);
+  }
+  if (thread % warp_threads == 0) {
+    squares_of_warp[thread / warp_threads] = squares;
+  }
+  __syncthreads();
+  squares = 0.0F;
+  for (int warp = 0; warp < block_warps; ++warp) {
+    squares += squares_of_warp[warp];
+  }
+  __syncthreads();
+  const float level = sqrtf(squares / static_cast<float>(pieces)) / most_level_a_peak;
+  const std::uint32_t least = __float_as_uint(scaled(level, exponent));
+  return {top, least, !broken && lowest >= least};
+}
+
+/// The samples of `count` blocks from first_block on, `transform` of each; zeros beyond a row's ends, and for what is
+/// not finite.
+template <class In, class Sample>
+__global__ void __launch_bounds__(block_threads)
+    load_blocks(const In* __restrict__ input, block_rows rows, std::int64_t first_block, std::int64_t transform,
+                block_pieces measured, int most, Sample* __restrict__ samples, std::int64_t count) {
+  for (std::int64_t of_pass = blockIdx.y; of_pass < count; of_pass += gridDim.y) {
+    const std::int64_t row = (first_block + of_pass) / rows.blocks;
+    const std::int64_t block = first_block + of_pass - row * rows.blocks;
+    const std::int64_t first = rows.start + block * rows.step;
+    const int exponent =
+        exponent_for(measure_of(measured.peaks + of_pass * measured.pieces, measured.pieces, 0, 0).highest, most);
     visit_along_x(transform, [&](std::int64_t at) {
       const std::int64_t from = first + at;
       if (from >= 0 && from < rows.length) {
-        place(input[row * rows.length + from], samples + of_pass * transform + at);
+        place(scaled(where_finite(input[row * rows.length + from]), -exponent), samples + of_pass * transform + at);
       } else {
         place_zero(samples + of_pass * transform + at);
       }
@@ -125,18 +296,107 @@ __device__ __forceinline__ float result_at(const float2* spectrum, std::int64_t 
   return at <= transform / 2 ? direct.x - direct.y : direct.x + direct.y;
 }
 
+/// What a result is summed from where the transform does not serve it.
+template <class In, class Tap>
+struct summed_rows {
+  const In* signal;
+  const Tap* templates;                 ///< from the batch's first on
+  const std::uint32_t* template_peaks;  ///< of those whose spectra are there
+  std::int64_t taps;
+};
+
+__device__ __forceinline__ void add_term(double2& sum, float x, float h) {
+  sum.x += static_cast<double>(x) * static_cast<double>(h);
+}
+__device__ __forceinline__ void add_term(double2& sum, float2 x, float h) {
+  sum.x += static_cast<double>(x.x) * static_cast<double>(h);
+  sum.y += static_cast<double>(x.y) * static_cast<double>(h);
+}
+__device__ __forceinline__ void add_term(double2& sum, float x, float2 h) {
+  sum.x += static_cast<double>(x) * static_cast<double>(h.x);
+  sum.y -= static_cast<double>(x) * static_cast<double>(h.y);
+}
+__device__ __forceinline__ void add_term(double2& sum, float2 x, float2 h) {
+  sum.x += static_cast<double>(x.x) * static_cast<double>(h.x) + static_cast<double>(x.y) * static_cast<double>(h.y);
+  sum.y += static_cast<double>(x.y) * static_cast<double>(h.x) - static_cast<double>(x.x) * static_cast<double>(h.y);
+}
+
+/// A row's result whose first tap meets sample `first`.
+template <class In, class Tap>
+__device__ __noinline__ double2 summed_result(const In* __restrict__ row, std::int64_t length, std::int64_t first,
+                                              const Tap* __restrict__ taps, std::int64_t count) {
+  double2 sum = make_double2(0.0, 0.0);
+  const std::int64_t end = min(count, length - first);
+  for (std::int64_t tap = max(-first, static_cast<std::int64_t>(0)); tap < end; ++tap) {
+    add_term(sum, row[first + tap], taps[tap]);
+  }
+  return sum;
+}
+
+/// How the result whose span begins at such a sample of its block is had.
+enum class result_source { transform, zero, sum };
+__device__ __forceinline__ result_source source_of(const block_pieces& measured,
+                                                   const std::uint32_t* __restrict__ peaks, std::uint32_t least,
+                                                   std::int64_t at, std::int64_t taps) {
+  std::uint32_t inside = 0;
+  std::uint32_t any = 0;
+  const std::int64_t end = min(divide_up(at + taps, measured.piece), measured.pieces);
+  for (std::int64_t piece = at / measured.piece; piece < end; ++piece) {
+    const std::uint32_t peak = peaks[piece];
+    any |= peak;
+    if (piece * measured.piece >= at && (piece + 1) * measured.piece <= at + taps) {
+      inside = max(inside, peak & ~not_finite);
+    }
+  }
+  return any == 0                                     ? result_source::zero
+         : (any & not_finite) == 0 && inside >= least ? result_source::transform
+                                                      : result_source::sum;
+}
+
+__device__ __forceinline__ void place_sum(double2 sum, float* to) {
+  *to = static_cast<float>(sum.x);
+}
+__device__ __forceinline__ void place_sum(double2 sum, float2* to) {
+  *to = make_float2(static_cast<float>(sum.x), static_cast<float>(sum.y));
+}
+
 /// The first rows.step results of each of `count` blocks, as far as its row of `results` goes; `pitch` bins lie between
 /// the spectra.
-template <class Result>
+template <class In, class Tap, class Result>
 __global__ void __launch_bounds__(block_threads)
-    store_blocks(const float2* __restrict__ spectra, block_rows rows, std::int64_t first_block, std::int64_t transform,
-                 std::int64_t pitch, std::int64_t results, Result* __restrict__ output, std::int64_t count) {
+    store_blocks(const float2* __restrict__ spectra, block_rows rows, spectrum_choice choice, std::int64_t transform,
+                 std::int64_t pitch, std::int64_t results, block_pieces measured, summed_rows<In, Tap> from,
+                 Result* __restrict__ output, std::int64_t count) {
   for (std::int64_t of_pass = blockIdx.y; of_pass < count; of_pass += gridDim.y) {
-    const std::int64_t row = (first_block + of_pass) / rows.blocks;
-    const std::int64_t first = (first_block + of_pass - row * rows.blocks) * rows.step;
+    const std::int64_t row = (choice.first_block + of_pass) / rows.blocks;
+    const std::int64_t first = (choice.first_block + of_pass - row * rows.blocks) * rows.step;
+    const std::uint32_t* const peaks = measured.peaks + of_pass * measured.pieces;
+    const std::int64_t begin = rows.start + first;  // of the block's samples in its row
+    const block_measure of_block =
+        measure_of(peaks, measured.pieces, divide_up(max(-begin, static_cast<std::int64_t>(0)), measured.piece),
+                   min(transform, rows.length - begin) / measured.piece);
+    const std::int64_t which = choice.of(of_pass);
+    const std::uint32_t of_template = from.template_peaks[which];
+    const bool usable = (of_template & not_finite) == 0;
+    const bool whole = usable && of_block.whole;
+    const int exponent =
+        exponent_for(of_block.highest, most_exponent) + exponent_for(of_template, most_template_exponent);
     Result* const to = output + row * results + first;
-    visit_along_x(min(rows.step, results - first),
-                  [&](std::int64_t at) { to[at] = result_at(spectra + of_pass * pitch, at, transform, output); });
+    visit_along_x(min(rows.step, results - first), [&](std::int64_t at) {
+      const bool inner = begin + at >= 0 && begin + at + from.taps <= rows.length;
+      const result_source source = !usable          ? result_source::sum
+                                   : whole && inner ? result_source::transform
+                                                    : source_of(measured, peaks, of_block.least, at, from.taps);
+      if (source == result_source::transform) {
+        to[at] = scaled(result_at(spectra + of_pass * pitch, at, transform, output), exponent);
+      } else if (source == result_source::zero) {
+        place_zero(to + at);
+      } else {
+        place_sum(summed_result(from.signal + row * rows.length, rows.length, begin + at,
+                                from.templates + (choice.first_template + which) * from.taps, from.taps),
+                  to + at);
+      }
+    });
   }
 }
 

@@ -1,7 +1,11 @@
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "kernels/correlate.hpp"
 #include "kernels/device_array.cuh"
@@ -16,6 +20,8 @@ constexpr std::int64_t most_direct_terms = 256;
 
 /// Neighbouring results of a thread, and taps of a step: one load of 16 bytes brings so many samples.
 constexpr int quad = 4;
+/// Templates with peaks of other binary exponents are scaled.
+constexpr int most_template_exponent = 20;
 /// Taps that are in shared memory at a time.
 constexpr int chunk_taps = 256;
 
@@ -27,6 +33,7 @@ struct direct_rows {
   std::int64_t results;
   std::int64_t start;  ///< correlate_settings::start()
   std::int64_t tiles;  ///< of each row
+  int exponent;        ///< the template, where it is a parameter, is divided by its power of two
 };
 
 template <class T>
@@ -59,11 +66,16 @@ __device__ __forceinline__ void load_parts(const T* __restrict__ row, std::int64
   }
 }
 
-/// sums[r] += sign · sum_t x[t + r] h[t], r and t = 0 … 3; `x` has eight values.
-__device__ __forceinline__ void add_products(const float (&x)[2 * quad], const float (&h)[quad], float sign,
+/// sums[r] += sign · sum_t x[t + r] h[t], r and t = 0 … 3; `x` has eight values. With `Last` only the first `taps`
+/// terms: a sample behind them may be one that a product with 0 would spread.
+template <bool Last>
+__device__ __forceinline__ void add_products(const float (&x)[2 * quad], const float (&h)[quad], float sign, int taps,
                                              float (&sums)[quad]) {
 #pragma unroll
   for (int tap = 0; tap < quad; ++tap) {
+    if (Last && tap >= taps) {
+      break;
+    }
     const float by = sign * h[tap];
 #pragma unroll
     for (int result = 0; result < quad; ++result) {
@@ -142,21 +154,22 @@ __global__ void __launch_bounds__(Threads)
       if constexpr (complex_signal) {
         load_quad(x_im.at + offset, y);
       }
-      for (int tap = 0; tap < used; tap += quad) {
+      const auto step = [&](auto last, int tap) {
+        constexpr bool is_last = decltype(last)::value;
         float h[quad];
         load_quad(h_re.at + tap, h);
         load_quad(x_re.at + offset + tap + quad, x + quad);
-        add_products(x, h, 1.0F, re);
+        add_products<is_last>(x, h, 1.0F, used - tap, re);
         if constexpr (complex_signal) {
           load_quad(x_im.at + offset + tap + quad, y + quad);
-          add_products(y, h, 1.0F, im);
+          add_products<is_last>(y, h, 1.0F, used - tap, im);
         }
         if constexpr (complex_template) {
           float g[quad];
           load_quad(h_im.at + tap, g);
-          add_products(x, g, -1.0F, im);
+          add_products<is_last>(x, g, -1.0F, used - tap, im);
           if constexpr (complex_signal) {
-            add_products(y, g, 1.0F, re);
+            add_products<is_last>(y, g, 1.0F, used - tap, re);
           }
         }
 #pragma unroll
@@ -164,10 +177,24 @@ __global__ void __launch_bounds__(Threads)
           x[kept] = x[kept + quad];
           y[kept] = y[kept + quad];
         }
+      };
+      int tap = 0;
+      for (; tap + quad <= used; tap += quad) {
+        step(std::false_type{}, tap);
+      }
+      if (tap < used) {
+        step(std::true_type{}, tap);
       }
       __syncthreads();
     }
     const auto count = static_cast<int>(min(static_cast<std::int64_t>(tile), rows.results - first));
+    if (rows.exponent != 0) {
+#pragma unroll
+      for (int result = 0; result < quad; ++result) {
+        re[result] = scalbnf(re[result], rows.exponent);
+        im[result] = scalbnf(im[result], rows.exponent);
+      }
+    }
     store_tile<Threads>(re, im, x_re.at, x_im.at, count, output + row * rows.results + first);
   }
 }
@@ -181,7 +208,17 @@ class correlate_direct_cuda final : public operation {
   explicit correlate_direct_cuda(correlate_settings settings)
       : settings_{std::move(settings)}, multiprocessors_{multiprocessor_count()} {
     if (!settings_.coefficients.empty()) {
-      kept_.emplace(std::span<const float>(settings_.coefficients));
+      // With a template near 1 no product leaves f32's range sooner than its sample is near the end of it.
+      float peak = 0.0F;
+      for (const float tap : settings_.coefficients) {
+        peak = std::max(peak, std::abs(tap));
+      }
+      exponent_ = std::isnormal(peak) && std::abs(std::ilogb(peak)) > most_template_exponent ? std::ilogb(peak) + 1 : 0;
+      std::vector<float> scaled = settings_.coefficients;
+      for (float& tap : scaled) {
+        tap = std::scalbn(tap, -exponent_);
+      }
+      kept_.emplace(std::span<const float>(scaled));
     }
   }
 
@@ -210,7 +247,8 @@ class correlate_direct_cuda final : public operation {
                            settings_.template_length,
                            settings_.results,
                            settings_.start(),
-                           divide_up(settings_.results, quad * Threads)};
+                           divide_up(settings_.results, quad * Threads),
+                           exponent_};
     if (rows.count <= 0) {
       return {};
     }
@@ -223,6 +261,7 @@ class correlate_direct_cuda final : public operation {
 
   const correlate_settings settings_;
   const std::int64_t multiprocessors_;
+  int exponent_ = 0;
   std::optional<device_array<float>> kept_;  ///< the parameter's template
 };
 
@@ -237,8 +276,8 @@ std::unique_ptr<operation> make_direct_correlate_cuda(correlate_settings setting
 
 std::unique_ptr<operation> make_correlate_cuda(const operation_request& request) {
   correlate_settings settings = parse_correlate(request.settings, request.inputs);
-  if (settings.method == correlate_settings::way::direct ||
-      (settings.method == correlate_settings::way::automatic && settings.terms() <= most_direct_terms)) {
+  if (settings.method == sum_method::direct ||
+      (settings.method == sum_method::automatic && settings.terms() <= most_direct_terms)) {
     return make_direct_correlate_cuda(std::move(settings));
   }
   const batch_extent most{.frames = request.max_frames, .leading = request.inputs[0].shape.front()};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -10,6 +11,8 @@ namespace {
 
 /// Results that are summed at once, in registers.
 constexpr std::size_t lanes = 32;
+/// Templates with peaks of other binary exponents are scaled.
+constexpr int most_template_exponent = 20;
 
 /// Real and imaginary parts, apart; `im` is nullptr where there is none.
 struct parts {
@@ -80,6 +83,22 @@ void take_apart(const float* in, std::size_t count, parts into) noexcept {
   }
 }
 
+/// The power of two that a template of so large values is divided by, and its results multiplied: with one near 1 no
+/// product leaves f32's range sooner than its sample is near the end of it.
+int exponent_of_template(parts h, std::size_t count) noexcept {
+  float peak = 0.0F;
+  for (std::size_t i = 0; i < count; ++i) {
+    peak = std::max({peak, std::abs(h.re[i]), h.im == nullptr ? 0.0F : std::abs(h.im[i])});
+  }
+  return std::isnormal(peak) && std::abs(std::ilogb(peak)) > most_template_exponent ? std::ilogb(peak) + 1 : 0;
+}
+
+void scale(float* values, std::size_t count, int exponent) noexcept {
+  for (std::size_t i = 0; values != nullptr && i < count; ++i) {
+    values[i] = std::scalbn(values[i], exponent);
+  }
+}
+
 /// The sum as it stands. The scratch holds the template's and the row's parts, the row between as many zeros as its
 /// results look beyond its ends.
 class correlate_direct_host final : public operation {
@@ -100,14 +119,23 @@ class correlate_direct_host final : public operation {
     const parts x{scratch, settings_.complex_signal ? scratch + covered_ : nullptr};
     const parts h{scratch + 2 * covered_, settings_.complex_template ? scratch + 2 * covered_ + taps_ : nullptr};
     std::fill_n(scratch, 2 * covered_, 0.0F);
+    int exponent = 0;
     const auto* in = static_cast<const float*>(arguments.inputs[0]);
     auto* out = static_cast<float*>(arguments.output);
     for (std::size_t row = 0; row < rows; ++row, in += in_step, out += out_step) {
       if (row % rows_a_template == 0) {
         take_apart(template_of(row / rows_a_template, arguments), taps_, h);
+        exponent = exponent_of_template(h, taps_);
+        if (exponent != 0) {
+          scale(h.re, taps_, -exponent);
+          scale(h.im, taps_, -exponent);
+        }
       }
       place_row(in, x);
       correlate_row(x, h, out);
+      if (exponent != 0) {
+        scale(out, out_step, exponent);
+      }
     }
     return {};
   }

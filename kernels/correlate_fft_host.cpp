@@ -18,24 +18,24 @@ PENSTOCK_VECTOR_CLONES void widen(const float* __restrict in, float* __restrict 
   }
 }
 
-/// Block after block: copy, transform, multiply, transform, copy. The scratch holds a block's samples and its
-/// spectrum, and the spectrum of a template that comes with the frames; that of a parameter is kept.
+/// Block after block. The scratch holds a block's samples, what they are transformed in, and a template that comes with
+/// the frames; that of a parameter is kept.
 class correlate_fft_host final : public operation {
  public:
   explicit correlate_fft_host(correlate_settings settings)
       : settings_{std::move(settings)},
         blocks_{plan_correlate_blocks(settings_)},
         complex_{settings_.complex_output()},
-        correlation_{blocks_.length, complex_},
-        kept_spectrum_{settings_.coefficients.empty() ? 0 : correlation_.spectrum_space()} {
-    if (kept_spectrum_.data() != nullptr) {
+        correlation_{blocks_.length, settings_.template_length, complex_},
+        kept_template_{settings_.coefficients.empty() ? 0 : correlation_.template_space()} {
+    if (kept_template_.data() != nullptr) {
       aligned_floats samples(correlation_.sample_space());
-      transform_template(settings_.coefficients.data(), samples.data(), kept_spectrum_.data());
+      set_template(settings_.coefficients.data(), samples.data(), kept_template_.data());
     }
   }
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
-    return (correlation_.sample_space() + 2 * correlation_.spectrum_space()) * sizeof(float);
+    return (correlation_.sample_space() + correlation_.scratch_space() + correlation_.template_space()) * sizeof(float);
   }
 
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
@@ -44,18 +44,18 @@ class correlate_fft_host final : public operation {
     const std::size_t in_step = static_cast<std::size_t>(settings_.length) * (settings_.complex_signal ? 2 : 1);
     const std::size_t out_step = static_cast<std::size_t>(settings_.results) * (complex_ ? 2 : 1);
     auto* const samples = static_cast<float*>(arguments.scratch);
-    float* const spectrum = samples + correlation_.sample_space();
-    float* const of_frame = spectrum + correlation_.spectrum_space();
-    const float* const of_template = kept_spectrum_.data() == nullptr ? of_frame : kept_spectrum_.data();
+    float* const scratch = samples + correlation_.sample_space();
+    float* const of_frame = scratch + correlation_.scratch_space();
+    const float* const of_template = kept_template_.data() == nullptr ? of_frame : kept_template_.data();
     const auto* in = static_cast<const float*>(arguments.inputs[0]);
     auto* out = static_cast<float*>(arguments.output);
     for (std::size_t row = 0; row < rows; ++row, in += in_step, out += out_step) {
       if (of_template == of_frame && row % rows_a_template == 0) {
         const auto* const templates = static_cast<const float*>(arguments.inputs[1]);
-        transform_template(templates + row / rows_a_template * template_values(), samples, of_frame);
+        set_template(templates + row / rows_a_template * template_values(), samples, of_frame);
       }
       for (std::int64_t block = 0; block < blocks_.count; ++block) {
-        correlate_block(block, in, samples, spectrum, of_template, out);
+        correlate_block(block, in, samples, scratch, of_template, out);
       }
     }
     return {};
@@ -86,24 +86,24 @@ class correlate_fft_host final : public operation {
     return static_cast<std::size_t>(settings_.template_length) * (settings_.complex_template ? 2 : 1);
   }
 
-  void transform_template(const float* taps, float* samples, float* of_template) const noexcept {
+  void set_template(const float* taps, float* samples, float* of_template) const noexcept {
     load(taps, settings_.template_length, settings_.complex_template, 0, samples);
-    correlation_.transform_template(samples, of_template);
+    correlation_.set_template(samples, of_template);
   }
 
-  void correlate_block(std::int64_t block, const float* row, float* samples, float* spectrum, const float* of_template,
+  void correlate_block(std::int64_t block, const float* row, float* samples, float* scratch, const float* of_template,
                        float* out) const noexcept {
     const std::int64_t first = block * blocks_.step;
     const auto count = static_cast<std::size_t>(std::min(blocks_.step, settings_.results - first));
     load(row, settings_.length, settings_.complex_signal, settings_.start() + first, samples);
-    correlation_.run(samples, spectrum, of_template, out + first * (complex_ ? 2 : 1), count);
+    correlation_.run(samples, scratch, of_template, out + first * (complex_ ? 2 : 1), count);
   }
 
   const correlate_settings settings_;
   const correlate_blocks blocks_;
   const bool complex_;  ///< the transforms are of complex rows
   const fft_correlation correlation_;
-  aligned_floats kept_spectrum_;  ///< of the parameter's template
+  aligned_floats kept_template_;  ///< of the parameter's template
 };
 
 }  // namespace

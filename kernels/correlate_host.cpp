@@ -19,8 +19,8 @@ bool is_short(const correlate_settings& settings) noexcept {
 
 std::unique_ptr<operation> make_correlate_host(const operation_request& request) {
   correlate_settings settings = parse_correlate(request.settings, request.inputs);
-  const bool direct = settings.method == correlate_settings::way::direct ||
-                      (settings.method == correlate_settings::way::automatic && is_short(settings));
+  const bool direct =
+      settings.method == sum_method::direct || (settings.method == sum_method::automatic && is_short(settings));
   return direct ? make_direct_correlate_host(std::move(settings)) : make_fft_correlate_host(std::move(settings));
 }
 

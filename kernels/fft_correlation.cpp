@@ -1,6 +1,9 @@
 #include "kernels/fft_correlation.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
 
 #include "kernels/vector_clones.hpp"
 
@@ -11,10 +14,113 @@ namespace {
 // transform g[k] = Re Z[k] - Im Z[k] of a real z, z[i] = (Re G[i] - Im G[i]) / L, G = F(g) (R. N. Bracewell, J. Opt.
 // Soc. Am. 73, 1983). The 1 / L stands in the template's spectrum.
 
+/// A span whose peak is this small beside the block's level still has results that the block's transform gives well
+/// enough: it rounds by some 1e-7 of the level.
+constexpr double most_level_a_peak = 8.0;
+
+constexpr std::uint32_t magnitude_bits = 0x7fffffffU;
+constexpr std::uint32_t least_normal = 0x00800000U;
+constexpr std::uint32_t infinity_bits = 0x7f800000U;
+/// Samples with peaks outside of it are scaled, and templates outside of the narrower one.
+constexpr int most_exponent = 30;
+constexpr int most_template_exponent = 20;
+
+[[gnu::always_inline]] inline std::uint32_t magnitude_of(float value) noexcept {
+  return std::bit_cast<std::uint32_t>(value) & magnitude_bits;
+}
+
+/// e of a magnitude in [2^(e-1), 2^e).
+int exponent_of(std::uint32_t magnitude) noexcept {
+  return magnitude < least_normal ? 0 : std::ilogb(std::bit_cast<float>(magnitude)) + 1;
+}
+
 PENSTOCK_VECTOR_CLONES void scale(float* values, std::size_t count, float by) {
   for (std::size_t i = 0; i < count; ++i) {
     values[i] *= by;
   }
+}
+
+/// By a power of two that f32 need not hold; the products may leave its range.
+PENSTOCK_VECTOR_CLONES void scale_widely(float* values, std::size_t count, double by) {
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>(static_cast<double>(values[i]) * by);
+  }
+}
+
+/// The largest magnitude of each piece.
+PENSTOCK_VECTOR_CLONES void peaks_of_pieces(const float* __restrict values, std::size_t count, std::size_t piece,
+                                            std::uint32_t* __restrict peaks) {
+  for (std::size_t first = 0; first < count; first += piece) {
+    const std::size_t end = first + piece < count ? first + piece : count;
+    std::int32_t peak = 0;
+#pragma omp simd reduction(max : peak)
+    for (std::size_t i = first; i < end; ++i) {
+      const std::int32_t magnitude = std::bit_cast<std::int32_t>(values[i]) & 0x7fffffff;
+      peak = magnitude > peak ? magnitude : peak;
+    }
+    *peaks++ = static_cast<std::uint32_t>(peak);
+  }
+}
+
+PENSTOCK_VECTOR_CLONES void magnitudes_of(const float* __restrict values, std::size_t count, bool pairs,
+                                          std::uint32_t* __restrict magnitudes) {
+  if (pairs) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint32_t re = std::bit_cast<std::uint32_t>(values[2 * i]) & 0x7fffffffU;
+      const std::uint32_t im = std::bit_cast<std::uint32_t>(values[2 * i + 1]) & 0x7fffffffU;
+      magnitudes[i] = re > im ? re : im;
+    }
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      magnitudes[i] = std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffU;
+    }
+  }
+}
+
+/// values[i] becomes the larger of values[i] and values[i + ahead].
+PENSTOCK_VECTOR_CLONES void take_larger(std::uint32_t* values, std::size_t count, std::size_t ahead) {
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = values[i] > values[i + ahead] ? values[i] : values[i + ahead];
+  }
+}
+
+/// What is above the ceiling becomes zero.
+PENSTOCK_VECTOR_CLONES void keep_below(const float* __restrict values, std::size_t count, bool pairs,
+                                       std::uint32_t ceiling, double by, float* __restrict kept) {
+  const auto most = static_cast<std::int32_t>(ceiling);
+  if (pairs) {
+    for (std::size_t i = 0; i < count; i += 2) {
+      const bool low = (std::bit_cast<std::int32_t>(values[i]) & 0x7fffffff) <= most &&
+                       (std::bit_cast<std::int32_t>(values[i + 1]) & 0x7fffffff) <= most;
+      kept[i] = low ? static_cast<float>(static_cast<double>(values[i]) * by) : 0.0F;
+      kept[i + 1] = low ? static_cast<float>(static_cast<double>(values[i + 1]) * by) : 0.0F;
+    }
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool low = (std::bit_cast<std::int32_t>(values[i]) & 0x7fffffff) <= most;
+      kept[i] = low ? static_cast<float>(static_cast<double>(values[i]) * by) : 0.0F;
+    }
+  }
+}
+
+PENSTOCK_VECTOR_CLONES double dot(const float* __restrict x, const float* __restrict h, std::size_t count) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t i = 0; i < count; ++i) {
+    sum += static_cast<double>(x[i]) * static_cast<double>(h[i]);
+  }
+  return sum;
+}
+
+/// Of every second float of both.
+PENSTOCK_VECTOR_CLONES double dot_of_pairs(const float* __restrict x, const float* __restrict h, std::size_t count) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t i = 0; i < count; ++i) {
+    sum += static_cast<double>(x[2 * i]) * static_cast<double>(h[2 * i]);
+  }
+  return sum;
 }
 
 /// g of Z = X conj(H); `length` is even.
@@ -67,26 +173,112 @@ std::size_t space_for(std::size_t values) noexcept {
   return (values + step - 1) / step * step;
 }
 
+/// The largest power of two that is a quarter of a span at most, where that is still worth a loop of its own.
+std::size_t piece_for(std::size_t span) noexcept {
+  return span >= 64 ? std::bit_floor(span / 4) : span >= 15 ? 8 : 1;
+}
+
 }  // namespace
 
-fft_correlation::fft_correlation(std::int64_t length, bool complex_samples)
-    : length_{static_cast<std::size_t>(length)}, complex_{complex_samples}, transform_{length, complex_samples} {}
+fft_correlation::fft_correlation(std::int64_t length, std::int64_t taps, bool complex_samples)
+    : length_{static_cast<std::size_t>(length)},
+      taps_{static_cast<std::size_t>(std::min(taps, length))},
+      complex_{complex_samples},
+      piece_{piece_for(taps_ * parts())},
+      transform_{length, complex_samples} {}
 
 std::size_t fft_correlation::sample_space() const noexcept {
-  return space_for(complex_ ? 2 * length_ : length_);
+  return space_for(parts() * length_);
 }
 
 std::size_t fft_correlation::spectrum_space() const noexcept {
   return space_for(2 * bins());
 }
 
-void fft_correlation::transform_template(float* samples, float* of_template) const noexcept {
+std::size_t fft_correlation::template_space() const noexcept {
+  return spectrum_space() + parts() * space_for(parts() * taps_) + space_for(3);
+}
+
+std::size_t fft_correlation::scratch_space() const noexcept {
+  return 2 * sample_space() + spectrum_space() + space_for(length_);
+}
+
+fft_correlation::template_parts fft_correlation::parts_of(const float* of_template) const noexcept {
+  const float* const direct = of_template + spectrum_space();
+  const std::size_t space = space_for(parts() * taps_);
+  const float* const facts = direct + parts() * space;
+  return {of_template, direct, direct + space, static_cast<int>(facts[0]), facts[1] != 0.0F, facts[2] != 0.0F};
+}
+
+void fft_correlation::set_template(float* samples, float* of_template) const noexcept {
+  const std::size_t values = parts() * taps_;
+  float* const direct = of_template + spectrum_space();
+  float* const turned = direct + space_for(values);
+  float* const facts = direct + parts() * space_for(values);
+  std::copy_n(samples, values, direct);
+  std::uint32_t peak = 0;
+  bool real = true;
+  for (std::size_t i = 0; i < values; ++i) {
+    peak = std::max(peak, magnitude_of(direct[i]));
+    real = real && (!complex_ || i % 2 == 0 || direct[i] == 0.0F);
+  }
+  for (std::size_t i = 0; complex_ && i < values; i += 2) {
+    turned[i] = -direct[i + 1];
+    turned[i + 1] = direct[i];
+  }
+  const bool finite = peak < infinity_bits;
+  const int own = finite ? exponent_of(peak) : 0;
+  const int exponent = std::abs(own) > most_template_exponent ? own : 0;
+  facts[0] = static_cast<float>(exponent);
+  facts[1] = finite ? 1.0F : 0.0F;
+  facts[2] = real ? 1.0F : 0.0F;
+  if (exponent != 0) {
+    scale_widely(samples, values, std::ldexp(1.0, -exponent));
+  }
   transform_.execute(samples, of_template);
   scale(of_template, 2 * bins(), 1.0F / static_cast<float>(length_));
 }
 
-void fft_correlation::run(float* samples, float* spectrum, const float* of_template, float* out,
-                          std::size_t count) const noexcept {
+/// Two transforms take about as long as so many products in float64.
+bool fft_correlation::sums_are_cheap(std::size_t results) const noexcept {
+  const auto length = static_cast<double>(length_);
+  return static_cast<double>(results) * static_cast<double>(taps_ * parts()) <= 0.5 * length * std::log2(length);
+}
+
+fft_correlation::block_level fft_correlation::level_of(const float* samples, std::size_t seen,
+                                                       std::uint32_t* pieces) const noexcept {
+  const std::size_t values = parts() * length_;
+  peaks_of_pieces(samples, values, piece_, pieces);
+  const std::size_t count = (values + piece_ - 1) / piece_;
+  const std::size_t whole = std::min(parts() * seen, values) / piece_;
+  block_level found{infinity_bits, 0, 0.0};
+  double squares = 0.0;
+  for (std::size_t at = 0; at < count; ++at) {
+    found.lowest = at < whole ? std::min(found.lowest, pieces[at]) : found.lowest;
+    found.highest = std::max(found.highest, pieces[at]);
+    const auto peak = static_cast<double>(std::bit_cast<float>(pieces[at]));
+    squares += peak * peak;
+  }
+  found.level = std::sqrt(squares / static_cast<double>(count));
+  return found;
+}
+
+void fft_correlation::find_peaks(const float* samples, std::uint32_t* magnitudes, std::uint32_t* peaks,
+                                 std::size_t count) const noexcept {
+  magnitudes_of(samples, length_, complex_, magnitudes);
+  std::size_t width = 1;
+  for (; 2 * width <= taps_; width *= 2) {
+    take_larger(magnitudes, length_ - width, width);
+  }
+  // Two such widths cover a span; what lies behind the block is zero.
+  const std::size_t rest = taps_ - width;
+  for (std::size_t i = 0; i < count; ++i) {
+    peaks[i] = i + rest < length_ ? std::max(magnitudes[i], magnitudes[i + rest]) : magnitudes[i];
+  }
+}
+
+void fft_correlation::transform(float* samples, float* spectrum, const float* of_template, float* out,
+                                std::size_t count) const noexcept {
   transform_.execute(samples, spectrum);
   if (complex_) {
     multiply_complex(spectrum, of_template, samples, length_);
@@ -96,6 +288,98 @@ void fft_correlation::run(float* samples, float* spectrum, const float* of_templ
     multiply_real(spectrum, of_template, samples, length_);
     transform_.execute(samples, spectrum);
     read_real(spectrum, out, length_, count);
+  }
+}
+
+void fft_correlation::run(float* samples, float* scratch, const float* of_template, float* out, std::size_t count,
+                          std::size_t every) const noexcept {
+  const template_parts of = parts_of(of_template);
+  if (!of.finite || sums_are_cheap((count + every - 1) / every)) {
+    for (std::size_t at = 0; at < count; at += every) {
+      sum(samples, of, at, out + at * parts());
+    }
+    return;
+  }
+  const scratch_parts memory{scratch, scratch + sample_space(), scratch + sample_space() + spectrum_space(),
+                             reinterpret_cast<std::uint32_t*>(scratch + 2 * sample_space() + spectrum_space())};
+  const block_level of_block = level_of(samples, count - 1 + taps_, reinterpret_cast<std::uint32_t*>(memory.results));
+  const auto lowest = static_cast<double>(std::bit_cast<float>(of_block.lowest));
+  if (of_block.highest >= infinity_bits || !(lowest * most_level_a_peak >= of_block.level)) {
+    run_by_level(samples, memory, of, out, {count, every});
+    return;
+  }
+  const int own = exponent_of(of_block.highest);
+  const int exponent = std::abs(own) > most_exponent ? own : 0;
+  if (exponent != 0) {
+    scale_widely(samples, parts() * length_, std::ldexp(1.0, -exponent));
+  }
+  transform(samples, memory.spectrum, of.spectrum, out, count);
+  if (exponent + of.exponent != 0) {
+    scale_widely(out, parts() * count, std::ldexp(1.0, exponent + of.exponent));
+  }
+}
+
+void fft_correlation::run_by_level(const float* samples, const scratch_parts& scratch, const template_parts& of,
+                                   float* out, const wanted& which) const noexcept {
+  find_peaks(samples, reinterpret_cast<std::uint32_t*>(scratch.work), scratch.peaks, which.count);
+  // Calls with(at) for the results whose spans have peaks within these.
+  const auto visit = [&](std::uint32_t least, std::uint32_t most, auto&& with) {
+    for (std::size_t at = 0; at < which.count; at += which.every) {
+      if (scratch.peaks[at] >= least && scratch.peaks[at] <= most) {
+        with(at);
+      }
+    }
+  };
+  const auto sum_those = [&](std::uint32_t least, std::uint32_t most) {
+    visit(least, most, [&](std::size_t at) { sum(samples, of, at, out + at * parts()); });
+  };
+  sum_those(infinity_bits, magnitude_bits);
+  visit(0, least_normal - 1, [&](std::size_t at) { std::fill_n(out + at * parts(), parts(), 0.0F); });
+  std::uint32_t ceiling = infinity_bits - 1;
+  while (ceiling >= least_normal) {
+    std::uint32_t top = 0;
+    std::size_t left = 0;
+    visit(least_normal, ceiling, [&](std::size_t at) {
+      top = std::max(top, scratch.peaks[at]);
+      ++left;
+    });
+    if (sums_are_cheap(left)) {
+      sum_those(least_normal, ceiling);
+      return;
+    }
+    const int exponent = exponent_of(top);
+    keep_below(samples, parts() * length_, complex_, top, std::ldexp(1.0, -exponent), scratch.work);
+    const block_level kept = level_of(scratch.work, length_, reinterpret_cast<std::uint32_t*>(scratch.results));
+    const auto least = static_cast<float>(std::ldexp(kept.level / most_level_a_peak, exponent));
+    const std::uint32_t floor = std::clamp(std::bit_cast<std::uint32_t>(least), least_normal, top);
+    std::size_t those = 0;
+    visit(floor, top, [&](std::size_t /*at*/) { ++those; });
+    if (sums_are_cheap(those)) {
+      sum_those(floor, top);
+    } else {
+      transform(scratch.work, scratch.spectrum, of.spectrum, scratch.results, which.count);
+      const double by = std::ldexp(1.0, exponent + of.exponent);
+      visit(floor, top, [&](std::size_t at) {
+        for (std::size_t part = at * parts(); part < (at + 1) * parts(); ++part) {
+          out[part] = static_cast<float>(static_cast<double>(scratch.results[part]) * by);
+        }
+      });
+    }
+    ceiling = floor - 1;
+  }
+}
+
+void fft_correlation::sum(const float* samples, const template_parts& of, std::size_t at, float* out) const noexcept {
+  const std::size_t terms = std::min(taps_, length_ - at);
+  const float* const x = samples + at * parts();
+  if (!complex_) {
+    out[0] = static_cast<float>(dot(x, of.direct, terms));
+  } else if (of.real) {
+    out[0] = static_cast<float>(dot_of_pairs(x, of.direct, terms));
+    out[1] = static_cast<float>(dot_of_pairs(x + 1, of.direct, terms));
+  } else {
+    out[0] = static_cast<float>(dot(x, of.direct, 2 * terms));
+    out[1] = static_cast<float>(dot(x, of.turned, 2 * terms));
   }
 }
 

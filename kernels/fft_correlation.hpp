@@ -8,29 +8,80 @@
 
 namespace penstock {
 
-/// Blocks of `length` samples against a template through the discrete Fourier transform, on the host:
-///   z[i] = sum_n x[(i + n) mod length] · conj(h[n])
+/// Blocks of `length` samples against a template of `taps` through the discrete Fourier transform, on the host:
+///   z[i] = sum_n x[i + n] · conj(h[n]),  x = 0 from `length` on
 /// of real samples and a real template, or of complex ones. `length` is even.
+///
+/// A result depends on its own span, x[i] … x[i + taps − 1], alone: it is within 1e-6 of sum |h| times the span's peak
+/// whatever else the block holds, and a NaN or an infinity reaches the spans that have it. A transform rounds by about
+/// 1e-7 of the block's level, so it serves the results whose span has a peak near that level, which in most blocks are
+/// all. For the others, samples above the highest peak of their spans, which none of them sees, are set to zero, and
+/// the rest is transformed again; few results are summed in float64 instead. Samples and templates near the ends of
+/// f32's range are scaled by a power of two.
 ///
 /// Threads: any number at once, each with arrays of its own. All arrays are aligned to fft_plan::alignment.
 class fft_correlation {
  public:
-  fft_correlation(std::int64_t length, bool complex_samples);
+  fft_correlation(std::int64_t length, std::int64_t taps, bool complex_samples);
 
-  /// Floats of an array of samples, and of one for a spectrum, rounded up so that the next one behind it is aligned.
+  /// Floats of an array of samples, of one for a template, and of the scratch of `run`, each rounded up so that the
+  /// next one behind it is aligned.
   [[nodiscard]] std::size_t sample_space() const noexcept;
-  [[nodiscard]] std::size_t spectrum_space() const noexcept;
+  [[nodiscard]] std::size_t template_space() const noexcept;
+  [[nodiscard]] std::size_t scratch_space() const noexcept;
 
-  /// From the template, continued by zeros, to the spectrum that `run` takes. Overwrites the samples.
-  void transform_template(float* samples, float* of_template) const noexcept;
-  /// The first `count` of z. Overwrites the samples and what was in `spectrum`.
-  void run(float* samples, float* spectrum, const float* of_template, float* out, std::size_t count) const noexcept;
+  /// From the template, continued by zeros, to what `run` takes. Overwrites the samples.
+  void set_template(float* samples, float* of_template) const noexcept;
+  /// Every `every`-th of the first `count` of z, each at its place; what is between them is overwritten too. Overwrites
+  /// the samples.
+  void run(float* samples, float* scratch, const float* of_template, float* out, std::size_t count,
+           std::size_t every = 1) const noexcept;
 
  private:
+  /// What a template's array holds behind its spectrum.
+  struct template_parts {
+    const float* spectrum;
+    const float* direct;  ///< the taps as they came
+    const float* turned;  ///< of complex samples: (−im, re) of each
+    int exponent;         ///< the spectrum is of the taps times 2 to its negative
+    bool finite;
+    bool real;
+  };
+  struct scratch_parts {
+    float* work;      ///< of an array of samples
+    float* spectrum;  ///< and its transform
+    float* results;
+    std::uint32_t* peaks;  ///< of each result's span
+  };
+  /// Where the samples lie: bits of magnitudes, which are ordered as these are.
+  struct block_level {
+    std::uint32_t lowest;   ///< peak of a piece that the results see
+    std::uint32_t highest;  ///< of any
+    double level;           ///< root of the mean square of the pieces' peaks
+  };
+  struct wanted {
+    std::size_t count;
+    std::size_t every;
+  };
+
   [[nodiscard]] std::size_t bins() const noexcept { return complex_ ? length_ : length_ / 2 + 1; }
+  [[nodiscard]] std::size_t parts() const noexcept { return complex_ ? 2 : 1; }
+  [[nodiscard]] std::size_t spectrum_space() const noexcept;
+  [[nodiscard]] template_parts parts_of(const float* of_template) const noexcept;
+  [[nodiscard]] bool sums_are_cheap(std::size_t results) const noexcept;
+  [[nodiscard]] block_level level_of(const float* samples, std::size_t seen, std::uint32_t* pieces) const noexcept;
+  void find_peaks(const float* samples, std::uint32_t* magnitudes, std::uint32_t* peaks,
+                  std::size_t count) const noexcept;
+  void transform(float* samples, float* spectrum, const float* of_template, float* out,
+                 std::size_t count) const noexcept;
+  void run_by_level(const float* samples, const scratch_parts& scratch, const template_parts& of, float* out,
+                    const wanted& which) const noexcept;
+  void sum(const float* samples, const template_parts& of, std::size_t at, float* out) const noexcept;
 
   std::size_t length_;
+  std::size_t taps_;  ///< those that can meet a sample of a block
   bool complex_;
+  std::size_t piece_;  ///< floats; each span holds a whole one
   fft_plan transform_;
 };
 

@@ -54,6 +54,7 @@ fir_settings parse_fir(const parameters& settings, const tensor_spec& input) {
     }
   }
   parsed.decimation = parse_decimation(settings, input);
+  parsed.method = parse_sum_method(settings);
   parsed.channels = input.elements() / input.shape.front();
   parsed.kept = std::max<std::int64_t>(parsed.length() - 1, 1);
   parsed.input = input;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/operation.hpp"
+#include "kernels/operation_input.hpp"
 #include "kernels/session_history.hpp"
 
 namespace penstock {
@@ -19,8 +20,9 @@ struct correlate_blocks;
 /// Causal: the delay of the filter is not taken out (A. V. Oppenheim, R. W. Schafer, Discrete-Time Signal Processing,
 /// 3rd edition, sections 2.3 and 4.6; scipy.signal.lfilter(h, 1, x)[::D]). However the session is cut into frames, the
 /// numbers are those of the whole signal.
-/// Products are summed in f32 over up to 64 taps, these sums in float64: the error stays under 1e-6 of the peak. On the
-/// host many taps go through the Fourier transform, which rounds by about 1e-7 of sqrt(sum |x|² · sum |h|²) instead.
+/// Products are summed in f32 over up to 64 taps, these sums in float64, or blocks of steps go through the Fourier
+/// transform. Either way each output is within 1e-6 of sum |h| times the peak of its own K steps, whatever lies
+/// elsewhere in the signal.
 ///
 /// Input: f32 or cf32, [N, channels...]; N may be "max N". Steps run along the first dimension; each channel is
 /// filtered by itself. Output: f32, or cf32 where the input or the taps are complex; [N / D, channels...] for a fixed
@@ -29,12 +31,15 @@ struct correlate_blocks;
 ///   taps        1 to 65536 numbers, finite in f32, required
 ///   taps_imag   as many numbers: the taps are taps + j·taps_imag; default: the taps are real
 ///   decimation  integer D, 1 … 2³¹ − 1, default 1
+///   method      "auto" (default): whichever is faster for as many taps | "direct": the sum | "fft": the transform. On
+///               CUDA each of them is the sum.
 /// State: the last K − 1 steps (at least one).
 /// A NaN or an infinity reaches the K steps from its own on, of its channel.
 struct fir_settings {
   std::vector<float> taps;
   std::vector<float> taps_imag;  ///< empty for real taps
   std::int64_t decimation = 1;
+  sum_method method = sum_method::automatic;
   std::int64_t channels = 1;
   std::int64_t kept = 1;  ///< steps of the state
   tensor_spec input;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -7,27 +6,9 @@
 #include "kernels/fft_correlation.hpp"
 #include "kernels/fir.hpp"
 #include "kernels/session_runs.hpp"
-#include "kernels/vector_clones.hpp"
 
 namespace penstock {
 namespace {
-
-PENSTOCK_VECTOR_CLONES bool all_finite(const float* values, std::size_t count) {
-  unsigned not_finite = 0;
-#pragma omp simd reduction(| : not_finite)
-  for (std::size_t i = 0; i < count; ++i) {
-    not_finite |= std::isnan(0.0F * values[i]) ? 1U : 0U;
-  }
-  return not_finite == 0;
-}
-
-/// sums[i] += by · values[i].
-PENSTOCK_VECTOR_CLONES void add_multiple(const float* __restrict values, float by, double* __restrict sums,
-                                         std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    sums[i] += static_cast<double>(by) * static_cast<double>(values[i]);
-  }
-}
 
 /// Elements of one or two floats that lie so many floats apart.
 struct spaced {
@@ -51,16 +32,15 @@ void copy_spaced(const float* from, float* to, const spaced& elements) noexcept 
 
 /// Overlap-save (A. V. Oppenheim, R. W. Schafer, Discrete-Time Signal Processing, section 8.7): channel by channel, in
 /// blocks that begin with the K − 1 steps before the first of their outputs. With D > 1 every D-th output of a block is
-/// kept. A block is summed instead where it holds a NaN or an infinity, as a transform would spread that over all of
-/// it, and in a frame of fewer steps than taps: at a session's start its outputs may be small against what is rounded.
+/// kept.
 class fir_fft_host final : public operation {
  public:
   explicit fir_fft_host(fir_settings settings)
       : settings_{std::move(settings)},
         complex_{is_complex(settings_.output.type)},
         blocks_{plan_fir_blocks(settings_)},
-        correlation_{blocks_.length, complex_},
-        of_taps_{correlation_.spectrum_space()} {
+        correlation_{blocks_.length, settings_.length(), complex_},
+        of_taps_{correlation_.template_space()} {
     aligned_floats samples(correlation_.sample_space());
     const auto last = settings_.taps.size() - 1;
     for (std::size_t k = 0; k <= last; ++k) {
@@ -69,12 +49,11 @@ class fir_fft_host final : public operation {
         samples.data()[2 * k + 1] = -settings_.taps_imag[last - k];
       }
     }
-    correlation_.transform_template(samples.data(), of_taps_.data());
+    correlation_.set_template(samples.data(), of_taps_.data());
   }
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
-    return (2 * correlation_.sample_space() + correlation_.spectrum_space()) * sizeof(float) +
-           correlation_.sample_space() * sizeof(double);
+    return (2 * correlation_.sample_space() + correlation_.scratch_space()) * sizeof(float);
   }
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.state_bytes(); }
 
@@ -102,18 +81,15 @@ class fir_fft_host final : public operation {
   }
 
  private:
-  /// Of one block; behind the spectrum lie the sums of one that isn't transformed.
+  /// Of one block.
   struct block_memory {
     float* samples;
     float* results;
-    float* spectrum;
+    float* scratch;
   };
 
   [[nodiscard]] std::int64_t in_parts() const noexcept { return is_complex(settings_.input.type) ? 2 : 1; }
   [[nodiscard]] std::int64_t out_parts() const noexcept { return complex_ ? 2 : 1; }
-  [[nodiscard]] std::size_t block_values() const noexcept {
-    return static_cast<std::size_t>(blocks_.length * out_parts());
-  }
 
   void filter_channel(const session_history<float>& history, std::int32_t index, std::int64_t channel,
                       const block_memory& memory, float* out) const noexcept {
@@ -125,12 +101,8 @@ class fir_fft_host final : public operation {
       const std::int64_t outputs = std::min(in_block, frame.produced - done);
       const std::int64_t results = every * (outputs - 1) + 1;
       load(history, index, channel, step - (settings_.length() - 1), results + settings_.length() - 1, memory.samples);
-      if (frame.steps >= settings_.length() && all_finite(memory.samples, block_values())) {
-        correlation_.run(memory.samples, memory.spectrum, of_taps_.data(), memory.results,
-                         static_cast<std::size_t>(results));
-      } else {
-        sum_block(memory, static_cast<std::size_t>(results));
-      }
+      correlation_.run(memory.samples, memory.scratch, of_taps_.data(), memory.results,
+                       static_cast<std::size_t>(results), static_cast<std::size_t>(every));
       const std::int64_t out_stride = settings_.channels * out_parts();
       copy_spaced(memory.results, out + done * out_stride, {outputs, every * out_parts(), out_stride, out_parts()});
     }
@@ -149,27 +121,6 @@ class fir_fft_host final : public operation {
         copy_spaced(from + channel * in_parts(), to, {steps, history.channels, out_parts(), in_parts()});
       }
     });
-  }
-
-  /// In float64; with complex taps of (re, im) as im(h) · (−im, re) beside re(h) · (re, im).
-  void sum_block(const block_memory& memory, std::size_t results) const noexcept {
-    const auto parts = static_cast<std::size_t>(out_parts());
-    auto* const sums = reinterpret_cast<double*>(memory.spectrum + correlation_.spectrum_space());
-    const std::size_t last = settings_.taps.size() - 1;
-    std::fill_n(sums, results * parts, 0.0);
-    for (std::size_t k = 0; k <= last; ++k) {
-      add_multiple(memory.samples + k * parts, settings_.taps[last - k], sums, results * parts);
-    }
-    if (settings_.complex_taps()) {
-      std::int64_t const values = blocks_.length * 2;
-      for (std::int64_t at = 0; at < values; at += 2) {
-        memory.samples[at] = std::exchange(memory.samples[at + 1], memory.samples[at]) * -1.0F;
-      }
-      for (std::size_t k = 0; k <= last; ++k) {
-        add_multiple(memory.samples + k * parts, settings_.taps_imag[last - k], sums, results * parts);
-      }
-    }
-    std::transform(sums, sums + results * parts, memory.results, [](double sum) { return static_cast<float>(sum); });
   }
 
   const fir_settings settings_;

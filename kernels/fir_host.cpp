@@ -204,7 +204,7 @@ bool sum_takes_longer(const fir_settings& settings) {
 
 std::unique_ptr<operation> make_fir_host(const operation_request& request) {
   fir_settings settings = parse_fir(request.settings, request.inputs[0]);
-  if (sum_takes_longer(settings)) {
+  if (settings.method == sum_method::fft || (settings.method == sum_method::automatic && sum_takes_longer(settings))) {
     return make_fft_fir_host(std::move(settings));
   }
   return std::make_unique<fir_host>(std::move(settings));

@@ -27,6 +27,20 @@ std::string choice_text(std::initializer_list<element_type> types) {
 
 }  // namespace
 
+sum_method parse_sum_method(const parameters& settings) {
+  const std::string method = settings.text("method", "auto");
+  if (method == "direct") {
+    return sum_method::direct;
+  }
+  if (method == "fft") {
+    return sum_method::fft;
+  }
+  if (method != "auto") {
+    throw parameter_error("method", "must be \"auto\", \"direct\" or \"fft\", not \"" + method + "\"");
+  }
+  return sum_method::automatic;
+}
+
 const tensor_spec& sole_input(std::string_view operator_name, std::span<const tensor_spec> inputs) {
   if (inputs.size() != 1) {
     refuse_input(operator_name, "takes exactly one input, not " + std::to_string(inputs.size()));

@@ -8,6 +8,12 @@
 
 namespace penstock {
 
+/// How sums of products along a row are taken: by themselves, or by the discrete Fourier transform.
+enum class sum_method { automatic, direct, fft };
+
+/// The parameter `method`: "auto" (default), "direct" or "fft". Throws parameter_error.
+[[nodiscard]] sum_method parse_sum_method(const parameters& settings);
+
 /// The input of an operator that takes exactly one. Throws parameter_error on the field `from` otherwise.
 [[nodiscard]] const tensor_spec& sole_input(std::string_view operator_name, std::span<const tensor_spec> inputs);
 

@@ -27,7 +27,7 @@
   X(convert, nullptr, false, "to", "planar")                                               \
   X(correlate, nullptr, false, "template", "template_imag", "mode", "method")              \
   X(detect, nullptr, false, "high", "low", "max_events")                                   \
-  X(fir, fir_session, false, "taps", "taps_imag", "decimation")                            \
+  X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                           \
   X(histogram, nullptr, false, "range")                                                    \
   X(iir, iir_session, false, "sections")                                                   \
   X(magnitude, nullptr, false, "squared")                                                  \

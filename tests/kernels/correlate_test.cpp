@@ -5,6 +5,7 @@
 
 #include "tests/kernels/operation_test.hpp"
 #include "tests/kernels/random_input.hpp"
+#include "tests/kernels/wide_range.hpp"
 
 namespace penstock {
 namespace {
@@ -278,6 +279,107 @@ TEST_P(correlate_operation, GivesAFrameTheSameBesideNanAndBesideAFarLouderFrame)
           }
         }
         EXPECT_TRUE(std::isnan(y[alone.size() + 3])) << what.text() << " by " << method;
+      }
+    }
+  }
+}
+
+/// Each result is within 1e-6 of the largest sample that it sees, and not finite only where it sees such a sample.
+TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHolds) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const char* const method : {"direct", "fft"}) {
+    for (const char* const mode : {"full", "valid"}) {
+      for (const std::int64_t taps : {40, 449}) {
+        for (const bool complex : {false, true}) {
+          const element_type type = complex ? element_type::cf32 : element_type::f32;
+          operation_case what{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {4096}}};
+          const bool from_frames = random.coin();
+          std::vector<float> h;
+          for (const double tap : low_pass(taps)) {
+            h.push_back(static_cast<float>(tap));
+            if (complex) {
+              h.push_back(static_cast<float>(0.5 * tap));
+            }
+          }
+          if (from_frames) {
+            what.further_inputs.push_back({.type = type, .shape = {taps}});
+          } else {
+            set_template(what.settings, h, complex);
+          }
+          what.settings.set("mode", std::string{mode});
+          what.settings.set("method", std::string{method});
+          const std::size_t parts = complex ? 2 : 1;
+          std::vector<std::vector<float>> inputs{wide_range_noise(random, 2 * 4096 * parts)};
+          inputs[0][static_cast<std::size_t>(random.integer(4096, 8191)) * parts] =
+              random.coin() ? std::numeric_limits<float>::quiet_NaN() : -std::numeric_limits<float>::infinity();
+          what.extent.frames = 2;
+          if (from_frames) {
+            inputs.push_back(h);
+            inputs[1].insert(inputs[1].end(), h.begin(), h.end());
+          }
+          const auto y = run<float>(what, inputs);
+          const complexes of_template = row_of(h, complex, static_cast<std::size_t>(taps), 0);
+          for (std::size_t row = 0; row < 2; ++row) {
+            const complexes x = row_of(inputs[0], complex, 4096, row);
+            complexes finite = x;
+            for (auto& value : finite) {
+              value = std::isfinite(std::abs(value)) ? value : 0.0;
+            }
+            const complexes expected = correlated(finite, of_template, mode);
+            const complexes got = row_of(y, complex, expected.size(), row);
+            const std::ptrdiff_t first = (std::string{mode} == "full" ? 0 : taps - 1) - (taps - 1);
+            for (std::size_t k = 0; k < got.size(); ++k) {
+              double peak = 0.0;
+              bool broken = false;
+              for (std::ptrdiff_t at = std::max<std::ptrdiff_t>(0, first + static_cast<std::ptrdiff_t>(k));
+                   at < std::min<std::ptrdiff_t>(4096, first + static_cast<std::ptrdiff_t>(k) + taps); ++at) {
+                broken = broken || !std::isfinite(std::abs(x[static_cast<std::size_t>(at)]));
+                peak = std::max(peak, std::abs(finite[static_cast<std::size_t>(at)]));
+              }
+              const auto where = [&] {
+                return std::string(method) + ", " + mode + ", " + std::to_string(taps) +
+                       (complex ? " complex" : " real") + " taps, row " + std::to_string(row) + " at " +
+                       std::to_string(k);
+              };
+              if (broken) {
+                ASSERT_FALSE(std::isfinite(std::abs(got[k]))) << where();
+              } else {
+                ASSERT_LE(std::abs(got[k] - expected[k]),
+                          1e-6 * peak + static_cast<double>(std::numeric_limits<float>::min()))
+                    << where() << ": " << got[k] << ", not " << expected[k] << " of a peak of " << peak;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(correlate_operation, KeepsItsDigitsOfSamplesAndTemplatesNearTheEndsOfTheRange) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const auto& [samples, taps] : {std::pair{1e-19, 1e-19}, {1e-30, 1e25}, {1e25, 1e-30}, {1e18, 1e18}}) {
+    for (const char* const method : {"direct", "fft"}) {
+      operation_case what{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {3000}}};
+      auto x = random.normal(3000);
+      auto h = random.normal(500);
+      const auto scale = [](std::vector<float>& values, double by) {
+        for (float& value : values) {
+          value = static_cast<float>(static_cast<double>(value) * by);
+        }
+      };
+      scale(x, samples);
+      scale(h, taps);
+      set_template(what.settings, h, false);
+      what.settings.set("mode", std::string{"valid"});
+      what.settings.set("method", std::string{method});
+      const complexes expected = correlated(row_of(x, false, 3000, 0), row_of(h, false, 500, 0), "valid");
+      const auto y = run<float>(what, x);
+      for (std::size_t k = 0; k < y.size(); ++k) {
+        ASSERT_NEAR(y[k], expected[k].real(), 1e-5 * largest(expected) + 1.2e-38)
+            << method << " of " << samples << " by " << taps;
       }
     }
   }

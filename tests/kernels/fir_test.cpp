@@ -8,6 +8,7 @@
 
 #include "tests/kernels/random_input.hpp"
 #include "tests/kernels/session_test.hpp"
+#include "tests/kernels/wide_range.hpp"
 
 namespace penstock {
 namespace {
@@ -295,6 +296,83 @@ TEST(Fir, SaysHowManyStepsAFrameCanGive) {
   what.settings.set("taps_imag", std::vector<double>{0.0, 1.0});
   what.input = {element_type::f32, {96, 3}};
   EXPECT_EQ(what.output(), (tensor_spec{element_type::cf32, {12, 3}}));
+}
+
+/// Each output is within 1e-6 of the largest value in the span that it sees, and not finite only where that holds such.
+void expect_by_own_span(const std::vector<float>& got, const std::vector<float>& x, const std::vector<double>& h,
+                        std::size_t every, std::size_t parts, const std::string& what) {
+  const std::size_t steps = x.size() / parts;
+  ASSERT_EQ(got.size(), (steps + every - 1) / every * parts) << what;
+  for (std::size_t at = 0; at < steps; at += every) {
+    for (std::size_t part = 0; part < parts; ++part) {
+      double sum = 0.0;
+      double peak = 0.0;
+      for (std::size_t k = 0; k < h.size() && k <= at; ++k) {
+        const auto value = static_cast<double>(x[(at - k) * parts + part]);
+        sum += h[k] * value;
+        peak = std::max(peak, std::isfinite(value) ? std::abs(value) : std::numeric_limits<double>::infinity());
+        const auto other = static_cast<double>(x[(at - k) * parts + (parts - 1 - part)]);
+        peak = std::isfinite(other) ? std::max(peak, std::abs(other)) : peak;
+      }
+      const auto y = static_cast<double>(got[at / every * parts + part]);
+      if (std::isinf(peak)) {
+        ASSERT_FALSE(std::isfinite(y)) << what << ", output at step " << at;
+      } else {
+        ASSERT_LE(std::abs(y - sum), 1e-6 * peak + static_cast<double>(std::numeric_limits<float>::min()))
+            << what << ", output at step " << at << ": " << y << ", not " << sum << " of a peak of " << peak;
+      }
+    }
+  }
+}
+
+TEST_P(fir_operation, GivesEachOutputByItsOwnSpanWhateverElseTheSignalHolds) {
+  SCOPED_TRACE(random_.trace());
+  for (const char* const method : {"direct", "fft"}) {
+    for (const std::int64_t taps : {40, 601}) {
+      for (const bool complex : {false, true}) {
+        for (const std::int64_t decimation : {1, 3}) {
+          session_case what{
+              .op = "fir",
+              .settings = {},
+              .input = {.type = complex ? element_type::cf32 : element_type::f32, .shape = {4096}, .variable = true}};
+          const std::vector<double> h = low_pass(taps);
+          what.settings.set("taps", h);
+          what.settings.set("method", std::string{method});
+          what.settings.set("decimation", decimation);
+          what.seed = static_cast<std::uint64_t>(random_.integer(0, 1 << 30));
+          const std::size_t parts = complex ? 2 : 1;
+          std::vector<std::vector<float>> signals{wide_range_noise(random_, 6000 * parts),
+                                                  wide_range_noise(random_, 3000 * parts)};
+          for (const float broken : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+            for (std::size_t part = 0; part < parts; ++part) {
+              signals[1][static_cast<std::size_t>(random_.integer(0, 2999)) * parts + part] = broken;
+            }
+          }
+          const auto got = run<float>(what, signals);
+          for (std::size_t session = 0; session < signals.size(); ++session) {
+            ASSERT_NO_FATAL_FAILURE(expect_by_own_span(
+                got[session], signals[session], h, static_cast<std::size_t>(decimation), parts,
+                std::string(method) + ", " + std::to_string(taps) + (complex ? " taps, complex" : " taps, real") +
+                    ", decimation " + std::to_string(decimation) + ", session " + std::to_string(session)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(fir_operation, GivesNothingBeforeAnImpulseAtTheEndOfTheRange) {
+  for (const float height : {3e38F, 1e20F, 1e-20F}) {
+    session_case what{
+        .op = "fir", .settings = {}, .input = {.type = element_type::f32, .shape = {4096}, .variable = true}};
+    what.settings.set("taps", low_pass(2000));
+    std::vector<float> x(4096);
+    x[3000] = height;
+    const auto y = run<float>(what, std::vector<std::vector<float>>{x})[0];
+    const std::vector<float> before(y.begin(), y.begin() + 3000);
+    EXPECT_EQ(before, std::vector<float>(3000)) << height;
+    EXPECT_NEAR(y[4000] / height, low_pass(2000)[1000], 1e-6) << height;
+  }
 }
 
 }  // namespace

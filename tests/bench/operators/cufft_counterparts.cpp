@@ -68,7 +68,7 @@ std::vector<float> block_samples(const operator_case& what, const correlate_sett
 
 std::vector<bare_counterpart> beside_correlate(const operator_case& what) {
   const correlate_settings settings = parse_correlate(what.settings, what.inputs);
-  if (settings.method != correlate_settings::way::fft || settings.complex_template) {
+  if (settings.method != sum_method::fft || settings.complex_template) {
     return {};
   }
   const correlate_blocks blocks = plan_correlate_blocks(settings);
