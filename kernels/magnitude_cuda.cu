@@ -10,8 +10,15 @@ struct squared_magnitude {
   __device__ float operator()(float2 z, int /*component*/) const { return fmaf(z.x, z.x, z.y * z.y); }
 };
 
+/// The squares are of parts that are divided by the larger one's power of two.
 struct magnitude {
-  __device__ float operator()(float2 z, int component) const { return sqrtf(squared_magnitude{}(z, component)); }
+  __device__ float operator()(float2 z, int component) const {
+    const unsigned larger = max(__float_as_uint(z.x) & 0x7fffffffU, __float_as_uint(z.y) & 0x7fffffffU);
+    const unsigned inverse = 0x7f000000U - min(larger & 0x7f800000U, 0x7e800000U);
+    const float down = __uint_as_float(inverse);
+    const float up = __uint_as_float(0x7f000000U - inverse);
+    return sqrtf(squared_magnitude{}(make_float2(z.x * down, z.y * down), component)) * up;
+  }
 };
 
 class magnitude_cuda final : public operation {

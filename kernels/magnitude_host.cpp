@@ -1,7 +1,9 @@
 #include "kernels/magnitude.hpp"
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "kernels/vector_clones.hpp"
@@ -9,9 +11,19 @@
 namespace penstock {
 namespace {
 
+/// The squares are of parts that are divided by the larger one's power of two.
 PENSTOCK_VECTOR_CLONES void magnitudes(const float* __restrict in, float* __restrict out, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    out[i] = std::sqrt(in[2 * i] * in[2 * i] + in[2 * i + 1] * in[2 * i + 1]);
+    const std::int32_t re_bits = std::bit_cast<std::int32_t>(in[2 * i]) & 0x7fffffff;
+    const std::int32_t im_bits = std::bit_cast<std::int32_t>(in[2 * i + 1]) & 0x7fffffff;
+    const std::int32_t larger = re_bits > im_bits ? re_bits : im_bits;
+    const std::int32_t exponent = larger & 0x7f800000;
+    const std::int32_t inverse = 0x7f000000 - (exponent < 0x7e800000 ? exponent : 0x7e800000);
+    const float down = std::bit_cast<float>(inverse);
+    const float up = std::bit_cast<float>(0x7f000000 - inverse);
+    const float re = in[2 * i] * down;
+    const float im = in[2 * i + 1] * down;
+    out[i] = std::sqrt(re * re + im * im) * up;
   }
 }
 

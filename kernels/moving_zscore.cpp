@@ -27,6 +27,14 @@ std::int64_t parse_window(const parameters& settings) {
   return window;
 }
 
+std::int32_t parse_gap(const parameters& settings) {
+  const std::int64_t gap = settings.integer("gap", 0);
+  if (gap < 0 || gap > 65536) {
+    throw parameter_error("gap", "must be an integer from 0 to 65536, not " + std::to_string(gap));
+  }
+  return static_cast<std::int32_t>(gap);
+}
+
 bool parse_flags(const parameters& settings) {
   const std::string output = settings.text("output", "score");
   if (output != "score" && output != "flags") {
@@ -44,7 +52,13 @@ moving_zscore_settings parse_moving_zscore(const parameters& settings, const ten
   require_element_type("moving_zscore", input, {element_type::f32});
   moving_zscore_settings parsed;
   parsed.window = {.length = parse_window(settings), .with_current = false, .whole_frames = false, .input = input};
-  parsed.floor = parse_positive(settings, "floor", 1e-4);
+  if (settings.has("floor")) {
+    parsed.floor = {.least = parse_positive(settings, "floor", 0.0), .relative = 0.0};
+  }
+  parsed.gap = parse_gap(settings);
+  if (settings.has("hold")) {
+    parsed.hold = parse_positive(settings, "hold", 0.0);
+  }
   parsed.flags = parse_flags(settings);
   parsed.threshold = parse_positive(settings, "threshold", 4.0);
   parsed.output = input;

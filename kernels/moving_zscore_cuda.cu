@@ -20,7 +20,7 @@ struct zscore_fold {
   using total = shifted_sums;
   static constexpr bool pivoted = true;
 
-  double floor;
+  deviation_floor floor;
 
   static __device__ float absent() { return 0.0F; }
   static __device__ total none() { return {0.0, 0.0}; }
@@ -52,7 +52,7 @@ struct zscore_fold {
     const double mean = sum * share;
     const double variance = fma(-mean, mean, squares * share);
     const double deviation = sqrt(variance < 0.0 ? 0.0 : variance);
-    const double scale = deviation < floor ? floor : deviation;
+    const double scale = floor.applied(deviation, older_pivot + mean, static_cast<double>(current));
     return static_cast<float>((static_cast<double>(current) - older_pivot - mean) / scale);
   }
 };
@@ -71,6 +71,130 @@ struct flag_fold : zscore_fold {
                                  std::int64_t window) const {
     return fabs(static_cast<double>(score(of, current, position, window))) > threshold ? 1 : 0;
   }
+};
+
+/// What the sums of a window are, by a warp. Every lane has them.
+__device__ window_sums sums_of(const held_window& window) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const auto joined = [&](double pivot) {
+    window_sums mine{pivot};
+    for (std::int32_t at = lane; at < window.filled(); at += warp_threads) {
+      mine.add(window.value(at), 1.0);
+    }
+#pragma unroll
+    for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
+      mine.sum += __shfl_xor_sync(~0U, mine.sum, apart);
+      mine.squares += __shfl_xor_sync(~0U, mine.squares, apart);
+      mine.count += __shfl_xor_sync(~0U, mine.count, apart);
+      mine.broken += __shfl_xor_sync(~0U, mine.broken, apart);
+    }
+    mine.most_squares = mine.squares;
+    return mine;
+  };
+  const window_sums first = joined(0.0);
+  return joined(first.count == 0 ? 0.0 : first.mean());
+}
+
+struct held_arguments {
+  const float* input;
+  session_arguments session;
+  std::int64_t pitch;
+  std::int64_t frames;
+  held_window::extent extent;
+  deviation_floor floor;
+  double hold;
+};
+
+__device__ __forceinline__ void store_score(float z, double /*threshold*/, float* to) {
+  *to = z;
+}
+__device__ __forceinline__ void store_score(float z, double threshold, std::uint8_t* to) {
+  *to = static_cast<double>(fabsf(z)) > threshold ? 1 : 0;
+}
+
+/// A warp takes a channel of a session, step after step; every lane does the same, but for the steps' values and
+/// scores, of which each has one of 32. What one lane writes all of them write, so that each reads what it wrote.
+template <class Result>
+__global__ void __launch_bounds__(block_threads)
+    score_held(held_arguments given, double threshold, Result* __restrict__ output) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const std::int64_t items = given.frames * given.extent.channels;
+  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (blockDim.x / warp_threads);
+  for (std::int64_t item = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / warp_threads;
+       item < items; item += warps) {
+    auto index = static_cast<std::int32_t>(item / given.extent.channels);
+    const std::int64_t channel = item % given.extent.channels;
+    const session_frame* frame = &given.session.frames[index];
+    if (frame->previous >= 0) {
+      continue;
+    }
+    held_window window{reinterpret_cast<std::uint32_t*>(given.session.half(frame->place, 1 - frame->half)),
+                       given.extent, channel};
+    const held_window before{reinterpret_cast<std::uint32_t*>(given.session.half(frame->place, frame->half)),
+                             given.extent, channel};
+    window.copy(before, frame->position, lane, warp_threads);
+    __syncwarp();
+    window_sums sums = sums_of(window);
+    for (; index >= 0; index = frame->next) {
+      frame = &given.session.frames[index];
+      for (std::int64_t first = 0; first < frame->steps; first += warp_threads) {
+        const std::int64_t at = index * given.pitch + (first + lane) * given.extent.channels + channel;
+        const bool mine = first + lane < frame->steps;
+        const float read = mine ? given.input[at] : 0.0F;
+        float result = 0.0F;
+        const int count = static_cast<int>(min(static_cast<std::int64_t>(warp_threads), frame->steps - first));
+        for (int each = 0; each < count; ++each) {
+          const float value = __shfl_sync(~0U, read, each);
+          const auto z = static_cast<float>(window.score(value, sums, given.floor));
+          result = lane == each ? z : result;
+          if (window.take(value, static_cast<double>(fabsf(z)) > given.hold, frame->position + first + each, sums)) {
+            __syncwarp();
+            sums = sums_of(window);
+          }
+        }
+        if (mine) {
+          store_score(result, threshold, output + at);
+        }
+      }
+    }
+    window.leave();
+    __syncwarp();
+  }
+}
+
+class held_zscore_cuda final : public operation {
+ public:
+  explicit held_zscore_cuda(moving_zscore_settings settings)
+      : settings_{std::move(settings)}, multiprocessors_{multiprocessor_count()} {}
+
+  [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.state_bytes(); }
+
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    return settings_.flags ? enqueue(stream, arguments, static_cast<std::uint8_t*>(arguments.output))
+                           : enqueue(stream, arguments, static_cast<float*>(arguments.output));
+  }
+
+ private:
+  template <class Result>
+  fault enqueue(void* stream, const operation_arguments& arguments, Result* output) const noexcept {
+    const held_arguments given{.input = static_cast<const float*>(arguments.inputs[0]),
+                               .session = arguments.session,
+                               .pitch = settings_.window.input.elements(arguments.extent.leading),
+                               .frames = arguments.extent.frames,
+                               .extent = settings_.extent(),
+                               .floor = settings_.floor,
+                               .hold = settings_.hold};
+    if (given.frames <= 0) {
+      return {};
+    }
+    constexpr int threads = 64;
+    const std::int64_t blocks = divide_up(given.frames * given.extent.channels * warp_threads, threads);
+    return launch(stream, grid_of(blocks, 4 * resident_blocks(multiprocessors_)), dim3(threads), &score_held<Result>,
+                  given, settings_.threshold, output);
+  }
+
+  const moving_zscore_settings settings_;
+  const std::int64_t multiprocessors_;
 };
 
 class moving_zscore_cuda final : public operation {
@@ -94,7 +218,11 @@ class moving_zscore_cuda final : public operation {
 }  // namespace
 
 std::unique_ptr<operation> make_moving_zscore_cuda(const operation_request& request) {
-  return std::make_unique<moving_zscore_cuda>(parse_moving_zscore(request.settings, request.inputs[0]));
+  moving_zscore_settings settings = parse_moving_zscore(request.settings, request.inputs[0]);
+  if (settings.held()) {
+    return std::make_unique<held_zscore_cuda>(std::move(settings));
+  }
+  return std::make_unique<moving_zscore_cuda>(std::move(settings));
 }
 
 }  // namespace penstock

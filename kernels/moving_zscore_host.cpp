@@ -111,8 +111,8 @@ template <int Lanes>
 
 /// Joins the parts; a NaN or an infinity in either has made its squares NaN, and so makes the score.
 template <int Lanes>
-[[gnu::always_inline]] inline void score(const sliding_stretch& stretch, std::int64_t window, double floor,
-                                         const window_parts& parts) noexcept {
+[[gnu::always_inline]] inline void score(const sliding_stretch& stretch, std::int64_t window,
+                                         const deviation_floor& floor, const window_parts& parts) noexcept {
   const double whole = static_cast<double>(window);
   const double inverse = 1.0 / whole;
   const float* const current = stretch.line + window * Lanes;
@@ -126,14 +126,14 @@ template <int Lanes>
     const double squares =
         parts.end_squares[i] + parts.start_squares[i] + difference * difference * share * (whole - newer);
     const double deviation = std::sqrt(squares * inverse);
-    const double scale = deviation < floor ? floor : deviation;
-    stretch.results[i] = static_cast<float>((static_cast<double>(current[i]) - mean) / scale);
+    const auto sample = static_cast<double>(current[i]);
+    stretch.results[i] = static_cast<float>((sample - mean) / floor.applied(deviation, mean, sample));
   }
 }
 
 template <int Lanes>
 [[gnu::always_inline]] inline void score_stretch(const sliding_stretch& stretch, std::int64_t window,
-                                                 double floor) noexcept {
+                                                 const deviation_floor& floor) noexcept {
   const std::int64_t values = stretch.steps * Lanes;
   const window_parts parts{stretch.scratch, stretch.scratch + values, stretch.scratch + 2 * values,
                            stretch.scratch + 3 * values};
@@ -141,10 +141,12 @@ template <int Lanes>
   score<Lanes>(stretch, window, floor, parts);
 }
 
-PENSTOCK_VECTOR_CLONES void score_line(const sliding_stretch& stretch, std::int64_t window, double floor) {
+PENSTOCK_VECTOR_CLONES void score_line(const sliding_stretch& stretch, std::int64_t window,
+                                       const deviation_floor& floor) {
   score_stretch<1>(stretch, window, floor);
 }
-PENSTOCK_VECTOR_CLONES void score_lanes(const sliding_stretch& stretch, std::int64_t window, double floor) {
+PENSTOCK_VECTOR_CLONES void score_lanes(const sliding_stretch& stretch, std::int64_t window,
+                                        const deviation_floor& floor) {
   score_stretch<sliding_lanes>(stretch, window, floor);
 }
 
@@ -152,7 +154,7 @@ struct zscore_fold {
   static constexpr float absent = 0.0F;
   static constexpr std::size_t scratch = 4;
 
-  double floor;
+  deviation_floor floor;
 
   void operator()(const sliding_stretch& stretch, std::int64_t window, std::int64_t lanes) const noexcept {
     (lanes == 1 ? score_line : score_lanes)(stretch, window, floor);
@@ -196,14 +198,85 @@ class moving_zscore_host final : public operation {
   const sliding_window_host<zscore_fold, Store> sliding_;
 };
 
+/// Step after step, channel by channel, in the half of the state that is left for the next batch.
+template <class Store>
+class held_zscore_host final : public operation {
+ public:
+  held_zscore_host(moving_zscore_settings settings, Store store) : settings_{std::move(settings)}, store_{store} {}
+
+  [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.state_bytes(); }
+
+  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
+    for (std::int32_t index = 0; index < arguments.extent.frames; ++index) {
+      if (arguments.session.frames[index].previous < 0) {
+        for (std::int64_t channel = 0; channel < settings_.window.channels(); ++channel) {
+          score_channel(arguments, index, channel);
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  /// Of the session whose first frame in this batch it is.
+  void score_channel(const operation_arguments& arguments, std::int32_t index, std::int64_t channel) const noexcept {
+    const held_window::extent extent = settings_.extent();
+    const session_frame* frame = &arguments.session.frames[index];
+    const auto half = [&](std::int32_t which) {
+      return held_window{reinterpret_cast<std::uint32_t*>(arguments.session.half(frame->place, which)), extent,
+                         channel};
+    };
+    held_window window = half(1 - frame->half);
+    window.copy(half(frame->half), frame->position, 0, 1);
+    window_sums sums = taken(window);
+    const std::int64_t pitch = settings_.window.input.elements(arguments.extent.leading);
+    for (; index >= 0; index = frame->next) {
+      frame = &arguments.session.frames[index];
+      for (std::int64_t step = 0; step < frame->steps; ++step) {
+        const std::int64_t at = index * pitch + step * extent.channels + channel;
+        const float value = static_cast<const float*>(arguments.inputs[0])[at];
+        const auto z = static_cast<float>(window.score(value, sums, settings_.floor));
+        store_(arguments.output, at, &z, 1);
+        if (window.take(value, static_cast<double>(std::abs(z)) > settings_.hold, frame->position + step, sums)) {
+          sums = taken(window);
+        }
+      }
+    }
+    window.leave();
+  }
+
+  [[nodiscard]] static window_sums taken(const held_window& window) noexcept {
+    window_sums first;
+    for (std::int32_t at = 0; at < window.filled(); ++at) {
+      first.add(window.value(at), 1.0);
+    }
+    window_sums second{.pivot = first.count == 0 ? 0.0 : first.mean()};
+    for (std::int32_t at = 0; at < window.filled(); ++at) {
+      second.add(window.value(at), 1.0);
+    }
+    return second;
+  }
+
+  const moving_zscore_settings settings_;
+  const Store store_;
+};
+
+template <class Store>
+std::unique_ptr<operation> make_with(const moving_zscore_settings& settings, Store store) {
+  if (settings.held()) {
+    return std::make_unique<held_zscore_host<Store>>(settings, store);
+  }
+  return std::make_unique<moving_zscore_host<Store>>(settings, store);
+}
+
 }  // namespace
 
 std::unique_ptr<operation> make_moving_zscore_host(const operation_request& request) {
   const moving_zscore_settings settings = parse_moving_zscore(request.settings, request.inputs[0]);
   if (settings.flags) {
-    return std::make_unique<moving_zscore_host<store_flags>>(settings, store_flags{settings.threshold});
+    return make_with(settings, store_flags{settings.threshold});
   }
-  return std::make_unique<moving_zscore_host<store_scores>>(settings, store_scores{});
+  return make_with(settings, store_scores{});
 }
 
 }  // namespace penstock

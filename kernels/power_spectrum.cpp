@@ -16,6 +16,17 @@ bool parse_decibels(const parameters& settings) {
   return scale == "db";
 }
 
+float parse_floor(const parameters& settings, bool decibels) {
+  if (settings.has("floor") && !decibels) {
+    throw parameter_error("floor", "is for scale \"db\" only");
+  }
+  const double floor = settings.number("floor", -200.0);
+  if (!(floor >= -700.0 && floor <= 700.0)) {
+    throw parameter_error("floor", "must be from -700 to 700 dB");
+  }
+  return static_cast<float>(floor);
+}
+
 void require_length(const tensor_spec& input) {
   require_fixed_last_axis("power_spectrum", input);
   if (input.shape.back() < 2) {
@@ -38,7 +49,8 @@ power_spectrum_settings parse_power_spectrum(const parameters& settings, const t
     parsed.coefficients.push_back(static_cast<float>(w));
     sum += w;
   }
-  parsed.power_scale = static_cast<float>(1.0 / (sum * sum));
+  parsed.power_scale = 1.0 / (sum * sum);
+  parsed.floor = parse_floor(settings, parsed.decibels);
   parsed.rows = frame_rows{input};
   parsed.input = input;
   parsed.output = input;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -18,8 +19,9 @@ namespace penstock {
 /// one-sided and not doubled.
 /// Parameters:
 ///   window  "hann" (default) | "hamming" | "blackman" | "rectangular"; all periodic (window_function.hpp).
-///   scale   "power" (default): P. "db": 10 log10(max(P / (sum w)², 1e-20)): a full-scale complex tone on a bin reads
-///           0 dB, a real one -6.02 dB.
+///   scale   "power" (default): P, in f32's range. "db": 10 log10(P / (sum w)²), over all of f32's range of X: a
+///           full-scale complex tone on a bin reads 0 dB, a real one -6.02 dB.
+///   floor   number from -700 to 700, default -200: the least level that "db" shows; only with "db"
 /// Within 1e-5 of the row's largest P. A NaN or an infinity makes every bin of its row not finite.
 struct power_spectrum_settings {
   bool complex_input = false;
@@ -27,14 +29,20 @@ struct power_spectrum_settings {
   std::int64_t length = 0;          ///< N
   std::int64_t bins = 0;            ///< N, or N/2 + 1
   std::vector<float> coefficients;  ///< w, one for each element of a row
-  float power_scale = 1.0F;         ///< 1 / (sum w)²; only "db" applies it
+  double power_scale = 1.0;         ///< 1 / (sum w)²; only "db" applies it
+  float floor = -200.0F;            ///< likewise
   frame_rows rows;                  ///< of the input; the output has as many
   tensor_spec input;
   tensor_spec output;
 };
 
-/// The least P / (sum w)² that "db" shows: -200 dB.
-inline constexpr float power_spectrum_floor = 1e-20F;
+/// A factor of a power as m · 2^exponent, m in [1/2, 1).
+struct power_factor {
+  explicit power_factor(double factor) noexcept : mantissa{static_cast<float>(std::frexp(factor, &exponent))} {}
+
+  int exponent = 0;
+  float mantissa;
+};
 
 /// Throws parameter_error.
 [[nodiscard]] power_spectrum_settings parse_power_spectrum(const parameters& settings, const tensor_spec& input);

@@ -16,13 +16,22 @@ struct bin_power {
   __device__ float operator()(float2 bin, int /*component*/) const { return fmaf(bin.x, bin.x, bin.y * bin.y); }
 };
 
+/// The squares are of parts that are divided by the larger one's power of two.
 struct bin_decibels {
-  float scale;
+  float mantissa;
+  int twos;
+  float floor;
 
   __device__ float operator()(float2 bin, int component) const {
-    const float power = scale * bin_power{}(bin, component);
+    const unsigned larger = max(__float_as_uint(bin.x) & 0x7fffffffU, __float_as_uint(bin.y) & 0x7fffffffU);
+    const unsigned exponent = min(larger & 0x7f800000U, 0x7e800000U);
+    const float down = __uint_as_float(0x7f000000U - exponent);
+    const float power = mantissa * bin_power{}(make_float2(bin.x * down, bin.y * down), component);
+    const int all_twos = 2 * (static_cast<int>(exponent >> 23) - 127) + twos;
+    const float octaves = log2f(power) + static_cast<float>(all_twos);
+    const float level = 3.01029996F * octaves;
     // Not fmaxf: a NaN must come through.
-    return 10.0F * log10f(power < power_spectrum_floor ? power_spectrum_floor : power);
+    return level < floor ? floor : level;
   }
 };
 
@@ -118,7 +127,8 @@ class power_spectrum_cuda final : public operation {
     }
     const auto* const spectra = reinterpret_cast<const float2*>(scratch + spectra_offset_);
     auto* const output = static_cast<float*>(arguments.output);
-    return settings_.decibels ? enqueue_powers(stream, spectra, output, rows, bin_decibels{settings_.power_scale})
+    return settings_.decibels ? enqueue_powers(stream, spectra, output, rows,
+                                               bin_decibels{scale_.mantissa, scale_.exponent, settings_.floor})
                               : enqueue_powers(stream, spectra, output, rows, bin_power{});
   }
 
@@ -157,6 +167,7 @@ class power_spectrum_cuda final : public operation {
   }
 
   const power_spectrum_settings settings_;
+  const power_factor scale_{settings_.power_scale};
   const bool in_place_ = goes_as_complex(settings_);
   const device_array<float> weights_;
   const std::int64_t multiprocessors_;

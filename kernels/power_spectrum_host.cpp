@@ -33,13 +33,13 @@ PENSTOCK_VECTOR_CLONES void powers(const float* __restrict bins, float* __restri
   }
 }
 
-/// 10 log10 of a normal, positive number, without a call, so that the loop vectorises: x = m 2^e with m in
+/// 10 log10 of a normal, positive number times 2^twos, without a call, so that the loop vectorises: x = m 2^e with m in
 /// [sqrt 1/2, sqrt 2), ln m = 2 artanh s with s = (m - 1) / (m + 1), |s| < 0.172; the series ends where the next term,
 /// s^11 / 11, is below f32's resolution.
-[[gnu::always_inline]] inline float decibels_of(float x) noexcept {
+[[gnu::always_inline]] inline float decibels_of(float x, std::int32_t twos) noexcept {
   constexpr std::uint32_t root_half = 0x3F3504F3U;
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) - root_half;
-  const auto exponent = static_cast<float>(static_cast<std::int32_t>(bits) >> 23);
+  const auto exponent = static_cast<float>((static_cast<std::int32_t>(bits) >> 23) + twos);
   const float m = std::bit_cast<float>((bits & 0x007FFFFFU) + root_half);
   const float s = (m - 1.0F) / (m + 1.0F);
   const float t = s * s;
@@ -49,12 +49,21 @@ PENSTOCK_VECTOR_CLONES void powers(const float* __restrict bins, float* __restri
   return exponent * per_octave + s * series * per_neper;
 }
 
-PENSTOCK_VECTOR_CLONES void to_decibels(float* values, std::size_t count, float scale) {
+/// The squares are of parts that are divided by the larger one's power of two.
+PENSTOCK_VECTOR_CLONES void decibels(const float* __restrict bins, float* __restrict out, std::size_t count,
+                                     float mantissa, std::int32_t twos, float floor) {
   for (std::size_t k = 0; k < count; ++k) {
-    const float power = values[k] * scale;
-    const float floored = power < power_spectrum_floor ? power_spectrum_floor : power;
-    const float level = decibels_of(floored);
-    values[k] = floored <= std::numeric_limits<float>::max() ? level : floored;
+    const std::int32_t re_bits = std::bit_cast<std::int32_t>(bins[2 * k]) & 0x7fffffff;
+    const std::int32_t im_bits = std::bit_cast<std::int32_t>(bins[2 * k + 1]) & 0x7fffffff;
+    const std::int32_t larger = re_bits > im_bits ? re_bits : im_bits;
+    const std::int32_t exponent = (larger & 0x7f800000) < 0x7e800000 ? larger & 0x7f800000 : 0x7e800000;
+    const float down = std::bit_cast<float>(0x7f000000 - exponent);
+    const float re = bins[2 * k] * down;
+    const float im = bins[2 * k + 1] * down;
+    const float power = (re * re + im * im) * mantissa;
+    const float level = decibels_of(power, 2 * ((exponent >> 23) - 127) + twos);
+    const float floored = level < floor ? floor : level;
+    out[k] = power <= std::numeric_limits<float>::max() ? floored : power;
   }
 }
 
@@ -78,9 +87,10 @@ class power_spectrum_host final : public operation {
     for (std::size_t row = 0; row < rows; ++row, in += row_values(), out += bins) {
       weigh(in, settings_.coefficients.data(), weighted, settings_.coefficients.size(), settings_.complex_input);
       transform_.execute(weighted, spectrum);
-      powers(spectrum, out, bins);
       if (settings_.decibels) {
-        to_decibels(out, bins, settings_.power_scale);
+        decibels(spectrum, out, bins, scale_.mantissa, scale_.exponent, settings_.floor);
+      } else {
+        powers(spectrum, out, bins);
       }
     }
     return {};
@@ -97,6 +107,7 @@ class power_spectrum_host final : public operation {
   }
 
   const power_spectrum_settings settings_;
+  const power_factor scale_{settings_.power_scale};
   const fft_plan transform_;
 };
 

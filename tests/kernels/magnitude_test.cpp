@@ -38,11 +38,34 @@ TEST_P(magnitude_operation, IsExactOnPythagoreanTriples) {
   EXPECT_EQ(run<float>(what, z), (std::vector<float>{25.0F, 169.0F, 49.0F, 0.0F}));
 }
 
+TEST_P(magnitude_operation, IsRightOverTheWholeRange) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  std::vector<float> z{3e38F, 1e38F, 1.3e-38F, 1.2e-38F, 1e-21F, 1e-21F, 2e38F, 1e-38F, 3.4e38F, 0.0F, 0.0F, 2e-38F};
+  for (int exponent = -36; exponent <= 37; ++exponent) {
+    for (int each = 0; each < 8; ++each) {
+      const double by = std::pow(10.0, exponent);
+      z.push_back(static_cast<float>(by * random.real(-1.0, 1.0)));
+      z.push_back(static_cast<float>(by * random.real(0.5, 1.0)));
+    }
+  }
+  const operation_case what{.op = "magnitude",
+                            .settings = {},
+                            .input = {.type = element_type::cf32, .shape = {static_cast<std::int64_t>(z.size() / 2)}}};
+  const auto y = run<float>(what, z);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double expected = std::hypot(static_cast<double>(z[2 * i]), static_cast<double>(z[2 * i + 1]));
+    ASSERT_NEAR(y[i], expected, 4e-7 * expected) << z[2 * i] << ", " << z[2 * i + 1];
+  }
+}
+
 TEST_P(magnitude_operation, MakesNanOfNanInEitherPart) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> z{nan, 1.0F, 1.0F, nan, 1.0F, 0.0F};
-  const operation_case what{.op = "magnitude", .settings = {}, .input = {.type = element_type::cf32, .shape = {3}}};
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> z{nan, 1.0F, 1.0F, nan, 1.0F, 0.0F, -infinity, 1.0F};
+  const operation_case what{.op = "magnitude", .settings = {}, .input = {.type = element_type::cf32, .shape = {4}}};
   const auto y = run<float>(what, z);
+  EXPECT_EQ(y[3], infinity);
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_TRUE(std::isnan(y[1]));
   EXPECT_EQ(y[2], 1.0F);

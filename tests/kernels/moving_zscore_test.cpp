@@ -18,6 +18,9 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 struct scoring {
   std::int64_t window = 256;
   double floor = 1e-4;
+  std::int64_t gap = 0;
+  double hold = std::numeric_limits<double>::infinity();
+  bool relative = false;  ///< the floor that stands where none is given
 };
 
 /// Two passes over each window, in float64.
@@ -41,12 +44,56 @@ std::vector<double> two_pass(const std::vector<float>& v, std::size_t channels, 
   return z;
 }
 
+/// What the window holds as the definition says it, and two passes over it at each step, in float64.
+std::vector<double> held_two_pass(const std::vector<float>& v, std::size_t channels, const scoring& by) {
+  const std::size_t steps = v.size() / channels;
+  const auto gap = static_cast<std::size_t>(by.gap);
+  const auto window = static_cast<std::size_t>(by.window);
+  std::vector<double> z(v.size(), 0.0);
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    std::vector<double> came;
+    std::vector<bool> above(steps, false);
+    for (std::size_t step = 0; step < steps; ++step) {
+      const auto value = static_cast<double>(v[step * channels + channel]);
+      if (came.size() >= window) {
+        double sum = 0.0;
+        for (std::size_t at = came.size() - window; at < came.size(); ++at) {
+          sum += came[at];
+        }
+        const double mean = sum / static_cast<double>(window);
+        double squares = 0.0;
+        for (std::size_t at = came.size() - window; at < came.size(); ++at) {
+          squares += (came[at] - mean) * (came[at] - mean);
+        }
+        const double floor = !by.relative           ? by.floor
+                             : std::isfinite(value) ? std::max(1e-300, 1e-6 * std::max(std::abs(mean), std::abs(value)))
+                                                    : 1.0;
+        const double deviation = std::sqrt(squares / static_cast<double>(window));
+        z[step * channels + channel] = (value - mean) / (deviation < floor ? floor : deviation);
+      }
+      above[step] = std::abs(z[step * channels + channel]) > by.hold;
+      if (step >= gap && !above[step] && !above[step - gap]) {
+        came.push_back(static_cast<double>(v[(step - gap) * channels + channel]));
+      }
+    }
+  }
+  return z;
+}
+
 class moving_zscore_operation : public session_test {
  protected:
   session_case make(const scoring& by, tensor_spec input) {
     session_case what{.op = "moving_zscore", .settings = {}, .input = std::move(input)};
     what.settings.set("window", by.window);
-    what.settings.set("floor", by.floor);
+    if (!by.relative) {
+      what.settings.set("floor", by.floor);
+    }
+    if (by.gap > 0) {
+      what.settings.set("gap", by.gap);
+    }
+    if (!std::isinf(by.hold)) {
+      what.settings.set("hold", by.hold);
+    }
     what.seed = static_cast<std::uint64_t>(random_.integer(1, 1'000'000'000));
     what.least_steps = random_.integer(0, 1);
     return what;
@@ -196,6 +243,101 @@ TEST_P(moving_zscore_operation, FlagsTheStepsBeyondTheThreshold) {
   }
 }
 
+TEST_P(moving_zscore_operation, HoldsItsWindowAndLeavesAGapHoweverTheSessionsAreCut) {
+  SCOPED_TRACE(random_.trace());
+  for (const auto& [gap, hold] : {std::pair{0, 3.0}, {7, 3.0}, {40, 1e30}, {150, 2.5}}) {
+    for (const std::int64_t window : {2, 33, 200}) {
+      const scoring by{.window = window, .gap = gap, .hold = hold};
+      const session_case what = make(by, any_input(300));
+      const std::size_t channels = what.input_step_bytes() / sizeof(float);
+      auto signals = random_signals(random_, what, {1500, 900, 100}, 20.0);
+      // A fault that comes slowly and stays, a short one, and what no window should keep.
+      for (std::size_t step = 700; step < 1200; ++step) {
+        signals[0][step * channels] += std::min(30.0F, 0.5F * static_cast<float>(step - 700));
+      }
+      signals[0][450 * channels] = 1e6F;
+      signals[1][500 * channels] = infinity;
+      signals[1][20 * channels] = nan;
+      const auto scores = run<float>(what, signals);
+      for (std::size_t session = 0; session < signals.size(); ++session) {
+        const auto expected = held_two_pass(signals[session], channels, by);
+        ASSERT_EQ(scores[session].size(), expected.size());
+        for (std::size_t at = 0; at < expected.size(); ++at) {
+          const auto got = static_cast<double>(scores[session][at]);
+          const std::string where = what.text() + ", window " + std::to_string(window) + ", gap " +
+                                    std::to_string(gap) + ", session " + std::to_string(session) + " at " +
+                                    std::to_string(at);
+          if (std::isfinite(expected[at])) {
+            ASSERT_NEAR(got, expected[at], 1e-5 * (1.0 + std::abs(expected[at]))) << where;
+          } else {
+            ASSERT_EQ(std::isnan(got), std::isnan(expected[at])) << where;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(moving_zscore_operation, GoesOnSeeingAFaultThatLasts) {
+  SCOPED_TRACE(random_.trace());
+  const session_case what =
+      make({.window = 200, .gap = 20, .hold = 4.0}, {.type = element_type::f32, .shape = {500}, .variable = true});
+  auto signals = random_signals(random_, what, {8000});
+  for (std::size_t step = 1000; step < 7000; ++step) {
+    signals[0][step] = signals[0][step] * 0.1F + std::min(20.0F, 0.2F * static_cast<float>(step - 1000));
+  }
+  const auto scores = run<float>(what, signals)[0];
+  for (std::size_t step = 1110; step < 7000; ++step) {
+    ASSERT_GT(scores[step], 10.0F) << "step " << step;
+  }
+  double sum = 0.0;
+  for (std::size_t step = 7000; step < 8000; ++step) {
+    sum += std::abs(static_cast<double>(scores[step]));
+  }
+  EXPECT_LT(sum / 1000.0, 1.5);
+}
+
+TEST_P(moving_zscore_operation, ForgetsInAHeldWindowWhatHasLeftIt) {
+  SCOPED_TRACE(random_.trace());
+  const scoring by{.window = 64, .gap = 1};
+  const session_case what = make(by, {.type = element_type::f32, .shape = {200}, .variable = true});
+  auto signals = random_signals(random_, what, {1200});
+  signals[0][30] = 1e30F;
+  for (std::size_t step = 600; step < 800; ++step) {
+    signals[0][step] = 1e5F + 0.01F * static_cast<float>(step % 3);
+  }
+  const auto scores = run<float>(what, signals)[0];
+  const auto expected = held_two_pass(signals[0], 1, by);
+  for (std::size_t at = 0; at < expected.size(); ++at) {
+    ASSERT_NEAR(scores[at], expected[at], 1e-5 * (1.0 + std::abs(expected[at]))) << "step " << at;
+  }
+}
+
+TEST_P(moving_zscore_operation, ScoresAlikeInAnyUnit) {
+  SCOPED_TRACE(random_.trace());
+  for (const double hold : {std::numeric_limits<double>::infinity(), 50.0}) {
+    const scoring by{.window = 100, .hold = hold, .relative = true};
+    const session_case what = make(by, {.type = element_type::f32, .shape = {300}, .variable = true});
+    const auto plain = random_signals(random_, what, {1000}, 0.0)[0];
+    for (const float unit : {1.0F, 1e-5F, 1e-21F, 1e15F}) {
+      session_signals signals{plain};
+      for (float& value : signals[0]) {
+        value *= unit;
+      }
+      const auto scores = run<float>(what, signals)[0];
+      const auto expected = held_two_pass(plain, 1, by);
+      for (std::size_t at = 0; at < expected.size(); ++at) {
+        ASSERT_NEAR(scores[at], expected[at], 1e-4 * (1.0 + std::abs(expected[at]))) << unit << ", step " << at;
+      }
+    }
+    session_signals still{std::vector<float>(300)};
+    still[0][200] = 1e-20F;
+    const auto scores = run<float>(what, still)[0];
+    EXPECT_EQ(scores[150], 0.0F);
+    EXPECT_NEAR(scores[200], 1e6, 1.0);
+  }
+}
+
 TEST(MovingZscore, GoesAlongStepsAndKeepsTheirNumber) {
   parameters settings;
   settings.set("window", std::int64_t{256});
@@ -237,6 +379,8 @@ TEST(MovingZscore, RefusesWhatItCannotDo) {
   expect_refused(with("floor", static_cast<double>(nan)), input, "floor", "above 0");
   expect_refused(with("output", std::string{"both"}), input, "output", "\"score\" or \"flags\"");
   expect_refused(with("threshold", 3.0), input, "threshold", "\"flags\"");
+  expect_refused(with("gap", std::int64_t{-1}), input, "gap", "from 0 to 65536");
+  expect_refused(with("hold", 0.0), input, "hold", "above 0");
   parameters flags = with("output", std::string{"flags"});
   flags.set("threshold", -1.0);
   expect_refused(flags, input, "threshold", "above 0");

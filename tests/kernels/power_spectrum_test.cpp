@@ -142,6 +142,31 @@ TEST_P(power_spectrum_operation, ShowsDecibelsToAFewUnitsInTheLastPlace) {
   }
 }
 
+TEST_P(power_spectrum_operation, ShowsTheDecibelsOfAnyUnitDownToItsFloor) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const element_type type : {element_type::f32, element_type::cf32}) {
+    for (const double unit : {1e-30, 1e-21, 1e-15, 1.0, 1e18, 1e34}) {
+      for (const double floor : {-700.0, 20.0 * std::log10(unit)}) {
+        operation_case what{.op = "power_spectrum", .settings = {}, .input = {.type = type, .shape = {250}}};
+        what.settings.set("scale", std::string{"db"});
+        what.settings.set("floor", floor);
+        const auto x = random.normal(values_in(what.input, what.extent), 0.0, unit);
+        const auto y = run<float>(what, x);
+        const auto powers = naive_powers(x.data(), 250, is_complex(type), true);
+        const double peak = *std::max_element(powers.begin(), powers.end());
+        const auto level = [&](double power) {
+          return std::max(floor, 10.0 * std::log10(std::max(power, 0.0) / (125.0 * 125.0)));
+        };
+        for (std::size_t k = 0; k < powers.size(); ++k) {
+          ASSERT_GE(y[k], level(powers[k] - 1e-5 * peak) - 1e-3) << unit << ", bin " << k;
+          ASSERT_LE(y[k], level(powers[k] + 1e-5 * peak) + 1e-3) << unit << ", bin " << k;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(power_spectrum_operation, PutsAComplexToneIntoItsBinAtZeroDecibels) {
   constexpr std::size_t length = 256;
   for (const std::size_t bin : {std::size_t{3}, std::size_t{250}}) {
