@@ -143,7 +143,7 @@ exit_code check(const command_line& line, const settings& how) {
     const keyring good(how.security.secret_key_file, how.security.authorized_keys_file);
   }
   (void)group_of(how.security.ipc_group);
-  check_start(how);
+  const std::string costs = check_start(how);
   const std::size_t devices = how.device.every_device ? 1 : how.device.ids.size();
   const client_memory held =
       memory_of_clients(how, devices * static_cast<std::size_t>(how.device.shards), read_machine_share().memory_bytes);
@@ -151,6 +151,7 @@ exit_code check(const command_line& line, const settings& how) {
   std::printf("%s: good, %zu %s\n", line.config.c_str(), how.pipelines.size(),
               how.pipelines.size() == 1 ? "pipeline" : "pipelines");
   std::printf("%s%s\n", text_of(held).c_str(), how.device.every_device ? ", for each device" : "");
+  std::fputs(costs.c_str(), stdout);
   finish_printing();
   for (const pipeline_declaration& each : how.pipelines) {
     for (const std::string& doubt : doubts_about(each)) {

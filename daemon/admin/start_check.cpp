@@ -94,7 +94,51 @@ void check_memory(const settings& how, std::span<const plan> plans, bool on_host
   }
 }
 
-void check_start(const settings& how) {
+namespace {
+
+std::string mebibytes(std::size_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / static_cast<double>(std::size_t{1} << 20U));
+}
+
+std::string text_of_costs(const settings& how, const std::vector<plan>& plans) {
+  const bool on_host = how.device.backend == backend_choice::host;
+  const char* const there = on_host ? "in its arena" : "on the device";
+  std::string text;
+  std::size_t states = 0;
+  for (const plan& each : plans) {
+    text += fmt::format("pipeline '{}': a batch has up to {} frames; its slot takes {} in, {} out and {} {}",
+                        each.declaration.name, each.max_frames, mebibytes(each.pinned_input_bytes),
+                        mebibytes(each.pinned_output_bytes), mebibytes(each.arena_bytes), there);
+    if (each.keeps_state()) {
+      text += fmt::format(", each of {} sessions {}", how.sessions.max_sessions, mebibytes(2 * each.state_bytes));
+    }
+    text += '\n';
+    states = sum(states, product(2 * each.state_bytes, how.sessions.max_sessions));
+  }
+  const slot_size slot = size_for(plans);
+  const std::size_t shards = shards_of(how, on_host);
+  const std::size_t slots = product(static_cast<std::size_t>(how.wheel.slots), shards);
+  const std::size_t pinned = product(slots, sum(slot.pinned_input, slot.pinned_output));
+  const std::size_t device = sum(product(slots, slot.arena), product(shards, states));
+  text += fmt::format("{} slots as large as the largest, and the states: {} of the host's memory", slots,
+                      mebibytes(on_host ? sum(pinned, device) : pinned));
+  text += on_host ? "\n"
+                  : fmt::format(" and about {} of the devices', as much of the host's where that is the device\n",
+                                mebibytes(device));
+  const std::size_t machine = memory_of_machine();
+  const std::size_t most = on_host || how.device.backend == backend_choice::automatic ? sum(pinned, device) : pinned;
+  if (most > machine / 4) {
+    text += fmt::format(
+        "warning: that can be {} of the {} that this machine has for the daemon: give fewer [device] slots, smaller "
+        "batches (max_frames, max_bytes), or a lower sessions.max_sessions\n",
+        mebibytes(most), mebibytes(machine));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string check_start(const settings& how) {
   const std::unique_ptr<device> host = open_host_device(1);
   std::vector<plan> plans;
   for (const pipeline_declaration& each : how.pipelines) {
@@ -104,6 +148,7 @@ void check_start(const settings& how) {
   check_welcome(how, plans);
   // What lies on the device is counted where that is the host for certain.
   check_memory(how, plans, how.device.backend == backend_choice::host);
+  return text_of_costs(how, plans);
 }
 
 }  // namespace penstock

@@ -22,6 +22,23 @@ std::size_t batch_bytes(const tensor_spec& spec, std::int64_t frames) {
   return frame * count;
 }
 
+/// Where a stage's frames are of different lengths, as behind a reframe, each of them is given room for the longest,
+/// though a full batch's steps fill far less. Such a batch takes no more frames than those steps fill, unless they fit
+/// max_bytes anyway.
+std::int64_t frames_that_can_be_filled(const pipeline_declaration& declaration, std::int64_t frames) {
+  std::int64_t filled = frames;
+  for (const stage_declaration& stage : declaration.stages) {
+    if (!stage.output.variable || !stage.rate.ragged()) {
+      continue;
+    }
+    const std::int64_t given = stage.rate.most(frames * declaration.input.shape.front());
+    const std::int64_t longest = stage.output.shape.front();
+    const auto fitting = static_cast<std::int64_t>(declaration.batch.max_bytes / stage.output.bytes());
+    filled = std::min(filled, std::max({(given + longest - 1) / longest, fitting, std::int64_t{1}}));
+  }
+  return filled;
+}
+
 std::int64_t frames_of_batch(const pipeline_declaration& declaration) {
   const std::size_t frame = declaration.input.bytes();
   const auto declared = static_cast<std::size_t>(std::max<std::int64_t>(declaration.batch.max_frames, 0));
@@ -30,7 +47,7 @@ std::int64_t frames_of_batch(const pipeline_declaration& declaration) {
     refuse({declaration.position, declaration.name, "", declared == 0 ? "batch.max_frames" : "batch.max_bytes"},
            "a batch does not hold one input frame of " + declaration.input.text());
   }
-  return static_cast<std::int64_t>(frames);
+  return frames_that_can_be_filled(declaration, static_cast<std::int64_t>(frames));
 }
 
 std::size_t buffer_named(const plan& made, const std::string& name, const configuration_place& place) {

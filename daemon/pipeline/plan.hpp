@@ -66,7 +66,7 @@ struct plan {
   std::uint32_t id = 0;     ///< the number that SUBMIT carries: of the pipeline's name, for the daemon's life
   std::uint32_t place = 0;  ///< among all plans that the shard has had: a name gets another one with each reload
   pipeline_declaration declaration;
-  std::int64_t max_frames = 0;       ///< frames a batch, after max_frames and max_bytes
+  std::int64_t max_frames = 0;       ///< frames a batch, after max_frames, max_bytes and what their steps can fill
   std::vector<plan_buffer> buffers;  ///< buffers[0] is the input, at offset 0
   std::vector<plan_stage> stages;    ///< in an order in which they can run
   std::vector<plan_output> outputs;

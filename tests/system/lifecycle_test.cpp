@@ -211,6 +211,8 @@ TEST(Configuration, CheckAndPrintReadItWithoutServing) {
   std::string output;
   EXPECT_EQ(run_penstockd({"--config", file.path(), "--check-config"}, output), 0) << output;
   EXPECT_THAT(output, HasSubstr("good, 1 pipeline\n"));
+  EXPECT_THAT(output, HasSubstr(": a batch has up to "));
+  EXPECT_THAT(output, HasSubstr(" slots as large as the largest, and the states: "));
   ASSERT_EQ(run_penstockd({"--config", file.path(), "--print-config"}, output), 0) << output;
   EXPECT_THAT(output, HasSubstr("drain_timeout"));
   const scratch_file printed(output);

@@ -55,6 +55,23 @@ TEST_F(plan_of_sessions, LaysTheStatesOfItsStagesOneBehindTheOther) {
   EXPECT_FALSE(made.stages[1].state.has_value());
 }
 
+TEST_F(plan_of_sessions, TakesNoMoreFramesThanTheirStepsFill) {
+  pipeline_declaration declared = pipeline({stage("v", "convert", {}), reframe("rows", {"v"}, 96'000)}, {});
+  declared.input = {element_type::i16, {32'000}, true};
+  declared.batch.max_frames = 256;
+  declared.batch.max_bytes = std::size_t{16} << 20U;
+  const plan made = compile_plan(check_pipeline(declared), 0, device_);
+  EXPECT_EQ(made.max_frames, 86);
+  EXPECT_LE(made.arena_bytes, std::size_t{48} << 20U);
+}
+
+TEST_F(plan_of_sessions, TakesAllOfItsFramesWhereTheyAreSmall) {
+  pipeline_declaration declared = pipeline({reframe("rows", {}, 1000)}, {});
+  declared.input = {element_type::f32, {30}, true};
+  declared.batch.max_frames = 256;
+  EXPECT_EQ(compile_plan(check_pipeline(declared), 0, device_).max_frames, 256);
+}
+
 TEST_F(plan_of_sessions, AreNotGoneOverOnce) {
   device_.single_pass = {"moments"};
   EXPECT_TRUE(compile({stage("m", "moments", {})}, false).single_pass);
