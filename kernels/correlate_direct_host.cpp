@@ -11,6 +11,8 @@ namespace {
 
 /// Results that are summed at once, in registers.
 constexpr std::size_t lanes = 32;
+/// Terms that are summed in single precision before their sum is widened: so many alike ones stay within 1e-6 of it.
+constexpr std::size_t partial_terms = 256;
 /// Templates with peaks of other binary exponents are scaled.
 constexpr int most_template_exponent = 20;
 
@@ -24,24 +26,35 @@ struct parts {
 template <bool ComplexSignal, bool ComplexTemplate>
 [[gnu::always_inline]] inline void sum_terms(parts x, parts h, std::size_t from, std::size_t to, float* __restrict re,
                                              float* __restrict im) noexcept {
-  float re_sum[lanes] = {};
-  float im_sum[lanes] = {};
-  for (std::size_t n = from; n < to; ++n) {
-    for (std::size_t l = 0; l < lanes; ++l) {
-      re_sum[l] += x.re[n + l] * h.re[n];
-      if constexpr (ComplexSignal && ComplexTemplate) {
-        re_sum[l] += x.im[n + l] * h.im[n];
-      }
-      if constexpr (ComplexSignal) {
-        im_sum[l] += x.im[n + l] * h.re[n];
-      }
-      if constexpr (ComplexTemplate) {
-        im_sum[l] -= x.re[n + l] * h.im[n];
+  double re_total[lanes] = {};
+  double im_total[lanes] = {};
+  for (std::size_t first = from; first < to; first += partial_terms) {
+    const std::size_t end = std::min(first + partial_terms, to);
+    float re_sum[lanes] = {};
+    float im_sum[lanes] = {};
+    for (std::size_t n = first; n < end; ++n) {
+      for (std::size_t l = 0; l < lanes; ++l) {
+        re_sum[l] += x.re[n + l] * h.re[n];
+        if constexpr (ComplexSignal && ComplexTemplate) {
+          re_sum[l] += x.im[n + l] * h.im[n];
+        }
+        if constexpr (ComplexSignal) {
+          im_sum[l] += x.im[n + l] * h.re[n];
+        }
+        if constexpr (ComplexTemplate) {
+          im_sum[l] -= x.re[n + l] * h.im[n];
+        }
       }
     }
+    for (std::size_t l = 0; l < lanes; ++l) {
+      re_total[l] += static_cast<double>(re_sum[l]);
+      im_total[l] += static_cast<double>(im_sum[l]);
+    }
   }
-  std::copy(re_sum, re_sum + lanes, re);
-  std::copy(im_sum, im_sum + lanes, im);
+  for (std::size_t l = 0; l < lanes; ++l) {
+    re[l] = static_cast<float>(re_total[l]);
+    im[l] = static_cast<float>(im_total[l]);
+  }
 }
 
 PENSTOCK_VECTOR_CLONES void sum_real(parts x, parts h, std::size_t from, std::size_t to, float* re, float* im) {

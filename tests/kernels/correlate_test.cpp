@@ -357,6 +357,18 @@ TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHold
   }
 }
 
+TEST_P(correlate_operation, SumsManyLikeTermsToAMillionth) {
+  for (const char* const method : {"direct", "fft"}) {
+    operation_case what{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {10000}}};
+    set_template(what.settings, std::vector<float>(5000, 0.1F), false);
+    what.settings.set("mode", std::string{"valid"});
+    what.settings.set("method", std::string{method});
+    for (const float y : run<float>(what, std::vector<float>(10000, 0.1F))) {
+      ASSERT_NEAR(y, 50.0, 50.0 * 1e-6) << method;
+    }
+  }
+}
+
 TEST_P(correlate_operation, KeepsItsDigitsOfSamplesAndTemplatesNearTheEndsOfTheRange) {
   random_input random;
   SCOPED_TRACE(random.trace());

@@ -15,7 +15,10 @@ namespace {
 class denormals : public operation_test {};
 PENSTOCK_ON_EACH_BACKEND(denormals);
 
-/// How much longer the quickest of several runs on denormal numbers takes than the quickest on others. Both take turns.
+constexpr double wanted = 1.5;
+
+/// How much longer the quickest of several runs on denormal numbers takes than the quickest on others. Both take turns,
+/// a few and, where others have the processor, up to a hundred until it is what is wanted.
 template <class Run>
 double slowness(Run run, std::size_t count, random_input& random) {
   using clock = std::chrono::steady_clock;
@@ -24,15 +27,18 @@ double slowness(Run run, std::size_t count, random_input& random) {
   for (float& value : denormal) {
     value = static_cast<float>(1e-40 * static_cast<double>(value));
   }
-  clock::duration quickest[2] = {clock::duration::max(), clock::duration::max()};
-  for (int turn = 0; turn < 7; ++turn) {
-    for (const bool of_denormals : {false, true}) {
-      const clock::time_point begin = clock::now();
-      run(of_denormals ? denormal : usual);
-      quickest[of_denormals ? 1 : 0] = std::min(quickest[of_denormals ? 1 : 0], clock::now() - begin);
-    }
+  const auto time = [&](const std::vector<float>& x) {
+    const clock::time_point begin = clock::now();
+    run(x);
+    return static_cast<double>((clock::now() - begin).count());
+  };
+  double quickest = time(usual);
+  double quickest_of_denormals = time(denormal);
+  for (int turn = 0; turn < 100 && (turn < 4 || quickest_of_denormals >= wanted * quickest); ++turn) {
+    quickest = std::min(quickest, time(usual));
+    quickest_of_denormals = std::min(quickest_of_denormals, time(denormal));
   }
-  return static_cast<double>(quickest[1].count()) / static_cast<double>(quickest[0].count());
+  return quickest_of_denormals / quickest;
 }
 
 TEST_P(denormals, CostNoMoreThanOtherNumbers) {
@@ -45,7 +51,7 @@ TEST_P(denormals, CostNoMoreThanOtherNumbers) {
       .op = "power_spectrum", .settings = {}, .input = {.type = element_type::f32, .shape = {64, 1024}}};
   for (const operation_case& what : {correlate, spectrum}) {
     EXPECT_LT(slowness([&](const std::vector<float>& x) { static_cast<void>(run<float>(what, x)); }, 65536, random),
-              3.0)
+              wanted)
         << what.text();
   }
   session_runner sessions{open_test_backend(GetParam())};
@@ -56,14 +62,15 @@ TEST_P(denormals, CostNoMoreThanOtherNumbers) {
                   static_cast<void>(sessions.run<float>(fir, std::vector<std::vector<float>>{x}));
                 },
                 65536, random),
-            3.0);
+            wanted);
 }
 
 TEST_P(denormals, AreZero) {
   const operation_case magnitude{
       .op = "magnitude", .settings = {}, .input = {.type = element_type::cf32, .shape = {2}}};
-  EXPECT_EQ(run<float>(magnitude, std::vector<float>{1e-40F, -1e-40F, 3e-38F, 4e-38F}),
-            (std::vector<float>{0.0F, 5e-38F}));
+  const auto sizes = run<float>(magnitude, std::vector<float>{1e-40F, -1e-40F, 3e-38F, 4e-38F});
+  EXPECT_EQ(sizes[0], 0.0F);
+  EXPECT_FLOAT_EQ(sizes[1], 5e-38F);
   operation_case affine{.op = "affine", .settings = {}, .input = {.type = element_type::f32, .shape = {2}}};
   affine.settings.set("a", 0.001);
   affine.settings.set("b", 0.0);
