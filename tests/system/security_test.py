@@ -181,7 +181,8 @@ class Crowd(unittest.TestCase):
     def test_connections_that_never_finish_do_not_hinder_a_client(self):
         with GuardedDaemon(security=KEYS + 'handshake_timeout = "1s"') as daemon:
             host, port = daemon.url[len("tcp://"):].split(":")
-            crowd = [socket.create_connection((host, int(port))) for _ in range(200)]
+            # As many as one address may have at once.
+            crowd = [socket.create_connection((host, int(port))) for _ in range(100)]
             try:
                 for each in crowd[::2]:
                     each.sendall(b"\xff\0\0\0\0\0\0\0\1\x7f\3")  # the beginning of a greeting; the others say nothing
@@ -194,7 +195,7 @@ class Crowd(unittest.TestCase):
                         if ended(each):
                             left.remove(each)
                 self.assertEqual(len(left), 0, "connections that were not closed")
-                self.assertGreaterEqual(daemon.handshakes()["refused"]["unfinished"], 200)
+                self.assertGreaterEqual(daemon.handshakes()["refused"]["unfinished"], 100)
                 self.assertEqual(daemon.ping().returncode, 0)
             finally:
                 for each in crowd:
