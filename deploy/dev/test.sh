@@ -2,11 +2,13 @@
 # ./dev test: builds, runs ctest (which holds the Python tests as well), counts what really ran.
 
 dev_test() {
-  local presets=() sanitizers=no containers=no arguments=() preset failed=()
+  local presets=() counted=() sanitizers=no containers=no bare=no arguments=() preset failed=()
   while [[ $# -gt 0 ]]; do
     case $1 in
       --sanitizers) sanitizers=yes ;;
       --containers) containers=yes ;;
+      --bare) bare=yes ;;
+      --all) sanitizers=yes containers=yes PENSTOCK_BENCH=ON ;;
       --quick) arguments+=(--label-exclude '^system$') ;;
       --preset)
         [[ $# -ge 2 ]] || fail '--preset wants the name of a preset'
@@ -18,19 +20,42 @@ dev_test() {
     esac
     shift
   done
-  [[ ${#presets[@]} -gt 0 ]] || presets=(release)
+  [[ ${#presets[@]} -gt 0 || $bare == yes ]] || presets=(release)
   [[ $sanitizers == no ]] || presets+=(host-asan host-tsan)
 
   need build test
-  [[ $containers == no ]] || need container
+  [[ $containers$bare == nono ]] || need container
   find_recordings
+  if [[ $bare == yes ]]; then
+    test_bare "${arguments[@]}" || failed+=(bare)
+    test_machine "${arguments[@]}" || failed+=(release)
+    counted=(bare release)
+  fi
   for preset in "${presets[@]}"; do
     build "$preset"
     run_tests "$preset" "${arguments[@]}" || failed+=("$preset")
   done
   say 'what ran'
-  "$(python_for_tests)" deploy/dev/results.py "${presets[@]}" || fail 'not every test passed'
+  "$(python_for_tests)" deploy/dev/results.py "${counted[@]}" "${presets[@]}" || fail 'not every test passed'
   [[ ${#failed[@]} -eq 0 ]] || fail "ctest failed in: ${failed[*]}"
+}
+
+# test_bare [CTEST ARGUMENT...]: as whoever has just cloned the tree on a bare Debian. The results lie in build/bare/results.
+test_bare() {
+  local status=0
+  say 'making a bare Debian with debootstrap, and testing there'
+  rm -rf build/bare
+  "$(python_for_tests)" deploy/dev/bare_root.py build/release/results ./dev test "$@" || status=$?
+  [[ $status -ne 69 ]] || fail 'the release tests want a bare Debian; why there is none is said above'
+  return "$status"
+}
+
+# test_machine [CTEST ARGUMENT...]: of the release build what a bare root can't test.
+test_machine() {
+  say 'what needs this machine: packages, containers, CUDA, benchmarks'
+  PENSTOCK_BENCH=ON build release penstockd penstock penstock-bench bench_test penstock-cuda penstock-cuda-fake \
+    penstock_device_contract
+  run_tests release --no-tests=ignore --label-regex '^machine$' "$@"
 }
 
 # run_tests PRESET [CTEST ARGUMENT...]: ctest's outcome; the results lie in build/PRESET/results.

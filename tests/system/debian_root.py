@@ -20,13 +20,20 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 ROOTS = pathlib.Path(os.environ.get("PENSTOCK_DEBIAN_ROOTS", TREE / "build/debian-roots")).resolve()
 PACKAGES = pathlib.Path(os.environ.get("PENSTOCK_PACKAGES", TREE / "build/packages")).resolve()
 
-# Mounts what a command expects of a machine, for this command alone.
+# Mounts what a command expects of a machine, for this command alone; before "--" more of this machine: a path and ro or rw.
 ENTER = """
 set -e
 mount --make-rprivate /
 mount -t proc proc "$0/proc"
 mount --rbind /dev "$0/dev"
 mount -t tmpfs tmpfs "$0/run"
+while [ "$1" != -- ]; do
+  mkdir -p "$0$1"
+  mount --bind "$1" "$0$1"
+  mount -o "remount,bind,$2" "$0$1"
+  shift 2
+done
+shift
 exec chroot "$0" "$@"
 """
 
@@ -39,15 +46,17 @@ class DebianRoot:
 
     def run(self, *command, check=True, environment=None, stdin=None, timeout=600):
         """Runs a command inside as root. Returns what subprocess.run returns; a failure names what was said."""
-        variables = {
-            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8",
-            "DEBIAN_FRONTEND": "noninteractive", **proxies(), **(environment or {})}
-        done = subprocess.run(
-            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, self.path,
-             *map(str, command)], env=variables, input=stdin or "", capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run(self.entered(*command), env=variables(environment), input=stdin or "", capture_output=True,
+                              text=True, timeout=timeout)
         if check and done.returncode != 0:
             raise RuntimeError(f"{command} ended with {done.returncode} in {self.path}:\n{done.stdout}{done.stderr}")
         return done
+
+    def entered(self, *command, mounts=()):
+        """The words that run a command inside as root; `mounts`: (folder of this machine, "ro" or "rw")."""
+        words = [word for mount in mounts for word in mount]
+        return list(map(str, ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, self.path,
+                              *words, "--", *command]))
 
     def install(self, *packages, options=()):
         """Installs with apt: names of Debian's packages, and paths of .deb files of this machine."""
@@ -120,19 +129,20 @@ def make_root(path, packages):
     """A root by debootstrap, with the same sources of packages as this machine has."""
     path.chmod(0o755)
     sources = debian_sources()
+    include = [f"--include={','.join(packages)}"] if packages else []
     log = path.with_suffix(".log")
     with open(log, "w") as output:
-        made = subprocess.run(["debootstrap", "--variant=minbase", SUITE, path, sources[0][0]],
+        made = subprocess.run(["debootstrap", "--variant=minbase", *include, SUITE, path, sources[0][0]],
                               stdout=output, stderr=output)
     if made.returncode != 0:
-        raise RuntimeError("debootstrap failed:\n" + log.read_text()[-4000:])
+        raise RuntimeError(f"debootstrap can't make a root from {sources[0][0]}, which is no fault of this tree if that "
+                           "can't be reached:\n" + log.read_text()[-4000:])
     log.unlink()
+    (path / "etc/apt/apt.conf.d/proxy").write_text(apt_proxies())
     (path / "etc/apt/sources.list").write_text("".join(f"deb {uri} {suite} main\n" for uri, suite in sources))
     root = DebianRoot(path)
     shutil.copyfile("/etc/resolv.conf", path / "etc/resolv.conf")
     root.run("apt-get", "--quiet", "update")
-    if packages:
-        root.install(*packages)
 
 
 def debian_sources():
@@ -144,6 +154,18 @@ def debian_sources():
     if not found or found[0][1] != SUITE:
         return [("http://deb.debian.org/debian", SUITE)]
     return found
+
+
+def apt_proxies():
+    """The lines of apt's own configuration that say by which way to the network."""
+    dumped = subprocess.run(["apt-config", "dump"], capture_output=True, text=True).stdout.splitlines(keepends=True)
+    return "".join(line for line in dumped if "proxy" in line.split()[0].lower())
+
+
+def variables(more=None):
+    """The environment of a command inside."""
+    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8",
+            "DEBIAN_FRONTEND": "noninteractive", **proxies(), **(more or {})}
 
 
 def proxies():
