@@ -125,7 +125,7 @@ std::string text_of_costs(const settings& how, const std::vector<plan>& plans) {
   text += on_host ? "\n"
                   : fmt::format(" and about {} of the devices', as much of the host's where that is the device\n",
                                 mebibytes(device));
-  const std::size_t machine = memory_of_machine();
+  const std::size_t machine = read_machine_share().memory_bytes;
   const std::size_t most = on_host || how.device.backend == backend_choice::automatic ? sum(pinned, device) : pinned;
   if (most > machine / 4) {
     text += fmt::format(
