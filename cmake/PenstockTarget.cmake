@@ -57,7 +57,7 @@ if(CMAKE_UNITY_BUILD OR PENSTOCK_UNITY)
   # Sources that are compiled together see each other's local names, and are headers of one another to GCC, which may
   # not have types of their own. Libraries are compiled one source at a time as well, where these warnings hold.
   target_compile_options(penstock_options INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wno-shadow>)
 endif()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/version.hpp.in" "${PROJECT_BINARY_DIR}/generated/penstock_version.hpp")

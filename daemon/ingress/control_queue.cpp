@@ -66,16 +66,21 @@ void control_queue::charge(account& payer, nanoseconds spent) noexcept {
   all_.balance -= spent;
 }
 
-std::size_t control_queue::bytes_of(const waiting_message& what) noexcept {
-  return sizeof what + what.identity.size() + what.body.size();
+std::size_t control_queue::bytes_of(std::size_t identity, std::size_t body) noexcept {
+  return sizeof(waiting_message) + identity + body;
+}
+
+bool control_queue::has_room(const account& payer, std::size_t identity, std::size_t body) const noexcept {
+  const std::size_t bytes = bytes_of(identity, body);
+  return payer.waiting.size() < limits_.messages && payer.bytes + bytes <= limits_.bytes &&
+         bytes_ + bytes <= limits_.bytes_of_all;
 }
 
 bool control_queue::park(account& payer, waiting_message&& what) {
-  const std::size_t bytes = bytes_of(what);
-  if (payer.waiting.size() >= limits_.messages || payer.bytes + bytes > limits_.bytes ||
-      bytes_ + bytes > limits_.bytes_of_all) {
+  if (!has_room(payer, what.identity.size(), what.body.size())) {
     return false;
   }
+  const std::size_t bytes = bytes_of(what.identity.size(), what.body.size());
   if (payer.waiting.empty()) {
     waiting_.push_back(&payer);
   }
@@ -89,8 +94,9 @@ bool control_queue::park(account& payer, waiting_message&& what) {
 waiting_message control_queue::take_front(account& payer) {
   waiting_message taken = std::move(payer.waiting.front());
   payer.waiting.pop_front();
-  payer.bytes -= bytes_of(taken);
-  bytes_ -= bytes_of(taken);
+  const std::size_t bytes = bytes_of(taken.identity.size(), taken.body.size());
+  payer.bytes -= bytes;
+  bytes_ -= bytes;
   --messages_;
   return taken;
 }

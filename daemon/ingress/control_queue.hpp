@@ -74,6 +74,8 @@ class control_queue {
   [[nodiscard]] bool admits(account& payer, time_point now);
   /// It took so long.
   void charge(account& payer, std::chrono::nanoseconds spent) noexcept;
+  /// Whether a message with that identity and body could be kept for later.
+  [[nodiscard]] bool has_room(const account& payer, std::size_t identity, std::size_t body) const noexcept;
   /// Keeps a message for later; false when the connection has as many waiting as it may, and it is dropped.
   [[nodiscard]] bool park(account& payer, waiting_message&& what);
   /// Drops what waits of a connection that has left.
@@ -104,7 +106,7 @@ class control_queue {
   static void earn(account& who, double share, std::chrono::nanoseconds most, time_point now) noexcept;
   [[nodiscard]] bool solvent(account& payer, time_point now) noexcept;
   [[nodiscard]] time_point solvent_at(const account& payer, time_point now) const noexcept;
-  [[nodiscard]] static std::size_t bytes_of(const waiting_message& what) noexcept;
+  [[nodiscard]] static std::size_t bytes_of(std::size_t identity, std::size_t body) noexcept;
   [[nodiscard]] waiting_message take_front(account& payer);
 
   control_limits limits_;

@@ -42,7 +42,7 @@ std::optional<incoming> ingress::receive() {
 }
 
 // Letter by letter: ThreadSanitizer can't see how libzmq hands over the text, which another thread of it wrote.
-[[gnu::no_sanitize("thread")]] std::string ingress::user() const {
+__attribute__((no_sanitize("thread"))) std::string ingress::user() const {
   const char* const found = ::zmq_msg_gets(kept_[0].handle(), "User-Id");
   std::string made;
   for (const char* letter = found; letter != nullptr && *letter != '\0'; ++letter) {

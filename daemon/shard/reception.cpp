@@ -130,6 +130,10 @@ void reception::take_control(const incoming& message, const wire::message_header
 void reception::park(control_queue::account& payer, const incoming& message, const wire::message_header& header,
                      const verdict& judged, time_point came) {
   const bool has_body = judged.admitted() && wire::max_body_bytes_of(header.type) == wire::max_request_body_bytes;
+  if (!control_.has_room(payer, message.identity.size(), has_body ? message.body.size() : 0)) {
+    ++with_.counters.control_dropped;  // of a flood most are: nothing of them is copied
+    return;
+  }
   const auto* const body = reinterpret_cast<const char*>(message.body.data());
   const bool waits = control_.park(payer, {.identity = std::string(message.identity),
                                            .header = header,

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace penstock {
@@ -34,17 +35,18 @@ struct peer {
   bool own = false;  // of this process
 };
 
-// A process of this machine, an IPv4 address, or the network of an IPv6 address: whoever has one has 2^64.
+// Straight to the system, as accept_connection. A process of this machine, an IPv4 address, or the network of an IPv6
+// address: whoever has one has 2^64.
 peer peer_of(int descriptor) noexcept {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+  if (::syscall(SYS_getpeername, descriptor, &address, &size) != 0) {
     return {};
   }
   if (address.ss_family == AF_UNIX) {
     ucred process{};
     size = sizeof process;
-    (void)::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &process, &size);
+    (void)::syscall(SYS_getsockopt, descriptor, SOL_SOCKET, SO_PEERCRED, &process, &size);
     const auto pid = static_cast<std::uint32_t>(process.pid);
     return {std::uint64_t{process.uid} << 32U | pid, process.pid == ::getpid()};
   }

@@ -94,6 +94,8 @@ ATTACKS = {
 }
 
 
+# The good client's p99 beside one of them, and beside several, which all have their turns; in times of that without.
+MOST_TIMES, MOST_TIMES_TOGETHER = 2, 6
 # Those of them that a run is about.
 CHOSEN = os.environ.get("PENSTOCK_ATTACKS", ",".join(ATTACKS)).split(",")
 
@@ -142,7 +144,7 @@ class Together(unittest.TestCase):
         self.assertEqual(status["requests"]["in_flight"], 0)
         # The attackers are processes that need cores of their own: the bound is for where there are as many.
         if LONG and len(os.sched_getaffinity(0)) > len(CHOSEN) + 2:
-            self.assertLess(p99[1], 2 * p99[0])
+            self.assertLess(p99[1], (MOST_TIMES if len(CHOSEN) == 1 else MOST_TIMES_TOGETHER) * p99[0])
 
 
     @unittest.skipUnless("churn" in CHOSEN, "not asked for")
