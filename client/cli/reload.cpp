@@ -24,8 +24,10 @@ int reload(const global_options& global, const admin_address& admin) {
     return EXIT_SUCCESS;
   }
   const std::string reason = member("error").empty() ? answer.body.substr(0, answer.body.find('\n')) : member("error");
-  std::cerr << "penstock: not reloaded: " << reason << "\n"
-            << "The daemon goes on" << (member("version").empty() ? "" : " with " + served) << " as before.\n";
+  const bool changed = member("changed") == "true";
+  std::cerr << "penstock: not reloaded" << (changed ? " everywhere: " : ": ") << reason << "\n"
+            << "The daemon goes on" << (member("version").empty() ? "" : " with " + served)
+            << (changed ? ".\n" : " as before.\n");
   return EXIT_FAILURE;
 }
 

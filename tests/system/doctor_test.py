@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import os
 import pathlib
 import resource
 import socket
@@ -124,9 +125,10 @@ class DoctorTest(unittest.TestCase):
         self.assertEqual(gone.returncode, 2)
 
     def test_affinity_counts_for_the_daemon_and_for_the_doctor(self):
-        daemon = Daemon("host", "callback", CONFIGURATION, wrapper=("taskset", "-c", "0"))
+        one = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
+        daemon = Daemon("host", "callback", CONFIGURATION, wrapper=one)
         facts = daemon.counters()["status"]["device"]
-        said = subprocess.run(["taskset", "-c", "0", BIN / "penstockd", "--doctor", "--format", "json", "--config",
+        said = subprocess.run([*one, BIN / "penstockd", "--doctor", "--format", "json", "--config",
                                daemon.path / "penstock.toml", "--backend", "host"], capture_output=True, text=True,
                               timeout=LIMIT)
         daemon.stop()
@@ -201,6 +203,12 @@ class ReloadTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("not reloaded: p.toml:3: no", done.stderr)
         self.assertIn("configuration 3, hash beef", done.stderr)
+
+    def test_a_reload_that_a_shard_has_not_taken_is_told_from_a_refused_one(self):
+        done = self.reload(422, json.dumps({"version": 4, "hash": "beef", "changed": True, "error": "shard 1 is slow"}))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("not reloaded everywhere: shard 1 is slow\nThe daemon goes on with configuration 4, hash beef.\n",
+                      done.stderr)
 
     def test_an_answer_that_is_no_reload_is_a_failure(self):
         for status, body in ((200, ""), (200, "[]"), (500, "trouble\n"), (503, json.dumps({"error": "draining"}))):
