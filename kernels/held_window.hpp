@@ -48,17 +48,15 @@ struct window_sums {
     count += sign > 0.0 ? 1 : -1;
   }
   [[nodiscard]] PENSTOCK_HOST_DEVICE bool worn() const noexcept {
-    if (count == 0) {
-      return squares != 0.0;
-    }
-    const double of_mean = sum * sum / static_cast<double>(count);
-    return squares < 1e-6 * most_squares || of_mean > 1e4 * (squares - of_mean);
+    const double of_mean = sum * sum;  // times the count, as what it is compared with
+    return squares < 1e-6 * most_squares || of_mean > 1e4 * (squares * static_cast<double>(count) - of_mean);
   }
-  [[nodiscard]] PENSTOCK_HOST_DEVICE double mean() const noexcept { return pivot + sum / static_cast<double>(count); }
+  /// `share` is 1 / count.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE double mean(double share) const noexcept { return pivot + sum * share; }
   /// Of the population.
-  [[nodiscard]] PENSTOCK_HOST_DEVICE double deviation() const noexcept {
-    const double offset = sum / static_cast<double>(count);
-    const double variance = squares / static_cast<double>(count) - offset * offset;
+  [[nodiscard]] PENSTOCK_HOST_DEVICE double deviation(double share) const noexcept {
+    const double offset = sum * share;
+    const double variance = squares * share - offset * offset;
     return sqrt(variance < 0.0 ? 0.0 : variance);
   }
 };
@@ -82,6 +80,7 @@ class held_window {
 
   PENSTOCK_HOST_DEVICE held_window(std::uint32_t* state, const extent& of, std::int64_t channel) noexcept
       : of_{of},
+        share_{1.0 / static_cast<double>(of.window)},
         counts_{reinterpret_cast<std::int32_t*>(state) + channel},
         values_{reinterpret_cast<float*>(state) + 2 * of.channels + channel},
         late_{values_ + of.window * of.channels},
@@ -113,8 +112,9 @@ class held_window {
     if (filled_ < of_.window) {
       return 0.0;
     }
-    const double mean = sums.broken != 0 ? static_cast<double>(NAN) : sums.mean();
-    return (static_cast<double>(value) - mean) / floor.applied(sums.deviation(), mean, static_cast<double>(value));
+    const double mean = sums.broken != 0 ? static_cast<double>(NAN) : sums.mean(share_);
+    return (static_cast<double>(value) - mean) /
+           floor.applied(sums.deviation(share_), mean, static_cast<double>(value));
   }
 
   /// Behind the score of step `step`. Returns whether the sums are to be taken anew. The lanes of a warp call it
@@ -153,6 +153,7 @@ class held_window {
 
  private:
   extent of_;
+  double share_;
   std::int32_t filled_ = 0;
   std::int32_t next_ = 0;  ///< where the next value goes
   std::int32_t* counts_;   ///< of the state: these two

@@ -92,7 +92,7 @@ __device__ window_sums sums_of(const held_window& window) {
     return mine;
   };
   const window_sums first = joined(0.0);
-  return joined(first.count == 0 ? 0.0 : first.mean());
+  return joined(first.count == 0 ? 0.0 : first.mean(1.0 / static_cast<double>(first.count)));
 }
 
 struct held_arguments {

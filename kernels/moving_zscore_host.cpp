@@ -250,7 +250,7 @@ class held_zscore_host final : public operation {
     for (std::int32_t at = 0; at < window.filled(); ++at) {
       first.add(window.value(at), 1.0);
     }
-    window_sums second{.pivot = first.count == 0 ? 0.0 : first.mean()};
+    window_sums second{.pivot = first.count == 0 ? 0.0 : first.mean(1.0 / static_cast<double>(first.count))};
     for (std::int32_t at = 0; at < window.filled(); ++at) {
       second.add(window.value(at), 1.0);
     }

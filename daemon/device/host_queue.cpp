@@ -30,6 +30,8 @@ class denormals_flushed {
   ~denormals_flushed() {
     write(before_);
   }
+#else
+  denormals_flushed() noexcept {}  // as the processor has it
 #endif
   denormals_flushed(const denormals_flushed&) = delete;
   denormals_flushed& operator=(const denormals_flushed&) = delete;
