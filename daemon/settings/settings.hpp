@@ -30,7 +30,7 @@ struct daemon_settings {
 struct wheel_settings {
   int streams = 8;
   int slots = 16;
-  completion_mode completion = completion_mode::callback;
+  completion_mode completion = completion_mode::automatic;
   /// A batch that has not finished after this long is a hung device: everything in flight fails, the daemon exits.
   std::chrono::nanoseconds hang_timeout = std::chrono::seconds{30};
 };
