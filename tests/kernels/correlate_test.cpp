@@ -293,7 +293,7 @@ TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHold
       for (const std::int64_t taps : {40, 449}) {
         for (const bool complex : {false, true}) {
           const element_type type = complex ? element_type::cf32 : element_type::f32;
-          operation_case what{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {4096}}};
+          operation_case what{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {1500}}};
           const bool from_frames = random.coin();
           std::vector<float> h;
           for (const double tap : low_pass(taps)) {
@@ -310,8 +310,8 @@ TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHold
           what.settings.set("mode", std::string{mode});
           what.settings.set("method", std::string{method});
           const std::size_t parts = complex ? 2 : 1;
-          std::vector<std::vector<float>> inputs{wide_range_noise(random, 2 * 4096 * parts)};
-          inputs[0][static_cast<std::size_t>(random.integer(4096, 8191)) * parts] =
+          std::vector<std::vector<float>> inputs{wide_range_noise(random, 2 * 1500 * parts)};
+          inputs[0][static_cast<std::size_t>(random.integer(1500, 2999)) * parts] =
               random.coin() ? std::numeric_limits<float>::quiet_NaN() : -std::numeric_limits<float>::infinity();
           what.extent.frames = 2;
           if (from_frames) {
@@ -321,7 +321,7 @@ TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHold
           const auto y = run<float>(what, inputs);
           const complexes of_template = row_of(h, complex, static_cast<std::size_t>(taps), 0);
           for (std::size_t row = 0; row < 2; ++row) {
-            const complexes x = row_of(inputs[0], complex, 4096, row);
+            const complexes x = row_of(inputs[0], complex, 1500, row);
             complexes finite = x;
             for (auto& value : finite) {
               value = std::isfinite(std::abs(value)) ? value : 0.0;
@@ -333,7 +333,7 @@ TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHold
               double peak = 0.0;
               bool broken = false;
               for (std::ptrdiff_t at = std::max<std::ptrdiff_t>(0, first + static_cast<std::ptrdiff_t>(k));
-                   at < std::min<std::ptrdiff_t>(4096, first + static_cast<std::ptrdiff_t>(k) + taps); ++at) {
+                   at < std::min<std::ptrdiff_t>(1500, first + static_cast<std::ptrdiff_t>(k) + taps); ++at) {
                 broken = broken || !std::isfinite(std::abs(x[static_cast<std::size_t>(at)]));
                 peak = std::max(peak, std::abs(finite[static_cast<std::size_t>(at)]));
               }
@@ -374,9 +374,9 @@ TEST_P(correlate_operation, KeepsItsDigitsOfSamplesAndTemplatesNearTheEndsOfTheR
   SCOPED_TRACE(random.trace());
   for (const auto& [samples, taps] : {std::pair{1e-19, 1e-19}, {1e-30, 1e25}, {1e25, 1e-30}, {1e18, 1e18}}) {
     for (const char* const method : {"direct", "fft"}) {
-      operation_case what{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {3000}}};
-      auto x = random.normal(3000);
-      auto h = random.normal(500);
+      operation_case what{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {1500}}};
+      auto x = random.normal(1500);
+      auto h = random.normal(300);
       const auto scale = [](std::vector<float>& values, double by) {
         for (float& value : values) {
           value = static_cast<float>(static_cast<double>(value) * by);
@@ -387,7 +387,7 @@ TEST_P(correlate_operation, KeepsItsDigitsOfSamplesAndTemplatesNearTheEndsOfTheR
       set_template(what.settings, h, false);
       what.settings.set("mode", std::string{"valid"});
       what.settings.set("method", std::string{method});
-      const complexes expected = correlated(row_of(x, false, 3000, 0), row_of(h, false, 500, 0), "valid");
+      const complexes expected = correlated(row_of(x, false, 1500, 0), row_of(h, false, 300, 0), "valid");
       const auto y = run<float>(what, x);
       for (std::size_t k = 0; k < y.size(); ++k) {
         ASSERT_NEAR(y[k], expected[k].real(), 1e-5 * largest(expected) + 1.2e-38)
