@@ -33,11 +33,14 @@ void apply_size(const std::string& size, const pipeline_info& pipeline, load_set
     throw std::runtime_error("the pipeline's input " + pipeline.input.text() + " is not known to this version");
   }
   const bool is_count = size.find_first_not_of("0123456789") == std::string::npos && !size.empty() && size.size() < 9;
-  const quantity<std::size_t> sized = is_count ? quantity<std::size_t>{} : parse_size(size);
-  const std::optional<std::size_t> bytes = sized.value;
-  if (!is_count && !bytes) {
-    throw std::runtime_error("--size is a number of frames, or bytes such as 64KiB, not \"" + size +
-                             "\": " + sized.fault);
+  std::optional<std::size_t> bytes;
+  if (!is_count) {
+    const auto sized = parse_size(size);
+    if (!sized.value) {
+      throw std::runtime_error("--size is a number of frames, or bytes such as 64KiB, not \"" + size +
+                               "\": " + sized.fault);
+    }
+    bytes = *sized.value;
   }
   load.frames = is_count ? static_cast<std::uint32_t>(std::stoul(size))
                          : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(*bytes / frame, 1, UINT32_MAX));
