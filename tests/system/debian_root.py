@@ -129,10 +129,9 @@ def make_root(path, packages):
     """A root by debootstrap, with the same sources of packages as this machine has."""
     path.chmod(0o755)
     sources = debian_sources()
-    include = [f"--include={','.join(packages)}"] if packages else []
     log = path.with_suffix(".log")
     with open(log, "w") as output:
-        made = subprocess.run(["debootstrap", "--variant=minbase", *include, SUITE, path, sources[0][0]],
+        made = subprocess.run(["debootstrap", "--variant=minbase", SUITE, path, sources[0][0]],
                               stdout=output, stderr=output)
     if made.returncode != 0:
         raise RuntimeError(f"debootstrap can't make a root from {sources[0][0]}, which is no fault of this tree if that "
@@ -143,6 +142,8 @@ def make_root(path, packages):
     root = DebianRoot(path)
     shutil.copyfile("/etc/resolv.conf", path / "etc/resolv.conf")
     root.run("apt-get", "--quiet", "update")
+    if packages:
+        root.install(*packages)
 
 
 def debian_sources():
@@ -159,7 +160,7 @@ def debian_sources():
 def apt_proxies():
     """The lines of apt's own configuration that say by which way to the network."""
     dumped = subprocess.run(["apt-config", "dump"], capture_output=True, text=True).stdout.splitlines(keepends=True)
-    return "".join(line for line in dumped if "proxy" in line.split()[0].lower())
+    return "".join(line for line in dumped if "proxy" in line.partition(" ")[0].lower())
 
 
 def variables(more=None):
