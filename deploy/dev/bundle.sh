@@ -11,6 +11,8 @@ dev_bundle() {
   [[ $# -eq 0 ]] || fail 'bundle takes no options'
   need build
   PENSTOCK_BENCH=ON build release
+  # Programs that the tree no longer makes are no part of it.
+  ninja -C build/release -t cleandead >/dev/null
   local version name
   version=$(sed -n 's/^project(penstock VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
   name=penstock-$version-linux-$(uname -m)
