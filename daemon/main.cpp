@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "daemon/admin/log.hpp"
@@ -178,6 +179,12 @@ exit_code run(const command_line& line) {
   keep_message_memory();
   if (!raise_descriptor_limit()) {
     spdlog::warn("the soft limit of open files can't be raised to the hard one");
+  }
+  if (descriptor_limit() < least_descriptors) {
+    throw std::runtime_error(fmt::format(
+        "Too many open files: this process may open {} at most, and a daemon without clients wants {}: raise the limit "
+        "(ulimit -n, LimitNOFILE)",
+        descriptor_limit(), least_descriptors));
   }
   return service(how, [line] { return read_settings(line); }).run();
 }

@@ -22,6 +22,8 @@ bool raise_descriptor_limit() noexcept;
 [[nodiscard]] bool descriptors_are_short() noexcept;
 /// How many may be open.
 [[nodiscard]] std::size_t descriptor_limit() noexcept;
+/// Below this limit a daemon can't start: libzmq 4.3.4 aborts the process where it finds none for a thread of its own.
+inline constexpr std::size_t least_descriptors = 128;
 
 /// As `accept4`, but takes no connection that would get one of the last descriptors: that one is
 /// closed, so that the listening socket does not stay readable, and the caller told ENFILE. Where there is no

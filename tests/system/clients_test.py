@@ -99,7 +99,8 @@ class Clients(unittest.TestCase):
     def run_script(self, text):
         """A program's exit code and what it printed, errors too."""
         done = subprocess.run([sys.executable, "-c", textwrap.dedent(text), self.daemon.url], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=120)
+                              stderr=subprocess.STDOUT, text=True, timeout=120,
+                              env={**os.environ, "PYTHONWARNINGS": "ignore::DeprecationWarning"})  # of forks
         return done.returncode, done.stdout
 
     def requests(self):

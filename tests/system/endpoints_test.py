@@ -18,6 +18,9 @@ import urllib.request
 from daemon_process import BIN
 from guarded_daemon import KEYS, GuardedDaemon, check, configuration, folder_of_keys, free_port
 
+# For a copy of the program, which is no longer beside its libraries where it is of a bundle.
+COPIED = {**os.environ, "LD_LIBRARY_PATH": str(BIN.parent / "lib")}
+
 
 class Exposure(unittest.TestCase):
     """Plain text beyond loopback is refused at start-up, unless the configuration says it."""
@@ -316,7 +319,7 @@ class Starts(unittest.TestCase):
         shutil.copy(BIN / "penstockd", program)
         for more in ((), ("--check-config",), ("--print-config",)):
             done = subprocess.run([program, "--config", closed / "penstock.toml", *more], user=65534, group=65534,
-                                  extra_groups=[], capture_output=True, text=True, timeout=60)
+                                  extra_groups=[], env=COPIED, capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 78, done.stderr)
             self.assertIn(f"{closed}/penstock.toml: can't be read: Permission denied", done.stderr)
 
@@ -331,7 +334,7 @@ class Starts(unittest.TestCase):
         (self.path / "penstock.toml").write_text(configuration(""))
         done = subprocess.run([program, "--config", self.path / "penstock.toml", "--backend", "host", "--listen",
                                f"tcp://127.0.0.1:{free_port()}", "--admin", f"unix:{left}"], user=65534, group=65534,
-                              extra_groups=[], capture_output=True, text=True, timeout=60)
+                              extra_groups=[], env=COPIED, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 69, done.stderr)
         self.assertIn(f"can't listen on unix:{left}: Permission denied", done.stderr)
 

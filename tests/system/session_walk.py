@@ -75,7 +75,8 @@ class Walk:
             self.session.close()
             return False
         self.frames_dimension.append(piece.ndim > self.track.samples.ndim)
-        self.futures.append(self.session.submit(piece))
+        frames = len(piece) if piece.ndim > self.track.samples.ndim and self.session.pipeline.input.variable else None
+        self.futures.append(self.session.submit(piece, frames=frames))
         return True
 
     def outputs(self):

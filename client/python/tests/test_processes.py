@@ -1,7 +1,6 @@
 """A client and the process that it lives in: forks, the end of the program, and the client's own end."""
 import gc
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import penstock
 from penstock import Client
 from penstock.wire import MessageType
 
-SOURCE = pathlib.Path(__file__).resolve().parents[1] / "src"
 
 
 class Forks(RouterTest):
@@ -76,7 +74,7 @@ class Endings(RouterTest):
         """A program with a client `c` of this router, and what it printed at its end."""
         program = f"import numpy as np\nimport penstock\nc = penstock.Client({self.router.url!r})\n{text}\n"
         running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   env={**os.environ, "PYTHONPATH": str(SOURCE)}, text=True)
+                                   env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}, text=True)
         self.addCleanup(running.stdout.close)
         self.addCleanup(running.kill)
         return running
