@@ -105,7 +105,8 @@ void connection::converse() {
     }
     const bool more = exchange_.receive(burst);
     exchange_.tend(std::chrono::steady_clock::now());
-    if (!more && box_.empty()) {
+    credits_.settle();
+    if (!more && box_.fall_asleep()) {
       exchange_.wait(box_.descriptor());
     }
   }
@@ -195,7 +196,7 @@ std::shared_ptr<const catalogue> connection::newest() const {
 }
 
 bool connection::post(command& what) {
-  return box_.post(what, !is_own_thread());
+  return box_.post(what);
 }
 
 }  // namespace penstock::link

@@ -1,6 +1,11 @@
 #include "client/cpp/credit_gate.hpp"
 
 namespace penstock::link {
+namespace {
+
+constexpr unsigned most_unsettled = 32;
+
+}  // namespace
 
 void credit_gate::grant(std::uint32_t requests, std::uint64_t bytes) {
   const std::lock_guard lock{mutex_};
@@ -50,6 +55,20 @@ void credit_gate::give_back(std::uint64_t bytes) {
   const std::lock_guard lock{mutex_};
   --requests_;
   bytes_ -= bytes;
+  if (++unsettled_ >= most_unsettled) {
+    wake_locked();
+  }
+}
+
+void credit_gate::settle() {
+  const std::lock_guard lock{mutex_};
+  if (unsettled_ > 0) {
+    wake_locked();
+  }
+}
+
+void credit_gate::wake_locked() {
+  unsettled_ = 0;
   if (waiting_ > 0) {
     changed_.notify_all();
   }

@@ -4,13 +4,13 @@
 
 namespace penstock::link {
 
-bool post_box::post(command& what, bool wake) {
+bool post_box::post(command& what) {
   const std::lock_guard lock{mutex_};
   if (closed_) {
     return false;
   }
   waiting_.push_back(std::move(what));
-  if (wake && !rung_) {
+  if (asleep_ && !rung_) {
     rung_ = true;
     bell_.ring();
   }
@@ -20,12 +20,19 @@ bool post_box::post(command& what, bool wake) {
 void post_box::take_all(std::vector<command>& out) {
   out.clear();
   const std::lock_guard lock{mutex_};
+  asleep_ = false;
   out.swap(waiting_);
   // Once closed it rings for ever: who takes the last commands may be about to sleep.
   if (rung_ && !closed_) {
     rung_ = false;
     bell_.silence();
   }
+}
+
+bool post_box::fall_asleep() {
+  const std::lock_guard lock{mutex_};
+  asleep_ = waiting_.empty();
+  return asleep_;
 }
 
 void post_box::close() {
@@ -38,11 +45,6 @@ void post_box::close() {
 bool post_box::closed() const {
   const std::lock_guard lock{mutex_};
   return closed_;
-}
-
-bool post_box::empty() const {
-  const std::lock_guard lock{mutex_};
-  return waiting_.empty();
 }
 
 }  // namespace penstock::link

@@ -62,22 +62,24 @@ using command = std::variant<pending_request, cancellation, probe, session_openi
 /// What callers want from the connection's thread, in order. Requests are bounded by the credits that they took.
 class post_box {
  public:
-  /// Takes the command, unless the box is closed: then false, and `what` is as it was. `wake` is whether the
-  /// connection's thread may be asleep. Threads: any.
-  [[nodiscard]] bool post(command& what, bool wake);
-  /// Replaces `out` by all that was posted. Thread: the connection's.
+  /// Takes the command, unless the box is closed: then false, and `what` is as it was. Wakes the connection's thread
+  /// where that is asleep. Threads: any.
+  [[nodiscard]] bool post(command& what);
+  /// Replaces `out` by all that was posted. Thread: the connection's, which is awake from here.
   void take_all(std::vector<command>& out);
+  /// Whether the connection's thread may sleep until the descriptor is readable: nothing is there. Thread: that one.
+  [[nodiscard]] bool fall_asleep();
   /// Refuses what comes from now on, and wakes the connection's thread. Threads: any.
   void close();
 
   [[nodiscard]] bool closed() const;
-  [[nodiscard]] bool empty() const;
-  /// To be polled: readable when something was posted or the box was closed.
+  /// To be polled: readable when something was posted to a thread that is asleep, or the box was closed.
   [[nodiscard]] int descriptor() const noexcept { return bell_.descriptor(); }
 
  private:
   mutable std::mutex mutex_;
   doorbell bell_;
+  bool asleep_ = false;
   bool rung_ = false;
   bool closed_ = false;
   std::vector<command> waiting_;

@@ -62,6 +62,29 @@ TEST(CreditGate, SmallerGrantHoldsBackUntilEnoughCameBack) {
   EXPECT_EQ(gate.try_take(1), answer::taken);
 }
 
+TEST(CreditGate, SettlingWakesWhoWaits) {
+  link::credit_gate gate;
+  gate.grant(1, 100);
+  ASSERT_EQ(gate.try_take(1), answer::taken);
+  auto waiting = std::async(std::launch::async, [&gate] { return gate.take(1, link::never); });
+  gate.give_back(1);
+  gate.settle();
+  EXPECT_EQ(waiting.get(), answer::taken);
+}
+
+TEST(CreditGate, ManyThatCameBackWakeWhoWaitsWithoutSettling) {
+  link::credit_gate gate;
+  gate.grant(100, 100);
+  for (int each = 0; each < 100; ++each) {
+    ASSERT_EQ(gate.try_take(1), answer::taken);
+  }
+  auto waiting = std::async(std::launch::async, [&gate] { return gate.take(1, link::never); });
+  for (int each = 0; each < 100; ++each) {
+    gate.give_back(1);
+  }
+  EXPECT_EQ(waiting.get(), answer::taken);
+}
+
 TEST(CreditGate, ClosingWakesWhoWaits) {
   link::credit_gate gate;
   gate.grant(1, 100);
