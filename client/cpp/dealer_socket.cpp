@@ -68,8 +68,9 @@ void dealer_socket::connect_to(const std::string& url) {
     keys_->arm(dealer_);
   }
   watch();
-  dealer_.set(zmq::sockopt::ipv6, needs_ipv6(url));
-  dealer_.connect(url);
+  const std::string there = with_loopback_by_number(url);
+  dealer_.set(zmq::sockopt::ipv6, needs_ipv6(there));
+  dealer_.connect(there);
 }
 
 /// Each socket reports its changes to an address of its own, so that the last one's are not taken for the next one's.

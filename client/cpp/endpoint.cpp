@@ -26,6 +26,8 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view shapes =
     "an address is tcp://HOST:PORT or ipc://PATH, as in tcp://127.0.0.1:7600";  // of those that penstockd listens at
+constexpr const char* loopback_name = "localhost";
+constexpr const char* loopback_number = "127.0.0.1";
 constexpr std::size_t longest_path = sizeof(sockaddr_un{}.sun_path) - 1;
 constexpr std::chrono::nanoseconds longest_attempt = 1s;
 
@@ -81,7 +83,8 @@ std::vector<place> places_of_host(const endpoint& where, int& failure) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* first = nullptr;
-  failure = ::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &wanted, &first);
+  const std::string host = where.host == loopback_name ? loopback_number : where.host;
+  failure = ::getaddrinfo(host.c_str(), std::to_string(where.port).c_str(), &wanted, &first);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner{failure == 0 ? first : nullptr, &::freeaddrinfo};
   std::vector<place> found;
   for (const addrinfo* each = owner.get(); each != nullptr; each = each->ai_next) {
@@ -194,6 +197,11 @@ endpoint_finding hear(int descriptor, bool has_keys, time_point deadline) {
 }
 
 }  // namespace
+
+std::string with_loopback_by_number(const std::string& url) {
+  const std::string begin = std::string("tcp://") + loopback_name + ":";
+  return url.starts_with(begin) ? std::string("tcp://") + loopback_number + ":" + url.substr(begin.size()) : url;
+}
 
 std::string unsupported_transport(const std::string& url) {
   return "\"" + url + "\" can't be a daemon's: there is no transport \"" + url.substr(0, url.find("://")) + "\"; " +

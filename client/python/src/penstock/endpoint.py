@@ -9,6 +9,7 @@ import time
 from typing import NamedTuple, Tuple
 
 _SHAPES = "an address is tcp://HOST:PORT or ipc://PATH, as in tcp://127.0.0.1:7600"
+_LOOPBACK = "127.0.0.1"
 _LONGEST_PATH = 107  # of a Unix socket
 #: The beginning of every greeting of ZMTP 3: a signature, and the major version.
 _GREETING = b"\xff" + bytes(8) + b"\x7f\x03"
@@ -35,6 +36,12 @@ class Finding(NamedTuple):
 def unsupported(url: str) -> str:
     """What to say of a transport that ZeroMQ does not have."""
     return f"{url!r} can't be a daemon's: there is no transport {url.partition('://')[0]!r}; {_SHAPES}"
+
+
+def with_loopback_by_number(url: str) -> str:
+    """The url with "localhost" by its number, which is known without a file of hosts, as the daemon takes it."""
+    begin = "tcp://localhost:"
+    return f"tcp://{_LOOPBACK}:{url[len(begin):]}" if url.startswith(begin) else url
 
 
 def parse(url: str) -> Endpoint:
@@ -98,7 +105,8 @@ def _places(endpoint: Endpoint) -> Tuple[Tuple[int, object], ...]:
     if endpoint.transport == "ipc":
         path = "\0" + endpoint.path[1:] if endpoint.path.startswith("@") else endpoint.path
         return ((socket.AF_UNIX, path),)
-    found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    host = _LOOPBACK if endpoint.host == "localhost" else endpoint.host
+    found = socket.getaddrinfo(host, endpoint.port, type=socket.SOCK_STREAM)
     return tuple((each[0], each[4]) for each in found)
 
 
