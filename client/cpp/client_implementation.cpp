@@ -138,7 +138,7 @@ std::uint64_t client::implementation::submit(std::string_view pipeline,
     }
   } catch (...) {
     credits_.give_back(bytes);
-    credits_.settle();
+    credits_.notify_waiting();
     throw;
   }
   link::atomic_counters::count(counters_.submitted);

@@ -105,7 +105,7 @@ void connection::converse() {
     }
     const bool more = exchange_.receive(burst);
     exchange_.tend(std::chrono::steady_clock::now());
-    credits_.settle();
+    credits_.notify_waiting();
     if (!more && box_.fall_asleep()) {
       exchange_.wait(box_.descriptor());
     }

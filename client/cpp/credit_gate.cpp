@@ -3,7 +3,7 @@
 namespace penstock::link {
 namespace {
 
-constexpr unsigned most_unsettled = 32;
+constexpr unsigned most_unannounced = 32;
 
 }  // namespace
 
@@ -55,20 +55,20 @@ void credit_gate::give_back(std::uint64_t bytes) {
   const std::lock_guard lock{mutex_};
   --requests_;
   bytes_ -= bytes;
-  if (++unsettled_ >= most_unsettled) {
-    wake_locked();
+  if (++unannounced_ >= most_unannounced) {
+    notify_locked();
   }
 }
 
-void credit_gate::settle() {
+void credit_gate::notify_waiting() {
   const std::lock_guard lock{mutex_};
-  if (unsettled_ > 0) {
-    wake_locked();
+  if (unannounced_ > 0) {
+    notify_locked();
   }
 }
 
-void credit_gate::wake_locked() {
-  unsettled_ = 0;
+void credit_gate::notify_locked() {
+  unannounced_ = 0;
   if (waiting_ > 0) {
     changed_.notify_all();
   }

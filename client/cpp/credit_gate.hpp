@@ -21,16 +21,17 @@ class credit_gate {
   [[nodiscard]] answer try_take(std::uint64_t bytes);
   /// Waits until there is credit; `none_left` when there was none until `deadline`.
   [[nodiscard]] answer take(std::uint64_t bytes, time_point deadline);
-  /// Who waits for it is woken with the next `settle`, or by the 32nd: waking costs more than the reply that frees one.
+  /// Waiting threads are notified by the next `notify_waiting`, or once 32 credits came back: a wake-up for each reply
+  /// costs more than the reply.
   void give_back(std::uint64_t bytes);
-  /// Wakes who waits for what was given back.
-  void settle();
+  /// Notifies threads that wait in `take`, where credits came back since the last time.
+  void notify_waiting();
   /// Every waiting and later call is answered `closed`.
   void close();
 
  private:
   [[nodiscard]] answer try_take_locked(std::uint64_t bytes);
-  void wake_locked();
+  void notify_locked();
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -40,7 +41,7 @@ class credit_gate {
   std::uint64_t byte_limit_ = 0;
   std::uint64_t requests_ = 0;
   std::uint64_t bytes_ = 0;
-  unsigned unsettled_ = 0;  ///< given back since anybody was woken
+  unsigned unannounced_ = 0;  ///< credits given back since the last notification
 };
 
 }  // namespace penstock::link

@@ -68,7 +68,7 @@ void dealer_socket::connect_to(const std::string& url) {
     keys_->arm(dealer_);
   }
   watch();
-  const std::string there = with_loopback_by_number(url);
+  const std::string there = resolve_localhost(url);
   dealer_.set(zmq::sockopt::ipv6, needs_ipv6(there));
   dealer_.connect(there);
 }

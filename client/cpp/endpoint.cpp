@@ -198,7 +198,7 @@ endpoint_finding hear(int descriptor, bool has_keys, time_point deadline) {
 
 }  // namespace
 
-std::string with_loopback_by_number(const std::string& url) {
+std::string resolve_localhost(const std::string& url) {
   const std::string begin = std::string("tcp://") + loopback_name + ":";
   return url.starts_with(begin) ? std::string("tcp://") + loopback_number + ":" + url.substr(begin.size()) : url;
 }

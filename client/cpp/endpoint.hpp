@@ -17,8 +17,8 @@ struct endpoint {
 
 /// Throws connect_error, which says what is wrong, where no daemon can be.
 [[nodiscard]] endpoint parse_endpoint(const std::string& url);
-/// The url with "localhost" by its number, which is known without a file of hosts, as the daemon takes it.
-[[nodiscard]] std::string with_loopback_by_number(const std::string& url);
+/// The url with 127.0.0.1 for the host "localhost", as in the daemon: a system without /etc/hosts can't resolve it.
+[[nodiscard]] std::string resolve_localhost(const std::string& url);
 /// What to say of a url with a transport that ZeroMQ does not have.
 [[nodiscard]] std::string unsupported_transport(const std::string& url);
 

@@ -62,17 +62,17 @@ TEST(CreditGate, SmallerGrantHoldsBackUntilEnoughCameBack) {
   EXPECT_EQ(gate.try_take(1), answer::taken);
 }
 
-TEST(CreditGate, SettlingWakesWhoWaits) {
+TEST(CreditGate, NotifyingWakesAWaitingThread) {
   link::credit_gate gate;
   gate.grant(1, 100);
   ASSERT_EQ(gate.try_take(1), answer::taken);
   auto waiting = std::async(std::launch::async, [&gate] { return gate.take(1, link::never); });
   gate.give_back(1);
-  gate.settle();
+  gate.notify_waiting();
   EXPECT_EQ(waiting.get(), answer::taken);
 }
 
-TEST(CreditGate, ManyThatCameBackWakeWhoWaitsWithoutSettling) {
+TEST(CreditGate, ManyReturnedCreditsWakeAWaitingThreadByThemselves) {
   link::credit_gate gate;
   gate.grant(100, 100);
   for (int each = 0; each < 100; ++each) {

@@ -13,7 +13,7 @@ completion_ring::completion_ring(std::shared_ptr<cuda_context> context) : contex
 
 fault completion_ring::enqueue(cudaStream_t on, completion_function function, void* context) noexcept {
   record& free = records_[next_ % capacity];
-  // Acquire: whoever freed it has read function and context.
+  // Acquire: the thread that freed it no longer reads function and context.
   if (free.now.load(std::memory_order_acquire) != state::free) {
     return {"COMPLETION_RING_FULL"};
   }

@@ -39,7 +39,7 @@ class completion_ring {
     completion_ring* owner = nullptr;
     completion_function function = nullptr;
     void* context = nullptr;
-    // Armed by the stream's thread before the driver has the record; taken on by whoever settles it.
+    // The stream's thread arms it before the driver has the record; a compare-exchange decides which thread ends it.
     std::atomic<state> now{state::free};
   };
 

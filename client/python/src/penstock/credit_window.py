@@ -10,7 +10,7 @@ from .errors import Cancelled, Expired, NoCredit, PenstockError
 
 
 class CreditTicket:
-    """Someone who waits for credits, in the order of coming. Ends once: with them, or with an error."""
+    """A request that waits for credits, first come first served. It ends once: with credits, or with an error."""
 
     def __init__(self, nbytes: int, ready: Callable[[], None]) -> None:
         self.nbytes = nbytes

@@ -9,7 +9,7 @@ from typing import Any, Deque, Dict, List, Optional, Tuple
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from .endpoint import parse, unsupported, with_loopback_by_number
+from .endpoint import parse, unsupported, resolve_localhost
 from .keys import Keys
 
 _HEARTBEAT_MS = 2000
@@ -69,7 +69,7 @@ class Dealer:
         if self._keys is not None:
             self._keys.arm(fresh)
         events = fresh.get_monitor_socket(_SUCCEEDED | _FAILED_NO_DETAIL | _FAILED_PROTOCOL | _FAILED_AUTH)
-        there = with_loopback_by_number(url)
+        there = resolve_localhost(url)
         fresh.setsockopt(zmq.IPV6, int(_needs_ipv6(there)))
         try:
             fresh.connect(there)

@@ -38,8 +38,8 @@ def unsupported(url: str) -> str:
     return f"{url!r} can't be a daemon's: there is no transport {url.partition('://')[0]!r}; {_SHAPES}"
 
 
-def with_loopback_by_number(url: str) -> str:
-    """The url with "localhost" by its number, which is known without a file of hosts, as the daemon takes it."""
+def resolve_localhost(url: str) -> str:
+    """The url with 127.0.0.1 for "localhost", as in the daemon: a system without /etc/hosts can't resolve it."""
     begin = "tcp://localhost:"
     return f"tcp://{_LOOPBACK}:{url[len(begin):]}" if url.startswith(begin) else url
 
