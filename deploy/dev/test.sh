@@ -1,8 +1,10 @@
 # shellcheck shell=bash
 # ./dev test: builds, runs ctest (which holds the Python tests as well), counts what really ran.
 
+no_bare_root=69  # what bare_root.py ends with
+
 dev_test() {
-  local presets=() counted=() sanitizers=no containers=no bare=no arguments=() preset failed=()
+  local presets=() counted=() sanitizers=no containers=no bare=no bare_status arguments=() preset failed=()
   while [[ $# -gt 0 ]]; do
     case $1 in
       --sanitizers) sanitizers=yes ;;
@@ -27,9 +29,15 @@ dev_test() {
   [[ $containers$bare == nono ]] || need container
   find_recordings
   if [[ $bare == yes ]]; then
-    test_bare "${arguments[@]}" || failed+=(bare)
-    test_machine "${arguments[@]}" || failed+=(release)
-    counted=(bare release)
+    bare_status=0
+    test_bare "${arguments[@]}" || bare_status=$?
+    if [[ $bare_status -eq $no_bare_root ]]; then
+      presets=(release "${presets[@]}")
+    else
+      [[ $bare_status -eq 0 ]] || failed+=(bare)
+      test_machine "${arguments[@]}" || failed+=(release)
+      counted=(bare release)
+    fi
   fi
   for preset in "${presets[@]}"; do
     build "$preset"
@@ -41,12 +49,16 @@ dev_test() {
 }
 
 # test_bare [CTEST ARGUMENT...]: as whoever has just cloned the tree on a bare Debian. The results lie in build/bare/results.
+# In CI a machine that can't make the root tests the release build on itself, and says so; elsewhere that is a failure.
 test_bare() {
   local status=0
   say 'making a bare Debian with debootstrap, and testing there'
   rm -rf build/bare
   "$(python_for_tests)" deploy/dev/bare_root.py build/release/results ./dev test "$@" || status=$?
-  [[ $status -ne 69 ]] || fail 'the release tests want a bare Debian; why there is none is said above'
+  if [[ $status -eq $no_bare_root ]]; then
+    [[ -n ${CI:-} ]] || fail 'the release tests want a bare Debian; why there is none is said above'
+    say 'NO BARE DEBIAN, for the reason above: the release tests run on this machine, and miss a forgotten package'
+  fi
   return "$status"
 }
 
