@@ -14,8 +14,8 @@ namespace penstock::bench {
 
 /// Measures, and compares the medians with the floors of this file (floors.hpp). If one is below its floor, everything
 /// is started and measured again, at most three times in all, and the best median of each ratio counts: other work on
-/// the machine can slow one round, a slower daemon is slow in all of them. "limit_s" of the file is how many seconds all
-/// rounds together may take, the start of the daemons included. Prints the ratios, what is below its floor, and the
+/// the machine can slow one round, a slower daemon is slow in all of them. "limit_s" of the file is how many seconds
+/// all rounds together may take, the start of the daemons included. Prints the ratios, what is below its floor, and the
 /// time. True when no ratio is below its floor within that time.
 [[nodiscard]] bool pass_gate(const std::string& floors_file, int repeats);
 
