@@ -32,7 +32,7 @@ dev_test() {
     bare_status=0
     test_bare "${arguments[@]}" || bare_status=$?
     if [[ $bare_status -eq $no_bare_root ]]; then
-      presets=(release "${presets[@]}")
+      presets=(release "${presets[@]}") PENSTOCK_BENCH=ON
     else
       [[ $bare_status -eq 0 ]] || failed+=(bare)
       test_machine "${arguments[@]}" || failed+=(release)

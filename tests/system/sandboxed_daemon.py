@@ -103,7 +103,7 @@ class SandboxedDaemon:
         while words not in self.log.read_text():
             if self.process.poll() is not None or time.monotonic() > until:
                 return False
-            self.hear(0.02)  # a manager that does not read holds up who tells it more than ten things
+            self.hear(0.02)  # sd_notify blocks once some ten messages wait
         return True
 
     def hear(self, limit):

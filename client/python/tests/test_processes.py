@@ -17,7 +17,6 @@ from penstock import Client
 from penstock.wire import MessageType
 
 
-
 class Forks(RouterTest):
     def in_child(self, what):
         """What `what` returns, or the exception that it raises, as text, in a forked child; "hangs" if it does."""

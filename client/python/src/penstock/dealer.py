@@ -9,7 +9,7 @@ from typing import Any, Deque, Dict, List, Optional, Tuple
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from .endpoint import parse, unsupported, resolve_localhost
+from .endpoint import parse, resolve_localhost, unsupported
 from .keys import Keys
 
 _HEARTBEAT_MS = 2000
