@@ -1,4 +1,4 @@
-# The libraries of others that Penstock builds on. Found elsewhere: FFTW (kernels/), toml++ (daemon/settings/), GoogleTest
+# The libraries of others that Penstock builds on. Found elsewhere: FFTW (kernels/), toml++ (daemon/config/), GoogleTest
 # (tests/) and CUDA (PenstockCuda.cmake); nlohmann_json once more in proto/ and tests/proto/. The names in parentheses are
 # Debian's packages.
 find_package(Threads REQUIRED)

@@ -25,7 +25,7 @@ endfunction()
 # penstock_pages(PAGE...): pages of the tree, each installed where it stands in the tree, so that their links to one
 # another hold. A link to what is not installed would lead nowhere: its words stay.
 function(penstock_pages)
-  set(elsewhere "(docs/)?benchmarks.md|(docs/)?gpu-tests.md|deploy/[^)]*|CONTRIBUTING.md|CHANGELOG.md")
+  set(elsewhere "(docs/)?benchmarks.md|deploy/[^)]*|CONTRIBUTING.md|CHANGELOG.md")
   foreach(page IN LISTS ARGN)
     set(made "${PROJECT_BINARY_DIR}/documents/${page}")
     file(READ "${PROJECT_SOURCE_DIR}/${page}" text)
@@ -68,7 +68,7 @@ install(FILES "${shells}/penstock.fish" "${shells}/penstockd.fish"
 
 file(GLOB documents RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/docs/*.md" "${PROJECT_SOURCE_DIR}/docs/decisions/*.md")
-list(FILTER documents EXCLUDE REGEX "(benchmarks|gpu-tests|0000-template)\\.md$")  # for those who work on the tree
+list(FILTER documents EXCLUDE REGEX "(benchmarks|0000-template)\\.md$")  # for those who work on the tree
 penstock_pages(README.md SECURITY.md proto/PROTOCOL.md ${documents})
 install(FILES "${PROJECT_SOURCE_DIR}/docs/penstock.svg" DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs" COMPONENT daemon)
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")  # a package says it in its file `copyright`
@@ -83,8 +83,16 @@ if(NOT python_version STREQUAL "__version__ = \"${PROJECT_VERSION}\"")
 endif()
 install(DIRECTORY "${python}/src/penstock" DESTINATION "${PENSTOCK_PYTHON_DIR}" COMPONENT python
   FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
-configure_file("${PROJECT_SOURCE_DIR}/cmake/python_metadata.in"
-  "${PROJECT_BINARY_DIR}/generated/penstock-${PROJECT_VERSION}.egg-info" @ONLY)
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/penstock-${PROJECT_VERSION}.egg-info" @ONLY CONTENT
+"Metadata-Version: 2.1
+Name: penstock
+Version: @PROJECT_VERSION@
+Summary: Client of Penstock, a daemon that puts live data on a GPU
+License: Apache-2.0
+Requires-Python: >=3.9
+Requires-Dist: numpy>=1.21
+Requires-Dist: pyzmq>=22
+")
 install(FILES "${PROJECT_BINARY_DIR}/generated/penstock-${PROJECT_VERSION}.egg-info"
   DESTINATION "${PENSTOCK_PYTHON_DIR}" COMPONENT python)
 

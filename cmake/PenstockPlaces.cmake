@@ -14,8 +14,14 @@ set(PENSTOCK_PYTHON_DIR "lib/python3/dist-packages" CACHE STRING "Where the Pyth
 
 # The daemon looks for the module from where it lies itself, so that an installed tree can be moved.
 file(RELATIVE_PATH PENSTOCK_MODULE_FROM_PROGRAMS "/${CMAKE_INSTALL_BINDIR}" "/${PENSTOCK_MODULE_DIR}")
-configure_file("${PROJECT_SOURCE_DIR}/cmake/install_places.hpp.in"
-               "${PROJECT_BINARY_DIR}/generated/penstock_install_places.hpp")
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/penstock_install_places.hpp" @ONLY CONTENT
+"#pragma once
+
+namespace penstock {
+/// Where `cmake --install` puts penstock-cuda.so, from the folder of the programs.
+inline constexpr const char* installed_module_folder = \"@PENSTOCK_MODULE_FROM_PROGRAMS@\";
+}  // namespace penstock
+")
 
 # The number in libpenstock.so's SONAME and in the name of its package. A break of its binary interface raises it.
 set(PENSTOCK_LIBRARY_ABI 1)

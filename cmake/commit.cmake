@@ -1,6 +1,6 @@
 # cmake -DSOURCE=TREE -DGIT=PROGRAM -DTO=FILE -P cmake/commit.cmake: writes a C++ source that knows the commit of the tree,
 # and leaves the file alone when it says so already. "-dirty" follows where a tracked file that a build reads has changed;
-# documents are none of those: the benchmarks write theirs between two builds. A tree that is no checkout has no commit.
+# documents are none of those. A tree that is no checkout has no commit.
 cmake_minimum_required(VERSION 3.25)
 
 # Another repository that a caller of ours works on, as git's own hooks do, is not meant; nor is another's lock.
@@ -26,7 +26,7 @@ if(GIT AND EXISTS "${SOURCE}/.git")
 endif()
 
 file(CONFIGURE OUTPUT "${TO}" @ONLY CONTENT
-"#include \"tests/bench/commit.hpp\"
+"#include \"tests/bench/harness.hpp\"
 
 namespace penstock::bench {
 

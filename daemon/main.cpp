@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -15,24 +16,21 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "daemon/admin/log.hpp"
-#include "daemon/admin/out_of_memory.hpp"
-#include "daemon/admin/service.hpp"
-#include "daemon/admin/start_check.hpp"
+#include "base/exit_code.hpp"
+#include "base/process_limits.hpp"
+#include "base/unix_listener.hpp"
+#include "daemon/config/client_memory.hpp"
+#include "daemon/config/settings.hpp"
 #include "daemon/device/backend.hpp"
 #include "daemon/doctor/doctor.hpp"
-#include "daemon/exit_code.hpp"
-#include "daemon/machine/machine_share.hpp"
+#include "daemon/net/keys.hpp"
+#include "daemon/net/message_memory.hpp"
+#include "daemon/pipeline/check.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/pipeline/plan_printer.hpp"
-#include "daemon/pipeline/suggestion.hpp"
-#include "daemon/pipeline/time_axis.hpp"
-#include "daemon/security/keyring.hpp"
-#include "daemon/settings/client_memory.hpp"
-#include "daemon/settings/settings.hpp"
-#include "daemon/socket/descriptors.hpp"
-#include "daemon/socket/ipc_listener.hpp"
-#include "daemon/socket/message_memory.hpp"
+#include "daemon/service/process.hpp"
+#include "daemon/service/service.hpp"
+#include "daemon/service/start.hpp"
 #include "penstock_version.hpp"
 
 namespace {
@@ -47,10 +45,25 @@ struct command_line {
   std::string completion;
   bool check = false;
   bool print = false;
+  bool manual = false;
   bool doctor = false;
   std::optional<std::string> plan;  ///< the pipeline whose plan is to be printed
   std::string format = "text";
 };
+
+template <typename Values>
+std::vector<std::string> words(const Values& values) {
+  const auto all = words_of(values);
+  return {all.begin(), all.end()};
+}
+
+/// Sets what the word stands for; nothing for "".
+template <typename Value, std::size_t Count>
+void set_by_word(const std::array<named_value<Value>, Count>& values, std::string_view word, Value& value) {
+  for (const auto& [name, named] : values) {
+    value = name == word ? named : value;
+  }
+}
 
 void declare(CLI::App& app, command_line& line) {
   app.set_version_flag("--version", std::string("penstockd ") + version);
@@ -61,26 +74,29 @@ void declare(CLI::App& app, command_line& line) {
                  "Answer HTTP for health and metrics here instead (may be repeated): 127.0.0.1:7680, unix:/run/...; "
                  "'none' for nowhere");
   app.add_option("--backend", line.backend, "Take this device backend instead")
-      ->check(CLI::IsMember({"auto", "cuda", "host"}));
+      ->check(CLI::IsMember(words(backend_names)));
   app.add_option("--completion", line.completion, "Take this completion mode instead")
-      ->check(CLI::IsMember({"callback", "poll", "auto"}));
+      ->check(CLI::IsMember(words(completion_names)));
   app.add_flag("--check-config", line.check, "Check the configuration file and exit");
   app.add_flag("--print-config", line.print, "Print the configuration with every default filled in and exit");
+  app.add_flag("--print-settings", line.manual, "Print every setting with its default and what it is for, and exit");
   app.add_flag(
       "--doctor", line.doctor,
       "Say what would go wrong here, without serving, and exit: with 0 (all well), 1 (warnings) or 2 (errors)");
   app.add_option("--print-plan", line.plan, "Print what a batch of this pipeline does on the device and exit");
-  app.add_option("--format", line.format, "How to print: text, a plan also as dot for Graphviz, --doctor also as json")
-      ->check(CLI::IsMember({"text", "dot", "json"}))
+  app.add_option("--format", line.format,
+                 "How to print: text, a plan also as dot for Graphviz, --doctor also as json, settings also as man")
+      ->check(CLI::IsMember({"text", "dot", "json", "man"}))
       ->capture_default_str();
 }
 
 /// Throws CLI::ParseError when the format does not suit what is to be printed.
 void check_format(const command_line& line) {
-  const bool suits =
-      line.format == "text" || (line.format == "dot" && line.plan) || (line.format == "json" && line.doctor);
+  const bool suits = line.format == "text" || (line.format == "dot" && line.plan) ||
+                     (line.format == "json" && line.doctor) || (line.format == "man" && line.manual);
   if (!suits) {
-    throw CLI::ValidationError("--format " + line.format, "dot is for --print-plan, json for --doctor");
+    throw CLI::ValidationError("--format " + line.format,
+                               "dot is for --print-plan, json for --doctor, man for --print-settings");
   }
 }
 
@@ -92,43 +108,36 @@ void finish_printing() {
 }
 
 settings read_settings(const command_line& line) {
-  settings how = load_settings(line.config);
+  settings settings = load_settings(line.config);
   if (!line.listen.empty()) {
-    how.daemon.listen = line.listen;
-    check_exposure(how);
+    settings.daemon.listen = line.listen;
+    check_exposure(settings);
   }
   if (line.admin) {
-    how.admin.listen = *line.admin == std::vector<std::string>{"none"} ? std::vector<std::string>{} : *line.admin;
-    check_admin(how.admin);
+    const bool is_none = *line.admin == std::vector<std::string>{"none"};
+    settings.admin.listen = is_none ? std::vector<std::string>{} : *line.admin;
+    check_admin(settings.admin);
   }
-  if (!line.backend.empty()) {
-    how.device.backend = line.backend == "cuda"   ? backend_choice::cuda
-                         : line.backend == "host" ? backend_choice::host
-                                                  : backend_choice::automatic;
-  }
-  if (!line.completion.empty()) {
-    how.wheel.completion = line.completion == "poll"   ? completion_mode::poll
-                           : line.completion == "auto" ? completion_mode::automatic
-                                                       : completion_mode::callback;
-  }
-  return how;
+  set_by_word(backend_names, line.backend, settings.device.backend);
+  set_by_word(completion_names, line.completion, settings.stream_pool.completion);
+  return settings;
 }
 
 /// Compiles that one pipeline for the device that the daemon would serve it on.
-exit_code print_plan_of(const command_line& line, const settings& how) {
-  const auto declared = std::find_if(how.pipelines.begin(), how.pipelines.end(),
+exit_code print_one_plan(const command_line& line, const settings& settings) {
+  const auto declared = std::find_if(settings.pipelines.begin(), settings.pipelines.end(),
                                      [&](const pipeline_declaration& each) { return each.name == *line.plan; });
-  if (declared == how.pipelines.end()) {
+  if (declared == settings.pipelines.end()) {
     std::vector<std::string_view> known;
-    for (const pipeline_declaration& each : how.pipelines) {
+    for (const pipeline_declaration& each : settings.pipelines) {
       known.push_back(each.name);
     }
     throw configuration_error(line.config + ": there is no pipeline '" + *line.plan + "'" +
                               suggestion(*line.plan, known));
   }
-  const opened_device opened = open_device(how.device);
-  const plan made = compile_plan(*declared, static_cast<std::uint32_t>(declared - how.pipelines.begin()),
-                                 *opened.device, static_cast<std::uint32_t>(how.wheel.streams));
+  const opened_device opened = open_device(settings.device);
+  const plan made = compile_plan(*declared, static_cast<std::uint32_t>(declared - settings.pipelines.begin()),
+                                 *opened.device, static_cast<std::uint32_t>(settings.stream_pool.streams));
   const device_facts& facts = opened.device->facts();
   const std::string text = line.format == "dot" ? print_plan_graph(made, facts.backend + " backend, " + facts.name)
                                                 : print_plan(made, opened.reason);
@@ -139,22 +148,22 @@ exit_code print_plan_of(const command_line& line, const settings& how) {
 
 /// What can be said without the device: the files of keys, the group of the sockets and all that a start would refuse
 /// are looked at too.
-exit_code check(const command_line& line, const settings& how) {
-  if (how.security.encrypts()) {
-    const keyring good(how.security.secret_key_file, how.security.authorized_keys_file);
+exit_code check(const command_line& line, const settings& settings) {
+  if (settings.security.encrypts()) {
+    const keyring good(settings.security.secret_key_file, settings.security.authorized_keys_file);
   }
-  (void)group_of(how.security.ipc_group);
-  const std::string costs = check_start(how);
-  const std::size_t devices = how.device.every_device ? 1 : how.device.ids.size();
-  const client_memory held =
-      memory_of_clients(how, devices * static_cast<std::size_t>(how.device.shards), read_machine_share().memory_bytes);
-  check_memory_limit(how, held.limit);
-  std::printf("%s: good, %zu %s\n", line.config.c_str(), how.pipelines.size(),
-              how.pipelines.size() == 1 ? "pipeline" : "pipelines");
-  std::printf("%s%s\n", text_of(held).c_str(), how.device.every_device ? ", for each device" : "");
+  (void)group_of(settings.security.ipc_group);
+  const std::string costs = check_start(settings);
+  const std::size_t devices = settings.device.every_device ? 1 : settings.device.ids.size();
+  const client_memory held = memory_of_clients(settings, devices * static_cast<std::size_t>(settings.device.shards),
+                                               read_machine_share().memory_bytes);
+  check_memory_limit(settings, held.limit);
+  std::printf("%s: good, %zu %s\n", line.config.c_str(), settings.pipelines.size(),
+              settings.pipelines.size() == 1 ? "pipeline" : "pipelines");
+  std::printf("%s%s\n", text_of(held).c_str(), settings.device.every_device ? ", for each device" : "");
   std::fputs(costs.c_str(), stdout);
   finish_printing();
-  for (const pipeline_declaration& each : how.pipelines) {
+  for (const pipeline_declaration& each : settings.pipelines) {
     for (const std::string& doubt : doubts_about(each)) {
       std::fprintf(stderr, "warning: %s\n", doubt.c_str());
     }
@@ -163,19 +172,24 @@ exit_code check(const command_line& line, const settings& how) {
 }
 
 exit_code run(const command_line& line) {
-  const settings how = read_settings(line);
+  if (line.manual) {
+    std::fputs(print_manual(line.format == "man" ? manual_format::man : manual_format::toml).c_str(), stdout);
+    finish_printing();
+    return exit_code::ok;
+  }
+  const settings settings = read_settings(line);
   if (line.print) {
-    std::fputs(print_settings(how).c_str(), stdout);
+    std::fputs(print_settings(settings).c_str(), stdout);
     finish_printing();
     return exit_code::ok;
   }
   if (line.check) {
-    return check(line, how);
+    return check(line, settings);
   }
   if (line.plan) {
-    return print_plan_of(line, how);
+    return print_one_plan(line, settings);
   }
-  open_log(how.daemon.log_level);
+  open_log(settings.daemon.log_level);
   keep_message_memory();
   if (!raise_descriptor_limit()) {
     spdlog::warn("the soft limit of open files can't be raised to the hard one");
@@ -186,7 +200,7 @@ exit_code run(const command_line& line) {
         "(ulimit -n, LimitNOFILE)",
         descriptor_limit(), least_descriptors));
   }
-  return service(how, [line] { return read_settings(line); }).run();
+  return service(settings, [line] { return read_settings(line); }).run();
 }
 
 int diagnose(const command_line& line) {

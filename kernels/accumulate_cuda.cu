@@ -19,12 +19,12 @@ struct mean_fold {
   static __device__ total of(float value, float /*pivot*/) { return static_cast<double>(value); }
   static __device__ total joined(total a, total b) { return a + b; }
   template <class Move>
-  static __device__ total moved(total from, Move move) {
-    return move(from);
+  static __device__ total moved(total value, Move move) {
+    return move(value);
   }
-  __device__ float result(const window_halves<mean_fold>& of, float /*current*/, std::int64_t position,
+  __device__ float result(const window_halves<mean_fold>& halves, float /*current*/, std::int64_t position,
                           std::int64_t window) const {
-    return static_cast<float>(joined(of.older, of.newer) / static_cast<double>(min(position + 1, window)));
+    return static_cast<float>(joined(halves.older, halves.newer) / static_cast<double>(min(position + 1, window)));
   }
 };
 
@@ -38,12 +38,12 @@ struct peak_fold {
   static __device__ total of(float value, float /*pivot*/) { return value; }
   static __device__ total joined(total a, total b) { return a > b || isnan(a) ? a : b; }
   template <class Move>
-  static __device__ total moved(total from, Move move) {
-    return move(from);
+  static __device__ total moved(total value, Move move) {
+    return move(value);
   }
-  __device__ float result(const window_halves<peak_fold>& of, float /*current*/, std::int64_t /*position*/,
+  __device__ float result(const window_halves<peak_fold>& halves, float /*current*/, std::int64_t /*position*/,
                           std::int64_t /*window*/) const {
-    return joined(of.older, of.newer);
+    return joined(halves.older, halves.newer);
   }
 };
 

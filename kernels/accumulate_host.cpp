@@ -8,8 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/function_attributes.hpp"
 #include "kernels/sliding_window_host.hpp"
-#include "kernels/vector_clones.hpp"
 
 namespace penstock {
 namespace {
@@ -39,7 +39,7 @@ struct take_larger {
   return std::min(static_cast<std::int32_t>(window), before + step + 1);
 }
 
-/// Parts of a stretch of one lane that are folded side by side, as each step waits for the one before it.
+/// Parts of a stretch that are folded side by side, since each step of a part depends on the one before it.
 constexpr std::int64_t pieces = 4;
 
 template <class Join>
@@ -58,14 +58,14 @@ template <class Join>
   return all;
 }
 
-/// What each piece's own folds leave out, and what they come to. The last is of the steps that are left over.
+/// Totals of the pieces, and of the steps left over after them.
 struct piece_folds {
   double older[pieces + 1];
   double newer[pieces + 1];
 };
 
-/// At each step the fold of its piece from there on, of the older part, and of those before it, of the newer one. Reads
-/// next[steps - 1] too, of which nothing that is used depends.
+/// For each step, the total of its piece from the step on (older part) and before the step (newer part). Also reads
+/// next[steps - 1], whose value is not used.
 template <class Join>
 [[gnu::always_inline]] inline void fold_pieces(const float* line, const float* next, std::int64_t steps, double* older,
                                                double* newer, piece_folds& all) noexcept {
@@ -89,7 +89,7 @@ template <class Join>
   }
 }
 
-/// Makes of what each piece comes to what stands behind it, of the older part, or before it, of the newer one.
+/// Turns totals of pieces into totals of all later pieces (older part) or earlier pieces (newer part).
 template <class Join>
 [[gnu::always_inline]] inline void fold_neighbours(double behind, piece_folds& all) noexcept {
   auto before = static_cast<double>(Join::absent);
@@ -120,7 +120,7 @@ template <class Join>
   }
 }
 
-/// `totals` are kept of the older part of each window; the newer one grows along with the results.
+/// `totals` holds the older part of each window; the newer part grows along with the results.
 template <class Join, int Lanes>
 [[gnu::always_inline]] inline void fold_stretch(const sliding_stretch& stretch, std::int64_t window) noexcept {
   constexpr auto lanes = static_cast<std::size_t>(Lanes);

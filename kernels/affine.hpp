@@ -4,6 +4,7 @@
 #include <span>
 
 #include "kernels/operation.hpp"
+#include "kernels/operator_checks.hpp"
 
 namespace penstock {
 
@@ -23,8 +24,15 @@ struct affine_settings {
 };
 
 /// Throws parameter_error.
-[[nodiscard]] affine_settings parse_affine(const parameters& settings, const tensor_spec& input);
-[[nodiscard]] tensor_spec infer_affine(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] inline affine_settings parse_affine(const parameters& settings, const tensor_spec& input) {
+  require_element_type("affine", input, {element_type::f32, element_type::cf32});
+  return {.complex_input = is_complex(input.type),
+          .a = parse_f32("a", settings.number("a", 1.0)),
+          .b = parse_f32("b", settings.number("b", 0.0)),
+          .input = input,
+          .output = input};
+}
+
 [[nodiscard]] std::unique_ptr<operation> make_affine_host(const operation_request& request);
 [[nodiscard]] std::unique_ptr<operation> make_affine_cuda(const operation_request& request);
 

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "kernels/operation.hpp"
+#include "kernels/operator_checks.hpp"
 #include "kernels/operators.hpp"
 
 namespace penstock {
@@ -15,6 +16,23 @@ constexpr std::array<std::string_view, sizeof...(Key)> keys(Key... key) {
 
 #define PENSTOCK_KEYS(name, session, overwrites, ...) constexpr auto name##_keys = keys(__VA_ARGS__);
 PENSTOCK_OPERATORS(PENSTOCK_KEYS)
+
+template <class Settings>
+tensor_spec output_of(Settings (*parse)(const parameters&, const tensor_spec&), std::string_view name,
+                      const parameters& settings, std::span<const tensor_spec> inputs) {
+  return parse(settings, sole_input(name, inputs)).output;
+}
+template <class Settings>
+tensor_spec output_of(Settings (*parse)(const parameters&, std::span<const tensor_spec>), std::string_view /*name*/,
+                      const parameters& settings, std::span<const tensor_spec> inputs) {
+  return parse(settings, inputs).output;
+}
+
+#define PENSTOCK_INFERENCE(name, session, overwrites, ...)                                    \
+  tensor_spec infer_##name(const parameters& settings, std::span<const tensor_spec> inputs) { \
+    return output_of(&parse_##name, #name, settings, inputs);                                 \
+  }
+PENSTOCK_OPERATORS(PENSTOCK_INFERENCE)
 
 #define PENSTOCK_DEFINITION(name, session, overwrites, ...) \
   {#name, name##_keys, infer_##name, make_##name##_host, session, overwrites},

@@ -1,5 +1,4 @@
-#include "kernels/catalogue_cuda.hpp"
-
+#include <string_view>
 #include <utility>
 
 #include "kernels/operators.hpp"

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-/// The words of one input's chunks, one run after the other, to their places in the output's runs.
+/// Copies the chunks of one input to the runs of the output.
 template <class Word>
 __global__ void __launch_bounds__(block_threads)
     place_chunks(const Word* __restrict__ input, Word* __restrict__ output, std::int64_t words, std::int64_t pitch,
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-/// The widest machine word, in bytes, of which every chunk is a whole number: chunks begin at multiples of it then.
+/// Bytes of the widest machine word that divides every chunk, so that chunks are aligned to it.
 std::size_t widest_word(const concat_settings& settings) noexcept {
   std::size_t word = 16;
   for (const std::size_t chunk : settings.chunks) {
@@ -37,7 +37,7 @@ class concat_cuda final : public operation {
   explicit concat_cuda(concat_settings settings)
       : settings_{std::move(settings)}, word_{widest_word(settings_)}, multiprocessors_{multiprocessor_count()} {}
 
-  // Narrower chunks of several inputs would share what goes over the link as one.
+  // Narrower chunks of several inputs would share a transfer over the link.
   [[nodiscard]] bool single_pass() const noexcept override {
     constexpr std::size_t narrowest = 32;
     return *std::min_element(settings_.chunks.begin(), settings_.chunks.end()) >= narrowest;

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "kernels/operation.hpp"
+#include "kernels/operator_checks.hpp"
 
 namespace penstock {
 
-/// convert: integers as a digitizer delivers them → f32 or cf32 of nominal range [-1, 1].
+/// convert: integer samples to f32 or cf32 of nominal range [-1, 1].
 ///
 /// Formula, for I and Q alike:
 ///   u8, cu8    (x - 127.5) / 127.5          i8, ci8    x / 128
@@ -18,7 +20,7 @@ namespace penstock {
 /// a unit in the last place.
 /// Input: any type, any shape. Output: the input's shape, f32 or cf32.
 /// Parameters:
-///   to      "f32" | "cf32"; default: cf32 for complex input, f32 for real. Complex input becomes nothing but cf32.
+///   to      "f32" | "cf32"; default: cf32 for complex input, f32 for real. Complex input can only become cf32.
 ///   planar  bool, default false; true: a frame of interleaved channels [N, C] becomes [C, N]. The frame has exactly
 ///           two dimensions and no "max N".
 /// NaN and infinities of f32 and cf32 pass through.
@@ -35,9 +37,78 @@ struct convert_settings {
   tensor_spec output;
 };
 
+struct convert_scale {
+  float offset;
+  float divisor;
+};
+
+[[nodiscard]] inline convert_scale convert_scale_of(element_type type) noexcept {
+  switch (type) {
+    case element_type::u8:
+    case element_type::cu8:
+      return {127.5F, 127.5F};
+    case element_type::i8:
+    case element_type::ci8:
+      return {0.0F, 128.0F};
+    case element_type::i16:
+    case element_type::ci16:
+      return {0.0F, 32768.0F};
+    case element_type::i32:
+      return {0.0F, 2147483648.0F};
+    case element_type::f32:
+    case element_type::cf32:
+      break;
+  }
+  return {0.0F, 1.0F};
+}
+
+[[nodiscard]] inline element_type parse_convert_type(const parameters& settings, const tensor_spec& input) {
+  const bool complex_input = is_complex(input.type);
+  const std::string name = settings.text("to", complex_input ? "cf32" : "f32");
+  if (name != "f32" && name != "cf32") {
+    throw parameter_error("to", "must be \"f32\" or \"cf32\", not \"" + name + "\"");
+  }
+  if (name == "f32" && complex_input) {
+    throw parameter_error("to", "must be \"cf32\" for " + input.text() + "; 'magnitude' makes real values of it");
+  }
+  return name == "f32" ? element_type::f32 : element_type::cf32;
+}
+
+inline void require_planar_input(const tensor_spec& input) {
+  if (input.shape.size() != 2) {
+    throw parameter_error(
+        "planar", "turns round the two dimensions [samples, channels] alone; its input is " + input.text() +
+                      (input.shape.size() > 2
+                           ? ": convert frames of [samples, channels] before a stage or a client adds a dimension"
+                           : ": with one channel there is nothing to turn round"));
+  }
+  if (input.variable) {
+    throw parameter_error("planar", "must be false where the leading dimension is variable: " + input.text() +
+                                        "; frames of one length, without \"max\", can be turned round");
+  }
+}
+
 /// Throws parameter_error.
-[[nodiscard]] convert_settings parse_convert(const parameters& settings, const tensor_spec& input);
-[[nodiscard]] tensor_spec infer_convert(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] inline convert_settings parse_convert(const parameters& settings, const tensor_spec& input) {
+  convert_settings parsed;
+  parsed.from = input.type;
+  parsed.to = parse_convert_type(settings, input);
+  const convert_scale scale = convert_scale_of(input.type);
+  parsed.offset = scale.offset;
+  parsed.divisor = scale.divisor;
+  parsed.input = input;
+  parsed.output = input;
+  parsed.output.type = parsed.to;
+  parsed.planar = settings.flag("planar", false);
+  if (parsed.planar) {
+    require_planar_input(input);
+    parsed.samples = input.shape[0];
+    parsed.channels = input.shape[1];
+    parsed.output.shape = {parsed.channels, parsed.samples};
+  }
+  return parsed;
+}
+
 [[nodiscard]] std::unique_ptr<operation> make_convert_host(const operation_request& request);
 [[nodiscard]] std::unique_ptr<operation> make_convert_cuda(const operation_request& request);
 

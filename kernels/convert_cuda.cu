@@ -28,8 +28,7 @@ struct to_value {
   }
 };
 
-/// One sample of the wire to one element of the output: a real one to f32, or to cf32 with no imaginary part; a complex
-/// one of two samples to cf32.
+/// One input sample to one output element: real to f32, or to cf32 without imaginary part; complex to cf32.
 template <class Out>
 struct to_element {
   to_value value;
@@ -54,8 +53,8 @@ struct to_element {
   __device__ __forceinline__ float2 operator()(float2 z, int /*component*/ = 0) const { return z; }
 };
 
-/// How [samples, channels] is cut into tiles; a tile holds tile_samples × tile_channels elements, no more than
-/// tile_elements, and in shared memory its rows have an odd length, so that reading a column meets no bank twice.
+/// How [samples, channels] is cut into tiles. A tile holds tile_samples × tile_channels elements, at most
+/// tile_elements. Its rows have an odd length in shared memory, to avoid bank conflicts when a column is read.
 struct planar_shape {
   std::int64_t samples;
   std::int64_t channels;
@@ -67,13 +66,13 @@ struct planar_shape {
 };
 
 constexpr int tile_elements = 2048;
-constexpr int most_tile_channels = 32;
+constexpr int max_tile_channels = 32;
 /// Two channels are padded to three, the worst case.
 constexpr int tile_places = tile_elements / 2 * 3;
 
 planar_shape shape_of(std::int64_t samples, std::int64_t channels, std::int64_t frames) noexcept {
   planar_shape shape{samples, channels, tile_elements, 1, 0, 0, 0};
-  shape.tile_channels = static_cast<int>(std::min<std::int64_t>(channels, most_tile_channels));
+  shape.tile_channels = static_cast<int>(std::min<std::int64_t>(channels, max_tile_channels));
   while (shape.tile_samples * shape.tile_channels > tile_elements) {
     shape.tile_samples /= 2;
   }

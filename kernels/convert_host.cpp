@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/vector_clones.hpp"
+#include "kernels/function_attributes.hpp"
 
 namespace penstock {
 namespace {

@@ -1,14 +1,19 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "kernels/frame_rows.hpp"
 #include "kernels/operation.hpp"
-#include "kernels/operation_input.hpp"
+#include "kernels/operator_checks.hpp"
+#include "kernels/overlap_save.hpp"
 
 namespace penstock {
 
@@ -21,16 +26,15 @@ namespace penstock {
 /// Output: f32 where both are real, else cf32; the signal's leading extents and
 ///   mode "full"   N + M - 1: every k
 ///        "same"   N: from k = (M - 1) / 2 on
-///        "valid"  |N - M| + 1: from k = min(N, M) - 1 on; no sample beyond either's ends takes part
+///        "valid"  |N - M| + 1: from k = min(N, M) - 1 on; no terms beyond the ends of x or h
 /// Parameters:
 ///   template       list of numbers, finite in f32; h, or its real part
 ///   template_imag  list of as many numbers: the imaginary part of h; makes it complex
 ///   mode           "full" (default) | "same" | "valid"
-///   method         "auto" (default): whichever is faster for as many terms | "direct": the sum | "fft": blocks of the
-///   row through the discrete Fourier
-///                  transform (overlap-save: A. V. Oppenheim, R. W. Schafer, Discrete-Time Signal Processing, 8.7)
-/// Each result is within 1e-6 of sum |h| times the largest |x| that takes part in it, whatever else its row holds. A
-/// NaN or an infinity makes the results that it takes part in not finite, and no others.
+///   method         "auto" (default): whichever is faster | "direct": the sum | "fft": overlap-save by the Fourier
+///                  transform (overlap_save.hpp)
+/// Each result is within 1e-6 of sum |h| times the largest |x| of its own terms, whatever else its row holds. A NaN or
+/// an infinity makes the results that it is a term of not finite, and no others.
 struct correlate_settings {
   bool complex_signal = false;
   bool complex_template = false;
@@ -40,34 +44,137 @@ struct correlate_settings {
   std::int64_t first = 0;            ///< k of a row's first result
   std::int64_t results = 0;          ///< of a row
   std::vector<float> coefficients;   ///< `template`, (re, im) pairs when complex; empty: the second input
-  bool template_a_row = false;       ///< the second input has a template for each row, not for each frame
+  bool template_per_row = false;     ///< the second input has a template for each row, not for each frame
   frame_rows rows;                   ///< of the signal; the output has as many
   tensor_spec output;
 
   [[nodiscard]] bool complex_output() const noexcept { return complex_signal || complex_template; }
-  /// Where, relative to its row, the sample lies that the first result takes with h[0]; never behind the row's start,
-  /// and the last result takes none before the row's end.
+  /// The sample, relative to the start of the row, that the first result multiplies with h[0]. It does not lie after
+  /// the start of the row, and the last result reaches its end.
   [[nodiscard]] std::int64_t start() const noexcept { return first - (template_length - 1); }
-  /// The most terms of a sum.
+  /// Maximum terms of a sum.
   [[nodiscard]] std::int64_t terms() const noexcept { return length < template_length ? length : template_length; }
-  /// How many rows, one behind the other, share a template.
-  [[nodiscard]] std::int64_t rows_a_template(const batch_extent& extent) const noexcept {
+  /// Number of consecutive rows that share a template.
+  [[nodiscard]] std::int64_t rows_per_template(const batch_extent& extent) const noexcept {
     return !coefficients.empty() ? rows.count(extent)
-           : template_a_row      ? 1
+           : template_per_row    ? 1
                                  : rows.count({.frames = 1, .leading = extent.leading});
   }
 };
 
+[[nodiscard]] inline std::vector<double> parse_template_part(const parameters& settings, const char* key) {
+  std::vector<double> numbers = settings.numbers(key);
+  if (numbers.empty()) {
+    throw parameter_error(key, "must have at least one number");
+  }
+  if (!std::all_of(numbers.begin(), numbers.end(), is_finite_f32)) {
+    throw parameter_error(key, "must hold finite numbers within f32's range");
+  }
+  return numbers;
+}
+
+inline void parse_correlate_template(const parameters& settings, correlate_settings& parsed) {
+  const std::vector<double> real = parse_template_part(settings, "template");
+  parsed.complex_template = settings.has("template_imag");
+  const std::vector<double> imaginary =
+      parsed.complex_template ? parse_template_part(settings, "template_imag") : std::vector<double>{};
+  if (parsed.complex_template && imaginary.size() != real.size()) {
+    throw parameter_error("template_imag", "must have as many numbers as 'template', " + std::to_string(real.size()) +
+                                               ", not " + std::to_string(imaginary.size()));
+  }
+  parsed.template_length = static_cast<std::int64_t>(real.size());
+  for (std::size_t n = 0; n < real.size(); ++n) {
+    parsed.coefficients.push_back(static_cast<float>(real[n]));
+    if (parsed.complex_template) {
+      parsed.coefficients.push_back(static_cast<float>(imaginary[n]));
+    }
+  }
+}
+
+inline void use_template_input(const tensor_spec& signal, const tensor_spec& given, correlate_settings& parsed) {
+  require_element_type("correlate", given, {element_type::f32, element_type::cf32});
+  require_fixed_last_axis("correlate", given);
+  const bool fits = given.variable == signal.variable && given.shape.size() == signal.shape.size() &&
+                    std::equal(given.shape.begin(), given.shape.end() - 1, signal.shape.begin());
+  if (given.shape.size() != 1 && !fits) {
+    throw parameter_error("from",
+                          "'correlate' takes templates of one dimension or of the signal's leading extents, "
+                          "not " +
+                              given.text() + " for " + signal.text());
+  }
+  parsed.complex_template = is_complex(given.type);
+  parsed.template_length = given.shape.back();
+  parsed.template_per_row = given.shape.size() != 1;
+}
+
+inline void parse_correlate_mode(const parameters& settings, correlate_settings& parsed) {
+  const std::int64_t n = parsed.length;
+  const std::int64_t m = parsed.template_length;
+  switch (parse_choice(settings, "mode", {"full", "same", "valid"})) {
+    case 0:
+      parsed.first = 0;
+      parsed.results = n + m - 1;
+      break;
+    case 1:
+      parsed.first = (m - 1) / 2;
+      parsed.results = n;
+      break;
+    default:
+      parsed.first = parsed.terms() - 1;
+      parsed.results = std::abs(n - m) + 1;
+  }
+}
+
+inline void require_one_template(const parameters& settings, std::size_t inputs) {
+  if (inputs != 1 && inputs != 2) {
+    throw parameter_error(
+        "from", "'correlate' takes a signal, or a signal and its templates, not " + std::to_string(inputs) + " inputs");
+  }
+  if (inputs == 1 && !settings.has("template")) {
+    throw parameter_error("template", "is missing; a second input can give the templates instead");
+  }
+  for (const char* const key : {"template", "template_imag"}) {
+    if (inputs == 2 && settings.has(key)) {
+      throw parameter_error(key, "is not for a stage whose second input gives the templates");
+    }
+  }
+}
+
 /// Throws parameter_error.
-[[nodiscard]] correlate_settings parse_correlate(const parameters& settings, std::span<const tensor_spec> inputs);
-[[nodiscard]] tensor_spec infer_correlate(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] inline correlate_settings parse_correlate(const parameters& settings,
+                                                        std::span<const tensor_spec> inputs) {
+  require_one_template(settings, inputs.size());
+  const tensor_spec& signal = inputs.front();
+  require_element_type("correlate", signal, {element_type::f32, element_type::cf32});
+  require_fixed_last_axis("correlate", signal);
+  correlate_settings parsed;
+  parsed.complex_signal = is_complex(signal.type);
+  parsed.length = signal.shape.back();
+  parsed.rows = frame_rows{signal};
+  if (inputs.size() == 1) {
+    parse_correlate_template(settings, parsed);
+  } else {
+    use_template_input(signal, inputs[1], parsed);
+  }
+  parse_correlate_mode(settings, parsed);
+  parsed.method = parse_sum_method(settings);
+  parsed.output = signal;
+  parsed.output.type = parsed.complex_output() ? element_type::cf32 : element_type::f32;
+  parsed.output.shape.back() = parsed.results;
+  return parsed;
+}
+
 [[nodiscard]] std::unique_ptr<operation> make_correlate_host(const operation_request& request);
 [[nodiscard]] std::unique_ptr<operation> make_correlate_cuda(const operation_request& request);
 
-/// The two methods behind `make_correlate_…`.
-[[nodiscard]] std::unique_ptr<operation> make_direct_correlate_host(correlate_settings settings);
-[[nodiscard]] std::unique_ptr<operation> make_fft_correlate_host(correlate_settings settings);
-[[nodiscard]] std::unique_ptr<operation> make_direct_correlate_cuda(correlate_settings settings);
-[[nodiscard]] std::unique_ptr<operation> make_fft_correlate_cuda(correlate_settings settings, const batch_extent& most);
+/// How "fft" cuts a row. Block b begins start() + b · step samples after the row's start.
+[[nodiscard]] inline overlap_save_blocks plan_correlate_blocks(const correlate_settings& settings) {
+  // If the samples that one transform of the whole row covers begin and end with zeros, a wrap from one end to the
+  // other meets zeros only.
+  const std::int64_t covered = settings.results + settings.template_length - 1;
+  const std::int64_t before = -settings.start();
+  const std::int64_t behind = covered - before - settings.length;
+  return plan_overlap_save(settings.results, settings.template_length, covered - std::min(before, behind));
+}
 
 }  // namespace penstock

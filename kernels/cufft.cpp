@@ -79,11 +79,11 @@ void resolve(void* library, const std::string& path, const char* symbol, Functio
   function = reinterpret_cast<Function>(address);
 }
 
-void check(const cufft_library& library, cufft_library::result result, const char* what) {
+void check(const cufft_library& library, cufft_library::result result, const char* action) {
   if (const fault failed = cufft_fault(result)) {
     int version = 0;
     library.get_version(&version);
-    throw std::runtime_error("cuFFT " + std::to_string(version) + " could not " + what + ": " + failed.name);
+    throw std::runtime_error("cuFFT " + std::to_string(version) + " could not " + action + ": " + failed.name);
   }
 }
 
@@ -168,8 +168,8 @@ cufft_plan::~cufft_plan() {
 }
 
 fault cufft_plan::run(void* stream, void* work, void* input, void* output) const noexcept {
-  return kernel_queue::of(stream).enqueue([&](cudaStream_t on) {
-    if (const fault failed = cufft_fault(library_->set_stream(handle_, on))) {
+  return kernel_queue::of(stream).enqueue([&](cudaStream_t cuda_stream) {
+    if (const fault failed = cufft_fault(library_->set_stream(handle_, cuda_stream))) {
       return failed;
     }
     if (const fault failed = cufft_fault(library_->set_work_area(handle_, work))) {

@@ -8,11 +8,11 @@
 
 namespace penstock {
 
-/// The functions of NVIDIA's cuFFT that Penstock calls, found at run time, so that the CUDA module loads on machines
-/// that have no cuFFT. Only the functions and constants named here are relied upon; they are the same from cuFFT 10
-/// on (https://docs.nvidia.com/cuda/cufft/).
+/// The cuFFT functions that Penstock calls, loaded at run time, so that the CUDA module loads on machines without
+/// cuFFT. Only these functions and constants are used; they are the same since cuFFT 10
+/// (https://docs.nvidia.com/cuda/cufft/).
 ///
-/// Immutable once loaded; the library stays loaded until the process ends.
+/// Immutable once loaded. The library stays loaded until the process ends.
 struct cufft_library {
   static constexpr int success = 0;
   static constexpr int real_to_complex = 0x2a;
@@ -35,23 +35,23 @@ struct cufft_library {
   result (*destroy)(handle) = nullptr;
   result (*get_version)(int*) = nullptr;
 
-  /// Looks for cuFFT in PENSTOCK_CUFFT (a file; when it is set, nowhere else), then where the loader looks, then in
-  /// CUDA_PATH and in /usr/local/cuda. Throws std::runtime_error that says what is missing and what to install.
+  /// Loads the file that PENSTOCK_CUFFT names, if it is set; else searches the default library path, CUDA_PATH and
+  /// /usr/local/cuda. Throws std::runtime_error, which says what is missing and what to install.
   [[nodiscard]] static std::shared_ptr<const cufft_library> load();
 };
 
-/// "CUFFT_EXEC_FAILED" and its like; none for success. The name has static storage.
+/// The name of the error, such as "CUFFT_EXEC_FAILED", with static storage; none for success.
 [[nodiscard]] fault cufft_fault(cufft_library::result result) noexcept;
 
 /// One forward transform of `rows` rows of `length` elements, in float32, unnormalised: complex to complex, or real to
-/// the `length / 2 + 1` bins that are not redundant. Rows lie one after the other, without padding.
+/// `length / 2 + 1` bins. Rows are contiguous, without padding.
 ///
-/// Threads: one at a time. It owns a cuFFT handle and no device memory besides cuFFT's own tables.
+/// Thread: one at a time. Owns a cuFFT handle, and no device memory other than cuFFT's tables.
 class cufft_plan {
  public:
   enum class kind { real_to_complex, complex_to_complex };
 
-  /// On the current device. Throws std::runtime_error with cuFFT's name of what went wrong.
+  /// On the current device. Throws std::runtime_error with cuFFT's error name.
   cufft_plan(std::shared_ptr<const cufft_library> library, kind transform, std::int64_t length, std::int64_t rows);
   cufft_plan(cufft_plan&& other) noexcept;
   cufft_plan(const cufft_plan&) = delete;
@@ -60,10 +60,10 @@ class cufft_plan {
   ~cufft_plan();
 
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
-  /// Bytes that the work area of `run` needs.
+  /// Bytes of the work area of `run`.
   [[nodiscard]] std::size_t work_bytes() const noexcept { return work_bytes_; }
-  /// Enqueues the transform on the kernel_queue's stream. A complex transform may be in place, a real one may not.
-  /// `work` is device memory, aligned to 256 bytes, and is never nullptr.
+  /// Enqueues the transform on the kernel_queue `stream`. A complex transform may be in place, a real one may not.
+  /// `work` is device memory, aligned to 256 bytes, never nullptr.
   fault run(void* stream, void* work, void* input, void* output) const noexcept;
 
  private:

@@ -1,14 +1,86 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "kernels/detect.hpp"
 #include "kernels/hysteresis.hpp"
-#include "kernels/hysteresis_scan.cuh"
 #include "kernels/launch.cuh"
 
 namespace penstock {
+
+/// Samples of a hysteresis_word.
+inline constexpr int word_samples = 32;
+/// A value that is neither above nor below a threshold.
+inline constexpr float neutral_sample = std::numeric_limits<float>::quiet_NaN();
+
+// A run in one register: at most 2^23 events start in a row.
+__device__ __forceinline__ std::int32_t packed(const hysteresis_run& run) {
+  return run.starts * 8 + (run.first_sets ? 4 : 0) + (run.neutral ? 2 : 0) + (run.leaves_on ? 1 : 0);
+}
+__device__ __forceinline__ hysteresis_run unpacked(std::int32_t run) {
+  return {run >> 3, (run & 4) != 0, (run & 2) != 0, (run & 1) != 0};
+}
+
+/// The words of a segment of `count` samples, each compared by a warp and handed to its thread; samples beyond `count`
+/// are neutral. Synchronizes the block.
+template <int Threads>
+__device__ hysteresis_word classify(const float* __restrict__ samples, int count, float high, float low,
+                                    uint2 (&words)[Threads]) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+#pragma unroll 8
+  for (int word = static_cast<int>(threadIdx.x) / warp_threads; word < Threads; word += Threads / warp_threads) {
+    const int at = word * word_samples + lane;
+    const float value = at < count ? samples[at] : neutral_sample;
+    const std::uint32_t set = __ballot_sync(~0U, value >= high);
+    const std::uint32_t reset = __ballot_sync(~0U, value < low);
+    if (lane == 0) {
+      words[word] = make_uint2(set, reset);
+    }
+  }
+  __syncthreads();
+  return {words[threadIdx.x].x, words[threadIdx.x].y};
+}
+
+struct scanned_run {
+  hysteresis_run before;  ///< the runs of the threads before this one, joined
+  hysteresis_run whole;   ///< those of all threads
+};
+
+/// Joins the runs of a block's threads in their order. Synchronizes the block once; `warp_runs` may be written again
+/// after the next synchronization.
+template <int Threads>
+__device__ scanned_run scan_runs(const hysteresis_run& own, std::int32_t (&warp_runs)[Threads / warp_threads]) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const int warp = static_cast<int>(threadIdx.x) / warp_threads;
+  hysteresis_run through = own;
+#pragma unroll
+  for (int distance = 1; distance < warp_threads; distance *= 2) {
+    const hysteresis_run earlier = unpacked(__shfl_up_sync(~0U, packed(through), distance));
+    if (lane >= distance) {
+      through = earlier.then(through);
+    }
+  }
+  const hysteresis_run in_warp = unpacked(__shfl_up_sync(~0U, packed(through), 1));
+  if (lane == warp_threads - 1) {
+    warp_runs[warp] = packed(through);
+  }
+  __syncthreads();
+  scanned_run scanned;
+#pragma unroll
+  for (int other = 0; other < Threads / warp_threads; ++other) {
+    if (other == warp) {
+      scanned.before = scanned.whole;
+    }
+    scanned.whole = scanned.whole.then(unpacked(warp_runs[other]));
+  }
+  if (lane > 0) {
+    scanned.before = scanned.before.then(in_warp);
+  }
+  return scanned;
+}
+
 namespace {
 
 /// Each row is cut into segments, a block each; every thread of the block owns one word of 32 samples.
@@ -21,8 +93,8 @@ struct detect_rows {
   float low;
 };
 
-/// Where the peaks are gathered: the output itself, a pair (index, value) being as large as a key. A key orders the
-/// samples of an event, the larger value first and the earlier sample among equals; 0 is less than any sample's.
+/// Peaks are gathered in the output itself: a pair (index, value) is as large as a key. Keys order the samples of an
+/// event by value, equal ones by index, the earlier first; 0 is less than the key of any sample.
 using peak_key = unsigned long long;
 static_assert(sizeof(peak_key) == 2 * sizeof(float));
 
@@ -33,20 +105,20 @@ __device__ __forceinline__ peak_key key_of(float value, std::uint32_t index) {
   return static_cast<peak_key>(ordered) << 32U | static_cast<std::uint32_t>(~index);
 }
 
-/// What each segment does to the state: runs[item].
+/// The run of each segment: runs[item].
 template <int Threads>
 __global__ void __launch_bounds__(Threads)
     summarise_segments(const float* __restrict__ input, detect_rows rows, std::int32_t* __restrict__ runs) {
   constexpr std::int64_t segment_length = Threads * word_samples;
   __shared__ uint2 words[Threads];
-  __shared__ std::int32_t of_warps[Threads / warp_threads];
+  __shared__ std::int32_t warp_runs[Threads / warp_threads];
   for (std::int64_t item = blockIdx.x; item < rows.items; item += gridDim.x) {
     const std::int64_t row = item / rows.segments;
     const std::int64_t first = (item - row * rows.segments) * segment_length;
     const auto count = static_cast<int>(min(segment_length, rows.length - first));
     const hysteresis_word word =
         classify<Threads>(input + row * rows.length + first, count, rows.high, rows.low, words);
-    const scanned_run scanned = scan_runs<Threads>(hysteresis_run::of(word), of_warps);
+    const scanned_run scanned = scan_runs<Threads>(hysteresis_run::of(word), warp_runs);
     if (threadIdx.x == 0) {
       runs[item] = packed(scanned.whole);
     }
@@ -57,19 +129,19 @@ __global__ void __launch_bounds__(Threads)
 /// The first `count` of a row's segments, joined; in every thread.
 template <int Threads>
 __device__ hysteresis_run join_segments(const std::int32_t* __restrict__ runs, std::int64_t count,
-                                        std::int32_t (&of_warps)[Threads / warp_threads]) {
+                                        std::int32_t (&warp_runs)[Threads / warp_threads]) {
   const std::int64_t share = divide_up(count, Threads);
   const std::int64_t end = min((static_cast<std::int64_t>(threadIdx.x) + 1) * share, count);
   hysteresis_run own;
   for (std::int64_t segment = threadIdx.x * share; segment < end; ++segment) {
     own = own.then(unpacked(runs[segment]));
   }
-  return scan_runs<Threads>(own, of_warps).whole;
+  return scan_runs<Threads>(own, warp_runs).whole;
 }
 
-/// Offers the samples of one thread's word to the events that they belong to. `before` is everything in the row before
-/// the word. The whole warp takes part: the event that a word ends in often goes on through the next lanes' words, and
-/// then only the last of them touches the list.
+/// Offers the samples of the word of one thread to their events. `before` is everything in the row before the word. The
+/// whole warp takes part: an event that continues through the words of the next lanes is reported only by the last of
+/// them.
 __device__ void offer_peaks(const float* __restrict__ samples, std::uint32_t first_index, int count,
                             const hysteresis_word& word, const hysteresis_run& before, std::int64_t most,
                             peak_key* list) {
@@ -113,14 +185,14 @@ __device__ void offer_peaks(const float* __restrict__ samples, std::uint32_t fir
   }
 }
 
-/// `keys` has a row of 1 + most keys for each row of the input, all 0 before; `runs` is read where a row has more
-/// segments than one.
+/// `keys` has a row of 1 + most keys for each row of the input, initially 0. `runs` is read for rows with several
+/// segments.
 template <int Threads>
 __global__ void __launch_bounds__(Threads) gather_peaks(const float* __restrict__ input, detect_rows rows,
                                                         const std::int32_t* __restrict__ runs, peak_key* keys) {
   constexpr std::int64_t segment_length = Threads * word_samples;
   __shared__ uint2 words[Threads];
-  __shared__ std::int32_t of_warps[Threads / warp_threads];
+  __shared__ std::int32_t warp_runs[Threads / warp_threads];
   for (std::int64_t item = blockIdx.x; item < rows.items; item += gridDim.x) {
     const std::int64_t row = item / rows.segments;
     const std::int64_t segment = item - row * rows.segments;
@@ -131,10 +203,10 @@ __global__ void __launch_bounds__(Threads) gather_peaks(const float* __restrict_
 
     hysteresis_run entered;
     if (segment > 0) {
-      entered = join_segments<Threads>(runs + row * rows.segments, segment, of_warps);
+      entered = join_segments<Threads>(runs + row * rows.segments, segment, warp_runs);
     }
     const hysteresis_word word = classify<Threads>(samples, count, rows.high, rows.low, words);
-    const scanned_run scanned = scan_runs<Threads>(hysteresis_run::of(word), of_warps);
+    const scanned_run scanned = scan_runs<Threads>(hysteresis_run::of(word), warp_runs);
     const int offset = static_cast<int>(threadIdx.x) * word_samples;
     offer_peaks(samples + offset, static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(offset),
                 count - offset, word, entered.then(scanned.before), rows.most, list + 1);
@@ -164,18 +236,18 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-/// Rows up to so long go to blocks of two warps, longer ones to blocks of eight.
+/// Longest rows for blocks of two warps; longer ones use blocks of eight.
 constexpr std::int64_t short_row = 2048;
 constexpr int short_threads = 64;
 
 class detect_cuda final : public operation {
  public:
-  detect_cuda(detect_settings settings, std::int64_t most_rows)
-      : settings_{std::move(settings)}, most_rows_{most_rows}, multiprocessors_{multiprocessor_count()} {}
+  detect_cuda(detect_settings settings, std::int64_t max_rows)
+      : settings_{std::move(settings)}, max_rows_{max_rows}, multiprocessors_{multiprocessor_count()} {}
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
     const std::int64_t segments = segments_of(settings_.rows.max_length());
-    return segments > 1 ? static_cast<std::size_t>(most_rows_ * segments) * sizeof(std::int32_t) : 0;
+    return segments > 1 ? static_cast<std::size_t>(max_rows_ * segments) * sizeof(std::int32_t) : 0;
   }
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
@@ -219,7 +291,7 @@ class detect_cuda final : public operation {
   }
 
   const detect_settings settings_;
-  const std::int64_t most_rows_;
+  const std::int64_t max_rows_;
   const std::int64_t multiprocessors_;
 };
 
@@ -227,8 +299,8 @@ class detect_cuda final : public operation {
 
 std::unique_ptr<operation> make_detect_cuda(const operation_request& request) {
   detect_settings parsed = parse_detect(request.settings, request.inputs[0]);
-  const std::int64_t most_rows = parsed.rows.count({request.max_frames, request.inputs[0].shape.front()});
-  return std::make_unique<detect_cuda>(std::move(parsed), most_rows);
+  const std::int64_t max_rows = parsed.rows.count({request.max_frames, request.inputs[0].shape.front()});
+  return std::make_unique<detect_cuda>(std::move(parsed), max_rows);
 }
 
 }  // namespace penstock

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "kernels/vector_clones.hpp"
+#include "kernels/function_attributes.hpp"
 
 namespace penstock {
 namespace {
@@ -21,28 +21,29 @@ PENSTOCK_VECTOR_CLONES bool any_at_least(const float* samples, float high) {
   return any != 0;
 }
 
-/// The first sample from `at` on that is at least `high`; `count` if there is none.
-std::size_t next_start(const float* row, std::size_t at, std::size_t count, float high) noexcept {
-  while (at + block_length <= count && !any_at_least(row + at, high)) {
-    at += block_length;
+/// The first sample from `index` on that is at least `high`; `count` if there is none.
+std::size_t next_start(const float* row, std::size_t index, std::size_t count, float high) noexcept {
+  while (index + block_length <= count && !any_at_least(row + index, high)) {
+    index += block_length;
   }
-  while (at < count && !(row[at] >= high)) {
-    ++at;
+  while (index < count && !(row[index] >= high)) {
+    ++index;
   }
-  return at;
+  return index;
 }
 
 /// Goes from an event's start to its end; returns where that is.
-std::size_t follow_event(const float* row, std::size_t at, std::size_t count, float low, std::size_t& peak) noexcept {
-  peak = at;
-  float largest = row[at];
-  for (++at; at < count && !(row[at] < low); ++at) {
-    if (row[at] > largest) {
-      largest = row[at];
-      peak = at;
+std::size_t follow_event(const float* row, std::size_t index, std::size_t count, float low,
+                         std::size_t& peak) noexcept {
+  peak = index;
+  float largest = row[index];
+  for (++index; index < count && !(row[index] < low); ++index) {
+    if (row[index] > largest) {
+      largest = row[index];
+      peak = index;
     }
   }
-  return at;
+  return index;
 }
 
 class detect_host final : public operation {
@@ -64,10 +65,10 @@ class detect_host final : public operation {
   void list_events(const float* row, std::size_t length, float* out) const noexcept {
     const auto most = static_cast<std::size_t>(settings_.max_events);
     std::size_t found = 0;
-    for (std::size_t at = next_start(row, 0, length, settings_.high); at < length;
-         at = next_start(row, at, length, settings_.high)) {
-      std::size_t peak = at;
-      at = follow_event(row, at, length, settings_.low, peak);
+    for (std::size_t index = next_start(row, 0, length, settings_.high); index < length;
+         index = next_start(row, index, length, settings_.high)) {
+      std::size_t peak = index;
+      index = follow_event(row, index, length, settings_.low, peak);
       if (found < most) {
         out[2 * found + 2] = static_cast<float>(peak);
         out[2 * found + 3] = row[peak];

@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-/// output[i] = function(input[i], i % Width): each thread takes packs of `Width` elements, the last `count % Width`
-/// go one by one. `function` is a callable that is copied to the device.
+/// output[i] = function(input[i], i % Width). Threads take packs of `Width` elements, and the last `count % Width`
+/// elements one by one. `function` is copied to the device.
 template <int Width, class In, class Out, class Function>
 __global__ void __launch_bounds__(block_threads)
     map_elements(const In* __restrict__ input, Out* __restrict__ output, std::int64_t count, Function function) {

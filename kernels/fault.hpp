@@ -2,10 +2,10 @@
 
 namespace penstock {
 
-/// The outcome of something that a device did: none, or an error's name.
+/// Outcome of a device operation: success, or the name of an error.
 ///
-/// The name has static storage (`"cudaErrorIllegalAddress"`, `"CUFFT_EXEC_FAILED"`), so a fault can be copied into a
-/// completion and into a reply without an allocation.
+/// The name has static storage (`"cudaErrorIllegalAddress"`, `"CUFFT_EXEC_FAILED"`), so that a fault can be copied into
+/// a completion and a reply without allocation.
 struct [[nodiscard]] fault {
   const char* name = nullptr;
 

@@ -1,40 +1,43 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/operation.hpp"
-#include "kernels/operation_input.hpp"
-#include "kernels/session_history.hpp"
+#include "kernels/operator_checks.hpp"
+#include "kernels/overlap_save.hpp"
+#include "kernels/session.hpp"
 
 namespace penstock {
 
-struct correlate_blocks;
-
-/// fir: a finite impulse response filter along a session, of whose output every D-th step is kept.
+/// fir: a finite impulse response filter along a session, with decimation by D.
 ///
 ///   y[m] = sum over k = 0 … K − 1 of h[k] · x[D·m − k],   x = 0 before the session's first step
-/// Causal: the delay of the filter is not taken out (A. V. Oppenheim, R. W. Schafer, Discrete-Time Signal Processing,
-/// 3rd edition, sections 2.3 and 4.6; scipy.signal.lfilter(h, 1, x)[::D]). However the session is cut into frames, the
-/// numbers are those of the whole signal.
-/// Products are summed in f32 over up to 64 taps, these sums in float64, or blocks of steps go through the Fourier
-/// transform. Either way each output is within 1e-6 of sum |h| times the peak of its own K steps, whatever lies
-/// elsewhere in the signal.
+/// Causal: the delay of the filter is not compensated (A. V. Oppenheim, R. W. Schafer, Discrete-Time Signal Processing,
+/// 3rd edition, sections 2.3 and 4.6; scipy.signal.lfilter(h, 1, x)[::D]). Results do not depend on how the session is
+/// cut into frames.
+/// Products are summed in f32 over up to 64 taps, these sums in float64; or blocks of steps go through the Fourier
+/// transform. Either way each output is within 1e-6 of sum |h| times the peak of its own K steps.
 ///
 /// Input: f32 or cf32, [N, channels...]; N may be "max N". Steps run along the first dimension; each channel is
-/// filtered by itself. Output: f32, or cf32 where the input or the taps are complex; [N / D, channels...] for a fixed
-/// N, which must be a multiple of D, and [max ⌈N / D⌉, channels...] for "max N". A frame gives the m with D·m from its
-/// first step (counted from the session's start) to its last. Parameters:
+/// filtered by itself.
+/// Output: f32, or cf32 if the input or the taps are complex; [N / D, channels...] for a fixed N, which must be a
+/// multiple of D, and [max ⌈N / D⌉, channels...] for "max N". A frame gives every y[m] with D·m among its own steps.
+/// Parameters:
 ///   taps        1 to 65536 numbers, finite in f32, required
 ///   taps_imag   as many numbers: the taps are taps + j·taps_imag; default: the taps are real
 ///   decimation  integer D, 1 … 2³¹ − 1, default 1
-///   method      "auto" (default): whichever is faster for as many taps | "direct": the sum | "fft": the transform. On
-///               CUDA each of them is the sum.
+///   method      "auto" (default): whichever is faster | "direct": the sum | "fft": overlap-save by the Fourier
+///               transform. On CUDA always the sum.
 /// State: the last K − 1 steps (at least one).
-/// A NaN or an infinity reaches the K steps from its own on, of its channel.
+/// A NaN or an infinity reaches the K steps of its channel from its own on.
 struct fir_settings {
   std::vector<float> taps;
   std::vector<float> taps_imag;  ///< empty for real taps
@@ -53,25 +56,73 @@ struct fir_settings {
   }
 };
 
-/// Products that are summed in single precision before their sum is widened.
+/// Products that are summed in f32 before the sum is widened.
 inline constexpr std::int64_t fir_partial = 64;
 
-/// The step of the frame at which it gives its first output, if it has so many.
+/// The step of the frame that gives its first output, if the frame is long enough.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::int64_t first_kept_step(std::int64_t position,
                                                                           std::int64_t decimation) noexcept {
   return (decimation - position % decimation) % decimation;
 }
 
+inline constexpr std::size_t max_fir_taps = 65536;
+
+[[nodiscard]] inline std::vector<float> parse_fir_taps(const parameters& settings, const char* key) {
+  std::vector<float> taps;
+  for (const double tap : settings.numbers(key)) {
+    if (!is_finite_f32(tap)) {
+      throw parameter_error(key, "must be finite numbers within f32's range");
+    }
+    taps.push_back(static_cast<float>(tap));
+  }
+  if (taps.empty() || taps.size() > max_fir_taps) {
+    throw parameter_error(
+        key, "must be 1 to " + std::to_string(max_fir_taps) + " numbers, not " + std::to_string(taps.size()));
+  }
+  return taps;
+}
+
+[[nodiscard]] inline std::int64_t parse_fir_decimation(const parameters& settings, const tensor_spec& input) {
+  const std::int64_t decimation = settings.integer("decimation", 1);
+  if (decimation < 1 || decimation > std::numeric_limits<std::int32_t>::max()) {
+    throw parameter_error("decimation", "must be from 1 to 2147483647, not " + std::to_string(decimation));
+  }
+  const std::string steps = std::to_string(input.shape.front());
+  if (!input.variable && input.shape.front() % decimation != 0) {
+    throw parameter_error("decimation", "must divide the " + steps + " steps of " + input.text() +
+                                            ": use frames of a multiple of it, or \"max " + steps + "\"");
+  }
+  return decimation;
+}
+
 /// Throws parameter_error.
-[[nodiscard]] fir_settings parse_fir(const parameters& settings, const tensor_spec& input);
-[[nodiscard]] tensor_spec infer_fir(const parameters& settings, std::span<const tensor_spec> inputs);
-[[nodiscard]] session_traits fir_session(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] inline fir_settings parse_fir(const parameters& settings, const tensor_spec& input) {
+  require_element_type("fir", input, {element_type::f32, element_type::cf32});
+  fir_settings parsed;
+  parsed.taps = parse_fir_taps(settings, "taps");
+  if (settings.has("taps_imag")) {
+    parsed.taps_imag = parse_fir_taps(settings, "taps_imag");
+    if (parsed.taps_imag.size() != parsed.taps.size()) {
+      throw parameter_error("taps_imag", "must be as many numbers as taps, " + std::to_string(parsed.taps.size()) +
+                                             ", not " + std::to_string(parsed.taps_imag.size()));
+    }
+  }
+  parsed.decimation = parse_fir_decimation(settings, input);
+  parsed.method = parse_sum_method(settings);
+  parsed.channels = input.elements() / input.shape.front();
+  parsed.kept = std::max<std::int64_t>(parsed.length() - 1, 1);
+  parsed.input = input;
+  parsed.output = input;
+  parsed.output.type = parsed.complex_taps() ? element_type::cf32 : input.type;
+  parsed.output.shape.front() = parsed.rate().most(input.shape.front());
+  return parsed;
+}
+
+[[nodiscard]] inline session_traits fir_session(const parameters& settings, std::span<const tensor_spec> inputs) {
+  return {.whole_frames = false, .rate = parse_fir(settings, sole_input("fir", inputs)).rate()};
+}
+
 [[nodiscard]] std::unique_ptr<operation> make_fir_host(const operation_request& request);
 [[nodiscard]] std::unique_ptr<operation> make_fir_cuda(const operation_request& request);
-
-/// The way of `make_fir_host` for many taps: blocks of a channel through the Fourier transform.
-[[nodiscard]] std::unique_ptr<operation> make_fft_fir_host(fir_settings settings);
-/// How it cuts a frame's steps into blocks.
-[[nodiscard]] correlate_blocks plan_fir_blocks(const fir_settings& settings);
 
 }  // namespace penstock

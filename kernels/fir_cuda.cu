@@ -5,21 +5,19 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/device_array.cuh"
 #include "kernels/fir.hpp"
-#include "kernels/fir_run.cuh"
-#include "kernels/fir_team.cuh"
-#include "kernels/fir_tile.cuh"
+#include "kernels/fir_kernels.cuh"
+#include "kernels/launch.cuh"
 
 namespace penstock {
 namespace {
 
-/// From here on the outputs of a tile would share too little of their input to be worth staging it.
-constexpr std::int64_t most_staged_decimation = 16;
-/// A thread of a tile sums so many outputs, where that still gives every multiprocessor a block.
-constexpr int most_outputs_a_thread = 4;
+/// Above this decimation the outputs of a tile share too little input for staging.
+constexpr std::int64_t max_staged_decimation = 16;
+/// Outputs that a thread of a tile sums, if that still gives every multiprocessor a block.
+constexpr int max_outputs_per_thread = 4;
 
-/// The taps as the kernels take them: the oldest step's first.
+/// The taps, oldest step first.
 template <class Tap>
 std::vector<Tap> reversed_taps(const fir_settings& settings) {
   std::vector<Tap> taps;
@@ -40,10 +38,10 @@ class fir_cuda final : public operation {
       : settings_{std::move(settings)},
         multiprocessors_{multiprocessor_count()},
         taps_{std::span<const Tap>{reversed_taps<Tap>(settings_)}} {
-    if (settings_.decimation > 1 && settings_.decimation <= most_staged_decimation) {
-      // Which of them a batch has depends on its frames.
+    if (settings_.decimation > 1 && settings_.decimation <= max_staged_decimation) {
+      // The choice depends on the frames of a batch.
       load_kernel(&fir_by_tile<1, In, Tap>);
-      load_kernel(&fir_by_tile<most_outputs_a_thread, In, Tap>);
+      load_kernel(&fir_by_tile<max_outputs_per_thread, In, Tap>);
     }
   }
 
@@ -62,34 +60,34 @@ class fir_cuda final : public operation {
         .length = settings_.kept,
     };
     auto* const output = static_cast<fir_value<In, Tap>*>(arguments.output);
-    if (settings_.decimation > most_staged_decimation) {
-      return settings_.length() >= 16 * block_threads ? by_team<block_threads>(stream, history, extent, output)
-                                                      : by_team<warp_threads>(stream, history, extent, output);
+    if (settings_.decimation > max_staged_decimation) {
+      return settings_.length() >= 16 * block_threads ? run_team<block_threads>(stream, history, extent, output)
+                                                      : run_team<warp_threads>(stream, history, extent, output);
     }
     if (settings_.decimation == 1) {
       return enqueue(stream, split_runs(extent),
                      settings_.channels == 1 ? &fir_by_run<1, In, Tap> : &fir_by_run<0, In, Tap>, history, output);
     }
-    const fir_split split = split_tiles(extent, most_outputs_a_thread);
+    const fir_split split = split_tiles(extent, max_outputs_per_thread);
     if (split.frames * split.parts() < multiprocessors_) {
       return enqueue(stream, split_tiles(extent, 1), &fir_by_tile<1, In, Tap>, history, output);
     }
-    return enqueue(stream, split, &fir_by_tile<most_outputs_a_thread, In, Tap>, history, output);
+    return enqueue(stream, split, &fir_by_tile<max_outputs_per_thread, In, Tap>, history, output);
   }
 
  private:
   using kernel = void (*)(session_history<In>, const Tap*, fir_split, fir_value<In, Tap>*);
 
-  fault enqueue(void* stream, const fir_split& split, kernel what, const session_history<In>& history,
+  fault enqueue(void* stream, const fir_split& split, kernel function, const session_history<In>& history,
                 fir_value<In, Tap>* output) noexcept {
     const dim3 grid(static_cast<unsigned>(split.parts()),
-                    static_cast<unsigned>(std::min<std::int64_t>(split.frames, most_grid_rows)));
-    return launch(stream, grid, dim3(split.threads), what, history, taps_.data(), split, output);
+                    static_cast<unsigned>(std::min<std::int64_t>(split.frames, max_grid_rows)));
+    return launch(stream, grid, dim3(split.threads), function, history, taps_.data(), split, output);
   }
 
   template <int Team>
-  fault by_team(void* stream, const session_history<In>& history, const batch_extent& extent,
-                fir_value<In, Tap>* output) noexcept {
+  fault run_team(void* stream, const session_history<In>& history, const batch_extent& extent,
+                 fir_value<In, Tap>* output) noexcept {
     fir_split split;
     while (split.group < std::min<std::int64_t>(settings_.channels, warp_threads)) {
       split.group *= 2;
@@ -98,11 +96,11 @@ class fir_cuda final : public operation {
     return enqueue(stream, completed(split, extent), &fir_by_team<Team, In, Tap>, history, output);
   }
 
-  /// Tiles of like size. The steps that are kept are among those that a tile stages, where it stages all taps at once.
+  /// Tiles of equal size. If a tile stages all taps at once, it also has the steps of the new state.
   [[nodiscard]] fir_split split_runs(const batch_extent& extent) const noexcept {
     fir_split split;
     split.group = static_cast<int>(std::min<std::int64_t>(settings_.channels, warp_threads));
-    const std::int64_t runs = divide_up(most_steps(extent), run_steps);
+    const std::int64_t runs = divide_up(max_steps(extent), run_steps);
     const std::int64_t tiles = divide_up(runs, block_threads / split.group);
     split.threads = threads_for(divide_up(runs, tiles) * split.group);
     split.outputs = split.threads / split.group * run_steps;
@@ -111,8 +109,8 @@ class fir_cuda final : public operation {
     return completed(split, extent, settings_.length() > split.taps_at_once);
   }
 
-  /// As many outputs as the threads take and the staging has room for.
-  [[nodiscard]] fir_split split_tiles(const batch_extent& extent, int outputs_a_thread) const noexcept {
+  /// As many outputs as the threads and the staging memory allow.
+  [[nodiscard]] fir_split split_tiles(const batch_extent& extent, int outputs_per_thread) const noexcept {
     fir_split split;
     const std::int64_t decimation = settings_.decimation;
     const std::int64_t taps = std::min(settings_.length(), fir_partial);
@@ -121,14 +119,14 @@ class fir_cuda final : public operation {
     const std::int64_t group = std::min<std::int64_t>(settings_.channels, phases > 4 ? 16 : warp_threads);
     const std::int64_t room = staged_bytes / static_cast<std::int64_t>(sizeof(In)) / (phases * group) - past - 1;
     split.group = static_cast<int>(group);
-    split.outputs = static_cast<int>(std::min(outputs_a_thread * block_threads / group, room));
+    split.outputs = static_cast<int>(std::min(outputs_per_thread * block_threads / group, room));
     split.rows = static_cast<int>((split.outputs + past) | 1);
     return completed(split, extent);
   }
 
   [[nodiscard]] fir_split completed(fir_split split, const batch_extent& extent,
                                     bool keeps_apart = true) const noexcept {
-    const std::int64_t steps = most_steps(extent);
+    const std::int64_t steps = max_steps(extent);
     split.decimation = settings_.decimation;
     split.taps = settings_.length();
     split.out_pitch = steps * settings_.channels;
@@ -139,8 +137,8 @@ class fir_cuda final : public operation {
     return split;
   }
 
-  /// Steps of output that a frame of the batch gives at most.
-  [[nodiscard]] std::int64_t most_steps(const batch_extent& extent) const noexcept {
+  /// Maximum output steps of a frame of the batch.
+  [[nodiscard]] std::int64_t max_steps(const batch_extent& extent) const noexcept {
     return settings_.input.variable ? settings_.rate().most(extent.leading) : settings_.output.shape.front();
   }
 

@@ -10,7 +10,7 @@ namespace {
 
 /// The inputs of one run, passed to the kernel by value.
 struct fold_inputs {
-  const void* at[fold_most_inputs];
+  const void* at[max_fold_inputs];
   int count;
 };
 
@@ -84,7 +84,7 @@ class fold_cuda final : public operation {
  private:
   template <class T, class Combine>
   fault fold(void* stream, const operation_arguments& arguments, std::int64_t per_element, Combine combine) noexcept {
-    if (arguments.inputs.size() > fold_most_inputs) {
+    if (arguments.inputs.size() > max_fold_inputs) {
       return fault{"cudaErrorInvalidValue"};
     }
     const std::int64_t count = settings_.count(arguments.extent) * per_element;
@@ -107,7 +107,7 @@ class fold_cuda final : public operation {
 }  // namespace
 
 std::unique_ptr<operation> make_add_cuda(const operation_request& request) {
-  return std::make_unique<fold_cuda>(parse_add(request.inputs));
+  return std::make_unique<fold_cuda>(parse_add(request.settings, request.inputs));
 }
 
 std::unique_ptr<operation> make_multiply_cuda(const operation_request& request) {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "kernels/vector_clones.hpp"
+#include "kernels/function_attributes.hpp"
 
 namespace penstock {
 namespace {
@@ -81,7 +81,7 @@ class fold_host final : public operation {
 }  // namespace
 
 std::unique_ptr<operation> make_add_host(const operation_request& request) {
-  return std::make_unique<fold_host>(parse_add(request.inputs));
+  return std::make_unique<fold_host>(parse_add(request.settings, request.inputs));
 }
 
 std::unique_ptr<operation> make_multiply_host(const operation_request& request) {

@@ -77,9 +77,9 @@ template <class T>
 __global__ void __launch_bounds__(block_threads)
     histogram_by_warp(const T* __restrict__ input, row_split split, bin_of bin, int* __restrict__ output) {
   constexpr int places = parts_of<T>::count * bins_per_part;
-  __shared__ unsigned of_warps[block_warps][places];
+  __shared__ unsigned warp_counts[block_warps][places];
   const int lane = static_cast<int>(threadIdx.x) % warp_threads;
-  unsigned* const counts = of_warps[threadIdx.x / warp_threads];
+  unsigned* const counts = warp_counts[threadIdx.x / warp_threads];
   const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * block_warps;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / warp_threads;
        row < split.rows; row += warps) {
@@ -102,22 +102,22 @@ template <class T>
 __global__ void __launch_bounds__(block_threads)
     histogram_by_block(const T* __restrict__ input, row_split split, bin_of bin, int* __restrict__ output) {
   constexpr int places = parts_of<T>::count * bins_per_part;
-  __shared__ unsigned of_warps[block_warps][places];
+  __shared__ unsigned warp_counts[block_warps][places];
   const int thread = static_cast<int>(threadIdx.x);
   for (std::int64_t item = blockIdx.x; item < split.items(); item += gridDim.x) {
     for (int place = thread; place < block_warps * places; place += block_threads) {
-      of_warps[place / places][place % places] = 0;
+      warp_counts[place / places][place % places] = 0;
     }
     __syncthreads();
     const std::int64_t row = item / split.segments;
     const std::int64_t first = (item - row * split.segments) * split.segment_length;
     count_elements(input + row * split.length + first, min(split.segment_length, split.length - first), thread,
-                   block_threads, bin, of_warps[thread / warp_threads]);
+                   block_threads, bin, warp_counts[thread / warp_threads]);
     __syncthreads();
     for (int place = thread; place < places; place += block_threads) {
       unsigned whole = 0;
       for (int warp = 0; warp < block_warps; ++warp) {
-        whole += of_warps[warp][place];
+        whole += warp_counts[warp][place];
       }
       if (split.segments == 1) {
         output[row * places + place] = static_cast<int>(whole);

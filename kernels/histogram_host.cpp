@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "kernels/vector_clones.hpp"
+#include "kernels/function_attributes.hpp"
 
 namespace penstock {
 namespace {
@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t nan_bin = histogram_bins;
 constexpr std::size_t lanes = 4;
 
-/// The flat values of a row are counted in four tables in turn, so that equal neighbours don't wait for each other. In
-/// a complex row the even tables hold I and the odd ones Q.
+/// The values of a row are counted in four tables in turn, so that equal neighbours do not wait for each other. In a
+/// complex row the even tables count I, the odd ones Q.
 using lane_counts = std::array<std::array<std::uint32_t, nan_bin + 8>, lanes>;
 
 [[gnu::always_inline]] inline std::size_t bin_of(std::uint8_t value) noexcept {

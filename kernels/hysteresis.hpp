@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/callable_from_kernels.hpp"
+#include "kernels/function_attributes.hpp"
 
 namespace penstock {
 
@@ -15,11 +15,11 @@ struct hysteresis_word {
   std::uint32_t set = 0;    ///< ≥ high
   std::uint32_t reset = 0;  ///< < low
 
-  /// The state (1 is on) before each sample, when it is `on` before the first. An adder's carry goes through a word
-  /// just so: `set` generates it, `reset` kills it, what is neither passes it on.
-  [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t states_before(bool on) const noexcept {
+  /// The state (1 is on) before each sample; `initial` is the state before the first. This is the carry of an
+  /// addition: `set` generates it, `reset` kills it, anything else propagates it.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t states_before(bool initial) const noexcept {
     const std::uint32_t open = ~reset;
-    return (open + set + (on ? 1U : 0U)) ^ open ^ set;
+    return (open + set + (initial ? 1U : 0U)) ^ open ^ set;
   }
   /// The samples that belong to an event.
   [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t events(std::uint32_t before) const noexcept {
@@ -29,8 +29,8 @@ struct hysteresis_word {
   [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t starts(std::uint32_t before) const noexcept { return set & ~before; }
 };
 
-/// What a run of samples does to the state and how many events start in it: the composition of its samples' maps.
-/// Runs are joined in any grouping, in their order; a run of no samples is {}.
+/// The effect of a run of samples: the composition of their maps on the state, and the number of events that start in
+/// it. Runs are joined in order, in any grouping; a run without samples is {}.
 struct hysteresis_run {
   std::int32_t starts = 0;  ///< when it is entered off
   bool first_sets = false;  ///< the first sample that isn't neutral sets: entered on, it starts one event fewer
@@ -48,11 +48,11 @@ struct hysteresis_run {
     return {starts, (word.set & either & (~either + 1U)) != 0, either == 0, (word.events(before) >> 31U) != 0};
   }
 
-  [[nodiscard]] PENSTOCK_HOST_DEVICE std::int32_t starts_from(bool on) const noexcept {
-    return starts - (on && first_sets ? 1 : 0);
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::int32_t starts_from(bool initial) const noexcept {
+    return starts - (initial && first_sets ? 1 : 0);
   }
-  [[nodiscard]] PENSTOCK_HOST_DEVICE bool state_from(bool on) const noexcept {
-    return neutral ? on : leaves_on;
+  [[nodiscard]] PENSTOCK_HOST_DEVICE bool state_from(bool initial) const noexcept {
+    return neutral ? initial : leaves_on;
   }
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE hysteresis_run then(const hysteresis_run& next) const noexcept {

@@ -6,17 +6,16 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/device_array.cuh"
 #include "kernels/iir.hpp"
-#include "kernels/iir_chunks.cuh"
-#include "kernels/iir_sessions.cuh"
+#include "kernels/iir_kernels.cuh"
+#include "kernels/launch.cuh"
 
 namespace penstock {
 namespace {
 
-/// A frame of fewer chunks is not worth its three launches.
-constexpr std::int64_t least_chunks = 4;
-/// The powers of the cascade's map that are kept: a frame has fewer than 2^31 steps.
+/// Minimum chunks of a frame to be worth three launches.
+constexpr std::int64_t min_chunks = 4;
+/// Powers of the map of the cascade; a frame has fewer than 2^31 steps.
 constexpr int chunk_powers = 31;
 
 state_map followed_by(const state_map& first, const state_map& second) {
@@ -34,34 +33,33 @@ std::vector<state_map> make_maps(std::span<const iir_section> sections) {
   for (const iir_section& section : sections) {
     const state_map at_rest{{{1.0, 0.0}, {0.0, 1.0}}};
     const state_map step{{{-section.a1, 1.0}, {-section.a2, 0.0}}};
-    state_map of_thread = at_rest;
+    state_map thread_map = at_rest;
     for (int i = 0; i < thread_steps; ++i) {
-      of_thread = followed_by(of_thread, step);
+      thread_map = followed_by(thread_map, step);
     }
     state_map map = at_rest;
     for (int i = 0; i < section_maps; ++i) {
       maps.push_back(map);
-      map = followed_by(map, of_thread);
+      map = followed_by(map, thread_map);
     }
   }
   return maps;
 }
 
-/// The map of the whole cascade over one step in which nothing comes in: row by row, what a value of its state is made
-/// of.
+/// The map of the whole cascade over one step with zero input, by rows.
 std::vector<double> cascade_step(std::span<const iir_section> sections) {
   const std::size_t rows = 2 * sections.size();
   std::vector<double> map(rows * rows);
   std::vector<double> x(rows);
   for (std::size_t index = 0; index < sections.size(); ++index) {
-    const iir_section& of = sections[index];
+    const iir_section& section = sections[index];
     std::vector<double> y(rows);
     for (std::size_t column = 0; column < rows; ++column) {
       const double first = column == 2 * index ? 1.0 : 0.0;
       const double second = column == 2 * index + 1 ? 1.0 : 0.0;
-      y[column] = of.b0 * x[column] + first;
-      map[2 * index * rows + column] = second + of.b1 * x[column] - of.a1 * y[column];
-      map[(2 * index + 1) * rows + column] = of.b2 * x[column] - of.a2 * y[column];
+      y[column] = section.b0 * x[column] + first;
+      map[2 * index * rows + column] = second + section.b1 * x[column] - section.a1 * y[column];
+      map[(2 * index + 1) * rows + column] = section.b2 * x[column] - section.a2 * y[column];
     }
     x = std::move(y);
   }
@@ -91,7 +89,7 @@ std::vector<double> make_powers(std::span<const iir_section> sections) {
   return powers;
 }
 
-/// One lane beside the other, see lanes_for.
+/// Lanes side by side, see lanes_for.
 template <int Lanes>
 class iir_cuda final : public operation {
  public:
@@ -103,7 +101,7 @@ class iir_cuda final : public operation {
         sections_{settings_.sections},
         maps_{make_maps(settings_.sections)},
         powers_{make_powers(
-            std::span{settings_.sections}.first(std::min(settings_.sections.size(), most_chunked_sections)))} {
+            std::span{settings_.sections}.first(std::min(settings_.sections.size(), max_chunked_sections)))} {
     load_kernel(&filter_sessions<Lanes>);
     load_kernel(&filter_chunks<Lanes, false>);
     load_kernel(carrier());
@@ -112,7 +110,7 @@ class iir_cuda final : public operation {
 
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.state_bytes(); }
 
-  /// There are never more blocks for chunks than multiprocessors.
+  /// There are at most as many blocks for chunks as multiprocessors.
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
     return can_chunk() ? static_cast<std::size_t>(multiprocessors_ * Lanes * rows_) * sizeof(double) : 0;
   }
@@ -160,21 +158,21 @@ class iir_cuda final : public operation {
     return rows_ <= 4 ? &carry_chunks<4> : rows_ <= 8 ? &carry_chunks<8> : &carry_chunks<warp_threads>;
   }
 
-  [[nodiscard]] bool can_chunk() const noexcept { return settings_.sections.size() <= most_chunked_sections; }
+  [[nodiscard]] bool can_chunk() const noexcept { return settings_.sections.size() <= max_chunked_sections; }
 
-  /// The steps of a chunk as a power of two: the shortest, of whole tiles, of which there are not more than
-  /// multiprocessors; 0 where frames are not cut.
+  /// log2 of the steps of a chunk: the shortest chunk of whole tiles that gives at most one chunk a multiprocessor; 0
+  /// if frames are not cut.
   [[nodiscard]] int chunk_power(const batch_extent& extent) const noexcept {
     const std::int64_t steps = settings_.pitch(extent) / settings_.lanes;
-    const std::int64_t most_chunks = multiprocessors_ / (extent.frames * groups_);
-    if (!can_chunk() || most_chunks < least_chunks) {
+    const std::int64_t max_chunks = multiprocessors_ / (extent.frames * groups_);
+    if (!can_chunk() || max_chunks < min_chunks) {
       return 0;
     }
     int power = std::countr_zero(static_cast<unsigned>(staged_tile<Lanes>::steps));
-    while (divide_up(steps, std::int64_t{1} << power) > most_chunks) {
+    while (divide_up(steps, std::int64_t{1} << power) > max_chunks) {
       ++power;
     }
-    return divide_up(steps, std::int64_t{1} << power) < least_chunks ? 0 : power;
+    return divide_up(steps, std::int64_t{1} << power) < min_chunks ? 0 : power;
   }
 
   const iir_settings settings_;
@@ -198,7 +196,7 @@ std::unique_ptr<operation> make_iir_cuda(const operation_request& request) {
     case 4:
       return std::make_unique<iir_cuda<4>>(std::move(settings));
     default:
-      return std::make_unique<iir_cuda<most_lanes>>(std::move(settings));
+      return std::make_unique<iir_cuda<max_lanes>>(std::move(settings));
   }
 }
 

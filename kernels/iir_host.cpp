@@ -5,18 +5,124 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <utility>
+#include <vector>
 
-#include "kernels/iir_blocks_host.hpp"
-#include "kernels/vector_clones.hpp"
+#include "kernels/function_attributes.hpp"
 
 namespace penstock {
 namespace {
 
+constexpr std::size_t block_steps = 8;
+using block = double __attribute__((vector_size(block_steps * sizeof(double))));
+
+/// A section's outputs over a block of steps, as a sum of columns: one for each input, one for each value of its state.
+struct block_section {
+  block by_input[block_steps];
+  block by_state[2];
+  iir_section coefficients;
+};
+
+/// What a section gives from a state on for an input of one step, then zeros.
+std::array<double, block_steps> response_of(const iir_section& section, double input, double first_state,
+                                            double second_state) noexcept {
+  std::array<double, block_steps> out;
+  for (std::size_t step = 0; step < block_steps; ++step) {
+    const double x = step == 0 ? input : 0.0;
+    const double y = section.b0 * x + first_state;
+    first_state = section.b1 * x - section.a1 * y + second_state;
+    second_state = section.b2 * x - section.a2 * y;
+    out[step] = y;
+  }
+  return out;
+}
+
+block_section make_section(const iir_section& section) noexcept {
+  block_section made;
+  made.coefficients = section;
+  const auto to_first = response_of(section, 0.0, 1.0, 0.0);
+  const auto to_second = response_of(section, 0.0, 0.0, 1.0);
+  const auto to_input = response_of(section, 1.0, 0.0, 0.0);
+  for (std::size_t step = 0; step < block_steps; ++step) {
+    made.by_state[0][step] = to_first[step];
+    made.by_state[1][step] = to_second[step];
+    for (std::size_t input = 0; input < block_steps; ++input) {
+      made.by_input[input][step] = step < input ? 0.0 : to_input[step - input];
+    }
+  }
+  return made;
+}
+
+/// `values` are the section's inputs and become its outputs. They lie in memory, from where each is broadcast to a
+/// vector as it is loaded.
+[[gnu::always_inline]] inline void filter_block(const block_section& section, double* values, double* state) noexcept {
+  block y = values[0] * section.by_input[0];
+  for (std::size_t input = 1; input < block_steps; ++input) {
+    y += values[input] * section.by_input[input];
+  }
+  y += state[0] * section.by_state[0] + state[1] * section.by_state[1];
+  const iir_section& c = section.coefficients;
+  const double before_last = c.b2 * values[block_steps - 2] - c.a2 * y[block_steps - 2];
+  state[0] = c.b1 * values[block_steps - 1] - c.a1 * y[block_steps - 1] + before_last;
+  state[1] = c.b2 * values[block_steps - 1] - c.a2 * y[block_steps - 1];
+  std::memcpy(values, &y, sizeof y);
+}
+
+PENSTOCK_VECTOR_CLONES std::int64_t filter_blocks(std::span<const block_section> sections, const float* input,
+                                                  float* output, std::int64_t blocks, std::int64_t stride,
+                                                  double* state) {
+  constexpr auto count = static_cast<std::int64_t>(block_steps);
+  for (std::int64_t done = 0; done < blocks; ++done, input += count * stride, output += count * stride) {
+    double values[block_steps];
+    float not_finite = 0.0F;
+    for (std::int64_t step = 0; step < count; ++step) {
+      const float value = input[step * stride];
+      not_finite += 0.0F * value;
+      values[step] = static_cast<double>(value);
+    }
+    if (std::isnan(not_finite)) {
+      return done;
+    }
+    double* section_state = state;
+    for (const block_section& section : sections) {
+      filter_block(section, values, section_state);
+      section_state += 2;
+    }
+    for (std::int64_t step = 0; step < count; ++step) {
+      output[step * stride] = static_cast<float>(values[step]);
+    }
+  }
+  return blocks;
+}
+
+/// A cascade along one lane, a block of steps at a time: only blocks depend on each other (C. S. Burrus, Block
+/// realization of digital filters, IEEE Trans. Audio Electroacoust. 20, 1972).
+class block_filter {
+ public:
+  explicit block_filter(std::span<const iir_section> sections) {
+    for (const iir_section& section : sections) {
+      sections_.push_back(make_section(section));
+    }
+  }
+
+  /// Filters as many whole blocks as there are, up to the first that holds a NaN or an infinity: those must not reach
+  /// the outputs before them. `stride` is in floats; `state` is sections × 2. Returns the number of steps done.
+  std::int64_t run(const float* input, float* output, std::int64_t count, std::int64_t stride,
+                   double* state) const noexcept {
+    constexpr auto in_block = static_cast<std::int64_t>(block_steps);
+    return in_block * filter_blocks(sections_, input, output, count / in_block, stride, state);
+  }
+
+ private:
+  std::vector<block_section> sections_;
+};
+
 /// The steps of some neighbouring lanes of a session: those of one frame after the other, with the state between.
 struct lane_run {
   std::span<const iir_section> sections;
-  const iir_blocks_host& blocks;
+  const block_filter& blocks;
   const float* input;
   float* output;
   std::int64_t steps;
@@ -56,7 +162,7 @@ void skip(lane_run& run, std::int64_t steps) noexcept {
   run.steps -= steps;
 }
 
-constexpr std::int64_t most_lanes = 8;
+constexpr std::int64_t max_lanes = 8;
 
 PENSTOCK_VECTOR_CLONES void filter_eight(const lane_run& run) {
   filter<8>(run);
@@ -70,7 +176,7 @@ void filter_one(const lane_run& run) {
   while (left.steps > 0) {
     skip(left, run.blocks.run(left.input, left.output, left.steps, left.stride, left.state));
     lane_run few = left;
-    few.steps = std::min(left.steps, static_cast<std::int64_t>(iir_blocks_host::steps));
+    few.steps = std::min(left.steps, static_cast<std::int64_t>(block_steps));
     filter<1>(few);
     skip(left, few.steps);
   }
@@ -82,9 +188,9 @@ struct lane_group {
 };
 
 lane_group group_for(std::int64_t left) noexcept {
-  return left >= most_lanes ? lane_group{most_lanes, filter_eight}
-         : left >= 4        ? lane_group{4, filter_four}
-                            : lane_group{1, filter_one};
+  return left >= max_lanes ? lane_group{max_lanes, filter_eight}
+         : left >= 4       ? lane_group{4, filter_four}
+                           : lane_group{1, filter_one};
 }
 
 class iir_host final : public operation {
@@ -112,7 +218,7 @@ class iir_host final : public operation {
                    const lane_group& group) const noexcept {
     const session_frame* const frames = arguments.session.frames;
     const std::int64_t pitch = settings_.pitch(arguments.extent);
-    std::array<double, most_iir_sections * 2 * most_lanes> state;
+    std::array<double, max_iir_sections * 2 * max_lanes> state;
     restore(arguments.session, frames[first], lane, group.lanes, state.data());
     std::int32_t last = first;
     for (std::int32_t frame = first; frame >= 0; frame = frames[frame].next) {
@@ -154,7 +260,7 @@ class iir_host final : public operation {
   }
 
   const iir_settings settings_;
-  const iir_blocks_host blocks_;
+  const block_filter blocks_;
 };
 
 }  // namespace

@@ -9,11 +9,11 @@
 
 namespace penstock {
 
-/// Parameters that a kernel has at most, and the bytes of all of them.
-inline constexpr std::size_t most_kernel_arguments = 16;
-inline constexpr std::size_t most_argument_bytes = 4096;
+/// Maximum number of parameters of a kernel, and of bytes of all of them.
+inline constexpr std::size_t max_kernel_arguments = 16;
+inline constexpr std::size_t max_argument_bytes = 4096;
 
-/// One launch: `arguments` points at each of the kernel's parameters, `sizes` has their bytes.
+/// One launch. `arguments` points to each parameter of the kernel, `sizes` has their bytes.
 struct kernel_call {
   const void* kernel = nullptr;
   dim3 grid;
@@ -22,9 +22,8 @@ struct kernel_call {
   std::span<const std::size_t> sizes;
 };
 
-/// What a CUDA operation gives its kernels to: they run on one stream, in their order, and may be launched together,
-/// which costs the CPU half of a launch for each. What `operation::run` gets as its stream is one of these. Thread: the
-/// stream's.
+/// Runs kernels on one stream, in order. Several may be launched together, which saves half of the CPU time of a
+/// launch. `operation::run` gets one as its stream. Thread: that of the stream.
 class kernel_queue {
  public:
   kernel_queue() = default;
@@ -32,21 +31,21 @@ class kernel_queue {
   kernel_queue& operator=(const kernel_queue&) = delete;
   virtual ~kernel_queue() = default;
 
-  /// Copies the arguments. The fault may be that of a kernel before it.
+  /// Copies the arguments. The fault may be that of an earlier kernel.
   virtual fault add(const kernel_call& call) noexcept = 0;
-  /// For what is no kernel of its own, as a memset or a library's work: makes `call`, which enqueues it on the stream
-  /// that it is given and returns its fault, behind the kernels that were added.
+  /// For work other than kernels, such as a memset or a library call: `call` enqueues it on the given stream, after the
+  /// kernels that were added, and returns its fault.
   template <class Call>
   fault enqueue(const Call& call) noexcept {
     const fault failed = flush();
     return failed ? failed : call(stream());
   }
 
-  /// Of what `operation::run` got.
+  /// The queue that `operation::run` got as its stream.
   [[nodiscard]] static kernel_queue& of(void* stream) noexcept { return *static_cast<kernel_queue*>(stream); }
 
  protected:
-  /// Launches what was added.
+  /// Launches the added kernels.
   virtual fault flush() noexcept = 0;
   [[nodiscard]] virtual cudaStream_t stream() const noexcept = 0;
 };

@@ -4,10 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include <cuda_runtime.h>
 
@@ -16,7 +18,7 @@
 
 namespace penstock {
 
-/// Threads of a block in the kernels of the catalogue, at most, and its warps.
+/// Maximum threads of a block in this catalogue, and its warps.
 inline constexpr int block_threads = 256;
 inline constexpr int warp_threads = 32;
 inline constexpr int block_warps = block_threads / warp_threads;
@@ -25,10 +27,10 @@ inline fault cuda_fault(cudaError_t status) noexcept {
   return status == cudaSuccess ? fault{} : fault{cudaGetErrorName(status)};
 }
 
-/// For compiling an operation only. Throws std::runtime_error with CUDA's name of what went wrong.
-inline void require_cuda(cudaError_t status, const char* what) {
+/// For compiling an operation only. Throws std::runtime_error with CUDA's error name.
+inline void require_cuda(cudaError_t status, const char* action) {
   if (status != cudaSuccess) {
-    throw std::runtime_error(std::string("could not ") + what + ": " + cudaGetErrorName(status));
+    throw std::runtime_error(std::string("could not ") + action + ": " + cudaGetErrorName(status));
   }
 }
 
@@ -41,32 +43,31 @@ inline void require_cuda(cudaError_t status, const char* what) {
   return count;
 }
 
-/// Blocks that fill every multiprocessor with the most threads it holds (2048); a kernel whose blocks take turns over
-/// its work (a grid-stride loop) never needs more.
+/// Blocks that fill every multiprocessor with its 2048 threads. A kernel with a grid-stride loop never needs more.
 [[nodiscard]] constexpr std::int64_t resident_blocks(std::int64_t multiprocessors) noexcept {
   return multiprocessors * (2048 / block_threads);
 }
 
-[[nodiscard]] __host__ __device__ constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) noexcept {
-  return (value + by - 1) / by;
+[[nodiscard]] __host__ __device__ constexpr std::int64_t divide_up(std::int64_t value, std::int64_t divisor) noexcept {
+  return (value + divisor - 1) / divisor;
 }
 
-/// Threads of a block that each take one of `work` pieces, in whole warps.
+/// Threads of a block for `work` items, one each, in whole warps.
 [[nodiscard]] constexpr int threads_for(std::int64_t work) noexcept {
   return static_cast<int>(
       std::clamp<std::int64_t>(divide_up(work, warp_threads) * warp_threads, warp_threads, block_threads));
 }
 
-/// Rows that a grid has at most.
-inline constexpr std::int64_t most_grid_rows = 65535;
+/// Maximum y extent of a grid.
+inline constexpr std::int64_t max_grid_rows = 65535;
 
-/// A grid of one dimension for `work` blocks' worth of work, at most `most` blocks.
+/// A one-dimensional grid of `work` blocks, at most `most`.
 [[nodiscard]] inline dim3 grid_of(std::int64_t work, std::int64_t most) noexcept {
   return dim3(static_cast<unsigned>(std::clamp<std::int64_t>(work, 1, most)));
 }
 
-/// For compiling an operation that does not launch this kernel in every batch: loads it now, since the first launch of
-/// one that is not loaded takes the context's lock. Throws std::runtime_error.
+/// For compiling an operation that does not launch this kernel in every batch: loads it now, since loading it at its
+/// first launch takes the lock of the context. Throws std::runtime_error.
 template <class... Parameters>
 void load_kernel(void (*kernel)(Parameters...)) {
   cudaFuncAttributes attributes{};
@@ -90,11 +91,11 @@ class immediate_queue final : public kernel_queue {
   [[nodiscard]] cudaStream_t stream() const noexcept override { return nullptr; }
 };
 
-/// Adds a kernel to the kernel_queue that `stream` is.
+/// Adds a kernel to the kernel_queue `stream`.
 template <class... Parameters, class... Arguments>
 fault launch(void* stream, dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments... arguments) noexcept {
-  static_assert(sizeof...(Parameters) <= most_kernel_arguments);
-  static_assert((sizeof(Parameters) + ... + 0) <= most_argument_bytes);
+  static_assert(sizeof...(Parameters) <= max_kernel_arguments);
+  static_assert((sizeof(Parameters) + ... + 0) <= max_argument_bytes);
   static_assert((std::is_trivially_copyable_v<std::remove_cv_t<Parameters>> && ...));
   std::tuple<std::remove_cv_t<Parameters>...> values(static_cast<std::remove_cv_t<Parameters>>(arguments)...);
   return std::apply(
@@ -106,16 +107,42 @@ fault launch(void* stream, dim3 grid, dim3 block, void (*kernel)(Parameters...),
       values);
 }
 
-/// Enqueues that `bytes` of the device's memory become zero.
+/// Enqueues a memset of `bytes` bytes of device memory to zero.
 inline fault clear(void* stream, void* memory, std::size_t bytes) noexcept {
-  return kernel_queue::of(stream).enqueue([&](cudaStream_t on) {
-    const fault failed = cuda_fault(cudaMemsetAsync(memory, 0, bytes, on));
+  return kernel_queue::of(stream).enqueue([&](cudaStream_t cuda_stream) {
+    const fault failed = cuda_fault(cudaMemsetAsync(memory, 0, bytes, cuda_stream));
     if (failed) {
-      // Told here, so the next call's question after the last error must not find it again.
+      // Reported here, so clear it: the next check of the last error must not find it again.
       static_cast<void>(cudaGetLastError());
     }
     return failed;
   });
 }
+
+/// A table in memory of the current device. The copy that fills it is synchronous.
+template <class T>
+class device_array {
+ public:
+  /// Unfilled. Throws std::runtime_error.
+  explicit device_array(std::size_t count) {
+    require_cuda(cudaMalloc(&data_, count * sizeof(T)), "allocate a table on the device");
+  }
+  /// Throws std::runtime_error.
+  explicit device_array(std::span<const T> values) : device_array(values.size()) {
+    const cudaError_t status = cudaMemcpy(data_, values.data(), values.size_bytes(), cudaMemcpyHostToDevice);
+    require_cuda(status, "copy a table to the device");
+  }
+  device_array(device_array&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  device_array(const device_array&) = delete;
+  device_array& operator=(const device_array&) = delete;
+  device_array& operator=(device_array&&) = delete;
+  ~device_array() { cudaFree(data_); }
+
+  [[nodiscard]] const T* data() const noexcept { return data_; }
+  [[nodiscard]] T* data() noexcept { return data_; }
+
+ private:
+  T* data_ = nullptr;
+};
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "kernels/operation.hpp"
+#include "kernels/operator_checks.hpp"
 
 namespace penstock {
 
@@ -21,8 +22,13 @@ struct magnitude_settings {
 };
 
 /// Throws parameter_error.
-[[nodiscard]] magnitude_settings parse_magnitude(const parameters& settings, const tensor_spec& input);
-[[nodiscard]] tensor_spec infer_magnitude(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] inline magnitude_settings parse_magnitude(const parameters& settings, const tensor_spec& input) {
+  require_element_type("magnitude", input, {element_type::cf32});
+  magnitude_settings parsed{.squared = settings.flag("squared", false), .input = input, .output = input};
+  parsed.output.type = element_type::f32;
+  return parsed;
+}
+
 [[nodiscard]] std::unique_ptr<operation> make_magnitude_host(const operation_request& request);
 [[nodiscard]] std::unique_ptr<operation> make_magnitude_cuda(const operation_request& request);
 

@@ -4,21 +4,22 @@
 #include <memory>
 #include <span>
 
-#include "kernels/frame_rows.hpp"
 #include "kernels/operation.hpp"
+#include "kernels/operator_checks.hpp"
+#include "kernels/tensor.hpp"
 
 namespace penstock {
 
 /// moments: mean, population standard deviation, minimum, maximum and rms of each row along the last axis.
 ///
 ///   mean = sum v / N     std = sqrt(sum (v - mean)² / N)     rms = sqrt(sum v² / N)
-/// In one pass, on d = v - v[0] in float64: std² = (sum d² - (sum d)² / N) / N. Shifted by one of the row's own values
-/// the cancellation is bounded by N (T. F. Chan, G. H. Golub, R. J. LeVeque, The American Statistician 37, 1983), so
+/// In one pass over d = v - v[0] in float64: std² = (sum d² - (sum d)² / N) / N. With a shift by a value of the row the
+/// cancellation is bounded by N (T. F. Chan, G. H. Golub, R. J. LeVeque, The American Statistician 37, 1983), so
 /// std stays accurate when the mean is a million times as large.
 ///
 /// Input: f32 or cf32; the last extent N may be "max N" when it is the leading one.
-/// Output: f32 [..., 5] for f32, [..., 3, 5] for cf32 with the rows I, Q and |z|; the five are in the order above. A
-/// "max N" that is the last axis is gone from the output.
+/// Output: f32 [..., 5] for f32, [..., 3, 5] for cf32 with the rows I, Q and |z|; the five are in the order above. If
+/// "max N" is the last axis, the output does not have it.
 /// No parameters.
 /// A NaN makes all five of its row NaN. An infinity makes mean, std and rms of its row not finite (which of infinity
 /// and NaN is not specified); min and max still hold.
@@ -34,8 +35,24 @@ struct moments_settings {
 inline constexpr std::int64_t moments_results = 5;
 
 /// Throws parameter_error.
-[[nodiscard]] moments_settings parse_moments(const parameters& settings, const tensor_spec& input);
-[[nodiscard]] tensor_spec infer_moments(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] inline moments_settings parse_moments(const parameters& /*settings*/, const tensor_spec& input) {
+  require_element_type("moments", input, {element_type::f32, element_type::cf32});
+  moments_settings parsed;
+  parsed.complex_input = is_complex(input.type);
+  parsed.views = parsed.complex_input ? 3 : 1;
+  parsed.rows = frame_rows{input};
+  parsed.input = input;
+  parsed.output = input;
+  parsed.output.type = element_type::f32;
+  parsed.output.variable = input.variable && !parsed.rows.has_variable_length();
+  parsed.output.shape.pop_back();
+  if (parsed.complex_input) {
+    parsed.output.shape.push_back(parsed.views);
+  }
+  parsed.output.shape.push_back(moments_results);
+  return parsed;
+}
+
 [[nodiscard]] std::unique_ptr<operation> make_moments_host(const operation_request& request);
 [[nodiscard]] std::unique_ptr<operation> make_moments_cuda(const operation_request& request);
 

@@ -11,7 +11,7 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// What one pass gathers of one view of a row, or of a part of it. Sums are of v - shift.
+/// Moments of one view of a row or of a part of it. Sums are of v - shift.
 struct view_moments {
   double sum;
   double squares;
@@ -163,31 +163,32 @@ __device__ __forceinline__ double chosen(const double (&values)[Count], int inde
   return value;
 }
 
-/// What the warps of a block gathered, joined in of_warps[0]; thread `view` of the block may read its own view there.
+/// Joins the moments of the warps of a block in warp_moments[0], where thread `view` of the block may read its own
+/// view.
 template <int Count>
 __device__ __forceinline__ void join_warps(const view_moments (&gathered)[Count],
-                                           view_moments (&of_warps)[block_warps][Count], int thread) {
+                                           view_moments (&warp_moments)[block_warps][Count], int thread) {
   if (thread % warp_threads == 0) {
 #pragma unroll
     for (int view = 0; view < Count; ++view) {
-      of_warps[thread / warp_threads][view] = gathered[view];
+      warp_moments[thread / warp_threads][view] = gathered[view];
     }
   }
   __syncthreads();
   if (thread < Count) {
     for (int warp = 1; warp < block_warps; ++warp) {
-      of_warps[0][thread].merge(of_warps[warp][thread]);
+      warp_moments[0][thread].merge(warp_moments[warp][thread]);
     }
   }
 }
 
-/// A block takes a segment of a row: with one segment a row it writes the results, else what it gathered to `parts`.
+/// A block takes a segment of a row. With one segment a row it writes the results, else its moments to `parts`.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     moments_by_block(const T* __restrict__ input, row_split split, view_moments* __restrict__ parts,
                      float* __restrict__ output) {
   constexpr int count = views_of<T>;
-  __shared__ view_moments of_warps[block_warps][count];
+  __shared__ view_moments warp_moments[block_warps][count];
   const int thread = static_cast<int>(threadIdx.x);
   for (std::int64_t item = blockIdx.x; item < split.items(); item += gridDim.x) {
     const std::int64_t row = item / split.segments;
@@ -197,9 +198,9 @@ __global__ void __launch_bounds__(block_threads)
     view_moments gathered[count];
     row_shifts(elements, shifts);
     gather(elements + first, min(split.segment_length, split.length - first), shifts, thread, block_threads, gathered);
-    join_warps(gathered, of_warps, thread);
+    join_warps(gathered, warp_moments, thread);
     if (thread < count) {
-      const view_moments& whole = of_warps[0][thread];
+      const view_moments& whole = warp_moments[0][thread];
       if (split.segments == 1) {
         write_results(whole, chosen(shifts, thread), split.length, output + (row * count + thread) * moments_results);
       } else {
@@ -239,10 +240,10 @@ class moments_cuda final : public operation {
       : settings_{std::move(settings)}, multiprocessors_{multiprocessor_count()} {}
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
-    if (settings_.rows.max_length() < 2 * least_segment) {
+    if (settings_.rows.max_length() < 2 * min_segment) {
       return 0;
     }
-    const std::int64_t parts = most_segmented_items(multiprocessors_) * settings_.views;
+    const std::int64_t parts = max_segmented_items(multiprocessors_) * settings_.views;
     return static_cast<std::size_t>(parts) * sizeof(view_moments);
   }
 

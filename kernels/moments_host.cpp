@@ -7,12 +7,12 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/vector_clones.hpp"
+#include "kernels/function_attributes.hpp"
 
 namespace penstock {
 namespace {
 
-/// What one pass gathers of one view of a row. Sums are of v - shift.
+/// Moments of one view of a row. Sums are of v - shift.
 struct running_moments {
   double shift = 0.0;
   double sum = 0.0;
@@ -24,8 +24,8 @@ struct running_moments {
 
 /// The loop of the pass; the pragma allows the sums to be taken in several lanes.
 template <class Value>
-[[gnu::always_inline]] inline void gather(const Value* values, std::size_t count, running_moments& into) noexcept {
-  const double shift = into.shift;
+[[gnu::always_inline]] inline void gather(const Value* values, std::size_t count, running_moments& moments) noexcept {
+  const double shift = moments.shift;
   double sum = 0.0;
   double squares = 0.0;
   Value low = std::numeric_limits<Value>::infinity();
@@ -41,19 +41,19 @@ template <class Value>
     high = v > high ? v : high;
     nan |= std::isnan(v) ? 1U : 0U;
   }
-  into.sum += sum;
-  into.squares += squares;
-  into.low = std::min(into.low, static_cast<double>(low));
-  into.high = std::max(into.high, static_cast<double>(high));
-  into.has_nan = into.has_nan || nan != 0;
+  moments.sum += sum;
+  moments.squares += squares;
+  moments.low = std::min(moments.low, static_cast<double>(low));
+  moments.high = std::max(moments.high, static_cast<double>(high));
+  moments.has_nan = moments.has_nan || nan != 0;
 }
 
-PENSTOCK_VECTOR_CLONES void gather_f32(const float* values, std::size_t count, running_moments& into) {
-  gather(values, count, into);
+PENSTOCK_VECTOR_CLONES void gather_f32(const float* values, std::size_t count, running_moments& moments) {
+  gather(values, count, moments);
 }
 
-PENSTOCK_VECTOR_CLONES void gather_f64(const double* values, std::size_t count, running_moments& into) {
-  gather(values, count, into);
+PENSTOCK_VECTOR_CLONES void gather_f64(const double* values, std::size_t count, running_moments& moments) {
+  gather(values, count, moments);
 }
 
 constexpr std::size_t block_length = 512;
@@ -77,7 +77,7 @@ PENSTOCK_VECTOR_CLONES void separate(const float* __restrict in, std::size_t cou
   }
 }
 
-/// Any value of the row will do, as long as it is finite.
+/// Any finite value of the row.
 double shift_from(double first) noexcept {
   return std::isfinite(first) ? first : 0.0;
 }

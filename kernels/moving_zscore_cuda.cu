@@ -7,15 +7,15 @@
 namespace penstock {
 namespace {
 
-/// Of some steps: the sum of their differences to the pivot, and of the squares of these.
+/// The sum of differences to the pivot over some steps, and of their squares.
 struct shifted_sums {
   double sum;
   double squares;
 };
 
-/// Sums of differences to one step of the window, in float64: that step is at most sqrt(window) deviations away from
-/// the window's mean, so that at most a factor of `window` is lost to cancellation, whatever the level. There is no
-/// division for a step but the last.
+/// Sums of differences to one step of the window, in float64. That step is at most sqrt(window) deviations from the
+/// mean of the window, so that cancellation loses at most a factor of `window`, whatever the level. The
+/// only division is that of the score.
 struct zscore_fold {
   using total = shifted_sums;
   static constexpr bool pivoted = true;
@@ -31,23 +31,24 @@ struct zscore_fold {
   static __device__ total joined(const total& a, const total& b) { return {a.sum + b.sum, a.squares + b.squares}; }
 
   template <class Move>
-  static __device__ total moved(const total& from, Move move) {
-    return {move(from.sum), move(from.squares)};
+  static __device__ total moved(const total& moving, Move move) {
+    return {move(moving.sum), move(moving.squares)};
   }
 
   /// A NaN or an infinity in the window makes its sums NaN or infinite, and the score NaN.
   template <class Fold>
-  [[nodiscard]] __device__ float score(const window_halves<Fold>& of, float current, std::int64_t position,
+  [[nodiscard]] __device__ float score(const window_halves<Fold>& halves, float current, std::int64_t position,
                                        std::int64_t window) const {
     if (position < window) {
       return 0.0F;
     }
-    const auto older_pivot = static_cast<double>(of.older_pivot);
-    // The newer part's sums as differences to the older one's pivot.
-    const auto count = static_cast<double>(of.newer_count);
-    const double apart = of.newer_count == 0 ? 0.0 : static_cast<double>(of.newer_pivot) - older_pivot;
-    const double sum = fma(count, apart, of.older.sum + of.newer.sum);
-    const double squares = fma(apart, fma(count, apart, 2.0 * of.newer.sum), of.older.squares + of.newer.squares);
+    const auto older_pivot = static_cast<double>(halves.older_pivot);
+    // The sums of the newer part, relative to the pivot of the older one.
+    const auto count = static_cast<double>(halves.newer_count);
+    const double apart = halves.newer_count == 0 ? 0.0 : static_cast<double>(halves.newer_pivot) - older_pivot;
+    const double sum = fma(count, apart, halves.older.sum + halves.newer.sum);
+    const double squares =
+        fma(apart, fma(count, apart, 2.0 * halves.newer.sum), halves.older.squares + halves.newer.squares);
     const double share = 1.0 / static_cast<double>(window);
     const double mean = sum * share;
     const double variance = fma(-mean, mean, squares * share);
@@ -58,22 +59,22 @@ struct zscore_fold {
 };
 
 struct score_fold : zscore_fold {
-  __device__ float result(const window_halves<score_fold>& of, float current, std::int64_t position,
+  __device__ float result(const window_halves<score_fold>& halves, float current, std::int64_t position,
                           std::int64_t window) const {
-    return score(of, current, position, window);
+    return score(halves, current, position, window);
   }
 };
 
 struct flag_fold : zscore_fold {
   double threshold;
 
-  __device__ std::uint8_t result(const window_halves<flag_fold>& of, float current, std::int64_t position,
+  __device__ std::uint8_t result(const window_halves<flag_fold>& halves, float current, std::int64_t position,
                                  std::int64_t window) const {
-    return fabs(static_cast<double>(score(of, current, position, window))) > threshold ? 1 : 0;
+    return fabs(static_cast<double>(score(halves, current, position, window))) > threshold ? 1 : 0;
   }
 };
 
-/// What the sums of a window are, by a warp. Every lane has them.
+/// The sums of a window, computed by a warp. Every lane has them.
 __device__ window_sums sums_of(const held_window& window) {
   const int lane = static_cast<int>(threadIdx.x) % warp_threads;
   const auto joined = [&](double pivot) {
@@ -88,7 +89,7 @@ __device__ window_sums sums_of(const held_window& window) {
       mine.count += __shfl_xor_sync(~0U, mine.count, apart);
       mine.broken += __shfl_xor_sync(~0U, mine.broken, apart);
     }
-    mine.most_squares = mine.squares;
+    mine.max_squares = mine.squares;
     return mine;
   };
   const window_sums first = joined(0.0);
@@ -105,15 +106,15 @@ struct held_arguments {
   double hold;
 };
 
-__device__ __forceinline__ void store_score(float z, double /*threshold*/, float* to) {
-  *to = z;
+__device__ __forceinline__ void store_score(float z, double /*threshold*/, float* destination) {
+  *destination = z;
 }
-__device__ __forceinline__ void store_score(float z, double threshold, std::uint8_t* to) {
-  *to = static_cast<double>(fabsf(z)) > threshold ? 1 : 0;
+__device__ __forceinline__ void store_score(float z, double threshold, std::uint8_t* destination) {
+  *destination = static_cast<double>(fabsf(z)) > threshold ? 1 : 0;
 }
 
-/// A warp takes a channel of a session, step after step; every lane does the same, but for the steps' values and
-/// scores, of which each has one of 32. What one lane writes all of them write, so that each reads what it wrote.
+/// One warp for each channel of a session, step by step. All lanes do the same, but each loads and stores one of 32
+/// steps. All lanes write what one writes, so that each reads what it wrote.
 template <class Result>
 __global__ void __launch_bounds__(block_threads)
     score_held(held_arguments given, double threshold, Result* __restrict__ output) {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/function_attributes.hpp"
 #include "kernels/sliding_window_host.hpp"
-#include "kernels/vector_clones.hpp"
 
 namespace penstock {
 namespace {
@@ -198,7 +198,7 @@ class moving_zscore_host final : public operation {
   const sliding_window_host<zscore_fold, Store> sliding_;
 };
 
-/// Step after step, channel by channel, in the half of the state that is left for the next batch.
+/// Step by step, channel by channel, in the half of the state for the next batch.
 template <class Store>
 class held_zscore_host final : public operation {
  public:
@@ -218,7 +218,7 @@ class held_zscore_host final : public operation {
   }
 
  private:
-  /// Of the session whose first frame in this batch it is.
+  /// For the session whose first frame in this batch is given.
   void score_channel(const operation_arguments& arguments, std::int32_t index, std::int64_t channel) const noexcept {
     const held_window::extent extent = settings_.extent();
     const session_frame* frame = &arguments.session.frames[index];

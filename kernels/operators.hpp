@@ -17,8 +17,9 @@
 #include "kernels/reframe.hpp"
 #include "kernels/window.hpp"
 
-/// Every operator, sorted by name: X(NAME, session, overwrites, KEYS...), as in operator_definition. Of NAME there are
-/// infer_NAME, make_NAME_host and make_NAME_cuda. docs/first-operator.md says what a new one needs besides.
+/// Every operator, sorted by name: X(NAME, session, overwrites, KEYS...), as in operator_definition. Each has
+/// parse_NAME, whose result has an `output`, make_NAME_host and make_NAME_cuda. docs/first-operator.md says what else a
+/// new one needs.
 #define PENSTOCK_OPERATORS(X)                                                                             \
   X(accumulate, accumulate_session, false, "frames", "kind", "along")                                     \
   X(add, nullptr, false)                                                                                  \

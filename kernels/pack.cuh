@@ -7,13 +7,13 @@
 
 namespace penstock {
 
-/// `Width` elements that one thread reads or writes in one access of up to 16 bytes.
+/// `Width` elements, which a thread loads or stores in one access of up to 16 bytes.
 template <class T, int Width>
 struct pack {
   T at[Width];
 };
 
-/// The machine word that moves a pack of that many bytes.
+/// The machine word of the size of a pack.
 template <std::size_t Bytes>
 struct machine_word;
 template <>
@@ -37,23 +37,23 @@ struct machine_word<16> {
   using type = uint4;
 };
 
-/// `from` is aligned to the pack's size, and nothing writes there while the kernel runs.
+/// `source` is aligned to the size of the pack and is not written while the kernel runs.
 template <int Width, class T>
-[[nodiscard]] __device__ __forceinline__ pack<T, Width> load_pack(const T* from) {
+[[nodiscard]] __device__ __forceinline__ pack<T, Width> load_pack(const T* source) {
   using word = typename machine_word<sizeof(pack<T, Width>)>::type;
-  const word raw = __ldg(reinterpret_cast<const word*>(from));
+  const word raw = __ldg(reinterpret_cast<const word*>(source));
   pack<T, Width> result;
   memcpy(&result, &raw, sizeof(result));
   return result;
 }
 
-/// `to` is aligned to the pack's size.
+/// `destination` is aligned to the size of the pack.
 template <int Width, class T>
-__device__ __forceinline__ void store_pack(T* to, const pack<T, Width>& what) {
+__device__ __forceinline__ void store_pack(T* destination, const pack<T, Width>& values) {
   using word = typename machine_word<sizeof(pack<T, Width>)>::type;
   word raw;
-  memcpy(&raw, &what, sizeof(raw));
-  *reinterpret_cast<word*>(to) = raw;
+  memcpy(&raw, &values, sizeof(raw));
+  *reinterpret_cast<word*>(destination) = raw;
 }
 
 }  // namespace penstock

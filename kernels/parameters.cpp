@@ -25,25 +25,25 @@ const parameters::value& require(const value_map& values, std::string_view key) 
 }
 
 template <class Kind>
-const Kind& as(const parameters::value& what, std::string_view key, std::string_view wanted) {
-  const Kind* const held = std::get_if<Kind>(&what);
+const Kind& as(const parameters::value& given, std::string_view key, std::string_view wanted) {
+  const Kind* const held = std::get_if<Kind>(&given);
   if (held == nullptr) {
     refuse(key, wanted);
   }
   return *held;
 }
 
-double as_number(const parameters::value& what, std::string_view key) {
-  if (const std::int64_t* const whole = std::get_if<std::int64_t>(&what)) {
+double as_number(const parameters::value& given, std::string_view key) {
+  if (const std::int64_t* const whole = std::get_if<std::int64_t>(&given)) {
     return static_cast<double>(*whole);
   }
-  return as<double>(what, key, "a number");
+  return as<double>(given, key, "a number");
 }
 
 }  // namespace
 
-void parameters::set(std::string key, value what) {
-  values_.insert_or_assign(std::move(key), std::move(what));
+void parameters::set(std::string key, value given) {
+  values_.insert_or_assign(std::move(key), std::move(given));
 }
 
 bool parameters::has(std::string_view key) const noexcept {

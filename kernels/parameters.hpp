@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-/// A stage's parameter has a wrong value; `field` is its key in the configuration ("" when it is the stage as a whole).
+/// A wrong parameter of a stage. `field` is its key in the configuration, or "" for the stage as a whole.
 class parameter_error : public std::runtime_error {
  public:
   parameter_error(std::string field_name, const std::string& message)
@@ -19,8 +19,9 @@ class parameter_error : public std::runtime_error {
   std::string field;
 };
 
-/// No parameter is one. That a value could be makes a variant of strings and vectors know when it holds nothing: GCC 12
-/// takes it for one that always holds something, and destroys what was never made when a copy finds no memory.
+/// Never set. Its copy constructor makes the variant track whether it holds a value: without it, GCC 12 assumes that a
+/// variant of strings and vectors always does, and destroys an object that was never constructed if a copy runs out of
+/// memory.
 struct no_parameter {
   no_parameter() = default;
   no_parameter(const no_parameter& /*other*/) noexcept {}
@@ -30,18 +31,18 @@ struct no_parameter {
   friend bool operator==(const no_parameter& /*left*/, const no_parameter& /*right*/) noexcept { return true; }
 };
 
-/// The parameters of one stage as the configuration gives them, without the keys that every stage has
-/// (`name`, `op`, `from`). The getters throw parameter_error when a key is missing or of another kind.
+/// The parameters of one stage as the configuration gives them, without the keys that every stage has (`name`, `op`,
+/// `from`). The getters throw parameter_error if a key is missing or has another type.
 class parameters {
  public:
   using value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>, no_parameter>;
 
-  void set(std::string key, value what);
+  void set(std::string key, value given);
   [[nodiscard]] bool has(std::string_view key) const noexcept;
 
   [[nodiscard]] bool flag(std::string_view key, bool otherwise) const;
   [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t otherwise) const;
-  /// An integer in the configuration is accepted as a number too.
+  /// Accepts an integer too.
   [[nodiscard]] double number(std::string_view key, double otherwise) const;
   [[nodiscard]] double number(std::string_view key) const;
   [[nodiscard]] std::string text(std::string_view key, std::string_view otherwise) const;

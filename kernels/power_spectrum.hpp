@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "kernels/frame_rows.hpp"
 #include "kernels/operation.hpp"
+#include "kernels/operator_checks.hpp"
+#include "kernels/tensor.hpp"
+#include "kernels/window.hpp"
 
 namespace penstock {
 
@@ -18,7 +21,7 @@ namespace penstock {
 /// Output: f32; the last extent is N for cf32, bins in the DFT's natural order (bin 0 is DC), and N/2 + 1 for f32,
 /// one-sided and not doubled.
 /// Parameters:
-///   window  "hann" (default) | "hamming" | "blackman" | "rectangular"; all periodic (window_function.hpp).
+///   window  "hann" (default) | "hamming" | "blackman" | "rectangular"; all periodic (window.hpp).
 ///   scale   "power" (default): P, in f32's range. "db": 10 log10(P / (sum w)²), over all of f32's range of X: a
 ///           full-scale complex tone on a bin reads 0 dB, a real one -6.02 dB.
 ///   floor   number from -700 to 700, default -200: the least level that "db" shows; only with "db"
@@ -44,9 +47,49 @@ struct power_factor {
   float mantissa;
 };
 
+[[nodiscard]] inline float parse_spectrum_floor(const parameters& settings, bool decibels) {
+  if (settings.has("floor") && !decibels) {
+    throw parameter_error("floor", "is for scale \"db\" only");
+  }
+  const double floor = settings.number("floor", -200.0);
+  if (!(floor >= -700.0 && floor <= 700.0)) {
+    throw parameter_error("floor", "must be from -700 to 700 dB");
+  }
+  return static_cast<float>(floor);
+}
+
+inline void require_spectrum_length(const tensor_spec& input) {
+  require_fixed_last_axis("power_spectrum", input);
+  if (input.shape.back() < 2) {
+    throw parameter_error("from", "'power_spectrum' takes rows of at least 2 elements, not " + input.text());
+  }
+}
+
 /// Throws parameter_error.
-[[nodiscard]] power_spectrum_settings parse_power_spectrum(const parameters& settings, const tensor_spec& input);
-[[nodiscard]] tensor_spec infer_power_spectrum(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] inline power_spectrum_settings parse_power_spectrum(const parameters& settings,
+                                                                  const tensor_spec& input) {
+  require_element_type("power_spectrum", input, {element_type::f32, element_type::cf32});
+  require_spectrum_length(input);
+  power_spectrum_settings parsed;
+  parsed.complex_input = is_complex(input.type);
+  parsed.decibels = parse_choice(settings, "scale", {"power", "db"}) == 1;
+  parsed.length = input.shape.back();
+  parsed.bins = parsed.complex_input ? parsed.length : parsed.length / 2 + 1;
+  double sum = 0.0;
+  for (const double w : window_coefficients(window_function_of(settings, "window"), parsed.length)) {
+    parsed.coefficients.push_back(static_cast<float>(w));
+    sum += w;
+  }
+  parsed.power_scale = 1.0 / (sum * sum);
+  parsed.floor = parse_spectrum_floor(settings, parsed.decibels);
+  parsed.rows = frame_rows{input};
+  parsed.input = input;
+  parsed.output = input;
+  parsed.output.type = element_type::f32;
+  parsed.output.shape.back() = parsed.bins;
+  return parsed;
+}
+
 [[nodiscard]] std::unique_ptr<operation> make_power_spectrum_host(const operation_request& request);
 [[nodiscard]] std::unique_ptr<operation> make_power_spectrum_cuda(const operation_request& request);
 

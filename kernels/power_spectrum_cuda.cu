@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "kernels/cufft.hpp"
-#include "kernels/device_array.cuh"
 #include "kernels/elementwise.cuh"
+#include "kernels/launch.cuh"
 #include "kernels/power_spectrum.hpp"
 #include "kernels/row_window.cuh"
 
@@ -58,8 +58,8 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-/// cuFFT transforms two real rows of an odd length as one complex row, so that a NaN of one frame, or its rounding
-/// when it is far louder, would reach the other, which may be another client's. Such rows go as complex ones.
+/// cuFFT transforms two real rows of odd length as one complex row. A NaN in one frame, or its rounding if it is far
+/// louder, would reach the other, which may be another client's. So such rows are transformed as complex ones.
 [[nodiscard]] bool goes_as_complex(const power_spectrum_settings& settings) noexcept {
   return settings.complex_input || settings.length % 2 != 0;
 }
@@ -68,18 +68,17 @@ __global__ void __launch_bounds__(block_threads)
   return (bytes + 255) / 256 * 256;
 }
 
-/// A cuFFT plan has a fixed number of rows, and batches have any: there is a plan for each power of two below the most
-/// rows, and one for the most. A batch takes the smallest that holds it; the rows beyond its own are whatever lies in
-/// the scratch, transformed for nothing.
-std::vector<cufft_plan> make_plans(const power_spectrum_settings& settings, std::int64_t most_rows) {
+/// A cuFFT plan has a fixed number of rows. There is one for each power of two below the maximum, and one for the
+/// maximum. A batch uses the smallest that holds it; the other rows of the scratch are transformed for nothing.
+std::vector<cufft_plan> make_plans(const power_spectrum_settings& settings, std::int64_t max_rows) {
   const std::shared_ptr<const cufft_library> library = cufft_library::load();
   const auto kind =
       goes_as_complex(settings) ? cufft_plan::kind::complex_to_complex : cufft_plan::kind::real_to_complex;
   std::vector<cufft_plan> plans;
-  for (std::int64_t rows = 1; rows < most_rows; rows *= 2) {
+  for (std::int64_t rows = 1; rows < max_rows; rows *= 2) {
     plans.emplace_back(library, kind, settings.length, rows);
   }
-  plans.emplace_back(library, kind, settings.length, most_rows);
+  plans.emplace_back(library, kind, settings.length, max_rows);
   return plans;
 }
 
@@ -92,12 +91,12 @@ class power_spectrum_cuda final : public operation {
         weights_{std::span<const float>(settings_.coefficients)},
         multiprocessors_{multiprocessor_count()},
         plans_{make_plans(settings_, settings_.rows.count({max_frames, settings_.input.shape.front()}))} {
-    const auto most_rows = static_cast<std::size_t>(plans_.back().rows());
+    const auto max_rows = static_cast<std::size_t>(plans_.back().rows());
     const auto length = static_cast<std::size_t>(settings_.length);
     const auto bins = static_cast<std::size_t>(in_place_ ? settings_.length : settings_.bins);
-    spectra_offset_ = in_place_ ? 0 : aligned(most_rows * length * sizeof(float));
-    work_offset_ = spectra_offset_ + aligned(most_rows * bins * sizeof(float2));
-    // Some room even when no plan needs any: cuFFT takes no nullptr.
+    spectra_offset_ = in_place_ ? 0 : aligned(max_rows * length * sizeof(float));
+    work_offset_ = spectra_offset_ + aligned(max_rows * bins * sizeof(float2));
+    // cuFFT takes no nullptr, even if no plan needs a work area.
     std::size_t work_bytes = 256;
     for (const cufft_plan& plan : plans_) {
       work_bytes = std::max(work_bytes, plan.work_bytes());

@@ -7,8 +7,8 @@
 #include <numbers>
 #include <utility>
 
-#include "kernels/fft_plan.hpp"
-#include "kernels/vector_clones.hpp"
+#include "kernels/fft_host.hpp"
+#include "kernels/function_attributes.hpp"
 
 namespace penstock {
 namespace {

@@ -1,18 +1,22 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "kernels/operation.hpp"
+#include "kernels/operator_checks.hpp"
 
 namespace penstock {
 
-/// reframe: a session's steps in frames of `length`, whatever frames they came in.
+/// reframe: the steps of a session in frames of `length`, independent of the incoming frames.
 ///
 ///   row r of the session = steps r·length … (r + 1)·length − 1
-/// A frame of the input gives the rows that become whole with it; what is left over at its end waits for the next one.
+/// An input frame outputs the rows that it completes; the steps left over wait for the next frame.
 ///
 /// Input: any element type, [N, channels...]; N may be "max N". Steps run along the first dimension.
 /// Output: [rows, length, channels...] of the same type: N / length rows for a fixed N, which must be a multiple of
@@ -32,10 +36,48 @@ struct reframe_settings {
   [[nodiscard]] step_rate rate() const noexcept { return {length, 0}; }
 };
 
+[[nodiscard]] inline std::int64_t parse_reframe_length(const parameters& settings) {
+  if (!settings.has("length")) {
+    throw parameter_error("length", "is missing: the steps of each frame of the output");
+  }
+  const std::int64_t length = settings.integer("length", 1);
+  if (length < 1 || length > std::numeric_limits<std::int32_t>::max()) {
+    throw parameter_error("length", "must be from 1 to 2147483647 steps, not " + std::to_string(length));
+  }
+  return length;
+}
+
+[[nodiscard]] inline std::size_t reframe_word(std::size_t step_bytes) {
+  std::size_t word = 1;
+  while (word < 16 && step_bytes % (2 * word) == 0) {
+    word *= 2;
+  }
+  return word;
+}
+
 /// Throws parameter_error.
-[[nodiscard]] reframe_settings parse_reframe(const parameters& settings, const tensor_spec& input);
-[[nodiscard]] tensor_spec infer_reframe(const parameters& settings, std::span<const tensor_spec> inputs);
-[[nodiscard]] session_traits reframe_session(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] inline reframe_settings parse_reframe(const parameters& settings, const tensor_spec& input) {
+  reframe_settings parsed;
+  parsed.length = parse_reframe_length(settings);
+  const std::int64_t steps = input.shape.front();
+  if (!input.variable && steps % parsed.length != 0) {
+    throw parameter_error("length", "must divide the " + std::to_string(steps) + " steps of " + input.text() +
+                                        ", or the input be \"max " + std::to_string(steps) + "\"");
+  }
+  parsed.kept = std::max<std::int64_t>(parsed.length - 1, 1);
+  parsed.step_bytes = input.bytes() / static_cast<std::size_t>(steps);
+  parsed.word = reframe_word(parsed.step_bytes);
+  parsed.input = input;
+  parsed.output = input;
+  parsed.output.shape.front() = parsed.length;
+  parsed.output.shape.insert(parsed.output.shape.begin(), parsed.rate().most(steps));
+  return parsed;
+}
+
+[[nodiscard]] inline session_traits reframe_session(const parameters& settings, std::span<const tensor_spec> inputs) {
+  return {.whole_frames = false, .rate = parse_reframe(settings, sole_input("reframe", inputs)).rate()};
+}
+
 [[nodiscard]] std::unique_ptr<operation> make_reframe_host(const operation_request& request);
 [[nodiscard]] std::unique_ptr<operation> make_reframe_cuda(const operation_request& request);
 

@@ -4,24 +4,24 @@
 #include <utility>
 
 #include "kernels/reframe.hpp"
-#include "kernels/session_state.cuh"
+#include "kernels/session.cuh"
 
 namespace penstock {
 namespace {
 
-/// A step is `history.channels` words. Of each frame all the blocks of a row of the grid write rows, and the first
-/// `keeps` of them its session's state.
+/// A step is `history.channels` words. For each frame, all blocks of a row of the grid write rows, and the first
+/// `keeps` of them write the state of its session.
 template <class Word>
 __global__ void __launch_bounds__(block_threads)
     reframe_words(session_history<Word> history, std::int64_t frames, std::int64_t keeps, std::int64_t length,
                   std::int64_t pitch, Word* __restrict__ output) {
-  const std::int64_t of_part = std::int64_t{elements_at_once} * blockDim.x;
+  const std::int64_t part_elements = std::int64_t{elements_at_once} * blockDim.x;
   const std::int64_t part = blockIdx.x;
   for (auto index = static_cast<std::int32_t>(blockIdx.y); index < frames;
        index += static_cast<std::int32_t>(gridDim.y)) {
     const session_frame& frame = history.session.frames[index];
-    const std::int64_t first = part * of_part;
-    const std::int64_t count = min(of_part, frame.produced * length * history.channels - first);
+    const std::int64_t first = part * part_elements;
+    const std::int64_t count = min(part_elements, frame.produced * length * history.channels - first);
     if (count > 0) {
       copy_elements(history, index, first - frame.position % length * history.channels, static_cast<int>(count),
                     output + index * pitch + first);
@@ -75,7 +75,7 @@ class reframe_cuda final : public operation {
     const std::int64_t keeps = keep_parts(history.length, history.channels);
     const std::int64_t parts = std::max(divide_up(pitch, std::int64_t{elements_at_once} * threads), keeps);
     const dim3 grid(static_cast<unsigned>(parts),
-                    static_cast<unsigned>(std::min<std::int64_t>(extent.frames, most_grid_rows)));
+                    static_cast<unsigned>(std::min<std::int64_t>(extent.frames, max_grid_rows)));
     return launch(stream, grid, dim3(threads), &reframe_words<Word>, history, extent.frames, keeps, settings_.length,
                   pitch, static_cast<Word*>(arguments.output));
   }

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/session_runs.hpp"
+#include "kernels/session.hpp"
 
 namespace penstock {
 namespace {
@@ -48,8 +48,8 @@ class reframe_host final : public operation {
   }
 
  private:
-  /// How many frames from this one on fill whole rows by themselves, each as much room as it has: they go out as they
-  /// are.
+  /// Number of frames from this one on that fill whole rows by themselves and use all of their space: they are copied
+  /// as they are.
   std::int32_t unchanged(const session_history<std::byte>& history, std::int32_t index, std::int64_t frames,
                          std::size_t pitch) const noexcept {
     const std::int32_t first = index;
@@ -64,7 +64,7 @@ class reframe_host final : public operation {
     return index - first;
   }
 
-  /// Of a session's last frame, no more than the steps of the row that isn't whole yet: nobody looks behind them.
+  /// Writes the new state of a session: only the steps of its incomplete row are read later.
   void keep_waiting(const session_history<std::byte>& history, std::int32_t index) const noexcept {
     const session_frame& frame = history.session.frames[index];
     if (frame.next < 0) {

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-/// How the reductions over rows are dealt out: each segment of each row is summed by one warp or by one block.
+/// How a reduction over rows is divided: one warp or one block for each segment of each row.
 struct row_split {
   std::int64_t length = 0;  ///< elements of a row
   std::int64_t rows = 0;
@@ -19,22 +19,22 @@ struct row_split {
   [[nodiscard]] __host__ __device__ std::int64_t items() const noexcept { return rows * segments; }
 };
 
-/// A row is cut only into segments of at least so many elements.
-inline constexpr std::int64_t least_segment = 8192;
+/// Minimum length of a segment.
+inline constexpr std::int64_t min_segment = 8192;
 
-/// The most items of a split that has more than one segment a row.
-[[nodiscard]] constexpr std::int64_t most_segmented_items(std::int64_t multiprocessors) noexcept {
+/// Maximum items of a split with several segments a row.
+[[nodiscard]] constexpr std::int64_t max_segmented_items(std::int64_t multiprocessors) noexcept {
   return 6 * multiprocessors;
 }
 
-/// A warp a row where rows are short, or where there are so many that warps fill the device; else a block a row;
-/// several blocks where the rows are long and too few to fill the device.
+/// One warp a row for short rows, or if there are enough rows for warps to fill the device; else one block a row;
+/// several blocks a row if rows are long and too few to fill the device.
 [[nodiscard]] inline row_split split_rows(std::int64_t length, std::int64_t rows,
                                           std::int64_t multiprocessors) noexcept {
   row_split split{length, rows, 1, length, false};
   split.warp_per_row = length <= 512 || (length <= 4096 && rows >= 16 * multiprocessors);
-  if (rows < 2 * multiprocessors && length >= 2 * least_segment) {
-    const std::int64_t wanted = std::min(length / least_segment, divide_up(4 * multiprocessors, rows));
+  if (rows < 2 * multiprocessors && length >= 2 * min_segment) {
+    const std::int64_t wanted = std::min(length / min_segment, divide_up(4 * multiprocessors, rows));
     // Segments that start at multiples of 16 elements are aligned as their row is.
     split.segment_length = divide_up(divide_up(length, wanted), 16) * 16;
     split.segments = divide_up(length, split.segment_length);
@@ -48,19 +48,19 @@ inline constexpr std::int64_t least_segment = 8192;
   return grid_of(blocks, resident_blocks(multiprocessors));
 }
 
-/// Calls visit(element) for each of `count` elements, dealt out over `threads` ≥ 16 threads, of which this is number
-/// `thread`; 16 bytes a load, several in flight. `from` needs no more alignment than T itself.
+/// Calls visit(element) for each of `count` elements, divided over `threads` ≥ 16 threads, of which this is number
+/// `thread`. Loads are of 16 bytes, several in flight; `elements` needs only the alignment of T.
 template <class T, class Visit>
-__device__ __forceinline__ void visit_elements(const T* __restrict__ from, std::int64_t count, int thread, int threads,
-                                               Visit visit) {
+__device__ __forceinline__ void visit_elements(const T* __restrict__ elements, std::int64_t count, int thread,
+                                               int threads, Visit visit) {
   constexpr int width = 16 / sizeof(T);
   constexpr int in_flight = sizeof(T) >= 4 ? 4 : 2;
-  const auto past = static_cast<int>(reinterpret_cast<std::uintptr_t>(from) % 16 / sizeof(T));
+  const auto past = static_cast<int>(reinterpret_cast<std::uintptr_t>(elements) % 16 / sizeof(T));
   const std::int64_t head = min(static_cast<std::int64_t>((width - past) % width), count);
   if (thread < head) {
-    visit(from[thread]);
+    visit(elements[thread]);
   }
-  const T* body = from + head;
+  const T* body = elements + head;
   const std::int64_t packs = (count - head) / width;
   std::int64_t index = thread;
   for (; index + (in_flight - 1) * threads < packs; index += in_flight * threads) {
@@ -86,7 +86,7 @@ __device__ __forceinline__ void visit_elements(const T* __restrict__ from, std::
   }
   const std::int64_t last = head + packs * width + thread;
   if (last < count) {
-    visit(from[last]);
+    visit(elements[last]);
   }
 }
 

@@ -16,8 +16,8 @@ namespace penstock {
   return make_float2(weight * value.x, weight * value.y);
 }
 
-/// output[row, k] = weights[k] · input[row, k]. A thread keeps the weights of its pack of columns and goes down the
-/// rows: columns lie along x, rows along y, of grid and block alike.
+/// output[row, k] = weights[k] · input[row, k]. A thread keeps the weights of its pack of columns and loops over rows.
+/// Columns lie along x, rows along y, in grid and block.
 template <int Width, class T>
 __global__ void __launch_bounds__(block_threads)
     weigh_rows(const T* __restrict__ input, const float* __restrict__ weights, T* __restrict__ output,
@@ -30,13 +30,13 @@ __global__ void __launch_bounds__(block_threads)
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.y) * blockDim.y;
 #pragma unroll 4
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.y) * blockDim.y + threadIdx.y; row < rows; row += stride) {
-    const std::int64_t place = (row * packs + column) * Width;
-    pack<T, Width> values = load_pack<Width>(input + place);
+    const std::int64_t offset = (row * packs + column) * Width;
+    pack<T, Width> values = load_pack<Width>(input + offset);
 #pragma unroll
     for (int component = 0; component < Width; ++component) {
       values.at[component] = weighted(values.at[component], weight.at[component]);
     }
-    store_pack<Width>(output + place, values);
+    store_pack<Width>(output + offset, values);
   }
 }
 
@@ -62,7 +62,7 @@ fault enqueue_weigh_rows(void* stream, std::int64_t multiprocessors, const T* in
   if (rows <= 0) {
     return {};
   }
-  // Otherwise every row but the first would start inside of a pack.
+  // Otherwise all rows but the first would be unaligned.
   if (length % width == 0) {
     return enqueue_weigh_packs<width>(stream, multiprocessors, input, weights, output, length / width, rows);
   }

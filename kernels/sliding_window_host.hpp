@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <utility>
 
-#include "kernels/session_cursor.hpp"
+#include "kernels/session.hpp"
 #include "kernels/sliding_window.hpp"
 
 namespace penstock {
 
-/// Channels that the host folds side by side; one alone goes the quicker way along the steps.
+/// Channels that are folded side by side. A single channel has a faster path along the steps.
 inline constexpr std::int64_t sliding_lanes = 8;
 
-/// One stretch of a session's steps, laid out for the fold: `line` holds steps × lanes, the oldest first.
+/// One stretch of steps, laid out for the fold: `line` holds steps × lanes, the oldest first.
 struct sliding_stretch {
   const float* line;      ///< step k of the stretch has its window in steps k … k + length − 1 of the line
   std::int64_t steps;     ///< at most the window's length
@@ -23,12 +23,12 @@ struct sliding_stretch {
 };
 
 /// Runs a fold over windows that slide along sessions. `Fold` has
-///   absent   the value of a step before the session's start
+///   absent   the value of a step before the start of the session
 ///   scratch  doubles that it needs for each step and lane of a stretch
-///   void operator()(const sliding_stretch&, std::int64_t window, std::int64_t lanes) const, lanes being 1 or
-///   sliding_lanes: the results of a stretch. Where the window is without the current step, that one is at
-///   k + window of the line.
-/// `Store` is called with the output, an index, and some results that belong there, one behind the other.
+///   void operator()(const sliding_stretch&, std::int64_t window, std::int64_t lanes) const: computes the results of a
+///   stretch; lanes is 1 or sliding_lanes. If the window excludes the current step, that step is at k + window of the
+///   line.
+/// `Store` is called with the output, an index, and contiguous results for it.
 template <class Fold, class Store>
 class sliding_window_host {
  public:
@@ -92,7 +92,7 @@ class sliding_window_host {
     float* const results = line + line_steps() * lanes_;
     const std::int64_t lanes = std::min(lanes_, history.channels - channel);
     session_cursor<float> cursor{history, first};
-    const std::int64_t current = window_.with_current ? 1 : 0;
+    const std::int64_t current = window_.includes_current ? 1 : 0;
     fill(cursor, history, {tile.begin - window_.length + current, window_.length + tile.count - current}, channel,
          lanes, line);
     const std::int64_t position = arguments.session.frames[first].position + tile.begin;
@@ -115,37 +115,37 @@ class sliding_window_host {
     }
   }
 
-  /// The lanes behind the last channel are given the value of an absent step.
+  /// Lanes after the last channel get the value of an absent step.
   void fill(session_cursor<float>& cursor, const session_history<float>& history, const step_range& range,
             std::int64_t channel, std::int64_t lanes, float* line) const noexcept {
     for (std::int64_t step = range.begin, end = range.begin + range.count; step < end;) {
       const std::int64_t count = cursor.run(step, end - step);
-      const float* from = cursor.at(step);
+      const float* source = cursor.at(step);
       step += count;
-      if (from == nullptr) {
+      if (source == nullptr) {
         line = std::fill_n(line, count * lanes_, Fold::absent);
       } else if (lanes_ == history.channels) {
-        line = std::copy_n(from, count * lanes_, line);
+        line = std::copy_n(source, count * lanes_, line);
       } else {
-        from += channel;
-        for (std::int64_t i = 0; i < count; ++i, from += history.channels, line += lanes_) {
-          std::fill(std::copy_n(from, lanes, line), line + lanes_, Fold::absent);
+        source += channel;
+        for (std::int64_t i = 0; i < count; ++i, source += history.channels, line += lanes_) {
+          std::fill(std::copy_n(source, lanes, line), line + lanes_, Fold::absent);
         }
       }
     }
   }
 
   static void keep(const session_history<float>& history, std::int32_t last) noexcept {
-    const session_frame& of = history.session.frames[last];
+    const session_frame& entry = history.session.frames[last];
     session_cursor<float> cursor{history, last};
     for (std::int64_t step = -history.length; step < 0;) {
-      const std::int64_t count = cursor.run(of.steps + step, -step);
-      const float* const from = cursor.at(of.steps + step);
-      float* const into = history.kept(of, step);
-      if (from == nullptr) {
-        std::fill_n(into, count * history.channels, 0.0F);
+      const std::int64_t count = cursor.run(entry.steps + step, -step);
+      const float* const source = cursor.at(entry.steps + step);
+      float* const destination = history.kept(entry, step);
+      if (source == nullptr) {
+        std::fill_n(destination, count * history.channels, 0.0F);
       } else {
-        std::copy_n(from, count * history.channels, into);
+        std::copy_n(source, count * history.channels, destination);
       }
       step += count;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 
 namespace penstock {
 namespace {
@@ -85,6 +86,18 @@ std::string tensor_spec::text() const {
     written += (axis == 0 ? "" : ", ") + std::to_string(shape[axis]);
   }
   return written + "]";
+}
+
+frame_rows::frame_rows(const tensor_spec& spec) noexcept
+    : length_{spec.shape.back()},
+      variable_length_{spec.variable && spec.shape.size() == 1},
+      variable_count_{spec.variable && spec.shape.size() > 1} {
+  if (spec.shape.size() > 1) {
+    leading_ = spec.shape.front();
+  }
+  for (std::size_t axis = 1; axis + 1 < spec.shape.size(); ++axis) {
+    inner_ *= spec.shape[axis];
+  }
 }
 
 }  // namespace penstock

@@ -1,24 +1,42 @@
 #include "kernels/window.hpp"
 
+#include <array>
+#include <cmath>
 #include <cstddef>
-
-#include "kernels/operation_input.hpp"
-#include "kernels/window_function.hpp"
+#include <numbers>
 
 namespace penstock {
+namespace {
 
-window_settings parse_window(const parameters& settings, const tensor_spec& input) {
-  require_element_type("window", input, {element_type::f32, element_type::cf32});
-  require_fixed_last_axis("window", input);
-  window_settings parsed{.coefficients = {}, .rows = frame_rows{input}, .input = input, .output = input};
-  for (const double w : window_coefficients(window_function_of(settings, "window"), input.shape.back())) {
-    parsed.coefficients.push_back(static_cast<float>(w));
-  }
-  return parsed;
+/// w[k] = constant - first cos t + second cos 2t, t = 2 pi k / length.
+struct cosine_window {
+  double constant;
+  double first;
+  double second;
+};
+
+/// In the order of window_function.
+constexpr std::array<cosine_window, 4> all_windows{{
+    {0.5, 0.5, 0.0},
+    {0.54, 0.46, 0.0},
+    {0.42, 0.5, 0.08},
+    {1.0, 0.0, 0.0},
+}};
+
+}  // namespace
+
+window_function window_function_of(const parameters& settings, std::string_view key) {
+  return static_cast<window_function>(parse_choice(settings, key, {"hann", "hamming", "blackman", "rectangular"}));
 }
 
-tensor_spec infer_window(const parameters& settings, std::span<const tensor_spec> inputs) {
-  return parse_window(settings, sole_input("window", inputs)).output;
+std::vector<double> window_coefficients(window_function window, std::int64_t length) {
+  const cosine_window& shape = all_windows[static_cast<std::size_t>(window)];
+  std::vector<double> coefficients(static_cast<std::size_t>(length));
+  for (std::size_t k = 0; k < coefficients.size(); ++k) {
+    const double angle = 2.0 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(length);
+    coefficients[k] = shape.constant - shape.first * std::cos(angle) + shape.second * std::cos(2.0 * angle);
+  }
+  return coefficients;
 }
 
 }  // namespace penstock

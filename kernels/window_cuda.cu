@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "kernels/device_array.cuh"
+#include "kernels/launch.cuh"
 #include "kernels/row_window.cuh"
 #include "kernels/window.hpp"
 

@@ -5,11 +5,30 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "proto/message.hpp"
 
 namespace penstock::wire {
+
+/// Limits of JSON from a peer. What exceeds them is refused before memory is allocated for it.
+struct json_bounds {
+  std::size_t bytes = 0;
+  std::size_t depth = 0;   ///< of nested objects and arrays
+  std::size_t values = 0;  ///< texts, numbers, flags, nulls, objects and arrays together
+};
+
+/// Of HELLO, OPEN and ATTACH.
+inline constexpr json_bounds request_bounds{.bytes = 4096, .depth = 8, .values = 64};
+/// Of WELCOME, STATUS, TRACE, ERROR and the other answers.
+inline constexpr json_bounds answer_bounds{.bytes = 65536, .depth = 16, .values = 32768};
+
+/// Reads one JSON value, in O(n log n) of its bytes. Of a repeated key the last one counts. nullopt when the text is
+/// not JSON or exceeds the bounds. Throws std::bad_alloc.
+[[nodiscard]] std::optional<nlohmann::json> read_json(std::string_view text, const json_bounds& bounds);
 
 inline constexpr std::size_t max_request_body_bytes = 4096;  ///< of the JSON of HELLO, OPEN and ATTACH
 /// Of the JSON of a control message.
@@ -18,12 +37,12 @@ inline constexpr std::size_t max_request_body_bytes = 4096;  ///< of the JSON of
   return asks ? max_request_body_bytes : max_body_bytes;
 }
 
-/// The JSON bodies of control messages. Unknown keys are skipped; a missing or mistyped one fails the decoding, but for
-/// the keys that came later: those may be missing, and stand for what is written beside them.
+// The JSON bodies of control messages. Unknown keys are skipped. A missing or mistyped key fails the decoding, but for
+// keys that were added later: where they are missing, the default stands.
 
 /// Hexadecimal digits of a resume token.
 inline constexpr std::size_t resume_token_letters = 32;
-/// What follows the other keys of a WELCOME whose body is made once for all clients: its last brace goes for it.
+/// The end of a WELCOME, in place of its last brace: the body before it is the same for all clients.
 [[nodiscard]] std::string resume_keys(const std::string& token, bool resumed);
 
 /// HELLO: who asks.
@@ -83,7 +102,7 @@ struct open_session {
   std::string name;  ///< the client's own, at most 64 bytes; "" always opens another
 };
 
-/// OPENED: its number, and where it stands.
+/// OPENED: its number and next sequence.
 struct session_opened {
   std::uint32_t session = 0;
   std::uint64_t next_sequence = 0;
@@ -94,13 +113,13 @@ struct attach {
   std::uint64_t bytes = 0;
 };
 
-/// ATTACHED: where to fetch it, and with what.
+/// ATTACHED: where to fetch the memory, and with which ticket.
 struct attached {
   std::string socket;  ///< a path, or "@" and the name of an abstract socket
   std::string ticket;  ///< 32 hexadecimal digits
 };
 
-/// ERROR: why. `step` is where a request expired or was cancelled; `stage` and `device_error` belong to FAILED.
+/// ERROR: the reason. `step` is where a request expired or was cancelled; `stage` and `device_error` belong to FAILED.
 struct error_body {
   std::string reason;  ///< one sentence for a person
   std::string step;
@@ -117,9 +136,8 @@ struct error_body {
 [[nodiscard]] std::string encode(const attach& body);
 [[nodiscard]] std::string encode(const attached& body);
 
-/// nullopt when the body is not JSON of that form, or is beyond the bounds of bounded_json.hpp: then it is refused
-/// before it is read. The time grows with the bytes alone. Throws std::bad_alloc: a body that there was no memory for
-/// is not malformed.
+/// nullopt when the body is not JSON of that form or exceeds its bounds. Throws std::bad_alloc: a body that memory is
+/// short for is not malformed.
 [[nodiscard]] std::optional<hello> decode_hello(std::span<const std::byte> body);
 [[nodiscard]] std::optional<welcome> decode_welcome(std::span<const std::byte> body);
 [[nodiscard]] std::optional<error_body> decode_error_body(std::span<const std::byte> body);

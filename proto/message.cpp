@@ -6,6 +6,7 @@
 #include <cstring>
 
 namespace penstock::wire {
+
 namespace {
 
 /// Where each field lies in the message header.

@@ -6,10 +6,30 @@
 #include <span>
 #include <string_view>
 
-#include "proto/data_type.hpp"
 #include "proto/status.hpp"
 
 namespace penstock::wire {
+
+/// A DLPack data type: code 0 = int, 1 = uint, 2 = float, 5 = complex; bits of one lane; lanes.
+struct data_type {
+  std::uint8_t code = 0;
+  std::uint8_t bits = 0;
+  std::uint16_t lanes = 1;
+
+  bool operator==(const data_type&) const = default;
+  /// Bytes of one element; 0 when bits × lanes is not a whole number of bytes.
+  [[nodiscard]] constexpr std::size_t item_bytes() const noexcept {
+    const std::size_t total_bits = std::size_t{bits} * lanes;
+    return total_bits % 8 == 0 ? total_bits / 8 : 0;
+  }
+};
+
+inline constexpr data_type uint8_type{1, 8, 1};
+inline constexpr data_type int8_type{0, 8, 1};
+inline constexpr data_type int16_type{0, 16, 1};
+inline constexpr data_type int32_type{0, 32, 1};
+inline constexpr data_type float32_type{2, 32, 1};
+inline constexpr data_type complex64_type{5, 64, 1};
 
 inline constexpr std::uint32_t magic = 0x4B534E50;  ///< the bytes "PNSK"
 inline constexpr std::uint8_t major_version = 1;

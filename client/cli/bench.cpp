@@ -9,11 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/quantity.hpp"
 #include "client/cli/commands.hpp"
 #include "client/cli/load.hpp"
-#include "client/cli/quantity.hpp"
 #include "penstock_version.hpp"
-#include "proto/quantity/quantity.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -54,7 +53,7 @@ void apply_size(const std::string& size, const pipeline_info& pipeline, load_set
   }
 }
 
-/// Keeps the closed loop within the credits: beyond them it would only be refused.
+/// Limits the closed loop to the granted credits.
 void apply_credits(const server_info& server, load_settings& load) {
   const std::uint64_t by_bytes = server.credit_bytes / std::max<std::size_t>(load.request_bytes, 1);
   const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(server.credit_requests, by_bytes));
@@ -68,7 +67,7 @@ void apply_credits(const server_info& server, load_settings& load) {
   }
 }
 
-/// A pipeline that keeps state takes frames in sessions only.
+/// A pipeline with state needs sessions.
 void apply_state(const pipeline_info& pipeline, load_settings& load) {
   load.sessions = std::max(load.sessions, pipeline.keeps_state ? 1 : 0);
 }

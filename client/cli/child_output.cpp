@@ -9,12 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptors.hpp"
+
 namespace penstock::cli {
 namespace {
 
-void require(int error, const std::string& what) {
+void require(int error, const std::string& operation) {
   if (error != 0) {
-    throw std::system_error(error, std::generic_category(), what);
+    throw std::system_error(error, std::generic_category(), operation);
   }
 }
 
@@ -41,22 +43,23 @@ child_output output_of(const std::vector<std::string>& command) {
   words.push_back(nullptr);
   std::array<int, 2> ends{};
   require(::pipe2(ends.data(), O_CLOEXEC) == 0 ? 0 : errno, "pipe");
+  const file_descriptor reading{ends[0]};
+  file_descriptor writing{ends[1]};
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, writing.number(), STDOUT_FILENO);
   pid_t child = 0;
   const int failed = ::posix_spawnp(&child, words.front(), &actions, nullptr, words.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
+  writing.close();
   child_output made;
   if (failed == 0) {
-    made.text = read_all(ends[0]);
+    made.text = read_all(reading.number());
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     made.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  ::close(ends[0]);
   require(failed, command.front());
   return made;
 }

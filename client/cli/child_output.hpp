@@ -5,13 +5,13 @@
 
 namespace penstock::cli {
 
-/// What a program wrote to its standard output, and how it ended.
+/// The standard output and the exit code of a finished program.
 struct child_output {
-  int exit_code = 0;  ///< 128 + the signal's number where one ended it
+  int exit_code = 0;  ///< 128 + signal number if a signal ended it
   std::string text;
 };
 
-/// Runs the program to its end; its standard error is this one's. Looked for in PATH where it has no '/'. Throws
+/// Runs a program to its end, with this process's standard error. A name without '/' is looked up in PATH. Throws
 /// std::system_error when it can't be started.
 [[nodiscard]] child_output output_of(const std::vector<std::string>& command);
 

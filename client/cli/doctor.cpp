@@ -5,11 +5,11 @@
 #include <memory>
 #include <system_error>
 
-#include "client/cli/admin_option.hpp"
+#include "base/finding.hpp"
+#include "base/quantity.hpp"
+#include "client/cli/admin_http.hpp"
 #include "client/cli/child_output.hpp"
 #include "client/cli/commands.hpp"
-#include "client/cli/quantity.hpp"
-#include "proto/findings/finding.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -27,7 +27,7 @@ struct doctor_options {
   bool running = false;
 };
 
-/// Beside this program, or wherever PATH leads.
+/// Beside this program, otherwise in PATH.
 std::string find_daemon() {
   std::error_code failed;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
@@ -43,7 +43,7 @@ std::string find_daemon() {
 std::vector<finding> ask_program(const doctor_options& options) {
   const std::string program = options.daemon.empty() ? find_daemon() : options.daemon;
   finding missing{.check = "penstockd",
-                  .how = severity::warning,
+                  .level = severity::warning,
                   .found = program,
                   .needed = "the daemon's program",
                   .why = "it is what looks at the machine and at the configuration: neither was checked",
@@ -54,14 +54,14 @@ std::vector<finding> ask_program(const doctor_options& options) {
       return std::move(*findings);
     }
     missing.found += " --doctor ended with " + std::to_string(said.exit_code) + " and without findings";
-    missing.how = severity::error;
+    missing.level = severity::error;
   } catch (const std::system_error& failed) {
     missing.found += ": " + failed.code().message();
   }
   return {missing};
 }
 
-/// How long a round trip took, or why there was none.
+/// The time of a round trip, or why it failed.
 struct ping_outcome {
   std::optional<std::chrono::nanoseconds> time;
   std::string trouble{};
@@ -79,21 +79,21 @@ ping_outcome try_ping(const global_options& global) {
   }
 }
 
-/// Where the admin HTTP is, as far as that is known, and what is wrong with it.
+/// The address of the admin HTTP, if known, and what is wrong with it.
 struct admin_outcome {
-  std::string where;
+  std::string address;
   std::string trouble{};
 };
 
 admin_outcome try_admin(const global_options& global, const std::optional<admin_address>& given, bool daemon_answers) {
-  admin_outcome made{.where = "of the daemon at " + global.url};
+  admin_outcome made{.address = "of the daemon at " + global.url};
   if (!given && global.url_given && !daemon_answers) {
     made.trouble = "its address is not known, because the daemon at " + global.url + " does not answer";
     return made;
   }
   try {
     const admin_address admin = admin_address_of(global, given);
-    made.where = text_of(admin);
+    made.address = text_of(admin);
     made.trouble = admin_get(admin, "/livez", std::min(global.timeout, longest_wait)).status == 200
                        ? ""
                        : "the daemon's admin HTTP says that it is not well";
@@ -103,16 +103,16 @@ admin_outcome try_admin(const global_options& global, const std::optional<admin_
   return made;
 }
 
-/// A finding where nothing answers, which is well as long as nobody has to be there.
-void add_reason(finding& to, severity how, std::string why, std::string todo) {
-  to.how = how;
-  if (how != severity::good) {
-    to.why = std::move(why);
-    to.todo = std::move(todo);
+/// The finding when nothing answers: fine if the daemon need not run.
+void add_reason(finding& result, severity level, std::string reason, std::string todo) {
+  result.level = level;
+  if (level != severity::good) {
+    result.why = std::move(reason);
+    result.todo = std::move(todo);
   }
 }
 
-/// Nobody has to be there before the daemon is started; when one part of it answers, the other has to as well.
+/// The daemon need not run yet; but if one of its ports answers, the other must too.
 std::vector<finding> ask_daemon(const global_options& global, const doctor_options& options) {
   const ping_outcome ping = try_ping(global);
   const admin_outcome admin = try_admin(global, options.admin, ping.time.has_value());
@@ -126,9 +126,9 @@ std::vector<finding> ask_daemon(const global_options& global, const doctor_optio
     add_reason(data, trouble, "clients get no answer there either",
                "systemctl status penstockd; --url for another address, --server-key and --key-file for keys");
   }
-  finding http{.check = "admin HTTP", .found = admin.where + " answers", .needed = data.needed};
+  finding http{.check = "admin HTTP", .found = admin.address + " answers", .needed = data.needed};
   if (!admin.trouble.empty()) {
-    http.found = runs ? admin.trouble : "none answers: " + admin.where;
+    http.found = runs ? admin.trouble : "none answers: " + admin.address;
     add_reason(http, trouble, "penstock top, penstock reload and Prometheus need it",
                "set admin.listen in the configuration, or say where it is: --admin, PENSTOCK_ADMIN");
   }

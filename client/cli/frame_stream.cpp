@@ -6,10 +6,60 @@
 #include <thread>
 #include <utility>
 
+#include "base/quantity.hpp"
+
 namespace penstock::cli {
 namespace {
 
-/// Whether nothing that follows could be answered: its session has ended, or its pipeline is gone.
+std::string count_of(std::uint64_t count) {
+  return count_text(static_cast<double>(count));
+}
+
+std::string throughput_text(const stream_report& report) {
+  const double seconds = std::max(std::chrono::duration<double>(report.elapsed).count(), 1e-9);
+  return "  throughput  " + count_text(static_cast<double>(report.result_frames) / seconds) + " frames/s, " +
+         bytes_text(static_cast<double>(report.bytes_in) / seconds) + "/s in, " +
+         bytes_text(static_cast<double>(report.bytes_out) / seconds) + "/s out\n";
+}
+
+std::string latency_text(const latency_histogram& latencies) {
+  if (latencies.count() == 0) {
+    return "";
+  }
+  return "  latency     p50 " + duration_text(latencies.percentile(50)) + "   p90 " +
+         duration_text(latencies.percentile(90)) + "   p99 " + duration_text(latencies.percentile(99)) + "   max " +
+         duration_text(latencies.max()) + "\n";
+}
+
+std::string tail_text(const stream_report& report, const tensor_info& input) {
+  std::string text;
+  if (report.tail_leading > 0) {
+    text += "  tail        the last frame was shorter: " + count_of(static_cast<std::uint64_t>(report.tail_leading)) +
+            " of " + std::to_string(input.shape.front()) + "\n";
+  }
+  if (report.dropped_tail_bytes > 0) {
+    text += "  tail        " + count_of(report.dropped_tail_bytes) + " bytes at the end did not fill a " +
+            (input.variable ? "row" : "frame of " + count_of(input.frame_bytes())) + " and were left out\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string report_text(const stream_report& report, const pipeline_info& pipeline) {
+  std::string text = count_of(report.result_frames) + " of " + count_of(report.frames) + " frames through \"" +
+                     pipeline.name + "\" in " + duration_text(report.elapsed) +
+                     (report.session.empty() ? "" : ", in " + report.session) + "\n" + throughput_text(report) +
+                     latency_text(report.latencies) + tail_text(report, pipeline.input);
+  for (const auto& [kind, count] : report.errors) {
+    text += "  errors      " + count_of(count.requests) + " " + kind + ": " + count.first + "\n";
+  }
+  return text;
+}
+
+namespace {
+
+/// True when no later request can succeed: the session or the pipeline is gone.
 bool ends_stream(const request_error& error) {
   constexpr std::uint16_t unknown_pipeline = 0x0105;
   return error.kind() == error_kind::session_lost || error.status() == unknown_pipeline;
@@ -17,10 +67,14 @@ bool ends_stream(const request_error& error) {
 
 }  // namespace
 
-frame_stream::frame_stream(submitter to, pipeline_info pipeline, settings how, sink results, stop_event& stop)
-    : submit_(std::move(to)), pipeline_(std::move(pipeline)), how_(how), sink_(std::move(results)), stop_(stop) {}
+frame_stream::frame_stream(submitter submit, pipeline_info pipeline, settings settings, sink results, stop_event& stop)
+    : submit_(std::move(submit)),
+      pipeline_(std::move(pipeline)),
+      settings_(settings),
+      sink_(std::move(results)),
+      stop_(stop) {}
 
-stream_report frame_stream::run(sample_source& from) {
+stream_report frame_stream::run(sample_source& source) {
   begin_ = std::chrono::steady_clock::now();
   std::exception_ptr failure;
   std::thread results{[this, &failure] {
@@ -36,7 +90,7 @@ stream_report frame_stream::run(sample_source& from) {
   }};
   std::exception_ptr source_failure;
   try {
-    read_all(from);
+    read_all(source);
   } catch (...) {
     source_failure = std::current_exception();
   }
@@ -47,7 +101,7 @@ stream_report frame_stream::run(sample_source& from) {
   }
   results.join();
   {
-    // After a failure the completions of what is in flight still come, and need this object.
+    // After a failure too: completions of requests in flight use this object.
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [this] { return handed_on_ + arrivals_.size() == sent_; });
   }
@@ -60,17 +114,17 @@ stream_report frame_stream::run(sample_source& from) {
   return std::move(report_);
 }
 
-void frame_stream::read_all(sample_source& from) {
-  const std::size_t request = pipeline_.input.frame_bytes() * how_.frames_per_request;
+void frame_stream::read_all(sample_source& source) {
+  const std::size_t request = pipeline_.input.frame_bytes() * settings_.frames_per_request;
   std::vector<std::byte> bytes;
   while (!stop_.requested() && !lost_ && take_place()) {
     const std::size_t kept = bytes.size();
     bytes.resize(request);
-    bytes.resize(kept + from.read(std::span{bytes}.subspan(kept), how_.flush));
+    bytes.resize(kept + source.read(std::span{bytes}.subspan(kept), settings_.flush));
     if (lost_) {  // while it was read
       return;
     }
-    const bool ended = from.ended();
+    const bool ended = source.ended();
     send_whole(bytes, ended);
     if (ended) {
       break;
@@ -79,7 +133,7 @@ void frame_stream::read_all(sample_source& from) {
   report_.dropped_tail_bytes = bytes.size();
 }
 
-/// What does not fill a frame is a shorter frame where the pipeline takes one.
+/// A pipeline with variable frames takes the rest as a shorter frame.
 void frame_stream::send_whole(std::vector<std::byte>& bytes, bool ended) {
   const std::size_t frame = pipeline_.input.frame_bytes();
   const std::size_t row = pipeline_.input.variable ? pipeline_.input.frame_bytes(1) : 0;
@@ -103,7 +157,7 @@ void frame_stream::send_whole(std::vector<std::byte>& bytes, bool ended) {
 
 bool frame_stream::take_place() {
   std::unique_lock lock{mutex_};
-  changed_.wait(lock, [this] { return broken_ || sent_ - handed_on_ < how_.in_flight; });
+  changed_.wait(lock, [this] { return broken_ || sent_ - handed_on_ < settings_.in_flight; });
   return !broken_;
 }
 
@@ -113,7 +167,7 @@ void frame_stream::send(std::vector<std::byte>&& bytes, std::uint32_t frames, st
   request.bytes = *kept;
   request.frames = frames;
   request.leading = leading;
-  request.timeout = how_.timeout;
+  request.timeout = settings_.timeout;
   request.release = [kept] {};
   std::uint64_t sequence = 0;
   {
@@ -125,19 +179,19 @@ void frame_stream::send(std::vector<std::byte>&& bytes, std::uint32_t frames, st
   ++report_.requests;
   report_.bytes_in += kept->size();
   try {
-    submit_(request, [this, sequence, frames](outcome&& how) { arrived(sequence, frames, std::move(how)); });
+    submit_(request, [this, sequence, frames](outcome&& ended) { arrived(sequence, frames, std::move(ended)); });
   } catch (request_error& refused) {
     arrived(sequence, frames, std::move(refused));
   }
 }
 
-void frame_stream::arrived(std::uint64_t sequence, std::uint32_t frames, outcome&& how) {
-  if (const auto* const error = std::get_if<request_error>(&how); error != nullptr && ends_stream(*error)) {
+void frame_stream::arrived(std::uint64_t sequence, std::uint32_t frames, outcome&& ended) {
+  if (const auto* const error = std::get_if<request_error>(&ended); error != nullptr && ends_stream(*error)) {
     lost_ = true;
     stop_.request();  // the source may wait for samples that nobody can take
   }
   const std::lock_guard lock{mutex_};
-  arrivals_.emplace(sequence, arrival{frames, std::move(how)});
+  arrivals_.emplace(sequence, arrival{frames, std::move(ended)});
   changed_.notify_all();
 }
 
@@ -163,7 +217,7 @@ void frame_stream::hand_on_all() {
 }
 
 void frame_stream::hand_on(arrival&& next) {
-  if (const auto* const good = std::get_if<result>(&next.how)) {
+  if (const auto* const good = std::get_if<result>(&next.reply)) {
     report_.result_frames += next.frames;
     report_.latencies.record(good->latency());
     for (const tensor_view& output : good->outputs()) {
@@ -172,7 +226,7 @@ void frame_stream::hand_on(arrival&& next) {
     sink_.next(*good);
     return;
   }
-  const auto& error = std::get<request_error>(next.how);
+  const auto& error = std::get<request_error>(next.reply);
   error_count& counted = report_.errors[std::string(name_of(error.kind()))];
   if (counted.requests++ == 0) {
     counted.first = error.what();

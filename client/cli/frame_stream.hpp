@@ -12,72 +12,97 @@
 #include <vector>
 
 #include <penstock/client.hpp>
+#include <penstock/pipeline_info.hpp>
 
-#include "client/cli/progress_bar.hpp"
+#include "base/histogram.hpp"
+#include "client/cli/input_stream.hpp"
 #include "client/cli/sample_source.hpp"
-#include "client/cli/stop_event.hpp"
-#include "client/cli/stream_report.hpp"
+#include "client/cli/terminal.hpp"
 
 namespace penstock::cli {
 
-/// Sends all samples of a source through a pipeline, frame after frame, and hands the results on in the same order.
+/// Errors of one kind: their number, and the text of the first.
+struct error_count {
+  std::uint64_t requests = 0;
+  std::string first;
+};
+
+/// The results of a stream of frames.
+struct stream_report {
+  std::uint64_t frames = 0;  ///< sent
+  std::uint64_t requests = 0;
+  std::uint64_t result_frames = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  std::uint64_t dropped_tail_bytes = 0;       ///< bytes at the end that did not fill a frame
+  std::int64_t tail_leading = 0;              ///< leading extent of a shorter last frame; 0 = none
+  std::chrono::nanoseconds elapsed{};         ///< from the first sample read to the last reply
+  latency_histogram latencies;                ///< of requests with a result
+  std::map<std::string, error_count> errors;  ///< by kind
+  std::string session;                        ///< as in the sentence "... in SESSION"; "" = none
+};
+
+/// The report as lines of text.
+[[nodiscard]] std::string report_text(const stream_report& report, const pipeline_info& pipeline);
+
+/// Sends the samples of a source through a pipeline and passes the results on in order.
 class frame_stream {
  public:
   struct settings {
     std::uint32_t frames_per_request = 1;
-    std::uint32_t in_flight = 16;  ///< requests between being sent and being handed on
+    std::uint32_t in_flight = 16;  ///< requests sent and not yet passed on
     std::chrono::nanoseconds timeout{};
-    /// How long samples of a live source wait for others before they are sent.
+    /// Longest time that samples of a live source wait to fill a frame.
     std::chrono::nanoseconds flush = std::chrono::milliseconds{100};
   };
-  /// How a request is submitted: to a client's pipeline or to a session. It may wait and throw as those do; when it
-  /// throws session_lost the stream ends, because nothing can follow; so it does when such an answer comes later.
+  /// Submits a request, to a pipeline or to a session. May block and throw as those do. session_lost, thrown or as a
+  /// later reply, ends the stream.
   using submitter = std::function<void(client::request, completion)>;
-  /// Called by one thread of the stream, in the order of the frames. What they throw ends the stream, and `run` throws
-  /// it.
+  /// Called by one thread of the stream, in order of the frames. An exception ends the stream, and `run` rethrows it.
   struct sink {
     std::function<void(const result&)> next;
-    std::function<void(std::uint64_t frames)> missing;  ///< in place of `next` where there is no result
+    std::function<void(std::uint64_t frames)> missing;  ///< instead of `next` when there is no result
     std::function<void(const progress&)> moved;
   };
 
-  /// `stop`, which the source waits for too, ends it early as the source's end would, and must live longer than the
-  /// stream. The stream requests it itself when the sink throws.
-  frame_stream(submitter to, pipeline_info pipeline, settings how, sink results, stop_event& stop);
+  /// `stop` ends the stream early, like the end of the source, which must also wait for it. The stream requests it
+  /// itself when the sink throws. Must outlive the stream.
+  frame_stream(submitter submit, pipeline_info pipeline, settings settings, sink results, stop_event& stop);
 
-  /// Returns when every request has ended.
-  [[nodiscard]] stream_report run(sample_source& from);
+  /// Returns when all requests have ended.
+  [[nodiscard]] stream_report run(sample_source& source);
 
  private:
   struct arrival {
     std::uint32_t frames = 0;
-    outcome how;
+    outcome reply;
   };
 
-  void read_all(sample_source& from);
+  void read_all(sample_source& source);
   void send(std::vector<std::byte>&& bytes, std::uint32_t frames, std::int64_t leading);
-  /// Sends the whole frames, and of a flushed or ended stream the rows behind them; keeps the rest in `bytes`.
+  /// Sends the whole frames, and the rest as a shorter frame if the stream was flushed or has ended. Leaves unsent
+  /// bytes in `bytes`.
   void send_whole(std::vector<std::byte>& bytes, bool ended);
   void hand_on_all();
   void hand_on(arrival&& next);
-  void arrived(std::uint64_t sequence, std::uint32_t frames, outcome&& how);
+  void arrived(std::uint64_t sequence, std::uint32_t frames, outcome&& ended);
   [[nodiscard]] bool take_place();
 
   const submitter submit_;
   const pipeline_info pipeline_;
-  const settings how_;
+  const settings settings_;
   const sink sink_;
   stop_event& stop_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::uint64_t, arrival> arrivals_;  ///< by the order in which they were sent
+  std::map<std::uint64_t, arrival> arrivals_;  ///< by order of sending
   std::uint64_t sent_ = 0;
   std::uint64_t handed_on_ = 0;
   std::uint64_t bytes_sent_ = 0;
   bool all_sent_ = false;
-  std::atomic<bool> lost_{false};  ///< the session has ended, or the pipeline is gone
-  bool broken_ = false;            ///< the sink threw
+  std::atomic<bool> lost_{false};  ///< the session or the pipeline is gone
+  bool broken_ = false;            ///< the sink has thrown
 
   stream_report report_;
   std::chrono::steady_clock::time_point begin_;

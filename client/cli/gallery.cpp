@@ -1,9 +1,12 @@
 #include "client/cli/gallery.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <numeric>
 #include <span>
+#include <string>
+#include <utility>
 
 namespace penstock::cli {
 namespace {
@@ -16,17 +19,17 @@ std::size_t product(std::span<const std::int64_t> extents) {
   return static_cast<std::size_t>(std::max<std::int64_t>(all, 1));
 }
 
-/// Whether shape[0] counts rows that follow one another in time, so that each is drawn as a frame is.
+/// True when shape[0] counts rows in time order, which are drawn like frames.
 bool is_stream_of_rows(const tensor_info& output) {
   return !output.shape.empty() && (output.variable || output.steps > 1);
 }
 
-/// Of what is drawn at once: a frame, or a row of a stream of them.
+/// Size of what is drawn at once: a frame, or a row of a stream.
 std::span<const std::int64_t> unit_shape(const tensor_info& output) {
   return std::span{output.shape}.subspan(is_stream_of_rows(output) ? 1 : 0);
 }
 
-/// Spectra and counts lie along the last dimension; what is before it are channels.
+/// Spectra and counts lie along the last dimension; the dimensions before it are channels.
 std::size_t channels_of(const tensor_info& output) {
   const auto shape = unit_shape(output);
   const bool has_channels = output.op == "power_spectrum" || output.op == "histogram";
@@ -39,7 +42,7 @@ sample_clock clock_for(const tensor_info& output, const sample_clock& input) {
     made.frame_samples = static_cast<std::int64_t>(std::max<std::uint64_t>(output.steps, 1));
     made.unit = "row";
   } else if (!input.even_frames) {
-    made.rate.reset();  // nobody knows when a frame began
+    made.rate.reset();  // the time of a frame is unknown
   }
   return made;
 }
@@ -73,21 +76,21 @@ void gallery::add(const result& next) {
   }
 }
 
-std::string gallery::draw_on_screen(const terminal& where) const {
+std::string gallery::draw_on_screen(const terminal& screen) const {
   std::size_t pictures = 0;
   for (const wall& each : walls_) {
     pictures += each.pictures.size();
   }
-  // A line between two pictures, and one for the cursor.
-  const int share = (where.rows - 1) / static_cast<int>(std::max<std::size_t>(pictures, 1)) - 1;
-  return draw(where, where.rows - share);
+  // One line between two pictures, and one for the cursor.
+  const int share = (screen.rows - 1) / static_cast<int>(std::max<std::size_t>(pictures, 1)) - 1;
+  return draw(screen, screen.rows - share);
 }
 
-std::string gallery::draw(const terminal& where, int below) const {
+std::string gallery::draw(const terminal& screen, int below) const {
   std::string text;
   for (const wall& each : walls_) {
     for (const auto& drawn : each.pictures) {
-      text += drawn->draw(where, std::clamp(where.rows - below, fewest_rows, most_rows)) + "\n";
+      text += drawn->draw(screen, std::clamp(screen.rows - below, fewest_rows, most_rows)) + "\n";
     }
     if (each.channels > each.pictures.size()) {
       text += "(the first " + std::to_string(each.pictures.size()) + " of " + std::to_string(each.channels) +
@@ -95,6 +98,72 @@ std::string gallery::draw(const terminal& where, int below) const {
     }
   }
   return text;
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds interval{200};
+
+/// The first lines of the text.
+std::string first_lines(const std::string& text, std::size_t most) {
+  std::size_t end = 0;
+  for (; most > 0 && end < text.size(); --most) {
+    end = std::min(text.find('\n', end), text.size() - 1) + 1;
+  }
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+live_view::live_view(gallery& pictures, std::function<terminal()> screen, std::ostream& out)
+    : pictures_(pictures), where_(std::move(screen)), out_(out), thread_([this] { run(); }) {}
+
+live_view::~live_view() {
+  end();
+}
+
+void live_view::add(const result& next) {
+  const std::lock_guard lock{mutex_};
+  pictures_.add(next);
+  is_new_ = true;
+  changed_.notify_all();
+}
+
+void live_view::end() {
+  if (!thread_.joinable()) {
+    return;
+  }
+  {
+    const std::lock_guard lock{mutex_};
+    has_ended_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+  draw("");
+}
+
+void live_view::run() {
+  std::unique_lock lock{mutex_};
+  while (!has_ended_) {
+    changed_.wait(lock, [this] { return is_new_ || has_ended_; });
+    if (is_new_ && !has_ended_) {
+      is_new_ = false;
+      const terminal screen = where_();
+      const std::string text = pictures_.draw_on_screen(screen);
+      lock.unlock();
+      draw(first_lines(text, static_cast<std::size_t>(std::max(screen.rows - 1, 1))));
+      lock.lock();
+      changed_.wait_for(lock, interval, [this] { return has_ended_; });
+    }
+  }
+}
+
+void live_view::draw(const std::string& text) {
+  if (lines_ > 0) {
+    out_ << "\x1b[" << lines_ << "A\r\x1b[J";
+  }
+  lines_ = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  out_ << text << std::flush;
 }
 
 }  // namespace penstock::cli

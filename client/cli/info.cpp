@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/quantity.hpp"
 #include "client/cli/commands.hpp"
-#include "client/cli/quantity.hpp"
 #include "client/cli/status_table.hpp"
 
 namespace penstock::cli {
@@ -34,7 +34,7 @@ json json_of(const pipeline_info& pipeline) {
           {"period", pipeline.period}};
 }
 
-/// What its sessions are like, where it needs them.
+/// Properties of its sessions, if it needs them.
 std::string session_text(const pipeline_info& pipeline) {
   if (!pipeline.keeps_state) {
     return "";

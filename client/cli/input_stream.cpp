@@ -3,22 +3,35 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace penstock::cli {
+
+bool stop_event::request(int signal) noexcept {
+  if (requested_.exchange(true)) {
+    return false;
+  }
+  signal_ = signal;
+  event_.signal();
+  return true;
+}
+
 namespace {
 
 [[noreturn]] void fail(const std::string& name, int error) {
   throw input_error("can't read " + name + ": " + std::strerror(error));
 }
 
-// Without O_NONBLOCK a FIFO that has no writer yet would hold `open`, and no signal could end that.
+// O_NONBLOCK: otherwise `open` would block on a FIFO without a writer, beyond the reach of signals.
 int open_input(const std::string& name) {
   const int descriptor = name == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                                      : ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -35,28 +48,19 @@ input_stream::input_stream(std::string name, stop_event& stop)
 
 input_stream::input_stream(int descriptor, std::string name, stop_event& stop)
     : name_(std::move(name)), stop_(stop), descriptor_(descriptor) {
-  try {
-    look_at_kind();
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
-}
-
-input_stream::~input_stream() {
-  ::close(descriptor_);
+  look_at_kind();
 }
 
 void input_stream::look_at_kind() {
   struct stat kind {};
-  if (::fstat(descriptor_, &kind) != 0) {
+  if (::fstat(descriptor_.number(), &kind) != 0) {
     fail(name_, errno);
   }
   if (S_ISDIR(kind.st_mode)) {
     fail(name_, EISDIR);
   }
   if (S_ISREG(kind.st_mode)) {
-    begin_ = std::max<std::int64_t>(::lseek(descriptor_, 0, SEEK_CUR), 0);
+    begin_ = std::max<std::int64_t>(::lseek(descriptor_.number(), 0, SEEK_CUR), 0);
     size_ = static_cast<std::uint64_t>(std::max<std::int64_t>(kind.st_size - begin_, 0));
   }
 }
@@ -68,15 +72,15 @@ bool input_stream::wait(std::optional<clock::time_point> deadline) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - clock::now()).count();
       timeout = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
     }
-    std::array<pollfd, 2> on{{{descriptor_, POLLIN, 0}, {stop_.descriptor(), POLLIN, 0}}};
-    const int ready = ::poll(on.data(), on.size(), timeout);
+    std::array<pollfd, 2> descriptors{{{descriptor_.number(), POLLIN, 0}, {stop_.descriptor(), POLLIN, 0}}};
+    const int ready = ::poll(descriptors.data(), descriptors.size(), timeout);
     if (ready < 0 && errno != EINTR) {
       fail(name_, errno);
     }
     if (stop_.requested() || ready == 0) {
       return false;
     }
-    if (ready > 0 && on[0].revents != 0) {
+    if (ready > 0 && descriptors[0].revents != 0) {
       return true;
     }
   }
@@ -84,13 +88,13 @@ bool input_stream::wait(std::optional<clock::time_point> deadline) {
 
 std::size_t input_stream::read_now(std::span<std::byte> out, std::optional<clock::time_point> deadline) {
   while (!at_end_ && !out.empty() && wait(deadline)) {
-    const ssize_t got = ::read(descriptor_, out.data(), out.size());
+    const ssize_t got = ::read(descriptor_.number(), out.data(), out.size());
     if (got > 0) {
       return static_cast<std::size_t>(got);
     }
     at_end_ = got == 0;
     if (got < 0 && errno != EAGAIN && errno != EINTR) {
-      // A terminal or a pseudo-terminal whose other side has gone.
+      // A pseudo-terminal whose other side was closed.
       fail(name_, errno);
     }
   }
@@ -153,7 +157,7 @@ bool input_stream::skip(std::uint64_t count) {
 void input_stream::rewind() {
   ahead_.clear();
   at_end_ = false;
-  if (::lseek(descriptor_, begin_, SEEK_SET) < 0) {
+  if (::lseek(descriptor_.number(), begin_, SEEK_SET) < 0) {
     fail(name_, errno);
   }
 }

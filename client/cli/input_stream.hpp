@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -9,48 +10,65 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/stop_event.hpp"
+#include "base/descriptors.hpp"
 
 namespace penstock::cli {
 
-/// A file that is not what it says, that the pipeline can't take, or that can't be read. The text says what to do.
+/// A request to end a stream, from a signal handler or another thread. The constructor throws std::system_error when no
+/// descriptor is available.
+class stop_event {
+ public:
+  /// Async-signal-safe. `signal`: the signal that caused it, 0 = none. False if a stop was requested before.
+  bool request(int signal = 0) noexcept;
+
+  [[nodiscard]] bool requested() const noexcept { return requested_; }
+  /// The signal of the first request.
+  [[nodiscard]] int signal() const noexcept { return signal_; }
+  /// To poll: readable after the first request.
+  [[nodiscard]] int descriptor() const noexcept { return event_.descriptor(); }
+
+ private:
+  wake_event event_;
+  std::atomic<bool> requested_{false};
+  std::atomic<int> signal_{0};
+  static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+};
+
+/// An input that is malformed, unreadable, or unsuitable for the pipeline. The text says what to do.
 class input_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The bytes of a file, a FIFO, a device or the standard input. A read waits, and ends when a stop is requested.
-/// Thread: one at a time.
+/// Reads bytes from a file, a FIFO, a device or the standard input. Reads block until data, the end or a stop. Not
+/// thread-safe.
 class input_stream {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// "-" is the standard input. A FIFO without a writer is opened at once. Throws input_error. `stop` must live longer.
+  /// "-" is the standard input. Does not wait for a FIFO's writer. Throws input_error. `stop` must outlive this.
   input_stream(std::string name, stop_event& stop);
-  /// Takes over the descriptor.
+  /// Takes ownership of the descriptor.
   input_stream(int descriptor, std::string name, stop_event& stop);
-  ~input_stream();
-  input_stream(const input_stream&) = delete;
-  input_stream& operator=(const input_stream&) = delete;
 
-  /// Takes what is there, at least one byte: 0 at the end, at a stop or at the deadline. Throws input_error.
+  /// Reads the available bytes, at least one. 0 at the end, at a stop or at the deadline. Throws input_error.
   [[nodiscard]] std::size_t read_some(std::span<std::byte> out, std::optional<clock::time_point> deadline = {});
-  /// Fills `out`; fewer bytes only at the end or at a stop.
+  /// Fills `out`. Fewer bytes only at the end or at a stop.
   [[nodiscard]] std::size_t read_all(std::span<std::byte> out);
-  /// The next bytes, which stay; fewer than `count` at the end, at a stop or at the deadline.
+  /// The next `count` bytes, without consuming them. Fewer at the end, at a stop or at the deadline.
   [[nodiscard]] std::span<const std::byte> peek(std::size_t count, std::optional<clock::time_point> deadline = {});
-  /// Leaves out so many bytes. False if the stream ends before.
+  /// Skips `count` bytes. False if the stream ends before.
   [[nodiscard]] bool skip(std::uint64_t count);
-  /// Of a regular file: back to the first byte.
+  /// Returns to the first byte. Regular files only.
   void rewind();
 
-  /// Nothing follows: the end of the stream, or a stop.
+  /// True when nothing follows: the end, or a stop.
   [[nodiscard]] bool ended() const noexcept { return ahead_.empty() && (at_end_ || stop_.requested()); }
   [[nodiscard]] bool stopped() const noexcept { return stop_.requested(); }
-  /// Set for a regular file: its bytes from where it was opened.
+  /// Size of a regular file from the offset where it was opened; nullopt for other inputs.
   [[nodiscard]] std::optional<std::uint64_t> size() const noexcept { return size_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_.number(); }
 
  private:
   void look_at_kind();
@@ -59,10 +77,10 @@ class input_stream {
 
   std::string name_;
   stop_event& stop_;
-  int descriptor_;
+  file_descriptor descriptor_;
   std::optional<std::uint64_t> size_;
-  std::int64_t begin_ = 0;        ///< of a regular file: the offset at which it was opened
-  std::vector<std::byte> ahead_;  ///< bytes that were looked at
+  std::int64_t begin_ = 0;        ///< offset at which a regular file was opened
+  std::vector<std::byte> ahead_;  ///< peeked bytes
   bool at_end_ = false;
 };
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "base/descriptors.hpp"
 #include "client/cli/commands.hpp"
 #include "client/cpp/curve_keys.hpp"
 
@@ -31,7 +32,7 @@ struct key_pair {
   std::array<char, 41> secret_key{};
 };
 
-/// A pair whose public key begins with a letter or a digit, so that a shell and a command line take it for a word.
+/// A key pair whose public key begins with a letter or digit, so that shells and option parsers accept it.
 key_pair new_pair() {
   key_pair made;
   do {
@@ -43,31 +44,31 @@ key_pair new_pair() {
 }
 
 [[noreturn]] void fail(const std::string& file, int error) {
-  const bool there = error == EEXIST;
+  const bool exists = error == EEXIST;
   throw std::runtime_error("can't write " + file + ": " +
-                           (there ? "it is there already, and whoever is known by that key would be no more; --force "
-                                    "takes its place"
-                                  : std::generic_category().message(error)));
+                           (exists ? "it is there already, and whoever is known by that key would be no more; --force "
+                                     "takes its place"
+                                   : std::generic_category().message(error)));
 }
 
-/// The file appears whole, with mode 0600 from the start, or not at all.
+/// Creates the file atomically, with mode 0600.
 void write_secret(const std::string& file, const key_pair& pair, bool force) {
   const std::string text = "# A secret key of Penstock: whoever has it can pass for you. Its public key:\n# " +
                            std::string(pair.public_key.data()) + "\n" + pair.secret_key.data() + "\n";
   const std::string fresh = force ? file + ".new" : file;
-  const int descriptor = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (descriptor < 0) {
+  file_descriptor made{::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR)};
+  if (!made) {
     fail(fresh, errno);
   }
-  const bool written = ::fchmod(descriptor, S_IRUSR | S_IWUSR) == 0 &&
-                       ::write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       ::fsync(descriptor) == 0;
+  const bool written = ::fchmod(made.number(), S_IRUSR | S_IWUSR) == 0 &&
+                       ::write(made.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                       ::fsync(made.number()) == 0;
   const int error = errno;
-  ::close(descriptor);
+  made.close();
   if (!written || (force && ::rename(fresh.c_str(), file.c_str()) != 0)) {
-    const int why = written ? errno : error;
+    const int reason = written ? errno : error;
     ::unlink(fresh.c_str());
-    fail(file, why);
+    fail(file, reason);
   }
 }
 

@@ -11,14 +11,36 @@
 
 #include <sys/prctl.h>
 
-#include "client/cli/session_turns.hpp"
-
 namespace penstock::cli {
+
+session_turns::session_turns(client& through, std::string pipeline, int sessions)
+    : client_(through), pipeline_(std::move(pipeline)) {
+  for (int each = 0; each < sessions; ++each) {
+    sessions_.push_back(client_.open_session(pipeline_));
+  }
+}
+
+std::uint64_t session_turns::submit(client::request request, completion done) {
+  session* const target = next();
+  return target != nullptr ? target->submit(std::move(request), std::move(done))
+                           : client_.submit(pipeline_, std::move(request), std::move(done));
+}
+
+std::optional<std::uint64_t> session_turns::try_submit(client::request request, completion done) {
+  session* const target = next();
+  return target != nullptr ? target->try_submit(std::move(request), std::move(done))
+                           : client_.try_submit(pipeline_, std::move(request), std::move(done));
+}
+
+session* session_turns::next() noexcept {
+  return sessions_.empty() ? nullptr : &sessions_[turn_++ % sessions_.size()];
+}
+
 namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Up to here a copy costs less than the bookkeeping of sending bytes from where they lie.
+/// Up to this size a copy is cheaper than zero-copy bookkeeping.
 constexpr std::size_t copied_bytes = 2048;
 
 struct window {
@@ -44,11 +66,11 @@ client::request request_of(const load_settings& settings, std::span<const std::b
   return request;
 }
 
-/// What one client measured. Writers: the threads that the caller serializes; reader: the caller, when they have ended.
+/// Measurements of one client. Not thread-safe: the caller serialises writers and reads after they have ended.
 class tally {
  public:
-  void note(const outcome& how, std::chrono::nanoseconds latency, bool counts) {
-    if (const auto* const good = std::get_if<result>(&how)) {
+  void note(const outcome& ended, std::chrono::nanoseconds latency, bool counts) {
+    if (const auto* const good = std::get_if<result>(&ended)) {
       if (counts) {
         ++report_.requests;
         report_.latencies.record(latency);
@@ -58,7 +80,7 @@ class tally {
       }
       return;
     }
-    note(std::get<request_error>(how));
+    note(std::get<request_error>(ended));
   }
   void note(const request_error& error) {
     error_count& counted = report_.errors[std::string(name_of(error.kind()))];
@@ -72,15 +94,15 @@ class tally {
   load_report report_;
 };
 
-/// One client that keeps its requests under way from its own completions.
+/// A closed-loop client: each completion submits the next request.
 class closed_loop {
  public:
-  closed_loop(const load_settings& settings, const payloads& from)
+  closed_loop(const load_settings& settings, const payloads& shared_payloads)
       : settings_(settings),
         client_(std::make_unique<client>(settings.connection)),
         turns_(std::make_unique<session_turns>(*client_, settings.pipeline, settings.sessions)),
-        payloads_(settings, from, *client_) {}
-  /// The sessions go first, and then their client: its completions use all of the rest.
+        payloads_(settings, shared_payloads, *client_) {}
+  /// Declared last: sessions, then the client, are destroyed before what their completions use.
   ~closed_loop() {
     turns_.reset();
     client_.reset();
@@ -88,13 +110,13 @@ class closed_loop {
 
   void start(const window& when) {
     window_ = when;
-    const std::lock_guard lock{mutex_};  // the first completions wait until all are under way
+    const std::lock_guard lock{mutex_};  // completions wait until all requests are in flight
     for (std::uint32_t each = 0; each < settings_.in_flight && next(); ++each) {
       ++under_way_;
     }
   }
 
-  /// Waits until all have ended; `tally_` is then nobody else's.
+  /// Waits until all requests have ended; `tally_` is then no longer shared.
   const load_report& finish() {
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [this] { return under_way_ == 0; });
@@ -108,7 +130,7 @@ class closed_loop {
       return false;
     }
     try {
-      return turns_->try_submit(request_of(settings_, payloads_.of(sent_++)), [this](outcome&& how) { ended(how); })
+      return turns_->try_submit(request_of(settings_, payloads_.of(sent_++)), [this](outcome&& reply) { ended(reply); })
           .has_value();
     } catch (const request_error& refused) {
       tally_.note(refused);
@@ -116,10 +138,10 @@ class closed_loop {
     }
   }
 
-  void ended(const outcome& how) {
+  void ended(const outcome& reply) {
     const std::lock_guard lock{mutex_};
-    const auto* const good = std::get_if<result>(&how);
-    tally_.note(how, good == nullptr ? std::chrono::nanoseconds{} : good->latency(), window_.holds(clock::now()));
+    const auto* const good = std::get_if<result>(&reply);
+    tally_.note(reply, good == nullptr ? std::chrono::nanoseconds{} : good->latency(), window_.holds(clock::now()));
     if (!next() && --under_way_ == 0) {
       changed_.notify_all();
     }
@@ -137,16 +159,16 @@ class closed_loop {
   tally tally_;
 };
 
-/// One client whose thread sends at set times.
+/// An open-loop client: its thread sends at scheduled times.
 class open_loop {
  public:
-  open_loop(const load_settings& settings, const payloads& from, int place)
+  open_loop(const load_settings& settings, const payloads& shared_payloads, int place)
       : settings_(settings),
         place_(place),
         client_(std::make_unique<client>(settings.connection)),
         turns_(std::make_unique<session_turns>(*client_, settings.pipeline, settings.sessions)),
-        payloads_(settings, from, *client_) {}
-  /// The sessions go first, and then their client, before what its completions use.
+        payloads_(settings, shared_payloads, *client_) {}
+  /// Declared last: sessions, then the client, are destroyed before what their completions use.
   ~open_loop() {
     turns_.reset();
     client_.reset();
@@ -184,9 +206,9 @@ class open_loop {
       ++under_way_;
     }
     try {
-      turns_->submit(request_of(settings_, bytes), [this, intended, counts](const outcome& how) {
+      turns_->submit(request_of(settings_, bytes), [this, intended, counts](const outcome& ended) {
         const std::lock_guard lock{mutex_};
-        tally_.note(how, clock::now() - intended, counts);
+        tally_.note(ended, clock::now() - intended, counts);
         leave();
       });
     } catch (const request_error& refused) {
@@ -221,9 +243,9 @@ void load_report::merge(const load_report& other) {
   bytes_out += other.bytes_out;
   latencies.merge(other.latencies);
   for (const auto& [kind, count] : other.errors) {
-    error_count& into = errors[kind];
-    into.first = into.requests == 0 ? count.first : into.first;
-    into.requests += count.requests;
+    error_count& total = errors[kind];
+    total.first = total.requests == 0 ? count.first : total.first;
+    total.requests += count.requests;
   }
 }
 
@@ -237,23 +259,24 @@ payloads::payloads(std::size_t bytes)
   }
 }
 
-client_payloads::client_payloads(const load_settings& settings, const payloads& from, client& sender) : from_(from) {
+client_payloads::client_payloads(const load_settings& settings, const payloads& shared_payloads, client& sender)
+    : from_(shared_payloads) {
   const bool gains = settings.request_bytes >= settings.connection.shared_from_bytes;
-  for (std::size_t each = 0; gains && each < from.size(); ++each) {
+  for (std::size_t each = 0; gains && each < shared_payloads.size(); ++each) {
     auto lent = sender.lend(settings.request_bytes);
     if (!lent) {
       break;
     }
-    std::copy_n(from.of(each).begin(), settings.request_bytes, lent->bytes().begin());
+    std::copy_n(shared_payloads.of(each).begin(), settings.request_bytes, lent->bytes().begin());
     lent_.push_back(std::move(*lent));
   }
 }
 
 load_report run_closed_loop(const load_settings& settings) {
-  const payloads from{settings.request_bytes};
+  const payloads shared_payloads{settings.request_bytes};
   std::vector<std::unique_ptr<closed_loop>> loops;
   for (int each = 0; each < settings.clients; ++each) {
-    loops.push_back(std::make_unique<closed_loop>(settings, from));
+    loops.push_back(std::make_unique<closed_loop>(settings, shared_payloads));
   }
   const window when = window_of(settings);
   for (const auto& each : loops) {
@@ -268,10 +291,10 @@ load_report run_closed_loop(const load_settings& settings) {
 }
 
 load_report run_open_loop(const load_settings& settings) {
-  const payloads from{settings.request_bytes};
+  const payloads shared_payloads{settings.request_bytes};
   std::vector<std::unique_ptr<open_loop>> loops;
   for (int each = 0; each < settings.clients; ++each) {
-    loops.push_back(std::make_unique<open_loop>(settings, from, each));
+    loops.push_back(std::make_unique<open_loop>(settings, shared_payloads, each));
   }
   const auto begin = clock::now();
   const window when = window_of(settings);

@@ -6,11 +6,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "client/cli/admin_option.hpp"
+#include "base/quantity.hpp"
+#include "client/cli/admin_http.hpp"
 #include "client/cli/commands.hpp"
-#include "client/cli/quantity.hpp"
 #include "penstock_version.hpp"
-#include "proto/quantity/quantity.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -80,11 +79,11 @@ int run(int argc, char** argv) {
   return EXIT_FAILURE;
 }
 
-/// A standard descriptor that the caller closed would be given to a socket or a file, which then gets our text.
+/// Reopens closed standard descriptors: otherwise a socket or file would get their numbers and receive our text.
 void occupy_standard_descriptors() {
   for (const int each : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(each, F_GETFD) == -1) {
-      // The other way around: reading and writing fail as they would have.
+      // Opened in the opposite direction, so that reading and writing still fail.
       [[maybe_unused]] const int taken = ::open("/dev/null", each == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     }
   }
@@ -117,8 +116,8 @@ admin_address admin_address_of(const global_options& global, const std::optional
   return choose_admin_address(daemon.status_json(global.timeout), global.url);
 }
 
-pipeline_info pipeline_of(const client& from, const std::string& name) {
-  const auto all = from.pipelines();
+pipeline_info pipeline_of(const client& connection, const std::string& name) {
+  const auto all = connection.pipelines();
   std::string known;
   for (const pipeline_info& each : all) {
     if (each.name == name) {
@@ -130,7 +129,7 @@ pipeline_info pipeline_of(const client& from, const std::string& name) {
                            (all.empty() ? " none" : ":" + known));
 }
 
-CLI::Option* add_rate(CLI::App& to, double& value, const std::string& help) {
+CLI::Option* add_rate(CLI::App& app, double& value, const std::string& help) {
   const auto read = [&value](const CLI::results_t& texts) {
     const auto parsed = parse_positive(texts.back());
     if (!parsed) {
@@ -139,10 +138,10 @@ CLI::Option* add_rate(CLI::App& to, double& value, const std::string& help) {
     value = *parsed;
     return true;
   };
-  return to.add_option("--rate", read, help);
+  return app.add_option("--rate", read, help);
 }
 
-CLI::Option* add_duration(CLI::App& to, const std::string& name, std::chrono::nanoseconds& value,
+CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& value,
                           const std::string& help) {
   const auto read = [&value, name](const CLI::results_t& texts) {
     const auto parsed = parse_duration(texts.back(), bare_number::seconds);
@@ -152,7 +151,7 @@ CLI::Option* add_duration(CLI::App& to, const std::string& name, std::chrono::na
     value = *parsed;
     return true;
   };
-  return to.add_option(name, read, help + " (5s, 500ms, ...)")->type_name("TIME")->default_str(duration_text(value));
+  return app.add_option(name, read, help + " (5s, 500ms, ...)")->type_name("TIME")->default_str(duration_text(value));
 }
 
 }  // namespace penstock::cli

@@ -42,12 +42,7 @@ class npy_file {
 /// One frame for which there is nothing: NaN, or 0 in integers.
 [[nodiscard]] std::vector<std::byte> missing_frame(std::string_view dtype, std::span<const std::int64_t> frame_shape);
 
-/// The header of a .npy file: magic, version, length and dictionary, padded to `size` bytes, which is 128 or more and
-/// a multiple of 64. `dtype` is the wire's name.
-[[nodiscard]] std::string npy_header(std::string_view dtype, std::uint64_t frames,
-                                     std::span<const std::int64_t> frame_shape);
-
-/// What the header of a .npy file says.
+/// What the header of a .npy file says, in the words of the wire.
 struct npy_format {
   std::string dtype;  ///< the wire's name
   bool big_endian = false;
@@ -63,6 +58,6 @@ struct npy_format {
 
 /// Reads the header of a .npy file of version 1, 2 or 3, from its first byte up to the first number. Throws input_error
 /// for what is damaged and for a dtype that the wire has not.
-[[nodiscard]] npy_format read_npy_header(input_stream& from);
+[[nodiscard]] npy_format read_npy_format(input_stream& file);
 
 }  // namespace penstock::cli

@@ -11,22 +11,15 @@
 
 namespace penstock::cli {
 
-output_file::output_file() : path_("the standard output"), descriptor_(STDOUT_FILENO), is_file_(false) {}
+output_file::output_file() : path_("the standard output"), descriptor_(STDOUT_FILENO) {}
 
 output_file::output_file(std::filesystem::path path, existing_file existing)
     : path_(std::move(path)),
-      descriptor_(::open(path_.c_str(),
-                         O_WRONLY | O_CREAT | O_CLOEXEC | (existing == existing_file::replace ? O_TRUNC : O_EXCL),
-                         0666)),
-      is_file_(true) {
+      file_(::open(path_.c_str(),
+                   O_WRONLY | O_CREAT | O_CLOEXEC | (existing == existing_file::replace ? O_TRUNC : O_EXCL), 0666)),
+      descriptor_(file_.number()) {
   if (descriptor_ < 0) {
     fail(errno);
-  }
-}
-
-output_file::~output_file() {
-  if (is_file_) {
-    ::close(descriptor_);
   }
 }
 
@@ -43,11 +36,11 @@ void output_file::append(std::span<const std::byte> piece) {
       continue;
     }
     const int error = errno;
-    if (error == EAGAIN) {  // a standard output that somebody else made non-blocking
-      pollfd on{descriptor_, POLLOUT, 0};
-      ::poll(&on, 1, -1);
+    if (error == EAGAIN) {  // another process made the standard output non-blocking
+      pollfd descriptor{descriptor_, POLLOUT, 0};
+      ::poll(&descriptor, 1, -1);
     } else if (error != EINTR) {
-      [[maybe_unused]] const int cut = is_file_ ? ::ftruncate(descriptor_, static_cast<off_t>(size_)) : 0;
+      [[maybe_unused]] const int cut = file_ ? ::ftruncate(descriptor_, static_cast<off_t>(size_)) : 0;
       fail(error);
     }
   }

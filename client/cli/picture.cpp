@@ -1,14 +1,15 @@
 #include "client/cli/picture.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
+#include <numeric>
 #include <string_view>
+#include <utility>
 
-#include "client/cli/bar_chart.hpp"
-#include "client/cli/event_table.hpp"
-#include "client/cli/line_chart.hpp"
-#include "client/cli/moments_table.hpp"
+#include "base/quantity.hpp"
+#include "client/cli/plot.hpp"
 #include "client/cli/spectrogram.hpp"
 
 namespace penstock::cli {
@@ -65,6 +66,266 @@ std::vector<float> numbers_of(const tensor_view& tensor) {
     return as_floats<std::int16_t>(tensor);
   }
   return dtype == "i8" ? as_floats<std::int8_t>(tensor) : as_floats<std::uint8_t>(tensor);
+}
+
+namespace {
+
+constexpr int most_bar_rows = 12;
+
+/// A cell filled up to `share`.
+std::string_view cell_of(double share, bool ascii) {
+  constexpr std::array<std::string_view, 9> eighths{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  constexpr std::array<std::string_view, 3> shades{" ", ".", "#"};
+  const double level = std::clamp(share, 0.0, 1.0);
+  return ascii ? shades[static_cast<std::size_t>(std::lround(level * 2))]
+               : eighths[static_cast<std::size_t>(std::lround(level * 8))];
+}
+
+}  // namespace
+
+bar_chart::bar_chart(std::string title) : title_(std::move(title)) {}
+
+void bar_chart::add(std::span<const float> frame) {
+  counts_.resize(std::max(counts_.size(), frame.size()));
+  ++frames_;
+  for (std::size_t bin = 0; bin < frame.size(); ++bin) {
+    counts_[bin] += std::isfinite(frame[bin]) ? static_cast<double>(frame[bin]) : 0.0;
+  }
+}
+
+std::string bar_chart::draw(const terminal& screen, int rows) const {
+  if (counts_.empty()) {
+    return title_ + ": no frames\n";
+  }
+  const auto bins = static_cast<double>(counts_.size());
+  const double total = std::accumulate(counts_.begin(), counts_.end(), 0.0);
+  const auto bars_of = [this](std::size_t width) {
+    std::vector<double> bars(std::min(width, counts_.size()));
+    for (std::size_t bin = 0; bin < counts_.size(); ++bin) {
+      bars[bin * bars.size() / counts_.size()] += counts_[bin];
+    }
+    return bars;
+  };
+  const int height = std::min(rows - 1, most_bar_rows);
+  // The width depends on the labels, and the labels on the highest bar: one iteration is enough.
+  const plot_frame guess{screen, height, axis{0, std::max(total, 1.0), "", true}, axis{0, bins - 1, "", false}, ""};
+  const auto width = static_cast<std::size_t>(std::max(guess.width(), 1));
+  const std::vector<double> bars = bars_of(width);
+  const double highest = std::max(*std::max_element(bars.begin(), bars.end()), 1.0);
+  const plot_frame around{screen, height, axis{0, highest, "", false}, axis{0, bins - 1, "", false}, "bin"};
+  const bool ascii = screen.colors == color_depth::none;
+  const auto row_text = [&](int row) {
+    std::string text = foreground(screen.colors, {120, 214, 150});
+    for (int column = 0; column < around.width(); ++column) {
+      const auto bar = static_cast<std::size_t>(column) * bars.size() / static_cast<std::size_t>(around.width());
+      const double full = bars[bar] / highest * around.height();
+      text += cell_of(full - (around.height() - 1 - row), ascii);
+    }
+    return text + plain(screen.colors);
+  };
+  const std::string facts = "  " + count_text(static_cast<double>(frames_)) + " frames, " + count_text(total) +
+                            " counts in " + count_text(bins) + " bins";
+  return strong(screen.colors, title_) + faint(screen.colors, facts) + "\n" + around.draw(row_text);
+}
+
+namespace {
+
+constexpr int most_line_rows = 14;
+
+/// The glyph of a cell that a range covers from `low` to `high`; 0 is its lower edge, 1 its upper.
+std::string_view cell_of(double low, double high, bool ascii) {
+  const bool lower = low < 0.5 && high > 0;
+  const bool upper = low < 1 && high > 0.5;
+  if (ascii) {
+    return lower && upper ? "#" : lower ? "." : upper ? "'" : " ";
+  }
+  return lower && upper ? "█" : lower ? "▄" : upper ? "▀" : " ";
+}
+
+}  // namespace
+
+line_chart::line_chart(std::string title, const sample_clock& clock) : title_(std::move(title)), clock_(clock) {}
+
+void line_chart::add(std::span<const float> frame) {
+  ++frames_;
+  for (const float number : frame) {
+    numbers_.add(number);
+  }
+}
+
+std::string line_chart::draw(const terminal& screen, int rows) const {
+  const series::bucket& whole = numbers_.whole();
+  if (whole.count == 0) {
+    return title_ + ": no numbers\n";
+  }
+  const bool flat = whole.low == whole.high;
+  const double low = flat ? whole.low - 0.5 : whole.low;
+  const double high = flat ? whole.high + 0.5 : whole.high;
+  const double seconds =
+      static_cast<double>(frames_) * static_cast<double>(clock_.frame_samples) / clock_.rate.value_or(1);
+  const axis below = clock_.rate ? axis{0, seconds, "s", true} : axis{0, static_cast<double>(frames_), "", false};
+  const plot_frame around{screen, std::min(rows - 1, most_line_rows), axis{low, high, "", false}, below,
+                          clock_.rate ? "" : clock_.unit};
+  const auto parts = numbers_.cut(static_cast<std::size_t>(around.width()));
+  const double cell_height = (high - low) / around.height();
+  const auto row_text = [&](int row) {
+    const double floor = low + (around.height() - 1 - row) * cell_height;
+    std::string text = foreground(screen.colors, {92, 200, 255});
+    for (const series::bucket& part : parts) {
+      const double low = (part.low - floor) / cell_height;
+      const double high = std::max((part.high - floor) / cell_height, low + 0.5);  // keeps a single value visible
+      text += part.count == 0 ? " " : cell_of(low, high, screen.colors == color_depth::none);
+    }
+    return text + plain(screen.colors);
+  };
+  const std::string facts = "  " + count_text(static_cast<double>(frames_)) + " " + clock_.unit + "s, from " +
+                            number_text(whole.low) + " to " + number_text(whole.high);
+  return strong(screen.colors, title_) + faint(screen.colors, facts) + "\n" + around.draw(row_text);
+}
+
+namespace {
+
+constexpr std::array<std::string_view, moments_table::moments> names{"mean", "std", "min", "max", "rms"};
+constexpr std::size_t name_width = 6;
+constexpr std::size_t number_width = 11;
+
+std::string right(std::string_view text, std::size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + std::string(text);
+}
+
+std::string left(std::string_view text, std::size_t width) {
+  return std::string(text) + std::string(width - std::min(width, text.size()), ' ');
+}
+
+}  // namespace
+
+std::string sparkline(const series& numbers, std::size_t width, bool ascii) {
+  constexpr std::array<std::string_view, 8> blocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  constexpr std::array<std::string_view, 8> shades{"_", ".", ",", "-", "=", "+", "*", "#"};
+  const double span = numbers.whole().high - numbers.whole().low;
+  std::string text;
+  for (const series::bucket& part : numbers.cut(width)) {
+    const double share = span > 0 ? (part.mean() - numbers.whole().low) / span : 0.5;
+    const auto step = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * 7));
+    text += part.count == 0 ? " " : ascii ? shades[step] : blocks[step];
+  }
+  return text;
+}
+
+moments_table::moments_table(std::string title, bool complex_input)
+    : title_(std::move(title)), complex_input_(complex_input) {}
+
+std::string moments_table::row_name(std::size_t row) const {
+  constexpr std::array<std::string_view, 3> views{"I", "Q", "|z|"};
+  if (complex_input_ && rows_ == views.size()) {
+    return std::string(views[row]);
+  }
+  return rows_ > 1 ? "[" + std::to_string(row) + "]" : "";
+}
+
+void moments_table::add(std::span<const float> frame) {
+  ++frames_;
+  rows_ = std::max(rows_, frame.size() / moments);
+  while (tables_.size() < std::min(rows_, most_rows)) {
+    tables_.emplace_back();
+  }
+  for (std::size_t row = 0; row < tables_.size() && (row + 1) * moments <= frame.size(); ++row) {
+    for (std::size_t each = 0; each < moments; ++each) {
+      tables_[row][each].add(frame[row * moments + each]);
+    }
+  }
+}
+
+std::string moments_table::draw(const terminal& screen, int /*rows*/) const {
+  std::string text = strong(screen.colors, title_) +
+                     faint(screen.colors, "  " + count_text(static_cast<double>(frames_)) + " frames") + "\n";
+  const std::size_t numbers_end = 2 + name_width + 3 * number_width + 2;
+  const auto room = static_cast<std::size_t>(std::max(screen.columns - 1, 0));
+  const std::size_t spark = room > numbers_end ? room - numbers_end : 0;
+  const std::string over = spark >= 12 ? "  over the frames" : "";
+  const std::string head =
+      right("lowest", number_width) + right("mean", number_width) + right("highest", number_width) + over;
+  for (std::size_t row = 0; row < tables_.size(); ++row) {
+    text += faint(screen.colors, "  " + left(row_name(row), name_width) + head) + "\n";
+    for (std::size_t each = 0; each < moments; ++each) {
+      const series& numbers = tables_[row][each];
+      text += "  " + left(names[each], name_width) + right(number_text(numbers.whole().low), number_width) +
+              right(number_text(numbers.whole().mean()), number_width) +
+              right(number_text(numbers.whole().high), number_width) + "  " +
+              foreground(screen.colors, {252, 180, 40}) +
+              sparkline(numbers, spark, screen.colors == color_depth::none) + plain(screen.colors) + "\n";
+    }
+  }
+  if (rows_ > tables_.size()) {
+    text += "  (the first " + std::to_string(tables_.size()) + " of " + std::to_string(rows_) + " rows)\n";
+  }
+  return text;
+}
+
+namespace {
+
+constexpr std::size_t column = 12;
+
+std::string right(std::string_view text) {
+  return std::string(column - std::min(column, text.size()), ' ') + std::string(text);
+}
+
+std::string counted(double count, const std::string& operation) {
+  return count_text(count) + " " + operation + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+event_table::event_table(std::string title, const sample_clock& clock, std::size_t block)
+    : title_(std::move(title)), clock_(clock), block_(std::max<std::size_t>(block, 1)) {}
+
+void event_table::add(std::span<const float> frame) {
+  const std::size_t row_numbers = 2 * block_;
+  rows_ = std::max(rows_, frame.size() / row_numbers);
+  for (std::size_t row = 0; (row + 1) * row_numbers <= frame.size(); ++row) {
+    const auto numbers = frame.subspan(row * row_numbers, row_numbers);
+    const auto listed = static_cast<std::size_t>(std::clamp(numbers[1], 0.0F, static_cast<float>(block_ - 1)));
+    found_ += numbers[0];
+    listed_ += static_cast<double>(listed);
+    for (std::size_t each = 1; each <= listed; ++each) {
+      latest_.push_back({frames_, row, numbers[2 * each], numbers[2 * each + 1]});
+    }
+    while (latest_.size() > most_events) {
+      latest_.pop_front();
+    }
+  }
+  ++frames_;
+}
+
+std::string event_table::line_of(const event& found) const {
+  std::string text = right(count_text(static_cast<double>(found.frame)));
+  if (clock_.rate) {
+    const double begin = static_cast<double>(found.frame) * static_cast<double>(clock_.frame_samples) / *clock_.rate;
+    text += right(number_text(begin) + " s");
+  }
+  text += rows_ > 1 ? right(std::to_string(found.row)) : "";
+  return text + right(count_text(static_cast<double>(found.index))) +
+         right(number_text(static_cast<double>(found.peak)));
+}
+
+std::string event_table::draw(const terminal& screen, int rows) const {
+  const std::string left_out = found_ > listed_ ? ", " + count_text(found_ - listed_) + " of them not listed" : "";
+  std::string text = strong(screen.colors, title_) +
+                     faint(screen.colors, "  " + counted(found_, "event") + " in " +
+                                              counted(static_cast<double>(frames_), clock_.unit) + left_out) +
+                     "\n";
+  if (latest_.empty()) {
+    return text;
+  }
+  const auto width = static_cast<std::size_t>(std::max(screen.columns, 1));
+  const std::string head = right(clock_.unit) + (clock_.rate ? right("begins at") : "") +
+                           (rows_ > 1 ? right("of its rows") : "") + right("index") + right("peak");
+  text += faint(screen.colors, head.substr(0, width)) + "\n";
+  const auto shown = std::min<std::size_t>(latest_.size(), static_cast<std::size_t>(std::max(rows - 2, 1)));
+  for (auto each = latest_.end() - static_cast<std::ptrdiff_t>(shown); each != latest_.end(); ++each) {
+    text += line_of(*each).substr(0, width) + "\n";
+  }
+  return text;
 }
 
 }  // namespace penstock::cli

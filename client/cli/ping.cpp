@@ -3,9 +3,9 @@
 #include <memory>
 #include <stdexcept>
 
+#include "base/histogram.hpp"
+#include "base/quantity.hpp"
 #include "client/cli/commands.hpp"
-#include "client/cli/latency_histogram.hpp"
-#include "client/cli/quantity.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -34,7 +34,7 @@ int measure(const global_options& global, const ping_options& options) {
   return EXIT_SUCCESS;
 }
 
-/// One line whatever happens, as health checks keep it.
+/// Always one line, for health checks.
 int ping(const global_options& global, const ping_options& options) {
   try {
     return measure(global, options);

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "client/cli/admin_option.hpp"
+#include "client/cli/admin_http.hpp"
 #include "client/cli/commands.hpp"
 
 namespace penstock::cli {

@@ -1,14 +1,122 @@
 #include "client/cli/result_files.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstring>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 namespace penstock::cli {
 namespace {
 
-/// A stage's name is the configuration's: it must not lead out of the folder.
+template <class Number>
+Number number_at(const std::byte* at) {
+  Number number{};
+  std::memcpy(&number, at, sizeof number);
+  return number;
+}
+
+template <class Number>
+void append_number(std::string& to, Number number) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number);
+  to.append(text.data(), end.ptr);
+}
+
+void append_float(std::string& text, float number, std::string_view no_number) {
+  if (std::isfinite(number) || no_number.empty()) {
+    append_number(text, number);
+  } else {
+    text += no_number;
+  }
+}
+
+std::size_t item_bytes(std::string_view dtype) {
+  return dtype == "c64" ? 8 : dtype == "i32" || dtype == "f32" ? 4 : dtype == "i16" ? 2 : 1;
+}
+
+/// `json`: a complex number is an array, infinity and NaN are null.
+void append_item(std::string& text, std::string_view dtype, const std::byte* at, bool json) {
+  const std::string_view no_number = json ? "null" : "";
+  if (dtype == "u8") {
+    append_number(text, static_cast<int>(number_at<std::uint8_t>(at)));
+  } else if (dtype == "i8") {
+    append_number(text, static_cast<int>(number_at<std::int8_t>(at)));
+  } else if (dtype == "i16") {
+    append_number(text, number_at<std::int16_t>(at));
+  } else if (dtype == "i32") {
+    append_number(text, number_at<std::int32_t>(at));
+  } else if (dtype == "f32") {
+    append_float(text, number_at<float>(at), no_number);
+  } else {
+    text += json ? "[" : "";
+    append_float(text, number_at<float>(at), no_number);
+    text += ',';
+    append_float(text, number_at<float>(at + sizeof(float)), no_number);
+    text += json ? "]" : "";
+  }
+}
+
+const std::byte* append_array(std::string& text, std::string_view dtype, std::span<const std::int64_t> shape,
+                              const std::byte* at) {
+  if (shape.empty()) {
+    append_item(text, dtype, at, true);
+    return at + item_bytes(dtype);
+  }
+  text += '[';
+  for (std::int64_t each = 0; each < shape.front(); ++each) {
+    text += each == 0 ? "" : ",";
+    at = append_array(text, dtype, shape.subspan(1), at);
+  }
+  text += ']';
+  return at;
+}
+
+std::string json_beginning(std::string_view output, std::uint64_t index) {
+  return R"({"output":)" + nlohmann::json(output).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+         R"(,"index":)" + std::to_string(index) + R"(,"values":)";
+}
+
+}  // namespace
+
+std::string csv_lines(const text_rows& rows) {
+  std::string text;
+  const std::size_t item = item_bytes(rows.dtype);
+  const std::size_t items = rows.rows == 0 ? 0 : rows.bytes.size() / item / rows.rows;
+  const std::byte* at = rows.bytes.data();
+  for (std::uint64_t row = 0; row < rows.rows; ++row) {
+    for (std::size_t each = 0; each < items; ++each, at += item) {
+      text += each == 0 ? "" : ",";
+      append_item(text, rows.dtype, at, false);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string json_lines(const text_rows& rows) {
+  std::string text;
+  const std::byte* at = rows.bytes.data();
+  for (std::uint64_t row = 0; row < rows.rows; ++row) {
+    text += json_beginning(rows.output, rows.first + row);
+    at = append_array(text, rows.dtype, rows.row_shape, at);
+    text += "}\n";
+  }
+  return text;
+}
+
+std::string json_missing(std::string_view output, std::uint64_t index) {
+  return json_beginning(output, index) + "null}\n";
+}
+
+namespace {
+
+/// A stage's name comes from the daemon's configuration: it must not lead out of the folder.
 std::string file_name(const std::string& output, const std::string& ending) {
   std::string name = output + ending;
   std::replace(name.begin(), name.end(), '/', '_');
@@ -39,26 +147,26 @@ std::string ending_of(result_format format) {
 
 }  // namespace
 
-result_files::result_files(settings how, const pipeline_info& pipeline) : how_(std::move(how)) {
+result_files::result_files(settings settings, const pipeline_info& pipeline) : settings_(std::move(settings)) {
   std::string known;
   for (std::size_t at = 0; at < pipeline.outputs.size(); ++at) {
     const tensor_info& each = pipeline.outputs[at];
     known += (known.empty() ? "" : ", ") + each.name;
-    if (how_.outputs.empty() || std::ranges::count(how_.outputs, each.name) > 0) {
+    if (settings_.outputs.empty() || std::ranges::count(settings_.outputs, each.name) > 0) {
       outputs_.push_back(
-          {at, each, how_.streams && each.variable && !each.shape.empty(), nullptr, nullptr, nullptr, 0});
+          {at, each, settings_.streams && each.variable && !each.shape.empty(), nullptr, nullptr, nullptr, 0});
     }
   }
-  for (const std::string& wanted : how_.outputs) {
+  for (const std::string& wanted : settings_.outputs) {
     if (std::ranges::none_of(outputs_, [&](const output& each) { return each.info.name == wanted; })) {
       throw std::runtime_error("the pipeline has no output \"" + wanted + "\"; it has " + known);
     }
   }
-  if (how_.folder == "-") {
-    if (how_.format == result_format::npy) {
+  if (settings_.folder == "-") {
+    if (settings_.format == result_format::npy) {
       throw std::runtime_error("a .npy file can't go to the standard output: say --format csv, jsonl or raw");
     }
-    if (how_.format != result_format::jsonl && outputs_.size() > 1) {
+    if (settings_.format != result_format::jsonl && outputs_.size() > 1) {
       throw std::runtime_error("the pipeline has several outputs: choose one with --output (" + known +
                                "), or say --format jsonl");
     }
@@ -66,28 +174,28 @@ result_files::result_files(settings how, const pipeline_info& pipeline) : how_(s
     return;
   }
   std::error_code failure;
-  std::filesystem::create_directories(how_.folder, failure);
+  std::filesystem::create_directories(settings_.folder, failure);
   if (failure) {
-    throw std::runtime_error("can't make the folder " + how_.folder.string() + ": " + failure.message());
+    throw std::runtime_error("can't make the folder " + settings_.folder.string() + ": " + failure.message());
   }
   for (const output& each : outputs_) {
     check_room(each);
   }
 }
 
-std::filesystem::path result_files::path_of(const output& of, const std::string& ending) const {
-  return how_.folder / file_name(of.info.name, ending);
+std::filesystem::path result_files::path_of(const output& destination, const std::string& ending) const {
+  return settings_.folder / file_name(destination.info.name, ending);
 }
 
-/// Before anything is sent: refuses results of before, or takes away a tail that would seem to belong to the new ones.
-void result_files::check_room(const output& of) const {
-  const auto path = path_of(of, ending_of(how_.format));
-  const auto tail = path_of(of, ".tail.npy");
+/// Runs before anything is sent: refuses existing results, or removes an old tail file.
+void result_files::check_room(const output& destination) const {
+  const auto path = path_of(destination, ending_of(settings_.format));
+  const auto tail = path_of(destination, ".tail.npy");
   std::error_code failure;
   for (const auto& each : {path, tail}) {
-    const bool counts = each == path || how_.format == result_format::npy;
+    const bool counts = each == path || settings_.format == result_format::npy;
     if (counts && std::filesystem::exists(std::filesystem::symlink_status(each, failure))) {
-      if (how_.existing == existing_file::keep) {
+      if (settings_.existing == existing_file::keep) {
         throw std::runtime_error(each.string() + " is there already: choose another folder, or say --force");
       }
       if (each == tail) {
@@ -97,93 +205,99 @@ void result_files::check_room(const output& of) const {
   }
 }
 
-npy_file& result_files::array_of(output& of, std::span<const std::int64_t> frame_shape) {
-  if (of.array == nullptr) {
-    const auto shape = of.stream ? frame_shape.subspan(1) : frame_shape;
-    of.array = std::make_unique<npy_file>(path_of(of, ".npy"), how_.existing, of.info.dtype, shape);
+npy_file& result_files::array_of(output& destination, std::span<const std::int64_t> frame_shape) {
+  if (destination.array == nullptr) {
+    const auto shape = destination.stream ? frame_shape.subspan(1) : frame_shape;
+    destination.array =
+        std::make_unique<npy_file>(path_of(destination, ".npy"), settings_.existing, destination.info.dtype, shape);
   }
-  return *of.array;
+  return *destination.array;
 }
 
-output_file& result_files::file_of(output& of) {
-  if (of.file == nullptr) {
-    of.file = standard_ != nullptr ? standard_
-                                   : std::make_shared<output_file>(path_of(of, ending_of(how_.format)), how_.existing);
+output_file& result_files::file_of(output& destination) {
+  if (destination.file == nullptr) {
+    destination.file =
+        standard_ != nullptr
+            ? standard_
+            : std::make_shared<output_file>(path_of(destination, ending_of(settings_.format)), settings_.existing);
   }
-  return *of.file;
+  return *destination.file;
 }
 
 void result_files::append(const result& next) {
-  for (output& to : outputs_) {
-    const tensor_view& from = next.outputs()[to.place];
-    if (how_.format == result_format::npy) {
-      append_array(to, from);
+  for (output& destination : outputs_) {
+    const tensor_view& tensor = next.outputs()[destination.place];
+    if (settings_.format == result_format::npy) {
+      append_array(destination, tensor);
     } else {
-      append_plain(to, from);
+      append_plain(destination, tensor);
     }
   }
 }
 
-void result_files::append_array(output& to, const tensor_view& from) {
-  const auto frame_shape = from.shape().subspan(1);
-  npy_file& array = array_of(to, frame_shape);
-  const bool fits = to.stream || std::ranges::equal(array.frame_shape(), frame_shape);
-  if (!fits && to.tail == nullptr) {
-    to.tail = std::make_unique<npy_file>(path_of(to, ".tail.npy"), how_.existing, from.dtype, frame_shape);
+void result_files::append_array(output& destination, const tensor_view& tensor) {
+  const auto frame_shape = tensor.shape().subspan(1);
+  npy_file& array = array_of(destination, frame_shape);
+  const bool fits = destination.stream || std::ranges::equal(array.frame_shape(), frame_shape);
+  if (!fits && destination.tail == nullptr) {
+    destination.tail =
+        std::make_unique<npy_file>(path_of(destination, ".tail.npy"), settings_.existing, tensor.dtype, frame_shape);
   }
-  (fits ? array : *to.tail).append(from.bytes);
+  (fits ? array : *destination.tail).append(tensor.bytes);
 }
 
-void result_files::append_plain(output& to, const tensor_view& from) {
-  const auto shape = from.shape();
-  text_rows rows{to.info.name, from.dtype, from.bytes, static_cast<std::uint64_t>(shape[0]), to.rows, shape.subspan(1)};
-  if (to.stream) {
+void result_files::append_plain(output& destination, const tensor_view& tensor) {
+  const auto shape = tensor.shape();
+  text_rows rows{destination.info.name, tensor.dtype,    tensor.bytes, static_cast<std::uint64_t>(shape[0]),
+                 destination.rows,      shape.subspan(1)};
+  if (destination.stream) {
     rows.rows *= static_cast<std::uint64_t>(shape[1]);
     rows.row_shape = shape.subspan(2);
   }
-  to.rows += rows.rows;
-  switch (how_.format) {
+  destination.rows += rows.rows;
+  switch (settings_.format) {
     case result_format::csv:
-      file_of(to).append(csv_lines(rows));
+      file_of(destination).append(csv_lines(rows));
       return;
     case result_format::jsonl:
-      file_of(to).append(json_lines(rows));
+      file_of(destination).append(json_lines(rows));
       return;
     default:
-      file_of(to).append(from.bytes);
+      file_of(destination).append(tensor.bytes);
       return;
   }
 }
 
 void result_files::append_missing(std::uint64_t frames) {
-  for (output& to : outputs_) {
-    if (how_.format != result_format::npy) {
-      append_missing_plain(to, frames);
-    } else if (npy_file& array = array_of(to, to.info.shape); !to.stream) {
+  for (output& destination : outputs_) {
+    if (settings_.format != result_format::npy) {
+      append_missing_plain(destination, frames);
+    } else if (npy_file& array = array_of(destination, destination.info.shape); !destination.stream) {
       array.append_missing(frames);
     }
   }
 }
 
-void result_files::append_missing_plain(output& to, std::uint64_t frames) {
-  output_file& file = file_of(to);
-  for (std::uint64_t each = 0; each < frames && !to.stream; ++each, ++to.rows) {
-    if (how_.format == result_format::jsonl) {
-      file.append(json_missing(to.info.name, to.rows));
+void result_files::append_missing_plain(output& destination, std::uint64_t frames) {
+  output_file& file = file_of(destination);
+  for (std::uint64_t each = 0; each < frames && !destination.stream; ++each, ++destination.rows) {
+    if (settings_.format == result_format::jsonl) {
+      file.append(json_missing(destination.info.name, destination.rows));
       continue;
     }
-    const auto frame = missing_frame(to.info.dtype, to.info.shape);
-    if (how_.format == result_format::raw) {
+    const auto frame = missing_frame(destination.info.dtype, destination.info.shape);
+    if (settings_.format == result_format::raw) {
       file.append(frame);
     } else {
-      file.append(csv_lines({to.info.name, to.info.dtype, frame, 1, to.rows, to.info.shape}));
+      file.append(csv_lines(
+          {destination.info.name, destination.info.dtype, frame, 1, destination.rows, destination.info.shape}));
     }
   }
 }
 
 void result_files::finish() {
   for (output& each : outputs_) {
-    if (how_.format == result_format::npy) {
+    if (settings_.format == result_format::npy) {
       (void)array_of(each, each.info.shape);
     } else {
       (void)file_of(each);

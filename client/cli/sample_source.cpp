@@ -6,7 +6,7 @@
 #include <numeric>
 #include <string_view>
 
-#include "client/cli/wav_file.hpp"
+#include "client/cli/sound_file.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -49,7 +49,7 @@ constexpr std::array<magic, 26> magics{{{"RIFF"sv, "WAVE"sv, container::wav, "WA
                                         {"\x1a\x45\xdf\xa3"sv, ""sv, container::foreign, "Matroska"},
                                         {"\x89PNG\r\n"sv, ""sv, container::foreign, "PNG"}}};
 
-/// Endings of files whose bytes are no raw samples.
+/// File name endings that are never raw samples.
 constexpr std::array<std::string_view, 26> container_endings{
     ".wav", ".wave", ".flac", ".au",  ".snd", ".aif",  ".aiff", ".aifc", ".w64", ".rf64", ".caf", ".ogg", ".opus",
     ".mp3", ".npy",  ".npz",  ".csv", ".txt", ".json", ".h5",   ".hdf5", ".mat", ".zip",  ".gz",  ".xz",  ".parquet"};
@@ -59,12 +59,12 @@ bool agrees(std::string_view seen, std::string_view wanted, std::size_t at) {
   return wanted.starts_with(part);
 }
 
-/// Looks at one byte after the other: a live stream of a few samples must not wait for bytes that tell its kind.
-const magic* magic_of(input_stream& from) {
+/// Compares byte by byte: a short live stream must not wait for more bytes only to detect its format.
+const magic* magic_of(input_stream& input) {
   constexpr std::size_t most = 13;
   std::string_view seen;
   for (std::size_t count = 1; count <= most; ++count) {
-    const auto bytes = from.peek(count);
+    const auto bytes = input.peek(count);
     seen = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
     const auto may_be = [seen](const magic& each) { return agrees(seen, each.start, 0) && agrees(seen, each.form, 8); };
     if (seen.size() < count || std::none_of(magics.begin(), magics.end(), may_be)) {
@@ -86,13 +86,13 @@ std::string ending_of(const std::string& name) {
   return ending;
 }
 
-/// How a sound has to look for a pipeline's input.
+/// The sound format that a pipeline's input needs.
 struct wanted_samples {
   std::string dtype;
   std::int64_t channels = 1;
 };
 
-/// A frame's rows are moments in time: what is in a row are channels, or I and Q.
+/// A frame's rows are samples in time; a row holds channels, or I and Q.
 wanted_samples wanted_by(const tensor_info& input) {
   if (input.dtype == "c64") {
     return {"f32", 2};
@@ -140,8 +140,9 @@ std::uint64_t product_of(std::span<const std::int64_t> shape) {
 
 }  // namespace
 
-sample_source::sample_source(input_stream& from, input_kind kind, std::optional<int> channel, const tensor_info& input)
-    : from_(from) {
+sample_source::sample_source(input_stream& stream, input_kind kind, std::optional<int> channel,
+                             const tensor_info& input)
+    : from_(stream) {
   const magic* const found = kind == input_kind::raw ? nullptr : magic_of(from_);
   if (found != nullptr && found->kind == container::foreign) {
     throw input_error(from_.name() + " looks like a file of the kind " + std::string(found->name) +
@@ -165,7 +166,7 @@ sample_source::sample_source(input_stream& from, input_kind kind, std::optional<
   take_channel(channel, input);
 }
 
-/// Plain samples are read here, so that a file and a live stream, whose end nobody knows, are read alike.
+/// Uncompressed samples are read directly, the same way for files and live streams.
 void sample_source::open_wav() {
   wav_format format = read_wav_header(from_);
   if (!format.is_pcm() && !is_live()) {
@@ -192,7 +193,7 @@ void sample_source::open_sound_file() {
 }
 
 void sample_source::open_npy(const tensor_info& input) {
-  const npy_format format = read_npy_header(from_);
+  const npy_format format = read_npy_format(from_);
   check_fit(format, input);
   item_in_ = item_out_ = format.item_bytes();
   number_bytes_ = format.number_bytes();
@@ -203,12 +204,12 @@ void sample_source::open_npy(const tensor_info& input) {
   }
 }
 
-/// The last number of an array in Fortran order may belong to the first frame: all of it has to be there.
+/// In Fortran order the last number may belong to the first frame: the whole array must be loaded.
 void sample_source::load_fortran(const npy_format& format) {
   if (from_.size() && left_ > *from_.size()) {
     throw input_error("the .npy file ends before its array does: the header says " + format.text());
   }
-  // Of a pipe nobody knows whether the header tells the truth: memory is taken as the bytes come.
+  // A pipe's header may be wrong: allocate only as bytes arrive.
   constexpr std::uint64_t step = std::uint64_t{1} << 20U;
   std::vector<std::byte> columns;
   while (columns.size() < left_) {
@@ -268,12 +269,12 @@ bool sample_source::ended() const noexcept {
 }
 
 std::size_t sample_source::read(std::span<std::byte> out, std::optional<std::chrono::nanoseconds> flush) {
-  std::optional<input_stream::clock::time_point> by;
+  std::optional<input_stream::clock::time_point> deadline;
   std::size_t taken = 0;
-  while (taken < out.size() && !ended() && (!by || input_stream::clock::now() < *by)) {
-    taken += read_rows(out.subspan(taken), by);
-    if (!by && flush && is_live() && taken + packed_.size() > 0) {
-      by = input_stream::clock::now() + *flush;
+  while (taken < out.size() && !ended() && (!deadline || input_stream::clock::now() < *deadline)) {
+    taken += read_rows(out.subspan(taken), deadline);
+    if (!deadline && flush && is_live() && taken + packed_.size() > 0) {
+      deadline = input_stream::clock::now() + *flush;
     }
   }
   if (ended()) {
@@ -282,7 +283,8 @@ std::size_t sample_source::read(std::span<std::byte> out, std::optional<std::chr
   return taken;
 }
 
-std::size_t sample_source::read_rows(std::span<std::byte> out, std::optional<input_stream::clock::time_point> by) {
+std::size_t sample_source::read_rows(std::span<std::byte> out,
+                                     std::optional<input_stream::clock::time_point> deadline) {
   if (is_loaded_) {
     const std::size_t count = std::min(out.size(), loaded_.size() - loaded_at_);
     std::copy_n(loaded_.begin() + static_cast<std::ptrdiff_t>(loaded_at_), count, out.begin());
@@ -292,10 +294,10 @@ std::size_t sample_source::read_rows(std::span<std::byte> out, std::optional<inp
   const std::size_t row_in = item_in_ * row_items_;
   const std::size_t row_out = item_out_ * (channel_ ? 1 : row_items_);
   if (conversion_ == conversion::none && !channel_ && !file_ && packed_.empty() && out.size() >= row_in) {
-    return read_straight(out.first(out.size() / row_in * row_in), row_in, by);
+    return read_straight(out.first(out.size() / row_in * row_in), row_in, deadline);
   }
   const std::size_t most = std::max<std::size_t>(out.size() / row_out, 1);
-  if (!gather(most * row_in, by)) {
+  if (!gather(most * row_in, deadline)) {
     return 0;
   }
   const std::size_t rows = std::min(packed_.size() / row_in, out.size() / row_out);
@@ -309,58 +311,58 @@ std::size_t sample_source::read_rows(std::span<std::byte> out, std::optional<inp
   return rows * row_out;
 }
 
-/// Without a copy; a part of a row at its end waits for the rest.
+/// Reads without a copy; an incomplete row at the end waits for its rest.
 std::size_t sample_source::read_straight(std::span<std::byte> out, std::size_t row,
-                                         std::optional<input_stream::clock::time_point> by) {
-  const std::size_t got = from_.read_some(out.first(std::min<std::uint64_t>(out.size(), left_)), by);
+                                         std::optional<input_stream::clock::time_point> deadline) {
+  const std::size_t got = from_.read_some(out.first(std::min<std::uint64_t>(out.size(), left_)), deadline);
   left_ -= left_ == UINT64_MAX ? 0 : got;
   const auto part = out.first(got).last(got % row);
   packed_.assign(part.begin(), part.end());
   return got - part.size();
 }
 
-bool sample_source::gather(std::size_t bytes, std::optional<input_stream::clock::time_point> by) {
+bool sample_source::gather(std::size_t bytes, std::optional<input_stream::clock::time_point> deadline) {
   const std::size_t before = packed_.size();
   packed_.resize(before + std::min<std::uint64_t>(bytes - std::min(bytes, before), left_));
-  const auto into = std::span{packed_}.subspan(before);
-  const std::size_t got = file_ ? file_->read(into) : from_.read_some(into, by);
+  const auto target = std::span{packed_}.subspan(before);
+  const std::size_t got = file_ ? file_->read(target) : from_.read_some(target, deadline);
   packed_.resize(before + got);
   left_ -= left_ == UINT64_MAX ? 0 : got;
   file_ended_ = file_ && got == 0;
   return got > 0;
 }
 
-void sample_source::convert(const std::byte* from, std::byte* to, std::size_t items) const {
+void sample_source::convert(const std::byte* source, std::byte* target, std::size_t items) const {
   if (items == 0) {
     return;
   }
   switch (conversion_) {
     case conversion::none:
-      std::memcpy(to, from, items * item_out_);
+      std::memcpy(target, source, items * item_out_);
       return;
     case conversion::swap:
       for (std::size_t at = 0; at < items * item_out_; at += number_bytes_) {
-        std::reverse_copy(from + at, from + at + number_bytes_, to + at);
+        std::reverse_copy(source + at, source + at + number_bytes_, target + at);
       }
       return;
     case conversion::widen_24:
       for (std::size_t at = 0; at < items; ++at) {
-        to[at * 4] = std::byte{0};
-        std::memcpy(to + at * 4 + 1, from + at * 3, 3);
+        target[at * 4] = std::byte{0};
+        std::memcpy(target + at * 4 + 1, source + at * 3, 3);
       }
       return;
     case conversion::narrow_64:
       for (std::size_t at = 0; at < items; ++at) {
         double wide = 0;
-        std::memcpy(&wide, from + at * sizeof wide, sizeof wide);
+        std::memcpy(&wide, source + at * sizeof wide, sizeof wide);
         const auto narrow = static_cast<float>(wide);
-        std::memcpy(to + at * sizeof narrow, &narrow, sizeof narrow);
+        std::memcpy(target + at * sizeof narrow, &narrow, sizeof narrow);
       }
       return;
   }
 }
 
-/// Says where the data was shorter or longer than the header said, or had a part of a sample at its end.
+/// Notes when the data is shorter or longer than announced, or ends within a sample.
 void sample_source::note_end() {
   if (end_noted_ || is_loaded_) {
     return;

@@ -14,11 +14,9 @@
 #include "client/cli/commands.hpp"
 #include "client/cli/frame_stream.hpp"
 #include "client/cli/gallery.hpp"
-#include "client/cli/live_view.hpp"
+#include "client/cli/input_stream.hpp"
 #include "client/cli/result_files.hpp"
 #include "client/cli/sample_source.hpp"
-#include "client/cli/stop_event.hpp"
-#include "client/cli/stream_report.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -43,26 +41,26 @@ struct send_options {
   [[nodiscard]] input_kind kind() const { return raw ? input_kind::raw : input_kind::automatic; }
 };
 
-/// What a signal handler can reach. Set before the handlers are, for as long as the program runs.
+/// For the signal handler. Set before the handlers are installed, valid until the program ends.
 stop_event* asked = nullptr;
 
 extern "C" void stop_on_signal(int signal) {
   if (!asked->request(signal)) {
-    ::_exit(128 + signal);  // the second one: nothing waits any more, and the files are whole
+    ::_exit(128 + signal);  // the second signal: leave at once; the files are valid
   }
 }
 
-/// The first of these signals ends the stream as the end of the input would; the second ends the program. One that is
-/// ignored, as under nohup, stays so. A write that can't be done is an error and no signal.
+/// The first of these signals ends the stream like the end of the input, the second ends the program. Ignored signals,
+/// as under nohup, stay ignored. SIGPIPE is ignored: a failed write is an error.
 void end_stream_on_signals(stop_event& stop) {
   asked = &stop;
   for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
     sigaction(each, nullptr, &before);
     if (before.sa_handler != SIG_IGN) {
-      struct sigaction how {};
-      how.sa_handler = &stop_on_signal;
-      sigaction(each, &how, nullptr);
+      struct sigaction handler {};
+      handler.sa_handler = &stop_on_signal;
+      sigaction(each, &handler, nullptr);
     }
   }
 }
@@ -82,7 +80,7 @@ terminal picture_terminal(const send_options& options) {
   return found;
 }
 
-/// Frames of a live stream have whatever length has come.
+/// Frames of a live stream have variable length.
 sample_clock clock_of(const pipeline_info& pipeline, const std::optional<sound_format>& sound,
                       const send_options& options, bool is_live) {
   sample_clock clock;
@@ -112,7 +110,7 @@ void check_frames(const send_options& options, const pipeline_info& pipeline, co
   }
 }
 
-/// In a session requests of several frames have a length that the operators' rates divide.
+/// In a session, requests of several frames must have a length that is a multiple of the period.
 void check_period(const send_options& options, const pipeline_info& pipeline) {
   const auto length = static_cast<std::uint64_t>(pipeline.input.shape.empty() ? 0 : pipeline.input.shape.front());
   if (options.frames_per_request > 1 && pipeline.period > 1 && length % pipeline.period != 0) {
@@ -122,7 +120,7 @@ void check_period(const send_options& options, const pipeline_info& pipeline) {
   }
 }
 
-/// The session that was asked for, or that the pipeline needs.
+/// The session that the user chose or the pipeline needs.
 std::optional<session> open_session(client& daemon, const pipeline_info& pipeline, const send_options& options) {
   if (!options.session && !pipeline.keeps_state) {
     return std::nullopt;
@@ -139,7 +137,7 @@ std::string session_text(const std::optional<session>& line, const send_options&
                          : "a session, because the pipeline keeps state";
 }
 
-/// Where results go.
+/// Destinations of results.
 struct destinations {
   gallery pictures;
   std::optional<result_files> files;
@@ -148,8 +146,8 @@ struct destinations {
   std::optional<live_view> live;
 
   [[nodiscard]] frame_stream::sink sink() {
-    frame_stream::sink to;
-    to.next = [this](const result& next) {
+    frame_stream::sink sink;
+    sink.next = [this](const result& next) {
       if (files) {
         files->append(next);
       }
@@ -159,25 +157,25 @@ struct destinations {
         pictures.add(next);
       }
     };
-    to.missing = [this](std::uint64_t frames) {
+    sink.missing = [this](std::uint64_t frames) {
       if (files) {
         files->append_missing(frames);
       }
     };
-    to.moved = [this](const progress& now) { bar.show(now); };
-    return to;
+    sink.moved = [this](const progress& now) { bar.show(now); };
+    return sink;
   }
 };
 
-/// The standard output is for the results where they go there.
-void print(const stream_report& report, const pipeline_info& pipeline, destinations& to, const terminal& where,
+/// Messages go to standard error when the results use the standard output.
+void print(const stream_report& report, const pipeline_info& pipeline, destinations& outputs, const terminal& screen,
            bool interrupted, std::ostream& out) {
-  if (to.view) {
+  if (outputs.view) {
     constexpr int lines_of_figures = 8;
-    out << "\n" << to.pictures.draw(where, lines_of_figures);
+    out << "\n" << outputs.pictures.draw(screen, lines_of_figures);
   }
   out << report_text(report, pipeline);
-  const auto files = to.files ? to.files->summary() : std::vector<std::string>{};
+  const auto files = outputs.files ? outputs.files->summary() : std::vector<std::string>{};
   for (const std::string& line : files) {
     out << "  wrote       " << line << "\n";
   }
@@ -191,13 +189,13 @@ void print(const stream_report& report, const pipeline_info& pipeline, destinati
 }
 
 result_files::settings files_of(const send_options& options, bool streams) {
-  result_files::settings how;
-  how.folder = options.out;
-  how.format = options.format.value_or(options.out == "-" ? result_format::csv : result_format::npy);
-  how.existing = options.force ? existing_file::replace : existing_file::keep;
-  how.outputs = options.outputs;
-  how.streams = streams;
-  return how;
+  result_files::settings settings;
+  settings.folder = options.out;
+  settings.format = options.format.value_or(options.out == "-" ? result_format::csv : result_format::npy);
+  settings.existing = options.force ? existing_file::replace : existing_file::keep;
+  settings.outputs = options.outputs;
+  settings.streams = streams;
+  return settings;
 }
 
 void check_options(const send_options& options) {
@@ -219,7 +217,7 @@ int exit_code(const stream_report& report, const stop_event& stop) {
 int send(const global_options& global, const send_options& options) {
   check_options(options);
   have_writes_fail();
-  static stop_event stop;  // a late signal may come while the program ends
+  static stop_event stop;  // static: a signal may arrive while the program ends
   input_stream input{options.file, stop};
   client daemon{client_options_of(global)};
   const pipeline_info pipeline = pipeline_of(daemon, options.pipeline);
@@ -228,40 +226,41 @@ int send(const global_options& global, const send_options& options) {
   sample_source source{input, options.kind(), options.channel, pipeline.input};
   std::optional<session> line = open_session(daemon, pipeline, options);
   const bool draws_live = options.view && source.is_live() && picture_terminal(options).interactive;
-  destinations to{
+  destinations outputs{
       gallery{pipeline, clock_of(pipeline, source.sound(), options, source.is_live())},
       {},
       progress_bar{std::cerr, draws_live ? terminal{} : terminal_at(STDERR_FILENO), source.expected_bytes()},
       options.view,
       {}};
   if (draws_live) {
-    to.live.emplace(
-        to.pictures, [&options] { return picture_terminal(options); }, std::cout);
+    outputs.live.emplace(
+        outputs.pictures, [&options] { return picture_terminal(options); }, std::cout);
   }
   if (!options.out.empty()) {
-    // Frames of a live stream have whatever length has come.
-    to.files.emplace(files_of(options, line.has_value() || (source.is_live() && pipeline.input.variable)), pipeline);
+    // Frames of a live stream have variable length.
+    outputs.files.emplace(files_of(options, line.has_value() || (source.is_live() && pipeline.input.variable)),
+                          pipeline);
   }
-  const frame_stream::settings how{options.frames_per_request, options.in_flight, global.timeout, options.flush};
-  const auto submit = [&](const client::request& what, completion done) {
+  const frame_stream::settings settings{options.frames_per_request, options.in_flight, global.timeout, options.flush};
+  const auto submit = [&](const client::request& request, completion done) {
     if (line) {
-      line->submit(what, std::move(done));
+      line->submit(request, std::move(done));
     } else {
-      daemon.submit(pipeline.name, what, std::move(done));
+      daemon.submit(pipeline.name, request, std::move(done));
     }
   };
-  stream_report report = frame_stream{submit, pipeline, how, to.sink(), stop}.run(source);
+  stream_report report = frame_stream{submit, pipeline, settings, outputs.sink(), stop}.run(source);
   report.session = session_text(line, options);
-  to.live.reset();
-  to.bar.clear();
-  if (to.files) {
-    to.files->finish();
+  outputs.live.reset();
+  outputs.bar.clear();
+  if (outputs.files) {
+    outputs.files->finish();
   }
   for (const std::string& note : source.notes()) {
     std::cerr << "penstock: " << input.name() << ": " << note << "\n";
   }
   std::ostream& out = options.out == "-" ? std::cerr : std::cout;
-  print(report, pipeline, to, picture_terminal(options), stop.signal() != 0, out);
+  print(report, pipeline, outputs, picture_terminal(options), stop.signal() != 0, out);
   errno = 0;
   if (!out.flush()) {
     throw std::runtime_error(std::string("can't write to the standard output: ") + std::strerror(errno));

@@ -10,24 +10,24 @@ namespace penstock::cli {
 
 namespace {
 
-// Twice as many as a daemon can be told to remember (timing.recent_batches).
+// Twice the maximum of timing.recent_batches.
 constexpr std::uint64_t most_batches = std::uint64_t{1} << 21U;
 
 }  // namespace
 
-void shard_timeline::catch_up(chrome_trace& into) {
+void shard_timeline::catch_up(chrome_trace& trace) {
   std::uint64_t taken = 0;
   const bool looks_back = cursor_ == 0;
   std::int64_t began = 0;
   while (true) {
     const trace_page page = at_->trace(cursor_, timeout_);
-    into.add(page.json);
-    const chrome_trace::page_facts& facts = into.last_page();
+    trace.add(page.json);
+    const chrome_trace::page_facts& facts = trace.last_page();
     now_ns_ = facts.now_ns;
     began = began == 0 ? facts.now_ns : began;
     if (facts.batches > 0) {
-      // Numbers begin at 1, and a shard goes on behind what it has forgotten.
-      const traced_batch& first = std::span(into.batches()).last(facts.batches).front();
+      // Numbers begin at 1; after a gap the shard continues with the oldest batch that it has.
+      const traced_batch& first = std::span(trace.batches()).last(facts.batches).front();
       const std::uint64_t wanted = std::max<std::uint64_t>(cursor_, 1);
       if (first.number > wanted && looks_back) {
         since_ns_ = first.completed;

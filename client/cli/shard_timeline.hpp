@@ -9,28 +9,27 @@
 
 #include <penstock/client.hpp>
 
-#include "proto/timeline/chrome_trace.hpp"
+#include "proto/chrome_trace.hpp"
 
 namespace penstock::cli {
 
-/// What one shard of a daemon remembers of its batches, read page by page. Times are the daemon's clock. Thread: the
-/// caller's.
+/// Reads the recent batches of one shard, page by page. Times are in the daemon's clock. Not thread-safe.
 class shard_timeline {
  public:
-  /// `timeout` is of each page.
+  /// `timeout`: per page.
   shard_timeline(std::unique_ptr<client> at, std::chrono::nanoseconds timeout)
       : at_(std::move(at)), timeout_(timeout) {}
 
-  /// Takes in all that there is the first time, and then what has come since; but not what comes meanwhile. Throws
-  /// request_error when no answer comes, std::runtime_error when it makes no sense.
-  void catch_up(chrome_trace& into);
+  /// Reads all batches on the first call, later those added since the last call; not those added during the call.
+  /// Throws request_error without an answer, std::runtime_error for a malformed one.
+  void catch_up(chrome_trace& trace);
 
   [[nodiscard]] std::uint32_t shard() const { return at_->server().shard; }
-  /// When the last page was written.
+  /// Time of the last page.
   [[nodiscard]] std::int64_t now_ns() const noexcept { return now_ns_; }
-  /// From when on all that was completed until the first `catch_up` was taken in; nothing = from the daemon's start.
+  /// Start of the complete record at the first `catch_up`; nullopt = the daemon's start.
   [[nodiscard]] std::optional<std::int64_t> since_ns() const noexcept { return since_ns_; }
-  /// Batches that came after the first `catch_up`, and were forgotten before they were read.
+  /// Batches after the first `catch_up` that the daemon dropped before they were read.
   [[nodiscard]] std::uint64_t missed() const noexcept { return missed_; }
 
  private:
@@ -42,8 +41,8 @@ class shard_timeline {
   std::uint64_t missed_ = 0;
 };
 
-/// One of each shard of the daemon that listens at the url. A shard that can't be reached is left out, and `complaints`
-/// says so. Throws connect_error when there is no daemon.
+/// One timeline for each shard of a daemon. Unreachable shards are omitted and reported in `complaints`. Throws
+/// connect_error when there is no daemon.
 [[nodiscard]] std::vector<shard_timeline> timelines_of(client_options daemon, std::chrono::nanoseconds timeout,
                                                        std::ostream& complaints);
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,31 +14,30 @@
 
 namespace penstock::cli {
 
-/// What the header of a sound file says.
+/// The sample format of a sound file.
 struct sound_format {
-  std::string dtype;    ///< of a sample as it is read, the wire's name: "u8", "i8", "i16", "i32", "f32"
-  std::string samples;  ///< as they lie in the file: "24-bit integers"
+  std::string dtype;    ///< of a sample as read: "u8", "i8", "i16", "i32", "f32"
+  std::string samples;  ///< in the file, such as "24-bit integers"
   std::uint32_t channels = 0;
-  std::uint32_t rate = 0;  ///< samples a second of each channel
+  std::uint32_t rate = 0;  ///< samples per second and channel
 
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
   /// "16-bit integers, 2 channels, 48000 Hz".
   [[nodiscard]] std::string text() const;
 };
 
-/// A sound file on disk, read by libsndfile. Integers of 24 bits come as i32, in the upper bits; floats of 64 bits as
-/// f32.
+/// A sound file on disk, read with libsndfile. 24-bit integers become i32 in the upper bits, 64-bit floats become f32.
 class sound_file {
  public:
-  /// From the stream's first byte; it must be a regular file and live longer. Throws input_error.
-  explicit sound_file(input_stream& from);
+  /// Reads from the stream's first byte. The stream must be a regular file and outlive this. Throws input_error.
+  explicit sound_file(input_stream& input);
 
   [[nodiscard]] const sound_format& format() const noexcept { return format_; }
-  /// Rows of all channels, as the header says.
+  /// Rows (samples of all channels) according to the header.
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
-  /// Fills `out` with whole rows; fewer only at the end.
+  /// Fills `out` with whole rows. Fewer only at the end.
   [[nodiscard]] std::size_t read(std::span<std::byte> out);
-  /// What libsndfile found odd in the header.
+  /// libsndfile's complaints about the header.
   [[nodiscard]] std::vector<std::string> complaints() const;
 
  private:
@@ -49,5 +49,30 @@ class sound_file {
   sound_format format_;
   std::uint64_t rows_ = 0;
 };
+
+/// The header of a WAV file. Parsed here because libsndfile can't read live streams and does not report contradictions
+/// between header and data.
+struct wav_format {
+  std::uint16_t tag = 0;  ///< 1 = integers, 3 = floats
+  std::uint16_t channels = 0;
+  std::uint32_t rate = 0;
+  std::uint32_t bits = 0;          ///< significant bits per sample
+  std::uint32_t sample_bytes = 0;  ///< of one channel
+  /// Bytes of samples that follow; nullopt when the writer did not know, as in a stream: then until its end.
+  std::optional<std::uint64_t> data_bytes;
+  /// Contradictions between header and file, one sentence each.
+  std::vector<std::string> notes;
+
+  /// True for uncompressed integers or floats of `sample_bytes` each.
+  [[nodiscard]] bool is_pcm() const noexcept { return tag == 1 || tag == 3; }
+  /// The format of uncompressed samples. Throws input_error for compressed samples and unknown sizes.
+  [[nodiscard]] sound_format sound() const;
+};
+
+/// Reads up to the first sample, in the extensible form too, and looks at what follows it. Throws input_error.
+[[nodiscard]] wav_format read_wav_header(input_stream& input);
+
+/// True when these bytes may start a RIFF chunk, as programs append behind the samples: four letters first.
+[[nodiscard]] bool looks_like_chunk(std::span<const std::byte> bytes);
 
 }  // namespace penstock::cli

@@ -5,16 +5,14 @@
 #include <limits>
 #include <utility>
 
-#include "client/cli/axis.hpp"
-#include "client/cli/palette.hpp"
-#include "client/cli/plot_frame.hpp"
-#include "client/cli/quantity.hpp"
+#include "base/quantity.hpp"
+#include "client/cli/plot.hpp"
 
 namespace penstock::cli {
 namespace {
 
 constexpr double nothing = -std::numeric_limits<double>::infinity();
-/// What is drawn darkest lies at most this far below the brightest.
+/// Largest dynamic range that is drawn.
 constexpr double most_decibels = 80;
 constexpr double least_decibels = 20;
 
@@ -33,7 +31,7 @@ struct spectrogram::grid {
   void find_range();
 };
 
-/// The range between a quiet and a loud cell, so that a few extremes do not take the contrast from all others.
+/// The range between low and high percentiles, so that a few extremes do not reduce the contrast.
 void spectrogram::grid::find_range() {
   std::vector<double> finite;
   std::copy_if(decibels.begin(), decibels.end(), std::back_inserter(finite),
@@ -55,7 +53,7 @@ spectrogram::spectrogram(std::string title, const sample_clock& clock) : title_(
 
 void spectrogram::add(std::span<const float> frame) {
   if (frame.empty() || (frames_ > 0 && frame.size() != bins_)) {
-    return;  // a shorter last frame has other bins: it can't stand beside the rest
+    return;  // a shorter last frame has different bins
   }
   bins_ = frame.size();
   kept_bins_ = std::min(bins_, max_bins);
@@ -80,11 +78,11 @@ void spectrogram::add(std::span<const float> frame) {
 }
 
 std::size_t spectrogram::bins_sharing(std::size_t kept) const {
-  const auto first = [this](std::size_t of) { return (of * bins_ + kept_bins_ - 1) / kept_bins_; };
+  const auto first = [this](std::size_t group) { return (group * bins_ + kept_bins_ - 1) / kept_bins_; };
   return first(kept + 1) - first(kept);
 }
 
-/// Two columns become one. max_columns is even, so all of them are then equally full.
+/// Merges pairs of columns. max_columns is even, so all columns then have equally many frames.
 void spectrogram::halve() {
   for (std::size_t at = 0; at < columns_.size() / 2; ++at) {
     std::transform(columns_[2 * at].begin(), columns_[2 * at].end(), columns_[2 * at + 1].begin(),
@@ -114,9 +112,9 @@ spectrogram::grid spectrogram::grid_of(std::size_t rows, std::size_t columns) co
   made.rows = rows;
   made.columns = columns;
   made.decibels.resize(rows * columns);
-  const auto part = [](std::size_t of, std::size_t count, std::size_t at) {
-    const std::size_t first = at * of / count;
-    return std::pair{first, std::max((at + 1) * of / count, first + 1)};
+  const auto part = [](std::size_t group, std::size_t count, std::size_t at) {
+    const std::size_t first = at * group / count;
+    return std::pair{first, std::max((at + 1) * group / count, first + 1)};
   };
   for (std::size_t row = 0; row < rows; ++row) {
     const auto [first_bin, end_bin] = part(kept_bins_, rows, rows - 1 - row);
@@ -129,25 +127,25 @@ spectrogram::grid spectrogram::grid_of(std::size_t rows, std::size_t columns) co
   return made;
 }
 
-std::string spectrogram::headline(const terminal& where) const {
+std::string spectrogram::headline(const terminal& screen) const {
   const std::string facts = "  " + count_text(static_cast<double>(frames_)) + " " + clock_.unit + "s of " +
                             count_text(static_cast<double>(bins_)) + " bins";
-  return strong(where.colors, title_) + faint(where.colors, facts) + "\n";
+  return strong(screen.colors, title_) + faint(screen.colors, facts) + "\n";
 }
 
-std::string spectrogram::legend(const grid& from, const terminal& where, std::size_t indent) const {
+std::string spectrogram::legend(const grid& values, const terminal& screen, std::size_t indent) const {
   constexpr int cells = 24;
   std::string text(indent, ' ');
-  text += number_text(std::round(from.low)) + " dB ";
+  text += number_text(std::round(values.low)) + " dB ";
   for (int each = 0; each < cells; ++each) {
     const double level = (each + 0.5) / cells;
-    text += where.colors == color_depth::none ? std::string(1, heat_shade(level))
-                                              : background(where.colors, heat_color(level)) + " ";
+    text += screen.colors == color_depth::none ? std::string(1, heat_shade(level))
+                                               : background(screen.colors, heat_color(level)) + " ";
   }
-  return text + plain(where.colors) + " " + number_text(std::round(from.high)) + " dB\n";
+  return text + plain(screen.colors) + " " + number_text(std::round(values.high)) + " dB\n";
 }
 
-std::string spectrogram::draw(const terminal& where, int rows) const {
+std::string spectrogram::draw(const terminal& screen, int rows) const {
   if (frames_ == 0) {
     return title_ + ": no frames\n";
   }
@@ -156,8 +154,8 @@ std::string spectrogram::draw(const terminal& where, int rows) const {
                        clock_.rate.has_value()};
   const double samples = static_cast<double>(frames_) * static_cast<double>(clock_.frame_samples);
   const axis time = clock_.rate ? axis{0, samples / rate, "s", true} : axis{0, static_cast<double>(frames_), "", false};
-  const plot_frame around{where, rows - 2, frequency, time, clock_.rate ? "" : clock_.unit};
-  const bool half_blocks = where.colors != color_depth::none;
+  const plot_frame around{screen, rows - 2, frequency, time, clock_.rate ? "" : clock_.unit};
+  const bool half_blocks = screen.colors != color_depth::none;
   const auto height = static_cast<std::size_t>(around.height());
   const grid cells = grid_of(half_blocks ? 2 * height : height, static_cast<std::size_t>(around.width()));
   const auto row_text = [&](int row) {
@@ -165,15 +163,15 @@ std::string spectrogram::draw(const terminal& where, int rows) const {
     const auto at = static_cast<std::size_t>(row);
     for (std::size_t column = 0; column < cells.columns; ++column) {
       if (half_blocks) {
-        text += foreground(where.colors, heat_color(cells.level(2 * at, column))) +
-                background(where.colors, heat_color(cells.level(2 * at + 1, column))) + "▀";
+        text += foreground(screen.colors, heat_color(cells.level(2 * at, column))) +
+                background(screen.colors, heat_color(cells.level(2 * at + 1, column))) + "▀";
       } else {
         text += heat_shade(cells.level(at, column));
       }
     }
-    return text + plain(where.colors);
+    return text + plain(screen.colors);
   };
-  return headline(where) + around.draw(row_text) + legend(cells, where, static_cast<std::size_t>(around.indent()));
+  return headline(screen) + around.draw(row_text) + legend(cells, screen, static_cast<std::size_t>(around.indent()));
 }
 
 }  // namespace penstock::cli

@@ -6,18 +6,18 @@
 
 #include <nlohmann/json.hpp>
 
-#include "client/cli/quantity.hpp"
+#include "base/quantity.hpp"
 
 namespace penstock::cli {
 namespace {
 
 using json = nlohmann::ordered_json;
 
-/// Of a row: an object of what was timed, each with its quantiles.
+/// A row's timings: an object of quantiles for each.
 constexpr const char* times_key = "timing_us";
 constexpr std::array<const char*, 3> quantiles{"p50", "p90", "p99"};
 
-/// A count that never moved, or an object of nothing but these.
+/// True for zero, and for an object of zeros.
 bool is_zero(const json& value) {
   if (value.is_object()) {
     return !value.empty() && std::all_of(value.begin(), value.end(), is_zero);
@@ -38,7 +38,7 @@ std::string value_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// An object within a table's row, on one line, without what is zero: "accepted 7, errors (expired 3)".
+/// An object in a table cell, without zeros: "accepted 7, errors (expired 3)".
 std::string inline_text(const json& value) {
   if (!value.is_object()) {
     return value_text(value);
@@ -58,7 +58,7 @@ bool is_table(const json& value) {
          std::all_of(value.begin(), value.end(), [](const json& row) { return row.is_object(); });
 }
 
-/// Of a table's cells, the first line the columns' names.
+/// Formats a table; the first row holds the column names.
 std::string aligned(const std::vector<std::vector<std::string>>& cells, const std::string& indent) {
   std::string text;
   for (const std::vector<std::string>& line : cells) {
@@ -75,8 +75,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& cells, const st
   return text;
 }
 
-/// What one row has alone has a column too, which is empty in the others; but what is 0 in each, and times, which have
-/// a table of their own.
+/// The columns: every member of any row, except those that are 0 in all rows, and timings, which have a separate table.
 std::string table_text(const json& rows, const std::string& indent) {
   std::vector<std::vector<std::string>> cells(1);
   for (const json& row : rows) {
@@ -99,7 +98,7 @@ std::string table_text(const json& rows, const std::string& indent) {
   return aligned(cells, indent);
 }
 
-/// A line for each row's each time; "" when none has any.
+/// One line per row and timing; "" when there are none.
 std::string times_text(const json& rows, const std::string& indent) {
   std::vector<std::vector<std::string>> cells{{"name", "of"}};
   cells.front().insert(cells.front().end(), quantiles.begin(), quantiles.end());

@@ -5,8 +5,8 @@
 
 namespace penstock::cli {
 
-/// JSON for people: members under one another, objects indented, arrays of objects as tables, and what these were timed
-/// as a table behind them. What is no JSON comes back as it is.
+/// Formats JSON as text: one member per line, objects indented, arrays of objects as tables, followed by a table of
+/// their timings. Text that is not JSON is returned unchanged.
 [[nodiscard]] std::string status_table(std::string_view json);
 
 }  // namespace penstock::cli

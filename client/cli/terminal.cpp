@@ -1,9 +1,13 @@
 #include "client/cli/terminal.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "base/quantity.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -70,6 +74,64 @@ std::string strong(color_depth depth, std::string_view text) {
 }
 std::string faint(color_depth depth, std::string_view text) {
   return wrapped(depth, "\x1b[2m", text);
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds interval{100};
+constexpr int progress_cells = 24;
+
+/// A bar of eighths of a cell.
+std::string bar(double share, color_depth colors) {
+  constexpr std::array<std::string_view, 8> eighths{" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * progress_cells * 8);
+  std::string text;
+  for (int cell = 0; cell < progress_cells; ++cell) {
+    const int fill = std::clamp(filled - 8 * cell, 0, 8);
+    if (colors == color_depth::none) {
+      text += fill >= 4 ? '#' : '.';
+    } else {
+      text += fill == 8 ? std::string_view{"█"} : eighths[static_cast<std::size_t>(fill)];
+    }
+  }
+  return colors == color_depth::none
+             ? text
+             : foreground(colors, {92, 200, 255}) + background(colors, {38, 44, 58}) + text + plain(colors);
+}
+
+}  // namespace
+
+progress_bar::progress_bar(std::ostream& out, const terminal& screen, std::optional<std::uint64_t> total_bytes)
+    : out_(out), where_(screen), total_bytes_(total_bytes) {}
+
+std::string progress_bar::line(const progress& now) const {
+  const double seconds = std::max(std::chrono::duration<double>(now.elapsed).count(), 1e-9);
+  std::string figures = count_text(static_cast<double>(now.frames)) + " frames  " +
+                        bytes_text(static_cast<double>(now.bytes) / seconds) + "/s  " + std::to_string(now.in_flight) +
+                        " in flight";
+  const int width = static_cast<int>(figures.size());
+  std::string text;
+  if (total_bytes_ && *total_bytes_ > 0 && where_.columns > width + progress_cells + 9) {
+    const double share = std::min(static_cast<double>(now.bytes) / static_cast<double>(*total_bytes_), 1.0);
+    const std::string percent = std::to_string(static_cast<int>(share * 100)) + " %";
+    text = "  " + bar(share, where_.colors) + std::string(6 - std::min<std::size_t>(percent.size(), 6), ' ') + percent;
+  }
+  const auto room = static_cast<std::size_t>(std::max(where_.columns - 3, 0));
+  return text + "  " + figures.substr(0, room);
+}
+
+void progress_bar::show(const progress& now) {
+  if (!where_.interactive || (last_.count() >= 0 && now.elapsed - last_ < interval)) {
+    return;
+  }
+  last_ = now.elapsed;
+  out_ << "\r\x1b[2K" << line(now) << std::flush;
+}
+
+void progress_bar::clear() {
+  if (where_.interactive && last_.count() >= 0) {
+    out_ << "\r\x1b[2K" << std::flush;
+  }
 }
 
 }  // namespace penstock::cli

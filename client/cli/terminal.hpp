@@ -1,16 +1,19 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
+#include <ostream>
 #include <string>
 #include <string_view>
 
 namespace penstock::cli {
 
-/// How a picture may be drawn: shades of ASCII, the 256 colours, or any colour.
+/// Colors of the terminal: none (ASCII shades), 256 indexed, or 24-bit.
 enum class color_depth : std::uint8_t { none, indexed, full };
 
 struct terminal {
-  bool interactive = false;  ///< someone looks at it: progress may be shown
+  bool interactive = false;  ///< a person may be watching: progress is shown
   int columns = 80;
   int rows = 24;
   color_depth colors = color_depth::none;
@@ -24,18 +27,47 @@ struct rgb {
   bool operator==(const rgb&) const = default;
 };
 
-/// The terminal behind a file descriptor; what a file or a pipe gets is 80 × 24 and without colours. NO_COLOR,
-/// COLORTERM and TERM are obeyed.
+/// The terminal of a file descriptor; 80 × 24 without colors for a file or a pipe. Honours NO_COLOR, COLORTERM and
+/// TERM.
 [[nodiscard]] terminal terminal_at(int descriptor);
-/// What the environment says of colours. nullptr stands for an unset variable.
+/// Color depth by environment variables; nullptr = unset.
 [[nodiscard]] color_depth colors_of(bool interactive, const char* no_color, const char* color_term, const char* term);
 
-/// The sequences that switch to a colour, and back to the terminal's own; "" without colours.
+/// Escape sequences that set a color, or reset it; "" without colors.
 [[nodiscard]] std::string foreground(color_depth depth, rgb color);
 [[nodiscard]] std::string background(color_depth depth, rgb color);
 [[nodiscard]] std::string plain(color_depth depth);
-/// Text in bold, and text that steps back; as it is without colours.
+/// Bold and dim text; unchanged without colors.
 [[nodiscard]] std::string strong(color_depth depth, std::string_view text);
 [[nodiscard]] std::string faint(color_depth depth, std::string_view text);
+
+/// Progress of a stream of frames.
+struct progress {
+  std::uint64_t frames = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t in_flight = 0;
+  std::chrono::nanoseconds elapsed{};
+};
+
+/// A progress line that redraws itself; silent when not interactive. Not thread-safe.
+class progress_bar {
+ public:
+  /// `total_bytes`: nullopt for a stream of unknown length.
+  progress_bar(std::ostream& out, const terminal& screen, std::optional<std::uint64_t> total_bytes);
+
+  /// Draws, at most ten times a second.
+  void show(const progress& now);
+  /// Erases the line.
+  void clear();
+
+  /// The line's text, not wider than the terminal.
+  [[nodiscard]] std::string line(const progress& now) const;
+
+ private:
+  std::ostream& out_;
+  terminal where_;
+  std::optional<std::uint64_t> total_bytes_;
+  std::chrono::nanoseconds last_{-1};
+};
 
 }  // namespace penstock::cli

@@ -1,16 +1,21 @@
+#include <chrono>
 #include <clocale>
+#include <condition_variable>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <stop_token>
+#include <string>
 #include <thread>
+#include <utility>
 
-#include "client/cli/admin_option.hpp"
+#include "client/cli/admin_http.hpp"
 #include "client/cli/commands.hpp"
 #include "client/cli/terminal.hpp"
 #include "client/cli/top_figures.hpp"
 #include "client/cli/top_layout.hpp"
-#include "client/cli/top_poller.hpp"
 #include "client/cli/top_screen.hpp"
 
 namespace penstock::cli {
@@ -18,19 +23,90 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A daemon gives up on a shard that does not answer after 2 s, and says so: that answer is worth waiting for.
+// Longer than the 2 s after which the daemon reports a shard that does not answer.
 constexpr std::chrono::nanoseconds longest_wait = 3s;
 constexpr auto key_interval = 100ms;
 
 struct top_options {
   std::optional<admin_address> given;
-  admin_address admin{};  ///< that is meant
+  admin_address admin{};  ///< the address to query
   std::chrono::nanoseconds interval = 1s;
   bool once = false;
   int batch = 0;
 };
 
-/// The figures of the last two answers.
+/// The result of one query: the status, or why there is none.
+struct poll_outcome {
+  std::optional<daemon_status> status;
+  std::string trouble{};
+};
+
+poll_outcome poll_status(const admin_address& address, std::chrono::nanoseconds timeout) {
+  try {
+    const http_answer answer = admin_get(address, "/api/v1/status", timeout);
+    if (answer.status != 200) {
+      return {std::nullopt, "the daemon's admin HTTP answers with status " + std::to_string(answer.status)};
+    }
+    return {read_daemon_status(answer.body)};
+  } catch (const std::runtime_error& failed) {
+    return {std::nullopt, failed.what()};
+  }
+}
+
+/// Polls the daemon's status on a thread of its own, so that keys never wait for an answer.
+class top_poller {
+ public:
+  top_poller(admin_address address, std::chrono::nanoseconds interval, std::chrono::nanoseconds timeout);
+
+  /// The newest outcome not taken yet. Never blocks.
+  [[nodiscard]] std::optional<poll_outcome> take();
+  void pause(bool paused);
+
+ private:
+  void run(const std::stop_token& stop);
+
+  const admin_address whom_;
+  const std::chrono::nanoseconds interval_;
+  const std::chrono::nanoseconds timeout_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::optional<poll_outcome> newest_;
+  bool paused_ = false;
+  std::jthread thread_;  // last: uses the members above
+};
+
+top_poller::top_poller(admin_address address, std::chrono::nanoseconds interval, std::chrono::nanoseconds timeout)
+    : whom_(std::move(address)),
+      interval_(interval),
+      timeout_(timeout),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+std::optional<poll_outcome> top_poller::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(newest_, std::nullopt);
+}
+
+void top_poller::pause(bool paused) {
+  const std::lock_guard lock(mutex_);
+  paused_ = paused;
+  changed_.notify_all();
+}
+
+void top_poller::run(const std::stop_token& stop) {
+  auto next = std::chrono::steady_clock::now();
+  while (!stop.stop_requested()) {
+    poll_outcome outcome = poll_status(whom_, timeout_);
+    std::unique_lock lock(mutex_);
+    if (!paused_) {
+      newest_ = std::move(outcome);
+    }
+    next = std::max(next + interval_, std::chrono::steady_clock::now());
+    changed_.wait_until(lock, stop, next, [] { return false; });
+    changed_.wait(lock, stop, [this] { return !paused_; });
+  }
+}
+
+/// Computes figures from the last two answers.
 class figure_history {
  public:
   void take(poll_outcome outcome) {
@@ -56,7 +132,7 @@ class figure_history {
   std::string trouble_;
 };
 
-/// What a key changes in the view. False when it ends the program.
+/// Applies a key to the view. False when it ends the program.
 bool obey(top_key key, top_view& view) {
   switch (key) {
     case top_key::quit:
@@ -89,7 +165,7 @@ bool obey(top_key key, top_view& view) {
 int watch(const top_options& options, std::chrono::nanoseconds timeout) {
   top_poller poller(options.admin, options.interval, timeout);
   figure_history history;
-  top_view view{.glyphs = glyphs_of_terminal(), .where = text_of(options.admin)};
+  top_view view{.glyphs = glyphs_of_terminal(), .address = text_of(options.admin)};
   top_screen screen;
   for (top_key key = top_key::resized; obey(key, view); key = screen.wait_for_key(key_interval)) {
     poller.pause(view.paused);
@@ -106,11 +182,11 @@ int watch(const top_options& options, std::chrono::nanoseconds timeout) {
   return EXIT_SUCCESS;
 }
 
-/// Tables one below the other, each of the interval before it; `tables` of 0 goes on for ever.
+/// Prints tables, each for the interval before it; 0 = endlessly.
 int print_tables(const top_options& options, std::chrono::nanoseconds timeout, int tables) {
   figure_history history;
   const top_view view{
-      .columns = terminal_at(1).columns, .glyphs = glyphs_of_terminal(), .where = text_of(options.admin)};
+      .columns = terminal_at(1).columns, .glyphs = glyphs_of_terminal(), .address = text_of(options.admin)};
   history.take(poll_status(options.admin, timeout));
   for (int each = 0; (tables == 0 || each < tables) && std::cout; ++each) {
     std::this_thread::sleep_for(options.interval);

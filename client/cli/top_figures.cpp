@@ -2,9 +2,140 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <tuple>
 
+#include <nlohmann/json.hpp>
+
 namespace penstock::cli {
+namespace {
+
+using json_value = nlohmann::json;
+
+const json_value& member(const json_value& object, const char* key) {
+  static const json_value none = json_value::object();
+  const auto found = object.find(key);
+  return found == object.end() ? none : *found;
+}
+
+std::uint64_t count(const json_value& object, const char* key) {
+  return object.value(key, std::uint64_t{0});
+}
+
+std::uint64_t sum_of(const json_value& counts) {
+  std::uint64_t sum = 0;
+  for (const auto& [name, number] : counts.items()) {
+    sum += number.get<std::uint64_t>();
+  }
+  return sum;
+}
+
+stream_status read_stream(const json_value& object) {
+  return {.number = object.value("stream", 0U),
+          .copy_in_ns = count(object, "copy_in_ns"),
+          .compute_ns = count(object, "compute_ns"),
+          .copy_out_ns = count(object, "copy_out_ns"),
+          .batches = count(object, "batches"),
+          .timed_batches = count(object, "timed_batches")};
+}
+
+pipeline_status read_pipeline(const json_value& object) {
+  const json_value& requests = member(object, "requests");
+  pipeline_status read{.name = object.value("name", ""),
+                       .results = count(requests, "results"),
+                       .errors = sum_of(member(requests, "errors")),
+                       .in_flight = count(requests, "in_flight"),
+                       .frames = count(object, "frames"),
+                       .batches = count(object, "batches"),
+                       .batched_frames = count(object, "batched_frames"),
+                       .closed = {},
+                       .total_us = {}};
+  for (const auto& [reason, batches] : member(object, "closed").items()) {
+    read.closed[reason] = batches.get<std::uint64_t>();
+  }
+  for (const json_value& bucket : member(member(member(object, "timing_us"), "total"), "buckets")) {
+    read.total_us[bucket.at(0).get<double>()] += bucket.at(1).get<std::uint64_t>();
+  }
+  return read;
+}
+
+client_status read_client(const json_value& object) {
+  return {.name = object.value("name", ""),
+          .place = object.value("place", 0U),
+          .requests = count(object, "requests"),
+          .bytes = count(object, "bytes"),
+          .results = count(object, "results"),
+          .dropped = count(object, "dropped")};
+}
+
+shard_status read_shard(const json_value& object) {
+  const json_value& device = member(object, "device");
+  const json_value& requests = member(object, "requests");
+  const json_value& bytes = member(object, "payload_bytes");
+  const json_value& credit = member(object, "credit");
+  const json_value& sessions = member(object, "sessions");
+  const json_value& slots = member(object, "slots");
+  shard_status read{.number = object.value("shard", 0U),
+                    .state = object.value("state", ""),
+                    .instance = object.value("instance", ""),
+                    .uptime_s = object.value("uptime_s", 0.0),
+                    .device = device.value("name", ""),
+                    .backend = device.value("backend", ""),
+                    .device_detail = device.value("detail", ""),
+                    .device_error = device.value("error", ""),
+                    .results = count(requests, "results"),
+                    .errors = sum_of(member(requests, "errors")),
+                    .in_flight = count(requests, "in_flight"),
+                    .refused = sum_of(member(object, "refused")),
+                    .replies_dropped = count(member(object, "replies"), "dropped"),
+                    .bytes_in = count(bytes, "in"),
+                    .bytes_out = count(bytes, "out"),
+                    .credit_requests = count(credit, "requests"),
+                    .credit_bytes = count(credit, "bytes"),
+                    .sessions = count(sessions, "open"),
+                    .most_sessions = count(sessions, "most"),
+                    .slots = count(slots, "total"),
+                    .free_slots = count(slots, "free"),
+                    .batches_in_flight = count(object, "batches_in_flight"),
+                    .since_completion_s = object.value("since_completion_s", 0.0),
+                    .streams = {},
+                    .pipelines = {},
+                    .clients = {}};
+  for (const json_value& each : member(object, "streams")) {
+    read.streams.push_back(read_stream(each));
+  }
+  for (const json_value& each : member(object, "pipelines")) {
+    read.pipelines.push_back(read_pipeline(each));
+  }
+  for (const json_value& each : member(object, "clients")) {
+    read.clients.push_back(read_client(each));
+  }
+  return read;
+}
+
+}  // namespace
+
+daemon_status read_daemon_status(std::string_view text) {
+  try {
+    const json_value object = json_value::parse(text);
+    const json_value& configuration = member(object, "configuration");
+    daemon_status read{.server = object.at("server").get<std::string>(),
+                       .state = object.value("state", ""),
+                       .uptime_s = object.value("uptime_s", 0.0),
+                       .start_time_s = object.value("start_time_s", 0.0),
+                       .configuration = count(configuration, "version"),
+                       .hash = configuration.value("hash", ""),
+                       .missing_shards = object.value("missing_shards", std::vector<std::uint32_t>{}),
+                       .shards = {}};
+    for (const json_value& each : object.at("shards")) {
+      read.shards.push_back(read_shard(each));
+    }
+    return read;
+  } catch (const json_value::exception& wrong) {
+    throw std::runtime_error(std::string("the answer is no status of a penstockd: ") + wrong.what());
+  }
+}
+
 namespace {
 
 std::uint64_t difference(std::uint64_t before, std::uint64_t now) {
@@ -92,18 +223,18 @@ struct pipeline_sums {
   std::map<double, std::uint64_t> total_us;
 };
 
-void add(pipeline_sums& to, const pipeline_status& before, const pipeline_status& now, double seconds) {
-  to.figures.results_per_s += rate(before.results, now.results, seconds);
-  to.figures.frames_per_s += rate(before.batched_frames, now.batched_frames, seconds);
-  to.figures.errors_per_s += rate(before.errors, now.errors, seconds);
-  to.figures.in_flight += now.in_flight;
-  to.batches += difference(before.batches, now.batches);
-  to.batched_frames += difference(before.batched_frames, now.batched_frames);
+void add(pipeline_sums& sums, const pipeline_status& before, const pipeline_status& now, double seconds) {
+  sums.figures.results_per_s += rate(before.results, now.results, seconds);
+  sums.figures.frames_per_s += rate(before.batched_frames, now.batched_frames, seconds);
+  sums.figures.errors_per_s += rate(before.errors, now.errors, seconds);
+  sums.figures.in_flight += now.in_flight;
+  sums.batches += difference(before.batches, now.batches);
+  sums.batched_frames += difference(before.batched_frames, now.batched_frames);
   for (const auto& [reason, batches] : difference(before.closed, now.closed)) {
-    to.closed[reason] += batches;
+    sums.closed[reason] += batches;
   }
   for (const auto& [upper_end, requests] : difference(before.total_us, now.total_us)) {
-    to.total_us[upper_end] += requests;
+    sums.total_us[upper_end] += requests;
   }
 }
 
@@ -156,18 +287,18 @@ std::string device_text(const daemon_status& now) {
   return text;
 }
 
-void add_shard(top_figures& to, std::vector<pipeline_sums>& pipelines, const shard_status& before,
+void add_shard(top_figures& figures, std::vector<pipeline_sums>& pipelines, const shard_status& before,
                const shard_status& now) {
   const double seconds = now.uptime_s - before.uptime_s;
-  to.shards.push_back(figures_of(before, now, seconds));
-  to.results_per_s += to.shards.back().results_per_s;
-  to.errors_per_s += rate(before.errors, now.errors, seconds);
-  to.refused_per_s += rate(before.refused, now.refused, seconds);
-  to.bytes_in_per_s += rate(before.bytes_in, now.bytes_in, seconds);
-  to.bytes_out_per_s += rate(before.bytes_out, now.bytes_out, seconds);
+  figures.shards.push_back(figures_of(before, now, seconds));
+  figures.results_per_s += figures.shards.back().results_per_s;
+  figures.errors_per_s += rate(before.errors, now.errors, seconds);
+  figures.refused_per_s += rate(before.refused, now.refused, seconds);
+  figures.bytes_in_per_s += rate(before.bytes_in, now.bytes_in, seconds);
+  figures.bytes_out_per_s += rate(before.bytes_out, now.bytes_out, seconds);
   for (const stream_status& each : now.streams) {
     const auto same = [&](const stream_status& other) { return other.number == each.number; };
-    to.streams.push_back(figures_of(find_or_empty(before.streams, same), each, now.number, seconds));
+    figures.streams.push_back(figures_of(find_or_empty(before.streams, same), each, now.number, seconds));
   }
   for (const pipeline_status& each : now.pipelines) {
     const auto same = [&](const pipeline_status& other) { return other.name == each.name; };
@@ -181,7 +312,7 @@ void add_shard(top_figures& to, std::vector<pipeline_sums>& pipelines, const sha
   }
   for (const client_status& each : now.clients) {
     const auto same = [&](const client_status& other) { return other.place == each.place && other.name == each.name; };
-    to.clients.push_back(figures_of(find_or_empty(before.clients, same), each, now, seconds));
+    figures.clients.push_back(figures_of(find_or_empty(before.clients, same), each, now, seconds));
   }
 }
 
@@ -220,20 +351,24 @@ top_figures figures_of(const daemon_status* before, const daemon_status& now) {
   return made;
 }
 
-void sort_figures(top_figures& which, top_order by) {
-  const auto name_of_pipeline = [](const pipeline_figures& of) { return of.name; };
-  const auto place_of_client = [](const client_figures& of) { return std::tuple(of.name, of.shard, of.place); };
-  std::sort(which.pipelines.begin(), which.pipelines.end(), [&](const auto& left, const auto& right) {
-    const auto key = [&](const pipeline_figures& of) {
-      return by == top_order::busy ? -of.results_per_s : by == top_order::trouble ? -of.errors_per_s : 0;
+void sort_figures(top_figures& figures, top_order order) {
+  const auto name_of_pipeline = [](const pipeline_figures& pipeline) { return pipeline.name; };
+  const auto place_of_client = [](const client_figures& client) {
+    return std::tuple(client.name, client.shard, client.place);
+  };
+  std::sort(figures.pipelines.begin(), figures.pipelines.end(), [&](const auto& left, const auto& right) {
+    const auto key = [&](const pipeline_figures& pipeline) {
+      return order == top_order::busy      ? -pipeline.results_per_s
+             : order == top_order::trouble ? -pipeline.errors_per_s
+                                           : 0;
     };
     return std::tuple(key(left), name_of_pipeline(left)) < std::tuple(key(right), name_of_pipeline(right));
   });
-  std::sort(which.clients.begin(), which.clients.end(), [&](const auto& left, const auto& right) {
-    const auto key = [&](const client_figures& of) {
-      return by == top_order::busy      ? std::tuple(-of.held, -of.results_per_s)
-             : by == top_order::trouble ? std::tuple(-of.dropped_per_s, -static_cast<double>(of.dropped))
-                                        : std::tuple(0.0, 0.0);
+  std::sort(figures.clients.begin(), figures.clients.end(), [&](const auto& left, const auto& right) {
+    const auto key = [&](const client_figures& client) {
+      return order == top_order::busy      ? std::tuple(-client.held, -client.results_per_s)
+             : order == top_order::trouble ? std::tuple(-client.dropped_per_s, -static_cast<double>(client.dropped))
+                                           : std::tuple(0.0, 0.0);
     };
     return std::tuple(key(left), place_of_client(left)) < std::tuple(key(right), place_of_client(right));
   });

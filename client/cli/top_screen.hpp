@@ -4,22 +4,22 @@
 #include <optional>
 #include <vector>
 
-#include "client/cli/top_line.hpp"
+#include "client/cli/top_layout.hpp"
 
 namespace penstock::cli {
 
 enum class top_key : std::uint8_t { none, quit, sort, pause, help, next, shards, streams, pipelines, clients, resized };
 
-/// Whether the terminal of TERM can place its cursor, as a screen needs. False also for an unknown one.
+/// True when the terminal named by TERM can position its cursor. False for an unknown terminal.
 [[nodiscard]] bool can_show_a_screen();
-/// What bars can be made of, by the locale and TERM. After setlocale.
+/// Bar glyphs by locale and TERM. Call it after setlocale.
 [[nodiscard]] bar_glyphs glyphs_of_terminal();
 
-/// The whole terminal, through ncurses; it is as it was before when this is destroyed. One at a time.
+/// The terminal in ncurses' full-screen mode; the destructor restores it. One at a time.
 class top_screen {
  public:
-  /// Colours only where NO_COLOR is not set and the terminal has them. Throws std::runtime_error when the terminal
-  /// can't be used.
+  /// Uses colors unless NO_COLOR is set or the terminal has none. Throws std::runtime_error when the terminal can't be
+  /// used.
   top_screen();
   top_screen(const top_screen&) = delete;
   top_screen& operator=(const top_screen&) = delete;
@@ -28,7 +28,7 @@ class top_screen {
   [[nodiscard]] int columns() const;
   [[nodiscard]] int rows() const;
   void show(const std::vector<top_line>& lines);
-  /// The next key, `none` when there was none within `patience`.
+  /// The next key; `none` after `patience` without one.
   [[nodiscard]] top_key wait_for_key(std::chrono::milliseconds patience);
 
  private:

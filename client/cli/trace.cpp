@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/quantity.hpp"
 #include "client/cli/commands.hpp"
-#include "client/cli/quantity.hpp"
 #include "client/cli/shard_timeline.hpp"
-#include "proto/timeline/chrome_trace.hpp"
+#include "proto/chrome_trace.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -26,27 +26,27 @@ struct trace_options {
   std::string file = "trace.json";
 };
 
-void save(const chrome_trace& what, const std::string& file) {
+void save(const chrome_trace& trace, const std::string& file) {
   const auto check = [](const std::ostream& out, const std::string& name) {
     if (!out) {
       throw std::runtime_error("can't write " + name + ": " + std::strerror(errno));
     }
   };
-  errno = 0;  // where it was another reason, this one says success
+  errno = 0;  // so that errno is meaningful
   if (file == "-") {
-    what.write(std::cout);
+    trace.write(std::cout);
     std::cout.flush();
     check(std::cout, "the standard output");
     return;
   }
   std::ofstream out{file};
   check(out, file);
-  what.write(out);
+  trace.write(out);
   out.close();
   check(out, file);
 }
 
-/// Of the batches that are drawn.
+/// Counts of the drawn batches.
 struct drawn {
   std::size_t timed = 0;
   std::uint64_t requests = 0;
@@ -55,9 +55,9 @@ struct drawn {
   std::set<std::string> pipelines;
 };
 
-drawn count(const chrome_trace& what) {
+drawn count(const chrome_trace& trace) {
   drawn all;
-  for (const traced_batch& each : what.batches()) {
+  for (const traced_batch& each : trace.batches()) {
     const std::size_t kept = each.requests.size();
     all.timed += each.steps.empty() ? 0U : 1U;
     all.pipelines.insert(each.pipeline->name);
@@ -74,9 +74,9 @@ std::string counted(std::uint64_t number, const char* one, const char* several) 
   return count_text(static_cast<double>(number)) + " " + (number == 1 ? one : several);
 }
 
-void report(const chrome_trace& what, std::size_t shards, const std::string& file) {
-  const drawn all = count(what);
-  std::cerr << counted(what.batches().size(), "batch", "batches") << " of "
+void report(const chrome_trace& trace, std::size_t shards, const std::string& file) {
+  const drawn all = count(trace);
+  std::cerr << counted(trace.batches().size(), "batch", "batches") << " of "
             << counted(all.pipelines.size(), "pipeline", "pipelines")
             << (shards == 1 ? "" : " on " + counted(shards, "shard", "shards")) << ", "
             << count_text(static_cast<double>(all.timed)) << " of them timed on the device";
@@ -91,17 +91,17 @@ void report(const chrome_trace& what, std::size_t shards, const std::string& fil
   }
 }
 
-/// Where a shard remembered less than was asked for, from when on it did. `since_ns` is by the daemon's clock.
+/// Reports when a shard's record starts later than requested. `since_ns` is in the daemon's clock.
 void report_gaps(const std::vector<shard_timeline>& shards, std::int64_t since_ns, std::chrono::nanoseconds last) {
   for (const shard_timeline& each : shards) {
-    const std::string who = shards.size() == 1 ? "the daemon" : "shard " + std::to_string(each.shard());
+    const std::string name = shards.size() == 1 ? "the daemon" : "shard " + std::to_string(each.shard());
     const std::chrono::nanoseconds short_by{each.since_ns().value_or(since_ns) - since_ns};
     if (short_by.count() > 0) {
-      std::cerr << "penstock: " << who << " goes back only " << duration_text(last - short_by) << " of "
+      std::cerr << "penstock: " << name << " goes back only " << duration_text(last - short_by) << " of "
                 << duration_text(last) << ": it remembers no more batches (timing.recent_batches)\n";
     }
     if (each.missed() > 0) {
-      std::cerr << "penstock: " << counted(each.missed(), "batch is", "batches are") << " missing: " << who
+      std::cerr << "penstock: " << counted(each.missed(), "batch is", "batches are") << " missing: " << name
                 << " forgot them before they were read (timing.recent_batches)\n";
     }
   }

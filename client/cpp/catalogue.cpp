@@ -1,22 +1,92 @@
 #include "client/cpp/catalogue.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
-#include "client/cpp/shard_choice.hpp"
+#include <penstock/pipeline_info.hpp>
+
+#include "client/cpp/endpoint.hpp"
 #include "proto/message.hpp"
 #include "proto/status.hpp"
 
 namespace penstock::link {
 namespace {
 
-tensor_info info_of(const wire::tensor_description& from) {
-  return {from.name, from.dtype, from.element, from.shape, from.variable, from.op, from.steps};
+constexpr std::array<std::pair<std::string_view, wire::data_type>, 6> dtypes{{
+    {"u8", wire::uint8_type},
+    {"i8", wire::int8_type},
+    {"i16", wire::int16_type},
+    {"i32", wire::int32_type},
+    {"f32", wire::float32_type},
+    {"c64", wire::complex64_type},
+}};
+
+}  // namespace
+
+std::string_view name_of(const wire::data_type& type) noexcept {
+  for (const auto& [name, each] : dtypes) {
+    if (each == type) {
+      return name;
+    }
+  }
+  return "";
 }
 
-pipeline_info info_of(const wire::pipeline_description& from) {
-  pipeline_info info{from.name, from.id,          from.max_frames, info_of(from.input),
-                     {},        from.keeps_state, from.ordered,    from.period};
-  std::transform(from.outputs.begin(), from.outputs.end(), std::back_inserter(info.outputs),
+std::optional<wire::data_type> dtype_of(std::string_view name) noexcept {
+  for (const auto& [each, type] : dtypes) {
+    if (each == name) {
+      return type;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace penstock::link
+
+namespace penstock {
+
+std::size_t tensor_info::item_bytes() const noexcept {
+  const auto type = link::dtype_of(dtype);
+  return type ? type->item_bytes() : 0;
+}
+
+std::size_t tensor_info::frame_bytes(std::int64_t leading) const noexcept {
+  std::size_t bytes = item_bytes();
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    const std::int64_t extent = axis == 0 && leading > 0 ? leading : shape[axis];
+    if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes)) {
+      return 0;
+    }
+  }
+  return bytes;
+}
+
+std::string tensor_info::text() const {
+  std::string text = (element.empty() ? dtype : element) + "[";
+  const bool pairs = element != dtype && !shape.empty() && shape.back() == 2 && dtype != "c64";
+  const std::size_t shown = shape.size() - (pairs ? 1 : 0);
+  for (std::size_t axis = 0; axis < shown; ++axis) {
+    text += axis == 0 ? (variable ? "max " : "") : ", ";
+    text += std::to_string(shape[axis]);
+  }
+  return text + "]";
+}
+
+}  // namespace penstock
+
+namespace penstock::link {
+namespace {
+
+tensor_info info_of(const wire::tensor_description& described) {
+  return {described.name,     described.dtype, described.element, described.shape,
+          described.variable, described.op,    described.steps};
+}
+
+pipeline_info info_of(const wire::pipeline_description& described) {
+  pipeline_info info{described.name,        described.id,      described.max_frames, info_of(described.input), {},
+                     described.keeps_state, described.ordered, described.period};
+  std::transform(described.outputs.begin(), described.outputs.end(), std::back_inserter(info.outputs),
                  [](const wire::tensor_description& output) { return info_of(output); });
   return info;
 }
@@ -25,42 +95,48 @@ pipeline_info info_of(const wire::pipeline_description& from) {
   throw request_error{static_cast<std::uint16_t>(why), {std::move(reason), "client", {}, {}}};
 }
 
-void check_session(const pipeline_info& pipeline, const client::request& what, bool in_session) {
+void check_session(const pipeline_info& pipeline, const client::request& request, bool in_session) {
   if (pipeline.keeps_state && !in_session) {
     refuse(wire::status::session_required,
            "pipeline \"" + pipeline.name + "\" keeps state: open a session and submit through that");
   }
   const std::int64_t most = pipeline.input.shape.empty() ? 0 : pipeline.input.shape.front();
-  const std::uint64_t leading = static_cast<std::uint64_t>(what.leading > 0 ? what.leading : most);
-  if (in_session && what.frames > 1 && pipeline.period > 1 && leading % pipeline.period != 0) {
+  const std::uint64_t leading = static_cast<std::uint64_t>(request.leading > 0 ? request.leading : most);
+  if (in_session && request.frames > 1 && pipeline.period > 1 && leading % pipeline.period != 0) {
     refuse(wire::status::wrong_shape, "several frames for \"" + pipeline.name +
                                           "\" have a length that is a multiple of " + std::to_string(pipeline.period) +
                                           ", not " + std::to_string(leading) + ": send one frame a request");
   }
 }
 
-void check_extents(const pipeline_info& pipeline, const client::request& what) {
-  if (what.frames == 0 || what.frames > pipeline.max_frames) {
+void check_extents(const pipeline_info& pipeline, const client::request& request) {
+  if (request.frames == 0 || request.frames > pipeline.max_frames) {
     refuse(wire::status::too_large, "pipeline \"" + pipeline.name + "\" takes 1 to " +
                                         std::to_string(pipeline.max_frames) + " frames a request, not " +
-                                        std::to_string(what.frames));
+                                        std::to_string(request.frames));
   }
   const tensor_info& input = pipeline.input;
   const std::int64_t most = input.shape.empty() ? 0 : input.shape.front();
-  const bool fits = what.leading == 0 || what.leading == most || (input.variable && what.leading < most);
-  if (what.leading < 0 || !fits) {
+  const bool fits = request.leading == 0 || request.leading == most || (input.variable && request.leading < most);
+  if (request.leading < 0 || !fits) {
     refuse(wire::status::wrong_shape, "pipeline \"" + pipeline.name + "\" takes " + input.text() +
-                                          ": a leading extent of " + std::to_string(what.leading) + " does not fit");
+                                          ": a leading extent of " + std::to_string(request.leading) + " does not fit");
   }
 }
 
 }  // namespace
 
-catalogue::catalogue(const wire::welcome& from, std::string_view url)
-    : server_{from.server,       from.instance,  from.credit_requests,       from.credit_bytes, from.max_request_bytes,
-              from.shared_bytes, from.answering, endpoints_of_all(from, url)},
-      inline_bytes_(std::min<std::uint64_t>(from.inline_bytes, wire::max_inline_bytes)) {
-  for (const wire::pipeline_description& each : from.pipelines) {
+catalogue::catalogue(const wire::welcome& welcome, std::string_view url)
+    : server_{welcome.server,
+              welcome.instance,
+              welcome.credit_requests,
+              welcome.credit_bytes,
+              welcome.max_request_bytes,
+              welcome.shared_bytes,
+              welcome.answering,
+              endpoints_of_all(welcome, url)},
+      inline_bytes_(std::min<std::uint64_t>(welcome.inline_bytes, wire::max_inline_bytes)) {
+  for (const wire::pipeline_description& each : welcome.pipelines) {
     pipelines_.push_back(std::make_shared<const pipeline_info>(info_of(each)));
     by_name_.insert_or_assign(each.name, pipelines_.back());
   }
@@ -90,21 +166,21 @@ std::shared_ptr<const pipeline_info> catalogue::at(std::string_view name) const 
   return pipeline;
 }
 
-std::shared_ptr<const pipeline_info> catalogue::check(std::string_view name, const client::request& what,
+std::shared_ptr<const pipeline_info> catalogue::check(std::string_view name, const client::request& request,
                                                       bool in_session) const {
   auto pipeline = at(name);
-  check_extents(*pipeline, what);
-  check_session(*pipeline, what, in_session);
-  const std::size_t frame = pipeline->input.frame_bytes(what.leading);
+  check_extents(*pipeline, request);
+  check_session(*pipeline, request, in_session);
+  const std::size_t frame = pipeline->input.frame_bytes(request.leading);
   std::size_t expected = 0;
-  if (__builtin_mul_overflow(frame, std::size_t{what.frames}, &expected) || what.bytes.size() != expected) {
-    refuse(wire::status::wrong_shape, std::to_string(what.frames) + " frames of " + pipeline->input.text() + " are " +
-                                          std::to_string(expected) + " bytes, not " +
-                                          std::to_string(what.bytes.size()));
+  if (__builtin_mul_overflow(frame, std::size_t{request.frames}, &expected) || request.bytes.size() != expected) {
+    refuse(wire::status::wrong_shape, std::to_string(request.frames) + " frames of " + pipeline->input.text() +
+                                          " are " + std::to_string(expected) + " bytes, not " +
+                                          std::to_string(request.bytes.size()));
   }
-  if (what.bytes.size() > server_.max_request_bytes) {
+  if (request.bytes.size() > server_.max_request_bytes) {
     refuse(wire::status::too_large, "a request may have at most " + std::to_string(server_.max_request_bytes) +
-                                        " bytes, not " + std::to_string(what.bytes.size()));
+                                        " bytes, not " + std::to_string(request.bytes.size()));
   }
   return pipeline;
 }

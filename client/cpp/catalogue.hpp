@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,27 +12,32 @@
 #include <penstock/client.hpp>
 
 #include "proto/control.hpp"
+#include "proto/message.hpp"
 
 namespace penstock::link {
 
-/// What one WELCOME said, immutable: shared by every thread.
+/// "u8", "i8", "i16", "i32", "f32", "c64"; "" for any other type.
+[[nodiscard]] std::string_view name_of(const wire::data_type& type) noexcept;
+[[nodiscard]] std::optional<wire::data_type> dtype_of(std::string_view name) noexcept;
+
+/// The content of one WELCOME. Immutable, shared by all threads.
 class catalogue {
  public:
-  /// `url`: where it came from, which other shards' addresses are found by.
-  explicit catalogue(const wire::welcome& from, std::string_view url = {});
+  /// `url`: the address of the answering shard, to derive the addresses of the others.
+  explicit catalogue(const wire::welcome& welcome, std::string_view url = {});
 
   [[nodiscard]] const server_info& server() const noexcept { return server_; }
-  /// A SUBMIT of at most so many payload bytes is sent in one part.
+  /// A SUBMIT with at most so many payload bytes is sent in one part; 0 = none.
   [[nodiscard]] std::uint64_t inline_bytes() const noexcept { return inline_bytes_; }
   /// In the daemon's order.
   [[nodiscard]] std::vector<pipeline_info> pipelines() const;
-  /// nullptr when there is none of that name.
+  /// nullptr when there is no such pipeline.
   [[nodiscard]] std::shared_ptr<const pipeline_info> find(std::string_view name) const;
-  /// As find, but throws request_error, which names those that there are.
+  /// As `find`, but throws request_error with the names of the existing pipelines.
   [[nodiscard]] std::shared_ptr<const pipeline_info> at(std::string_view name) const;
-  /// The pipeline that a request names. Throws request_error when there is none, when the request's frames, leading
-  /// extent or bytes are not what it takes, or when it keeps state and the request belongs to no session.
-  [[nodiscard]] std::shared_ptr<const pipeline_info> check(std::string_view name, const client::request& what,
+  /// The pipeline of a request, after validation. Throws request_error when there is no such pipeline, when frames,
+  /// leading extent or bytes do not match, or when the pipeline keeps state and the request belongs to no session.
+  [[nodiscard]] std::shared_ptr<const pipeline_info> check(std::string_view name, const client::request& request,
                                                            bool in_session) const;
 
  private:

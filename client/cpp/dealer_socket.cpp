@@ -16,13 +16,13 @@
 namespace penstock::link {
 namespace {
 
-/// An IPv6 address, or a name that has no other: libzmq looks for one kind alone.
+/// True for an IPv6 address and for a name without IPv4 address: libzmq resolves only one family.
 bool needs_ipv6(std::string_view url) {
   constexpr std::string_view tcp = "tcp://";
   if (!url.starts_with(tcp)) {
     return false;
   }
-  url.remove_prefix(std::max(tcp.size(), url.find(';') + 1));  // "tcp://FROM;HOST:PORT" names the own side too
+  url.remove_prefix(std::max(tcp.size(), url.find(';') + 1));  // "tcp://SOURCE;HOST:PORT"
   const std::string host(url.substr(0, url.rfind(':')));
   const auto has_address = [&host](int family) {
     addrinfo wanted{};
@@ -46,15 +46,15 @@ dealer_socket::dealer_socket(const client_options& options) : options_(options),
 }
 
 dealer_socket::~dealer_socket() {
-  look_away();
+  stop_monitor();
 }
 
 void dealer_socket::connect_to(const std::string& url) {
-  look_away();
+  stop_monitor();
   const auto milliseconds = [](std::chrono::milliseconds time) { return static_cast<int>(time.count()); };
   dealer_ = zmq::socket_t{context_, zmq::socket_type::dealer};
   dealer_.set(zmq::sockopt::linger, milliseconds(options_.linger));
-  // Credits bound what is in flight, so that the marks need not; without them a send never waits.
+  // No high-water marks: the credits limit what is in flight, and `send` never blocks.
   dealer_.set(zmq::sockopt::sndhwm, 0);
   dealer_.set(zmq::sockopt::rcvhwm, 0);
   dealer_.set(zmq::sockopt::immediate, true);
@@ -67,14 +67,14 @@ void dealer_socket::connect_to(const std::string& url) {
   if (keys_) {
     keys_->arm(dealer_);
   }
-  watch();
-  const std::string there = resolve_localhost(url);
-  dealer_.set(zmq::sockopt::ipv6, needs_ipv6(there));
-  dealer_.connect(there);
+  start_monitor();
+  const std::string target_url = resolve_localhost(url);
+  dealer_.set(zmq::sockopt::ipv6, needs_ipv6(target_url));
+  dealer_.connect(target_url);
 }
 
-/// Each socket reports its changes to an address of its own, so that the last one's are not taken for the next one's.
-void dealer_socket::watch() {
+/// Each socket has a monitor address of its own, so that events of the previous socket can't be mistaken for its own.
+void dealer_socket::start_monitor() {
   const std::string address = "inproc://events-" + std::to_string(connections_++);
   events_ = zmq::socket_t{context_, zmq::socket_type::pair};
   events_.set(zmq::sockopt::linger, 0);
@@ -86,8 +86,8 @@ void dealer_socket::watch() {
   events_.connect(address);
 }
 
-/// Before either socket closes: libzmq's thread waits without end to tell something where nobody listens any more.
-void dealer_socket::look_away() noexcept {
+/// Must be called before either socket closes: otherwise libzmq's thread blocks forever on an event that nobody reads.
+void dealer_socket::stop_monitor() noexcept {
   if (dealer_) {
     zmq_socket_monitor(dealer_.handle(), nullptr, 0);
   }
@@ -108,11 +108,12 @@ dealer_socket::change dealer_socket::next_change() {
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
       return change::connected;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-      return change::unlisted;
+      return change::unauthorized;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-      return value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH ? change::unlike : change::broken_off;
+      return value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH ? change::mechanism_mismatch
+                                                                 : change::handshake_closed;
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-      return change::broken_off;
+      return change::handshake_closed;
     default:
       return change::disconnected;
   }
@@ -125,7 +126,7 @@ bool dealer_socket::send(std::span<zmq::message_t> parts) {
     if (dealer_.send(parts[at], flags)) {
       continue;
     }
-    // A connection that was just made is seen only once the socket's commands are read, which this option does.
+    // Reading ZMQ_EVENTS processes the socket's commands, so that a connection that was just made is noticed.
     const bool can_send = (dealer_.get(zmq::sockopt::events) & ZMQ_POLLOUT) != 0;
     if (at > 0 || !can_send || !dealer_.send(parts[at], flags)) {
       return false;

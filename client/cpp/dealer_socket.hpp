@@ -13,38 +13,38 @@
 
 namespace penstock::link {
 
-/// The DEALER socket to one daemon. To the daemon each of its connections is another peer. It holds no messages back
-/// for a daemon that is not there: `send` is false then. Thread: the one that made it.
+/// The DEALER socket to one daemon. After a reconnection the daemon sees another peer. No messages queue up for an
+/// absent daemon: `send` returns false. Thread: the one that made it.
 class dealer_socket {
  public:
-  /// Begins to connect. Throws zmq::error_t when the url is none, connect_error when the keys are none.
+  /// Begins to connect. Throws zmq::error_t or connect_error for an invalid URL, connect_error for invalid keys.
   explicit dealer_socket(const client_options& options);
   dealer_socket(const dealer_socket&) = delete;
   dealer_socket& operator=(const dealer_socket&) = delete;
   ~dealer_socket();
 
-  /// Leaves the daemon, once what was sent is delivered, and begins to connect to another address over a fresh socket.
-  /// Throws zmq::error_t when the url is none.
+  /// Begins to connect to another address with a new socket; the old one first delivers what was sent. Throws
+  /// zmq::error_t for an invalid URL.
   void connect_to(const std::string& url);
 
-  /// Of the connection. The handshake failed: because one side asks for keys and the other does not; because the daemon
-  /// does not list this client's key; or it was broken off, as by a daemon that has another key.
-  enum class change { none, connected, disconnected, unlike, unlisted, broken_off };
-  /// What has become of the connection since the last call that answered `none`.
+  /// Changes of the connection. The last three are failed handshakes: only one side uses keys; the daemon does not list
+  /// this client's key; the peer closed the connection, for example because its key is another one.
+  enum class change { none, connected, disconnected, mechanism_mismatch, unauthorized, handshake_closed };
+  /// The next change; `none` when there is no further one.
   [[nodiscard]] change next_change();
 
-  /// Sends one message of these parts; false when there is no connection. The parts are emptied as they are sent.
+  /// Sends one multipart message. False when there is no connection. The parts are moved from.
   [[nodiscard]] bool send(std::span<zmq::message_t> parts);
   [[nodiscard]] bool has_keys() const noexcept { return keys_.has_value(); }
-  /// Takes one whole message into `parts`; false when there is none.
+  /// Receives one whole message into `parts`. False when there is none.
   [[nodiscard]] bool receive(std::vector<zmq::message_t>& parts);
-  /// Waits until a message, a change of the connection or one of two descriptors is ready; negative = without end, and
-  /// as a descriptor none. Whether `second` is ready.
+  /// Waits for a message, a change of the connection or a readable descriptor, at most `at_most` (negative: no limit).
+  /// `second` may be -1 for none. True when `second` is readable.
   bool wait(int first, int second, std::chrono::milliseconds at_most);
 
  private:
-  void watch();
-  void look_away() noexcept;
+  void start_monitor();
+  void stop_monitor() noexcept;
 
   client_options options_;
   std::optional<curve_keys> keys_;

@@ -6,12 +6,12 @@
 namespace penstock::link {
 namespace {
 
-/// What a message keeps alive.
+/// The owner of a message's memory.
 template <class Owner>
 struct kept {
-  explicit kept(Owner&& owner) : what(std::move(owner)) {}
-  Owner what;
-  /// Writer: the thread that makes the message, once. Reader: the one that ends it, which may be libzmq's own.
+  explicit kept(Owner&& owner) : object(std::move(owner)) {}
+  Owner object;
+  /// Writer: the thread that makes the message, once. Reader: the thread that frees it, which may be libzmq's.
   std::atomic<bool> handed_over{false};
 };
 
@@ -23,10 +23,10 @@ void drop(void* /*data*/, void* hint) {
   }
 }
 
-/// The bytes themselves as a message; the owner goes with the last copy of it.
+/// A message that refers to the bytes; the owner is destroyed with its last copy.
 template <class Owner>
 zmq::message_t message_of(std::span<const std::byte> bytes, std::unique_ptr<kept<Owner>> owner) {
-  // libzmq asks for writable memory, and never writes what it sends.
+  // libzmq takes a non-const pointer but never writes to what it sends.
   zmq::message_t message{const_cast<std::byte*>(bytes.data()), bytes.size(), &drop<Owner>, owner.get()};
   owner.release()->handed_over.store(true, std::memory_order_release);
   return message;
@@ -38,37 +38,37 @@ bool is_aligned(const arena_block& block, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-payload payload::over_socket(client::request& what) {
+payload payload::over_socket(client::request& request) {
   payload made;
-  made.bytes_ = what.bytes.size();
-  if (what.release) {
-    auto owner = std::make_unique<kept<last_call>>(last_call{std::move(what.release)});
-    made.sent_release_ = &owner->what;
-    made.message_ = message_of(what.bytes, std::move(owner));
+  made.bytes_ = request.bytes.size();
+  if (request.release) {
+    auto owner = std::make_unique<kept<last_call>>(last_call{std::move(request.release)});
+    made.sent_release_ = &owner->object;
+    made.message_ = message_of(request.bytes, std::move(owner));
   } else {
-    made.message_ = zmq::message_t{what.bytes.data(), what.bytes.size()};
+    made.message_ = zmq::message_t{request.bytes.data(), request.bytes.size()};
   }
   return made;
 }
 
-std::optional<payload> payload::through(arena& shared, client::request& what, std::uint64_t output_bytes) {
+std::optional<payload> payload::through(arena& shared, client::request& request, std::uint64_t output_bytes) {
   payload made;
-  made.bytes_ = what.bytes.size();
+  made.bytes_ = request.bytes.size();
   made.output_bytes_ = output_bytes;
   made.output_ = shared.take(output_bytes);
   made.shared_ = static_cast<bool>(made.output_);
-  made.input_ = shared.block_of(what.bytes);
-  if (made.input_ && is_aligned(made.input_, what.bytes)) {
-    made.input_at_ = made.input_.offset() + static_cast<std::uint64_t>(what.bytes.data() - made.input_.data());
+  made.input_ = shared.block_of(request.bytes);
+  if (made.input_ && is_aligned(made.input_, request.bytes)) {
+    made.input_at_ = made.input_.offset() + static_cast<std::uint64_t>(request.bytes.data() - made.input_.data());
   } else {
-    made.input_ = made.shared_ ? shared.take(what.bytes.size()) : arena_block{};
+    made.input_ = made.shared_ ? shared.take(request.bytes.size()) : arena_block{};
     if (!made.input_) {
       return std::nullopt;
     }
     made.input_at_ = made.input_.offset();
-    std::memcpy(made.input_.data(), what.bytes.data(), what.bytes.size());
+    std::memcpy(made.input_.data(), request.bytes.data(), request.bytes.size());
   }
-  made.release_ = last_call{std::move(what.release)};
+  made.release_ = last_call{std::move(request.release)};
   return made;
 }
 

@@ -16,45 +16,45 @@
 
 namespace penstock::link {
 
-/// The bytes of one request from submit to its end, and which way they go: over the socket, or through an arena, where
-/// room for the outputs is kept beside them. Thread: one at a time.
+/// The input of one request, and how it travels: over the socket, or through an arena, which then also has a block for
+/// the outputs. Not thread-safe.
 class payload {
  public:
   payload() = default;
-  /// Over the socket: a copy of the bytes or, where the request says how to release them, the bytes themselves.
-  [[nodiscard]] static payload over_socket(client::request& what);
-  /// Bytes in an aligned place of one of the arena's blocks are not copied: they go through the arena or, when it has
-  /// no room for the outputs, from there over the socket. Others are copied into it; nullopt, and `what` is as it was,
-  /// when it has no room.
-  [[nodiscard]] static std::optional<payload> through(arena& shared, client::request& what, std::uint64_t output_bytes);
+  /// For the socket: copies the bytes, or refers to them if the request has a `release` function.
+  [[nodiscard]] static payload over_socket(client::request& request);
+  /// For the arena. Aligned bytes in one of its blocks are used in place, also over the socket when the arena has no
+  /// room for the outputs. Other bytes are copied into it; nullopt, and `request` unchanged, when it has no room.
+  [[nodiscard]] static std::optional<payload> through(arena& shared, client::request& request,
+                                                      std::uint64_t output_bytes);
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  /// Whether it goes through an arena.
+  /// True when it travels through an arena.
   [[nodiscard]] bool shared() const noexcept { return shared_; }
-  /// From now on it goes over the socket, from where it lies.
+  /// From now on it is sent over the socket, from the same memory.
   void leave_arena() noexcept { shared_ = false; }
-  /// Whether it lies in this arena, whichever way it goes.
-  [[nodiscard]] bool lies_in(const arena* which) const noexcept { return input_ && input_.home().get() == which; }
+  /// True when the input lies in this arena, however it travels.
+  [[nodiscard]] bool lies_in(const arena* home) const noexcept { return input_ && input_.home().get() == home; }
 
-  /// The bytes themselves, valid while this is.
+  /// The input; valid while this object exists.
   [[nodiscard]] std::span<const std::byte> contents() const noexcept;
-  /// For SUBMIT: shares the bytes. They stay where they are until the last such message has gone.
+  /// A message for SUBMIT that refers to the input, and keeps it alive.
   [[nodiscard]] zmq::message_t message();
-  /// For SUBMIT_SHARED.
+  /// The body of SUBMIT_SHARED.
   [[nodiscard]] wire::shared_place place(bool repeat) const noexcept;
-  /// Where the outputs are when a RESULT_SHARED has come; empty when there is no such place.
+  /// The block for the outputs; empty when there is none.
   [[nodiscard]] arena_block& output() noexcept { return output_; }
   [[nodiscard]] std::uint64_t output_bytes() const noexcept { return output_bytes_; }
 
-  /// Before anything of it was sent: the caller's `release` is not called.
+  /// Drops the caller's `release` function uncalled. Only before anything was sent.
   void keep_unreleased() noexcept;
 
  private:
-  /// Calls a function when it goes.
+  /// Calls a function on destruction.
   class last_call {
    public:
     last_call() = default;
-    explicit last_call(std::function<void()> what) noexcept : what_(std::move(what)) {}
+    explicit last_call(std::function<void()> function) noexcept : what_(std::move(function)) {}
     last_call(last_call&& other) noexcept : what_(std::exchange(other.what_, nullptr)) {}
     last_call& operator=(last_call&& other) noexcept {
       what_.swap(other.what_);
@@ -64,7 +64,7 @@ class payload {
       if (what_) {
         try {
           what_();
-        } catch (...) {  // the caller's own: the thread that calls it, perhaps libzmq's, goes on
+        } catch (...) {  // thrown by the caller's function, perhaps on libzmq's thread: ignored
         }
       }
     }
@@ -76,20 +76,20 @@ class payload {
 
   std::size_t bytes_ = 0;
   bool shared_ = false;
-  zmq::message_t message_;             ///< empty while there is no need of one
-  last_call* sent_release_ = nullptr;  ///< which goes with the message
+  zmq::message_t message_;             ///< empty until first needed
+  last_call* sent_release_ = nullptr;  ///< owned by the message
   std::uint64_t input_at_ = 0;
   std::uint64_t output_bytes_ = 0;
-  last_call release_;  ///< before the blocks, so that it is called when they have been given back
+  last_call release_;  ///< declared before the blocks, so that it is called after they are freed
   arena_block input_;
   arena_block output_;
 };
 
-/// Bytes of the arena that the outputs of such a request take up at most; nullopt when that can't be told.
+/// Upper limit of the outputs' bytes in an arena; nullopt on overflow or for an unknown dtype.
 [[nodiscard]] std::optional<std::uint64_t> output_room(const pipeline_info& pipeline, std::uint32_t frames);
 
-/// What they are likely to take up, where `output_room` can be told: outputs of variable length are taken to be as long
-/// in proportion as the input, whose leading extent is `leading` (0: the most).
+/// Estimated bytes of the outputs, if `output_room` has a value: a variable output is as long, in proportion, as the
+/// input with the leading extent `leading` (0: its maximum).
 [[nodiscard]] std::uint64_t likely_output(const pipeline_info& pipeline, std::uint32_t frames, std::int64_t leading);
 
 }  // namespace penstock::link

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/cpp/local_error.hpp"
+#include "client/cpp/errors.hpp"
 
 namespace penstock::link {
 namespace {
 
-/// As large a request as keeps the daemon busy, while more are on their way.
+/// Large enough to keep the daemon busy while further requests are in flight.
 constexpr std::size_t request_bytes = std::size_t{256} << 10U;
 constexpr std::size_t in_flight_bytes = std::size_t{16} << 20U;
 constexpr std::size_t least_in_flight = 2;
@@ -28,7 +28,7 @@ recording_cut cut_recording(const pipeline_info& pipeline, const server_info& se
                                                      " each");
   }
   const std::uint64_t most = std::min({std::uint64_t{request_bytes}, server.max_request_bytes, server.credit_bytes});
-  // In a session several frames of one request have a length that is a multiple of the period.
+  // In a session, several frames in one request must have a length that is a multiple of the period.
   const bool alone = input.variable && static_cast<std::uint64_t>(length) % pipeline.period != 0;
   cut.frames = alone ? 1
                      : static_cast<std::uint32_t>(

@@ -4,9 +4,9 @@
 
 namespace penstock::link {
 
-pending_request* request_table::insert(pending_request&& what) {
-  const std::uint64_t id = what.id;
-  const auto [at, added] = requests_.try_emplace(id, std::move(what));
+pending_request* request_table::insert(pending_request&& request) {
+  const std::uint64_t id = request.id;
+  const auto [at, added] = requests_.try_emplace(id, std::move(request));
   return added ? &at->second : nullptr;
 }
 
@@ -37,13 +37,13 @@ std::vector<std::uint64_t> request_table::ids() const {
   return ids;
 }
 
-void request_table::set_alarm(pending_request& of, time_point when) {
-  if (of.alarm == when) {
+void request_table::set_alarm(pending_request& request, time_point when) {
+  if (request.alarm == when) {
     return;
   }
-  of.alarm = when;
+  request.alarm = when;
   if (when != never) {
-    alarms_.emplace(when, of.id);
+    alarms_.emplace(when, request.id);
   }
 }
 

@@ -14,17 +14,17 @@
 
 #include <penstock/client.hpp>
 
-#include "client/cpp/credit_gate.hpp"
+#include "client/cpp/credit_window.hpp"
 #include "client/cpp/payload.hpp"
-#include "client/cpp/session_record.hpp"
+#include "client/cpp/session_table.hpp"
 
 namespace penstock::link {
 
-/// One request from submit to its end.
+/// A request from submit to its end.
 struct pending_request {
   std::uint64_t id = 0;
   std::shared_ptr<const pipeline_info> pipeline;
-  link::payload payload;  ///< kept whole for repeats: what is sent shares its bytes
+  link::payload payload;  ///< kept for repeats
   std::uint32_t frames = 0;
   std::int64_t leading = 0;
   std::array<std::byte, 16> trace_id{};
@@ -32,40 +32,39 @@ struct pending_request {
   time_point deadline = never;
   completion done;
   std::shared_ptr<session_record> session;  ///< nullptr = none
-  std::uint64_t sequence = 0;               ///< frames of the session before it
+  std::uint64_t sequence = 0;               ///< number of the session's frames before it
 
-  std::uint64_t need = 0;               ///< bytes of an arena that it would take up; 0 where that gains nothing
+  std::uint64_t need = 0;               ///< bytes that it needs in an arena; 0 when the arena would not help
   bool sent = false;                    ///< at least once, over any connection
-  bool with_daemon = false;             ///< its place in the arena is the daemon's until it says otherwise
-  bool cancelled = false;               ///< the caller has given it up
+  bool with_daemon = false;             ///< the daemon may use its memory in the arena
+  bool cancelled = false;               ///< cancelled by the caller
   std::chrono::nanoseconds patience{};  ///< until the next repeat
-  time_point alarm = never;             ///< the request_table's: when it next needs to be looked at
+  time_point alarm = never;             ///< set by request_table
 };
 
-/// The requests in flight, and which of them needs something when. Policy without a clock: time is passed in.
-/// Thread: the connection's.
+/// The requests in flight, each with one alarm. Reads no clock. Thread: the connection's.
 class request_table {
  public:
-  /// nullptr when a request of that id is in flight.
-  pending_request* insert(pending_request&& what);
+  /// nullptr when a request with that id is in flight already.
+  pending_request* insert(pending_request&& request);
   [[nodiscard]] pending_request* find(std::uint64_t id);
-  /// Removes it. The caller now has to end it.
+  /// Removes a request; the caller must end it.
   [[nodiscard]] std::optional<pending_request> take(std::uint64_t id);
-  /// All ids, in the order in which they were submitted.
+  /// All ids, in order of submission.
   [[nodiscard]] std::vector<std::uint64_t> ids() const;
   [[nodiscard]] std::size_t size() const noexcept { return requests_.size(); }
 
-  void set_alarm(pending_request& of, time_point when);
-  /// A request whose alarm has come; the alarm is off then. nullptr when there is none.
+  void set_alarm(pending_request& request, time_point when);
+  /// A request whose alarm has expired, which clears the alarm. nullptr when there is none.
   [[nodiscard]] pending_request* due(time_point now);
-  /// Never later than the earliest alarm; `never` when there is none.
+  /// A lower bound of the earliest alarm; `never` when there is none.
   [[nodiscard]] time_point next_alarm() const noexcept { return alarms_.empty() ? never : alarms_.top().first; }
 
  private:
   using alarm = std::pair<time_point, std::uint64_t>;
 
   std::unordered_map<std::uint64_t, pending_request> requests_;
-  /// May hold alarms of requests that are gone or that were set anew since: they are skipped when they come up.
+  /// Also holds outdated alarms, which `due` skips.
   std::priority_queue<alarm, std::vector<alarm>, std::greater<>> alarms_;
 };
 

@@ -5,8 +5,8 @@
 
 #include <penstock/session.hpp>
 
-#include "client/cpp/client_implementation.hpp"
-#include "client/cpp/local_error.hpp"
+#include "client/cpp/client.hpp"
+#include "client/cpp/errors.hpp"
 #include "client/cpp/recording.hpp"
 
 namespace penstock {
@@ -37,24 +37,24 @@ session::~session() {
   close();
 }
 
-std::uint64_t session::submit(client::request what, completion done) {
-  return owner_->submit(record_->pipeline().name, record_, what, std::move(done), true);
+std::uint64_t session::submit(client::request request, completion done) {
+  return owner_->submit(record_->pipeline().name, record_, request, std::move(done), true);
 }
 
-std::future<result> session::submit(client::request what) {
+std::future<result> session::submit(client::request request) {
   std::future<result> future;
-  owner_->submit(record_->pipeline().name, record_, what, keep_promise_of(future), true);
+  owner_->submit(record_->pipeline().name, record_, request, keep_promise_of(future), true);
   return future;
 }
 
-std::optional<std::uint64_t> session::try_submit(client::request what, completion done) {
-  const std::uint64_t id = owner_->submit(record_->pipeline().name, record_, what, std::move(done), false);
+std::optional<std::uint64_t> session::try_submit(client::request request, completion done) {
+  const std::uint64_t id = owner_->submit(record_->pipeline().name, record_, request, std::move(done), false);
   return id == 0 ? std::nullopt : std::optional{id};
 }
 
-std::optional<std::future<result>> session::try_submit(client::request what) {
+std::optional<std::future<result>> session::try_submit(client::request request) {
   std::future<result> future;
-  const std::uint64_t id = owner_->submit(record_->pipeline().name, record_, what, keep_promise_of(future), false);
+  const std::uint64_t id = owner_->submit(record_->pipeline().name, record_, request, keep_promise_of(future), false);
   return id == 0 ? std::nullopt : std::optional{std::move(future)};
 }
 

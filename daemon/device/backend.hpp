@@ -18,20 +18,22 @@ struct device_settings {
   int shards = 1;             ///< on each device
   /// Worker threads of the host backend; 0 takes the number of processors.
   int host_threads = 0;
+
+  bool operator==(const device_settings&) const = default;
 };
 
 struct opened_device {
   std::unique_ptr<penstock::device> device;
-  /// One sentence for the log: which backend was taken, and why.
+  /// One sentence for the log: which backend was chosen, and why.
   std::string reason;
 };
 
-/// Opens the first device that the settings ask for. There is no silent fallback: `cuda` never takes the host.
-/// Throws device_error with what is missing and what to do.
+/// Opens the first device that the settings ask for. `cuda` never falls back to the host. Throws device_error, which
+/// says what is missing and what to do.
 [[nodiscard]] opened_device open_device(const device_settings& settings);
 
-/// Opens every device that the settings ask for, each once; the host backend is always one. The same rules: with
-/// `automatic`, once one CUDA device works the others have to.
+/// Opens every device that the settings ask for, each once; the host backend is one device. The same rules hold. With
+/// `automatic`, all CUDA devices have to work if the first does.
 [[nodiscard]] std::vector<opened_device> open_devices(const device_settings& settings);
 
 /// The host backend: streams are in-order queues that `threads` worker threads drain.

@@ -7,19 +7,47 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "daemon/device/copy_list.hpp"
+#include "kernels/fault.hpp"
 #include "kernels/operation.hpp"
 
 namespace penstock {
 
-/// A device could not give what was asked of it at start-up.
+/// Pieces of memory to copy, as CUDA takes them: a list of targets, one of sources, one of sizes.
+struct copy_list {
+  std::vector<void*> to;
+  std::vector<const void*> from;
+  std::vector<std::size_t> bytes;
+
+  void reserve(std::size_t pieces) {
+    to.reserve(pieces);
+    from.reserve(pieces);
+    bytes.reserve(pieces);
+  }
+  void clear() noexcept {
+    to.clear();
+    from.clear();
+    bytes.clear();
+  }
+  /// A piece of no bytes is left out.
+  void add(void* target, const void* source, std::size_t count) {
+    if (count != 0) {
+      to.push_back(target);
+      from.push_back(source);
+      bytes.push_back(count);
+    }
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes.size(); }
+};
+
+/// A device can't create what was asked for.
 class device_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A point in a stream's work. Thread: the shard that opened it; `ready` may be asked from there at any time.
+/// A point in a stream's work. Thread: the shard that opened it, which may call `query` at any time.
 class event {
  public:
   event() = default;
@@ -27,24 +55,24 @@ class event {
   event& operator=(const event&) = delete;
   virtual ~event() = default;
 
-  /// `refused`: the device did not say, and has not failed. It is to be asked again.
+  /// `refused`: the query failed, but not the device; ask again.
   enum class state { pending, reached, failed, refused };
-  /// Never blocks. An event that was never recorded is `reached`. When `failed` or `refused`, `why` holds the device's
+  /// Never blocks. An event that was never recorded is `reached`. `failed` and `refused` set `why` to the device's
   /// error.
   [[nodiscard]] virtual state query(fault& why) noexcept = 0;
-  /// Microseconds from `earlier` to this; both timed, both reached. Negative when it can't be told.
+  /// Microseconds from `earlier` to this event; negative unless both are timed and reached.
   [[nodiscard]] virtual double elapsed_us(const event& earlier) const noexcept = 0;
 };
 
-/// Runs exactly once, on a thread of the device's, or inside the call that enqueued it (stream::run_inline): store,
-/// push, wake, return. No CUDA call, lock, log or wait inside.
+/// A callback that runs exactly once, on a thread of the device, or inside the call that enqueued it
+/// (stream::run_inline). It must not call CUDA, lock, log or wait.
 using completion_function = void (*)(void* context, fault status) noexcept;
 
-/// An in-order queue of device work. Thread: the shard that opened it. Every call only enqueues; none blocks, but for
-/// the work itself where `run_inline` asked for it.
+/// An in-order queue of device work. Thread: the shard that opened it. Calls enqueue work and never block; after
+/// `run_inline` they may do the work themselves.
 ///
-/// A fault that a call returns is one of two kinds. A device that has failed (device::health) keeps failing. Else the
-/// call was refused: it enqueued nothing, as a rule, and the next one may succeed.
+/// A call returns a fault if the device has failed (device::health), and then every later call does too; or if this
+/// call was refused. A refused call enqueues nothing, as a rule, and the next one may succeed.
 class stream {
  public:
   stream() = default;
@@ -55,7 +83,7 @@ class stream {
 
   virtual fault copy_in(void* device, const void* pinned, std::size_t bytes) noexcept = 0;
   virtual fault copy_out(void* pinned, const void* device, std::size_t bytes) noexcept = 0;
-  /// The same for many pieces, in any order among themselves. After a fault some of them may be enqueued.
+  /// The same for many pieces, in any order. After a fault some pieces may be enqueued.
   virtual fault copy_pieces_in(const copy_list& pieces) noexcept {
     fault failed;
     for (std::size_t at = 0; at < pieces.size() && !failed; ++at) {
@@ -70,27 +98,26 @@ class stream {
     }
     return failed;
   }
-  /// The operation and the arrays that `arguments` points at must live until the work is done. Operations that are
-  /// launched one behind the other may be handed to the device together, at the latest by the stream's next call that
-  /// is no launch; a fault of theirs is then returned by that call or a launch before it. What no call has handed over
-  /// when the stream is destroyed is dropped.
-  virtual fault launch(operation& what, const operation_arguments& arguments) noexcept = 0;
-  /// Hands over what was launched or copied, where no other call does.
+  /// The operation and the arrays that `arguments` points at must live until the work is done. A stream may hold
+  /// launches back and submit several together, at the latest in its next call that is not a launch. So a later call
+  /// may return the fault of an earlier launch. A destroyed stream drops launches that it has not submitted.
+  virtual fault launch(operation& work, const operation_arguments& arguments) noexcept = 0;
+  /// Submits everything enqueued so far.
   virtual fault flush() noexcept { return {}; }
   virtual fault record(event& point) noexcept = 0;
   /// Work enqueued after this starts only when `point`, as last recorded, is reached.
   virtual fault wait(const event& point) noexcept = 0;
-  /// `function(context, status)` runs once everything before it is done, or as soon as the device fails.
-  /// If this returns no fault, it runs exactly once; otherwise it never runs.
+  /// `function(context, status)` runs when everything before it is done, or when the device fails: exactly once if this
+  /// returns no fault, else never.
   virtual fault on_complete(completion_function function, void* context) noexcept = 0;
-  /// Whether what is enqueued from now on is so brief (device_facts::inline_limit) that the calls may do it themselves,
-  /// completion and all, where nothing is in front of it. A device with threads of its own need not.
+  /// A hint. True: work enqueued from now on takes less than device_facts::inline_limit, so a call may do it at once,
+  /// completion included, if no other work is ahead of it.
   virtual void run_inline(bool /*brief*/) noexcept {}
   /// Blocks until everything enqueued is done. Start-up, shutdown and tests only; never on the hot path.
   virtual fault synchronize() noexcept = 0;
 };
 
-/// Memory that its deleter gives back to the device it came from. Aligned to 256 bytes, zeroed.
+/// Returns memory to its device. The memory is aligned to 256 bytes and zeroed.
 struct memory_deleter {
   class device* owner = nullptr;
   bool pinned = false;
@@ -99,10 +126,10 @@ struct memory_deleter {
 };
 using device_memory = std::unique_ptr<std::byte, memory_deleter>;
 
-/// What has been allocated and not given back, in bytes.
+/// Bytes that are allocated now.
 struct memory_use {
-  std::size_t pinned = 0;  ///< of the host's
-  std::size_t device = 0;  ///< of the device's own; of the host's, where that is the device
+  std::size_t pinned = 0;  ///< pinned host memory
+  std::size_t device = 0;  ///< device memory; on the host backend host memory too
 };
 
 enum class stream_priority { low, normal, high };
@@ -113,26 +140,25 @@ struct device_facts {
   std::string detail;   ///< driver and runtime versions, or the number of worker threads
   std::size_t memory_bytes = 0;
   std::string pci_bus_id{};  ///< "0000:1b:00.0"; "" for the host
-  /// How many batches make progress at once, where that is known: more would only stand in line. 0 = not known.
+  /// Number of batches that the device runs at once; more wait in its queue. 0: not known.
   std::size_t at_once = 0;
-  /// A payload of at least so many bytes need not be copied at all: operations read it, and write a result over it,
-  /// where it came in, whatever memory that is. SIZE_MAX: they can't.
+  /// Minimum payload size for zero-copy, in bytes: operations read the receive buffer, and may overwrite it. SIZE_MAX:
+  /// never.
   std::size_t in_place_bytes = SIZE_MAX;
-  /// The same where all operations go over their inputs and outputs once (operation::single_pass).
+  /// The same for plans whose operations pass over their inputs and outputs once (plan::single_pass).
   std::size_t single_pass_in_place_bytes = SIZE_MAX;
-  /// Operations may read batches of up to so many bytes where they lie in pinned memory, and write results of up to so
-  /// many there, instead of having them copied. 0: everything is copied.
+  /// Maximum size of a batch's input, and of its outputs, for which operations work in pinned memory instead of on
+  /// copies in device memory. 0: everything is copied.
   std::size_t direct_bytes = 0;
-  /// The same where the operations go over their inputs and outputs once (plan::single_pass).
+  /// The same for plans that are single_pass.
   std::size_t single_pass_bytes = 0;
-  /// Whether a recorded event is seen sooner than the function behind it runs: on a GPU by tens of microseconds.
+  /// A poll sees a recorded event before the completion behind it runs: on a GPU tens of microseconds before.
   bool events_come_first = false;
-  /// Batches that take no longer are better done by the thread that enqueues them than handed over
-  /// (stream::run_inline). 0: none is.
+  /// Batches up to this long run faster on the thread that enqueues them (stream::run_inline). 0: none.
   std::chrono::microseconds inline_limit{0};
 };
 
-/// Everything Penstock asks of a device. What it hands out must not outlive it.
+/// Everything Penstock asks of a device. Its memory, streams, events and operations must not outlive it.
 ///
 /// Creation (memory, streams, events, operations) throws device_error; it happens at start-up and for a reload only.
 class device {
@@ -143,7 +169,7 @@ class device {
   virtual ~device() = default;
 
   [[nodiscard]] virtual const device_facts& facts() const noexcept = 0;
-  /// Host memory that copies in and out run from at full speed.
+  /// Host memory from and to which copies run at full speed.
   [[nodiscard]] device_memory allocate_pinned(std::size_t bytes);
   [[nodiscard]] device_memory allocate(std::size_t bytes);
   /// Any thread, at any time.
@@ -154,11 +180,11 @@ class device {
   [[nodiscard]] virtual std::unique_ptr<event> open_event(bool timed) = 0;
   /// Compiles an operator for this device. `name` is in the catalogue and `request` has passed its `infer`.
   [[nodiscard]] virtual std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) = 0;
-  /// Lets copies in and out run at full speed from and to memory that it did not allocate, until `unpin`, before which
-  /// the memory must not go. Any thread, also while the device works. Throws device_error. The host needs nothing done.
+  /// Until `unpin`, copies from and to this memory run at full speed, as with allocate_pinned; it must live until then.
+  /// Any thread, also while the device works. Throws device_error. No effect on the host.
   virtual void pin(std::byte* /*memory*/, std::size_t /*bytes*/) {}
   virtual void unpin(std::byte* /*memory*/) noexcept {}
-  /// The device's sticky error, if it has one; a call that was refused is none. Never blocks.
+  /// The device's sticky error, if any. A refused call does not set it. Never blocks.
   [[nodiscard]] virtual fault health() noexcept = 0;
 
  private:
@@ -191,6 +217,32 @@ inline void memory_deleter::operator()(std::byte* memory) const noexcept {
   } else {
     owner->free_device(memory);
     owner->device_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+}
+
+/// The first fault that a device met; it never goes away. Written and read by every thread of the device.
+class sticky_fault {
+ public:
+  [[nodiscard]] fault get() const noexcept { return {name_.load(std::memory_order_seq_cst)}; }
+
+  /// Keeps `met` if there was none before. Returns whether it was the first.
+  bool set(fault met) noexcept {
+    const char* none = nullptr;
+    return name_.compare_exchange_strong(none, met.name, std::memory_order_seq_cst);
+  }
+
+ private:
+  std::atomic<const char*> name_{nullptr};
+};
+
+/// Makes an operation. Turns any std::runtime_error, except parameter_error, into device_error.
+[[nodiscard]] inline std::unique_ptr<operation> make_for_device(make_operation make, const operation_request& request) {
+  try {
+    return make(request);
+  } catch (const parameter_error&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw device_error(error.what());
   }
 }
 

@@ -5,10 +5,12 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "daemon/config/settings.hpp"
 #include "daemon/device/backend.hpp"
-#include "daemon/device/cuda_module.hpp"
+#include "daemon/device/cuda/module_loader.hpp"
 
 namespace penstock {
 
@@ -111,5 +113,29 @@ struct doctor_facts {
   std::vector<endpoint_facts> endpoints{};
   key_facts keys{};
 };
+
+// Read from this machine, for this process. What can't be read is left as it is when nothing is known.
+
+[[nodiscard]] driver_facts read_driver();
+[[nodiscard]] limit_facts read_limits();
+[[nodiscard]] shared_memory_facts read_shared_memory();
+[[nodiscard]] std::string read_clock_source();
+/// Of penstockd.service and its drop-ins, wherever systemd would look first.
+[[nodiscard]] unit_facts read_unit();
+
+/// The limits that a unit's text sets; those that it does not set stay as they are in `into`.
+void add_unit_limits(std::string_view text, unit_facts& unit);
+/// "infinity", "8M", "1024", "4G:infinity" (the soft one counts); nullopt when it is none of these.
+[[nodiscard]] std::optional<std::uint64_t> parse_unit_limit(std::string_view text);
+
+/// Opens the devices, compiles the pipelines for the first of them, allocates the pinned memory of all shards and gives
+/// it back: what a start-up would do. Sets `device`, `memory` and `load.shards` of `into`.
+void try_device(const settings& settings, doctor_facts& facts);
+
+/// Whether a daemon could listen on this endpoint just now: "tcp://…" or "ipc://…". It is free for a moment's try;
+/// where it is taken, whoever answers is asked for ZeroMQ's greeting, for at most half a second.
+[[nodiscard]] endpoint_facts probe_data_endpoint(const std::string& endpoint);
+/// The same for the admin endpoint, "HOST:PORT" or "unix:PATH"; whoever answers is asked whether it is alive.
+[[nodiscard]] endpoint_facts probe_admin_endpoint(const std::string& address);
 
 }  // namespace penstock

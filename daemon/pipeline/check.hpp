@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "daemon/pipeline/declaration.hpp"
 
@@ -31,6 +32,19 @@ class field_lines {
   std::map<std::pair<std::size_t, std::string>, std::uint32_t> lines_;
 };
 
+/// Which stage reads which: reads[i] lists the stages that stage i reads from, by their places in the declaration. The
+/// pipeline's input is not among them.
+struct stage_graph {
+  std::vector<std::vector<std::size_t>> reads;
+
+  /// An order in which every stage comes after all that it reads from, else as declared. Without the stages that are in
+  /// a cycle or behind one.
+  [[nodiscard]] std::vector<std::size_t> running_order() const;
+
+  /// One cycle, each stage reading from the next and the last from the first; empty when there is none.
+  [[nodiscard]] std::vector<std::size_t> cycle() const;
+};
+
 /// Whether `name` can name a pipeline or a stage: 1 to 64 of A-Z a-z 0-9 _ . -
 [[nodiscard]] bool is_name(std::string_view name) noexcept;
 
@@ -41,5 +55,13 @@ class field_lines {
 /// unknown operator or parameter, whatever an operator's infer refuses, a stage whose result nobody takes, and a frame
 /// larger than a batch. `lines` is asked by the stages' places in `declared`.
 [[nodiscard]] pipeline_declaration check_pipeline(pipeline_declaration declared, const field_lines& lines = {});
+
+/// By stage of a checked pipeline: how many steps of the pipeline's input one index of the first dimension of the
+/// stage's output covers. 0: that dimension is not time but channels, bins or events.
+[[nodiscard]] std::vector<std::int64_t> steps_of_stages(const pipeline_declaration& pipeline);
+
+/// Warnings where channels seem to be taken for time, or time for channels. A sentence each, which begins with the
+/// stage's place in the configuration.
+[[nodiscard]] std::vector<std::string> doubts_about(const pipeline_declaration& pipeline);
 
 }  // namespace penstock

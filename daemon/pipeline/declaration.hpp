@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/configuration_error.hpp"
 #include "daemon/device/device.hpp"
 #include "kernels/operation.hpp"
 #include "kernels/parameters.hpp"
@@ -15,24 +15,14 @@
 
 namespace penstock {
 
-/// Where something stands in the configuration file; line 0 when it has no line.
-struct source_position {
-  std::string file;
-  std::uint32_t line = 0;
-};
-
-/// The configuration is wrong. what() reads "penstock.toml:12: pipeline 'spectrum', stage 'psd', field 'window': ...".
-class configuration_error : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 enum class overflow_policy { reject, drop_oldest };
 
 struct batch_limits {
   std::int64_t max_frames = 256;
   std::size_t max_bytes = std::size_t{8} << 20U;
   std::chrono::nanoseconds max_delay = std::chrono::microseconds{500};
+
+  bool operator==(const batch_limits&) const = default;
 };
 
 struct stage_declaration {

@@ -1,14 +1,17 @@
 #include "daemon/pipeline/plan.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
-#include "daemon/pipeline/arena.hpp"
+#include "daemon/pipeline/buffer_layout.hpp"
 #include "daemon/pipeline/check.hpp"
-#include "daemon/pipeline/configuration_place.hpp"
-#include "daemon/pipeline/time_axis.hpp"
+#include "daemon/pipeline/declaration.hpp"
 
 namespace penstock {
 namespace {
@@ -89,7 +92,7 @@ void add_state(plan& made, const stage_declaration& stage, plan_stage& compiled)
   } else {
     state.fixed_steps = input.spec.shape.front();
   }
-  made.state_bytes += arena_aligned(compiled.compiled->state_bytes());
+  made.state_bytes += aligned_bytes(compiled.compiled->state_bytes());
   made.keepers.push_back(made.stages.size());
   compiled.state = std::move(state);
 }
@@ -122,7 +125,7 @@ void add_outputs(plan& made) {
     if (buffer == 0) {
       refuse(place, "the input itself can't be an output");
     }
-    const std::size_t offset = arena_aligned(made.pinned_output_bytes);
+    const std::size_t offset = aligned_bytes(made.pinned_output_bytes);
     const auto covered = static_cast<std::uint64_t>(std::max<std::int64_t>(steps[buffer - 1], 1));
     made.outputs.push_back({name, made.declaration.stages[buffer - 1].op, buffer, offset, covered});
     made.pinned_output_bytes = offset + made.buffers[buffer].bytes;
@@ -196,7 +199,7 @@ void make_order(plan& made, std::uint32_t max_lanes) {
   made.order = make_schedule(nodes, max_lanes);
 }
 
-/// What wants a place in the arena, and the nodes at which its contents matter.
+/// A piece of device memory to place, and the nodes at which its contents matter.
 struct placed_buffer {
   std::size_t bytes = 0;
   std::size_t writer = 0;
@@ -227,12 +230,12 @@ std::vector<placed_buffer> buffers_to_place(const plan& made) {
 }
 
 /// Two buffers may share memory when whatever is done with one is always over before the other is first written.
-arena_conflicts conflicts_of(const std::vector<placed_buffer>& all, const schedule& order) {
+buffer_conflicts conflicts_of(const std::vector<placed_buffer>& all, const schedule& order) {
   const auto over_before = [&](const placed_buffer& one, const placed_buffer& other) {
     return std::all_of(one.users.begin(), one.users.end(),
                        [&](std::size_t user) { return order.before(user, other.writer); });
   };
-  arena_conflicts conflicts(all.size());
+  buffer_conflicts conflicts(all.size());
   for (std::size_t left = 0; left < all.size(); ++left) {
     for (std::size_t right = 0; right < left; ++right) {
       if (!over_before(all[left], all[right]) && !over_before(all[right], all[left])) {
@@ -243,13 +246,13 @@ arena_conflicts conflicts_of(const std::vector<placed_buffer>& all, const schedu
   return conflicts;
 }
 
-void place_buffers(plan& made) {
+void lay_out_buffers(plan& made) {
   const std::vector<placed_buffer> all = buffers_to_place(made);
   std::vector<std::size_t> bytes;
   for (const placed_buffer& each : all) {
     bytes.push_back(each.bytes);
   }
-  const arena_placement placement = place_in_arena(bytes, conflicts_of(all, made.order));
+  const buffer_placement placement = place_buffers(bytes, conflicts_of(all, made.order));
   for (std::size_t buffer = 0; buffer < made.buffers.size(); ++buffer) {
     made.buffers[buffer].offset = placement.offsets[buffer];
   }
@@ -257,9 +260,9 @@ void place_buffers(plan& made) {
     made.stages[stage].scratch_offset = placement.offsets[made.buffers.size() + stage];
   }
   made.frame_table_offset = placement.offsets.back();
-  made.arena_bytes = placement.bytes;
+  made.device_bytes = placement.bytes;
   if (made.keeps_state()) {
-    made.frame_table_pinned = arena_aligned(made.pinned_input_bytes);
+    made.frame_table_pinned = aligned_bytes(made.pinned_input_bytes);
     made.pinned_input_bytes = made.frame_table_pinned + all.back().bytes;
   }
 }
@@ -283,7 +286,7 @@ plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, dev
     made.mixes_lengths = made.keeps_state() && declaration.input.variable && works_step_by_step(made);
     make_order(made, max_lanes);
     made.rewrites_input = may_rewrite_input(made);
-    place_buffers(made);
+    lay_out_buffers(made);
   } catch (const std::length_error& error) {
     refuse({declaration.position, declaration.name, "", "batch"}, error.what());
   }

@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/device/device.hpp"
@@ -13,15 +15,15 @@
 
 namespace penstock {
 
-/// Where one buffer of a plan lies in a slot's device arena.
+/// Where one buffer of a plan lies in the device memory of a slot.
 struct plan_buffer {
   std::string name;  ///< "input", or the stage that writes it
   tensor_spec spec;
   step_rate rate;          ///< between the input's leading dimension and its own; of a variable spec
-  std::size_t offset = 0;  ///< bytes from the arena's start, a multiple of 256
+  std::size_t offset = 0;  ///< from the start of that memory, a multiple of 256 bytes
   std::size_t bytes = 0;   ///< for the most frames of a batch
 
-  /// How far apart its frames lie in a batch whose input has that leading extent.
+  /// Bytes from one frame to the next, in a batch whose input has that leading extent.
   [[nodiscard]] std::size_t pitch(std::int64_t input_leading) const noexcept {
     return spec.bytes(spec.variable ? rate.most(input_leading) : 0);
   }
@@ -74,21 +76,21 @@ struct plan {
   schedule order;
   std::size_t pinned_input_bytes = 0;
   std::size_t pinned_output_bytes = 0;
-  std::size_t arena_bytes = 0;
-  /// The input is read once, each output is written once and by nobody read, and by operations that are single_pass. No
+  std::size_t device_bytes = 0;  ///< of a slot: buffers, scratch and the frame table
+  /// The input is read once, each output is written once and never read, all by operations that are single_pass, and no
   /// stage keeps state.
   bool single_pass = false;
-  /// The one output is as large as the input at every length, and where it is written nobody needs the input any more:
-  /// it may lie where the input does. No stage keeps state.
+  /// There is one output, as large as the input at every length, and nothing reads the input after it is written: it
+  /// may overwrite the input. No stage keeps state.
   bool rewrites_input = false;
 
-  /// Of a pipeline that keeps state.
+  // Of a pipeline that keeps state.
   std::vector<std::size_t> keepers;    ///< the stages that keep some, in their order
   std::size_t state_bytes = 0;         ///< of one half of a session's state, a multiple of 256
-  std::size_t frame_table_offset = 0;  ///< in the arena: session_frame by keeper and frame of the batch
+  std::size_t frame_table_offset = 0;  ///< in device memory: session_frame by keeper and frame of the batch
   std::size_t frame_table_pinned = 0;  ///< the same in the pinned input
   std::int64_t period = 1;             ///< session requests of several frames: their leading extent's divisor
-  /// Frames of different lengths may share a batch: every stage works step by step.
+  /// Frames of different lengths may share a batch, because every stage works step by step.
   bool mixes_lengths = false;
 
   [[nodiscard]] bool keeps_state() const noexcept { return !keepers.empty(); }
@@ -103,5 +105,32 @@ struct plan {
 /// device_error, or configuration_error when the device can't run a stage.
 [[nodiscard]] plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, device& target,
                                 std::uint32_t max_lanes = 8);
+
+/// The pipelines that a shard serves, as clients know them. Thread: the shard.
+struct served_pipelines {
+  std::vector<const plan*> in_order;             ///< as the configuration lists them
+  std::vector<const plan*> by_id;                ///< nullptr for an id that is not in use
+  std::map<std::uint32_t, std::string> removed;  ///< by id: why it is gone
+
+  /// nullptr when there is none of that id.
+  [[nodiscard]] const plan* find(std::uint32_t id) const noexcept { return id < by_id.size() ? by_id[id] : nullptr; }
+  void put(const plan& made) {
+    if (by_id.size() <= made.id) {
+      by_id.resize(made.id + 1);
+    }
+    by_id[made.id] = &made;
+    removed.erase(made.id);
+  }
+  /// `why` is what clients are told that still ask for it.
+  void remove(std::uint32_t id, std::string why) {
+    by_id[id] = nullptr;
+    removed[id] = std::move(why);
+  }
+  /// "" when that id was never in use, or is in use.
+  [[nodiscard]] std::string why_removed(std::uint32_t id) const {
+    const auto found = removed.find(id);
+    return found == removed.end() ? "" : found->second;
+  }
+};
 
 }  // namespace penstock

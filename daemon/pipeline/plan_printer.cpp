@@ -6,15 +6,128 @@
 #include <span>
 #include <utility>
 
-#include "daemon/pipeline/arena.hpp"
-#include "daemon/pipeline/plan_step.hpp"
-#include "daemon/pipeline/text_table.hpp"
+#include "daemon/pipeline/buffer_layout.hpp"
+#include "daemon/pipeline/plan.hpp"
 
 namespace penstock {
 namespace {
 
+constexpr std::string_view rule = "─";
+constexpr std::string_view gap = "  ";
+
+std::size_t places(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
+}
+
+void end_line(std::string& out) {
+  out.erase(out.find_last_not_of(' ') + 1);
+  out += '\n';
+}
+
+/// Rows of text in columns for a terminal, UTF-8: a heading, a rule, then the rows. A column is as wide as its widest
+/// cell, at one place for each code point.
+class text_table {
+ public:
+  struct column {
+    std::string heading;
+    bool right = false;  ///< numbers end at the same place
+  };
+
+  explicit text_table(std::vector<column> columns) : columns_(std::move(columns)) {}
+
+  /// As many cells as there are columns.
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// Every line begins with `indent` and ends without a space. A column whose cells are all empty is left out.
+  [[nodiscard]] std::string text(std::string_view indent) const;
+
+ private:
+  [[nodiscard]] std::vector<std::size_t> widths() const;
+
+  std::vector<column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// 0 for a column that is left out.
+std::vector<std::size_t> text_table::widths() const {
+  std::vector<std::size_t> widths(columns_.size(), 0);
+  for (std::size_t index = 0; index < columns_.size(); ++index) {
+    for (const auto& cells : rows_) {
+      widths[index] = std::max(widths[index], places(cells[index]));
+    }
+    if (widths[index] != 0) {
+      widths[index] = std::max(widths[index], places(columns_[index].heading));
+    }
+  }
+  return widths;
+}
+
+std::string text_table::text(std::string_view indent) const {
+  const std::vector<std::size_t> wide = widths();
+  std::string out;
+  const auto add_line = [&](const auto& cell_of) {
+    out += indent;
+    std::string_view separator;
+    for (std::size_t index = 0; index < columns_.size(); ++index) {
+      if (wide[index] == 0) {
+        continue;
+      }
+      const std::string cell = cell_of(index);
+      const std::string padding(wide[index] - places(cell), ' ');
+      out += separator;
+      out += columns_[index].right ? padding + cell : cell + padding;
+      separator = gap;
+    }
+    end_line(out);
+  };
+  add_line([&](std::size_t index) { return columns_[index].heading; });
+  add_line([&](std::size_t index) {
+    std::string line;
+    for (std::size_t place = 0; place < wide[index]; ++place) {
+      line += rule;
+    }
+    return line;
+  });
+  for (const auto& cells : rows_) {
+    add_line([&](std::size_t index) { return cells[index]; });
+  }
+  return out;
+}
+
+/// One node of plan::order as it is shown. Steps have the numbers of the nodes.
+struct plan_step {
+  std::string name;                ///< of the stage; "copy in", "copy out"
+  std::string op;                  ///< empty for a copy
+  std::vector<std::size_t> reads;  ///< indices of plan::buffers
+  std::int64_t writes = -1;        ///< the same; −1 for a copy out
+};
+
+/// All steps, in the order in which they are enqueued.
+std::vector<plan_step> steps_of(const plan& shown) {
+  std::vector<plan_step> steps{{.name = "copy in", .op = "", .reads = {}, .writes = 0}};
+  for (const plan_stage& stage : shown.stages) {
+    steps.push_back(
+        {.name = stage.name, .op = stage.op, .reads = stage.inputs, .writes = static_cast<std::int64_t>(stage.output)});
+  }
+  for (const plan_output& output : shown.outputs) {
+    steps.push_back({.name = "copy out", .op = "", .reads = {output.buffer}, .writes = -1});
+  }
+  return steps;
+}
+
+/// By event: the step that records it.
+std::vector<std::size_t> recorders_of(const plan& shown) {
+  std::vector<std::size_t> recorders(shown.order.events, 0);
+  for (std::size_t step = 0; step < shown.order.steps.size(); ++step) {
+    if (const std::int32_t event = shown.order.steps[step].event; event >= 0) {
+      recorders[static_cast<std::size_t>(event)] = step;
+    }
+  }
+  return recorders;
+}
+
 constexpr std::string_view indent = "  ";
-constexpr std::size_t map_width = 32;  ///< places of a buffer's picture in the arena
+constexpr std::size_t map_width = 32;  ///< places of the picture of a slot's device memory
 
 /// "1,048,576".
 std::string grouped(std::size_t number) {
@@ -43,8 +156,8 @@ std::string bytes_text(std::size_t bytes) {
   return text;
 }
 
-std::string counted(std::size_t number, const std::string& what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+std::string counted(std::size_t number, const std::string& noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
 std::string listed(std::span<const std::string> names) {
@@ -61,17 +174,17 @@ void add_fact(std::string& out, std::string_view name, const std::string& text) 
   out += std::string(indent) + padded + text + "\n";
 }
 
-std::string facts_text(const plan& what, std::string_view device) {
-  std::string out = "pipeline " + what.declaration.name + "\n";
+std::string facts_text(const plan& shown, std::string_view device) {
+  std::string out = "pipeline " + shown.declaration.name + "\n";
   add_fact(out, "device", std::string(device));
-  add_fact(out, "input", what.input().text());
-  add_fact(out, "batch", "up to " + counted(static_cast<std::size_t>(what.max_frames), "frame"));
+  add_fact(out, "input", shown.input().text());
+  add_fact(out, "batch", "up to " + counted(static_cast<std::size_t>(shown.max_frames), "frame"));
   add_fact(out, "lanes",
-           counted(what.order.lanes, "stream") + (what.order.lanes == 1 ? ", " : " at once, ") +
-               counted(what.order.events, "event"));
+           counted(shown.order.lanes, "stream") + (shown.order.lanes == 1 ? ", " : " at once, ") +
+               counted(shown.order.events, "event"));
   std::vector<std::string> keepers;
-  for (const std::size_t stage : what.keepers) {
-    keepers.push_back(what.stages[stage].name);
+  for (const std::size_t stage : shown.keepers) {
+    keepers.push_back(shown.stages[stage].name);
   }
   add_fact(out, "sessions", keepers.empty() ? "no stage keeps state" : "state is kept by " + listed(keepers));
   return out;
@@ -104,32 +217,32 @@ std::string waits_text(const std::vector<std::uint32_t>& waits, const std::vecto
   return listed(each);
 }
 
-std::string steps_text(const plan& what) {
-  const std::vector<plan_step> steps = steps_of(what);
-  const std::vector<std::size_t> recorders = recorders_of(what);
+std::string steps_text(const plan& shown) {
+  const std::vector<plan_step> steps = steps_of(shown);
+  const std::vector<std::size_t> recorders = recorders_of(shown);
   text_table table(
       {{"step", true}, {"lanes"}, {"stage"}, {"operator"}, {"waits for"}, {"reads"}, {"writes"}, {"records"}});
   for (std::size_t step = 0; step < steps.size(); ++step) {
-    const schedule_step& scheduled = what.order.steps[step];
+    const schedule_step& scheduled = shown.order.steps[step];
     std::vector<std::string> reads;
     for (const std::size_t buffer : steps[step].reads) {
-      reads.push_back(what.buffers[buffer].name);
+      reads.push_back(shown.buffers[buffer].name);
     }
     std::string writes = "reply";
     if (steps[step].writes >= 0) {
-      const plan_buffer& buffer = what.buffers[static_cast<std::size_t>(steps[step].writes)];
+      const plan_buffer& buffer = shown.buffers[static_cast<std::size_t>(steps[step].writes)];
       writes = buffer.name + " " + buffer.spec.text();
     }
-    table.add({std::to_string(step), lanes_text(what.order, step), steps[step].name, steps[step].op,
+    table.add({std::to_string(step), lanes_text(shown.order, step), steps[step].name, steps[step].op,
                waits_text(scheduled.waits, recorders), listed(reads), writes,
                scheduled.event < 0 ? "" : "e" + std::to_string(scheduled.event)});
   }
-  table.add({std::to_string(steps.size()), lanes_text(what.order, steps.size()), "completion", "",
-             waits_text(what.order.joins, recorders), "", "", ""});
+  table.add({std::to_string(steps.size()), lanes_text(shown.order, steps.size()), "completion", "",
+             waits_text(shown.order.joins, recorders), "", "", ""});
   return table.text(indent);
 }
 
-/// One place in the arena, and the steps from and to which its contents matter.
+/// A buffer in a slot's device memory, and the first and last step at which its contents matter.
 struct shown_buffer {
   std::string name;
   std::size_t offset = 0;
@@ -142,35 +255,35 @@ struct shown_buffer {
   }
 };
 
-std::vector<shown_buffer> shown_buffers(const plan& what) {
+std::vector<shown_buffer> shown_buffers(const plan& shown) {
   std::vector<shown_buffer> all;
-  for (std::size_t buffer = 0; buffer < what.buffers.size(); ++buffer) {
-    const plan_buffer& each = what.buffers[buffer];
+  for (std::size_t buffer = 0; buffer < shown.buffers.size(); ++buffer) {
+    const plan_buffer& each = shown.buffers[buffer];
     all.push_back({each.name, each.offset, each.bytes, buffer, buffer});
   }
-  const std::vector<plan_step> steps = steps_of(what);
+  const std::vector<plan_step> steps = steps_of(shown);
   for (std::size_t step = 0; step < steps.size(); ++step) {
     for (const std::size_t buffer : steps[step].reads) {
       all[buffer].last = step;
     }
   }
-  for (std::size_t stage = 0; stage < what.stages.size(); ++stage) {
-    const plan_stage& each = what.stages[stage];
+  for (std::size_t stage = 0; stage < shown.stages.size(); ++stage) {
+    const plan_stage& each = shown.stages[stage];
     if (each.scratch_bytes != 0) {
       all.push_back({"scratch of " + each.name, each.scratch_offset, each.scratch_bytes, stage + 1, stage + 1});
     }
   }
-  if (what.keeps_state()) {
-    all.push_back({"session frames", what.frame_table_offset, what.pinned_input_bytes - what.frame_table_pinned, 0,
-                   what.keepers.back() + 1});
+  if (shown.keeps_state()) {
+    all.push_back({"session frames", shown.frame_table_offset, shown.pinned_input_bytes - shown.frame_table_pinned, 0,
+                   shown.keepers.back() + 1});
   }
   return all;
 }
 
-/// Where a buffer lies in the arena, as a picture.
-std::string map_text(const shown_buffer& buffer, std::size_t arena_bytes) {
+/// Where a buffer lies in a slot's device memory, as a picture.
+std::string map_text(const shown_buffer& buffer, std::size_t device_bytes) {
   const auto place_of = [&](std::size_t offset) {
-    return static_cast<std::size_t>(static_cast<double>(offset) / static_cast<double>(arena_bytes) * map_width + 0.5);
+    return static_cast<std::size_t>(static_cast<double>(offset) / static_cast<double>(device_bytes) * map_width + 0.5);
   };
   const std::size_t begin = std::min(place_of(buffer.offset), map_width - 1);
   const std::size_t end = std::max(place_of(buffer.offset + buffer.bytes), begin + 1);
@@ -181,8 +294,8 @@ std::string map_text(const shown_buffer& buffer, std::size_t arena_bytes) {
   return out;
 }
 
-std::string buffers_text(const plan& what) {
-  const std::vector<shown_buffer> all = shown_buffers(what);
+std::string buffers_text(const plan& shown) {
+  const std::vector<shown_buffer> all = shown_buffers(shown);
   text_table table({{"buffer"}, {"offset", true}, {"bytes", true}, {"steps", true}, {"arena"}, {"shares memory with"}});
   for (const shown_buffer& each : all) {
     std::vector<std::string> sharers;
@@ -193,44 +306,145 @@ std::string buffers_text(const plan& what) {
     }
     const std::string last = each.last == each.first ? "" : "–" + std::to_string(each.last);
     table.add({each.name, grouped(each.offset), grouped(each.bytes), std::to_string(each.first) + last,
-               map_text(each, what.arena_bytes), listed(sharers)});
+               map_text(each, shown.device_bytes), listed(sharers)});
   }
   return table.text(indent);
 }
 
-std::string state_text(const plan& what) {
+std::string state_text(const plan& shown) {
   text_table table({{"state of"}, {"offset", true}, {"bytes", true}, {"goes along"}});
-  for (const std::size_t stage : what.keepers) {
-    const plan_stage& keeper = what.stages[stage];
+  for (const std::size_t stage : shown.keepers) {
+    const plan_stage& keeper = shown.stages[stage];
     table.add({keeper.name, grouped(keeper.state->offset), grouped(keeper.compiled->state_bytes()),
                keeper.state->traits.whole_frames ? "frames" : "rows"});
   }
   return table.text(indent);
 }
 
-std::string totals_text(const plan& what) {
+std::string totals_text(const plan& shown) {
   std::size_t apart = 0;
-  for (const shown_buffer& each : shown_buffers(what)) {
-    apart += arena_aligned(each.bytes);
+  for (const shown_buffer& each : shown_buffers(shown)) {
+    apart += aligned_bytes(each.bytes);
   }
   std::string out;
-  add_fact(out, "arena", bytes_text(what.arena_bytes) + " a slot; without sharing " + bytes_text(apart));
+  add_fact(out, "arena", bytes_text(shown.device_bytes) + " a slot; without sharing " + bytes_text(apart));
   add_fact(out, "pinned",
-           bytes_text(what.pinned_input_bytes) + " in, " + bytes_text(what.pinned_output_bytes) + " out a slot");
-  if (what.keeps_state()) {
-    add_fact(out, "state", bytes_text(2 * what.state_bytes) + " a session, in two halves");
+           bytes_text(shown.pinned_input_bytes) + " in, " + bytes_text(shown.pinned_output_bytes) + " out a slot");
+  if (shown.keeps_state()) {
+    add_fact(out, "state", bytes_text(2 * shown.state_bytes) + " a session, in two halves");
   }
   return out;
 }
 
 }  // namespace
 
-std::string print_plan(const plan& what, std::string_view device) {
-  std::string out = facts_text(what, device) + "\n" + steps_text(what) + "\n" + buffers_text(what) + "\n";
-  if (what.keeps_state()) {
-    out += state_text(what) + "\n";
+std::string print_plan(const plan& shown, std::string_view device) {
+  std::string out = facts_text(shown, device) + "\n" + steps_text(shown) + "\n" + buffers_text(shown) + "\n";
+  if (shown.keeps_state()) {
+    out += state_text(shown) + "\n";
   }
-  return out + totals_text(what);
+  return out + totals_text(shown);
+}
+
+namespace {
+
+/// Light enough for black letters; one after the other by lane.
+constexpr std::array<const char*, 8> lane_colours{"#cfe3f7", "#fbe0bf", "#d3ecd0", "#f6d2d6",
+                                                  "#e2d8f3", "#f7f0b9", "#d0eeec", "#e6e1da"};
+
+std::string in_quotes(std::string_view text) {
+  std::string out = "\"";
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') {
+      out += '\\';
+    }
+    out += letter;
+  }
+  return out + "\"";
+}
+
+std::string node(std::size_t step) {
+  return "step" + std::to_string(step);
+}
+
+/// `lines` stand below one another, centred.
+void add_node(std::string& out, std::size_t step, std::uint32_t lane, std::string_view shape,
+              std::initializer_list<std::string> lines) {
+  std::string label;
+  for (const std::string& each : lines) {
+    label += each.empty() ? "" : (label.empty() ? "" : "\\n") + each;
+  }
+  out += "  " + node(step) + " [label=\"" + label + "\", shape=" + std::string(shape) + ", fillcolor=\"" +
+         lane_colours[lane % lane_colours.size()] + "\"];\n";
+}
+
+void add_nodes(std::string& out, const plan& shown, const std::vector<plan_step>& steps) {
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    const std::uint32_t lane = shown.order.steps[step].lane;
+    add_node(out, step, lane, steps[step].op.empty() ? "ellipse" : "box",
+             {steps[step].name, steps[step].op, "lane " + std::to_string(lane)});
+  }
+  add_node(out, steps.size(), 0, "ellipse, peripheries=2", {"completion", "lane 0"});
+}
+
+/// An edge for each buffer that a step reads, from the step that wrote it: buffers and those steps have the same
+/// numbers.
+void add_data(std::string& out, const plan& shown, const std::vector<plan_step>& steps) {
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    for (const std::size_t buffer : steps[step].reads) {
+      out += "  " + node(buffer) + " -> " + node(step) + " [label=" + in_quotes(shown.buffers[buffer].spec.text()) +
+             "];\n";
+    }
+  }
+}
+
+/// A dotted edge between neighbours on a lane that nothing else ties to one another. All but the last leave the
+/// picture's ranks to the data.
+void add_lane_order(std::string& out, const plan& shown, const std::vector<plan_step>& steps) {
+  std::vector<std::size_t> last(shown.order.lanes, steps.size());
+  for (std::size_t step = 0; step <= steps.size(); ++step) {
+    const bool ends = step == steps.size();
+    std::size_t& before = last[ends ? 0 : shown.order.steps[step].lane];
+    const bool reads =
+        !ends && std::find(steps[step].reads.begin(), steps[step].reads.end(), before) != steps[step].reads.end();
+    if (before != steps.size() && !reads) {
+      out += "  " + node(before) + " -> " + node(step) + " [style=dotted, color=\"#808080\"" +
+             (ends ? "" : ", constraint=false") + "];\n";
+    }
+    before = step;
+  }
+}
+
+void add_events(std::string& out, const plan& shown) {
+  const std::vector<std::size_t> recorders = recorders_of(shown);
+  const auto add = [&](const std::vector<std::uint32_t>& waits, std::size_t step) {
+    for (const std::uint32_t event : waits) {
+      out += "  " + node(recorders[event]) + " -> " + node(step) + " [label=\"e" + std::to_string(event) +
+             "\", style=dashed, color=\"#b03030\", fontcolor=\"#b03030\"];\n";
+    }
+  };
+  for (std::size_t step = 0; step < shown.order.steps.size(); ++step) {
+    add(shown.order.steps[step].waits, step);
+  }
+  add(shown.order.joins, shown.order.steps.size());
+}
+
+}  // namespace
+
+std::string print_plan_graph(const plan& shown, std::string_view device) {
+  const std::vector<plan_step> steps = steps_of(shown);
+  std::string out = "digraph " + in_quotes(shown.declaration.name) + " {\n";
+  const std::string title = "pipeline " + shown.declaration.name + ", up to " + std::to_string(shown.max_frames) +
+                            " frames a batch: " + std::string(device);
+  out += "  graph [label=" + in_quotes(title) +
+         ", labelloc=t, rankdir=LR, nodesep=0.35, fontname=\"Helvetica\", fontsize=12];\n";
+  out += "  node [style=filled, color=\"#606060\", fontname=\"Helvetica\", fontsize=11];\n";
+  out += "  edge [arrowsize=0.7, fontname=\"Helvetica\", fontsize=10];\n";
+  add_nodes(out, shown, steps);
+  add_data(out, shown, steps);
+  add_lane_order(out, shown, steps);
+  add_events(out, shown);
+  return out + "}\n";
 }
 
 }  // namespace penstock

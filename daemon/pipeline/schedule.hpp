@@ -6,11 +6,10 @@
 
 namespace penstock {
 
-/// One piece of a batch's work, as the schedule is asked for it. Nodes are numbered as they stand; each comes after all
-/// that it reads from.
+/// One piece of a batch's work. Nodes are numbered in the order of the list; each comes after all that it reads from.
 struct schedule_node {
   std::vector<std::size_t> reads;
-  /// It goes where the node that it reads from went, even if other work stands behind that by now.
+  /// It runs on the lane of the node that it reads from, even if other work is queued there by now.
   bool follows = false;
 };
 
@@ -18,11 +17,11 @@ struct schedule_node {
 struct schedule_step {
   std::uint32_t lane = 0;
   std::vector<std::uint32_t> waits;  ///< events of other lanes, recorded earlier
-  std::int32_t event = -1;           ///< recorded right behind it, where another lane waits for it
+  std::int32_t event = -1;           ///< recorded right behind the node, if another lane waits for it
 };
 
-/// A DAG laid on lanes: lane 0 is the stream that the batch is given, the others are further streams of the wheel.
-/// There is an event only where a lane needs to hear of another and does not know already.
+/// A DAG laid on lanes: lane 0 is the stream that the batch is given, the others are further streams of the stream
+/// pool. A lane waits for an event of another only where the order does not follow from earlier waits.
 struct schedule {
   std::vector<schedule_step> steps;  ///< by node; enqueued in this order
   std::vector<std::uint32_t> joins;  ///< events that lane 0 waits for before the batch's completion
@@ -37,11 +36,11 @@ struct schedule {
  private:
   friend schedule make_schedule(const std::vector<schedule_node>& nodes, std::uint32_t max_lanes);
   std::vector<std::uint32_t> positions_;           // by node: its place in its lane, from 1
-  std::vector<std::vector<std::uint32_t>> known_;  // by node and lane: up to which place that lane is done by then
+  std::vector<std::vector<std::uint32_t>> known_;  // by node and lane: how far that lane is done when the node starts
 };
 
-/// Branches that don't depend on each other get lanes of their own, as far as `max_lanes` (≥ 1) has them. A node stays
-/// on a lane whose last work it depends on anyway. Pure.
+/// Independent branches get lanes of their own, at most `max_lanes` (≥ 1). A node stays on a lane whose last work it
+/// depends on. Pure.
 [[nodiscard]] schedule make_schedule(const std::vector<schedule_node>& nodes, std::uint32_t max_lanes);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 #include "daemon/request/fair_queue.hpp"
 
-#include "daemon/request/client_table.hpp"
+#include "daemon/request/clients.hpp"
 
 namespace penstock {
 
@@ -18,59 +18,59 @@ fair_queue::turn& fair_queue::turn_list::pop() noexcept {
   return first;
 }
 
-std::size_t fair_queue::place_of(const request& what) noexcept {
-  return what.client->index;
+std::size_t fair_queue::place_of(const request& request) noexcept {
+  return request.client->index;
 }
 
 void fair_queue::push(request& last) {
   while (last.client->index >= turns_.size()) {
     turns_.emplace_back();
   }
-  turn& of = turn_of(last);
-  if (!of.listed) {
-    of.listed = true;
-    of.paid = false;
-    fresh_.append(of);
+  turn& client = turn_of(last);
+  if (!client.listed) {
+    client.listed = true;
+    client.paid = false;
+    fresh_.append(client);
   }
-  of.waiting.push(last);
-  of.bytes += last.bytes;
+  client.waiting.push(last);
+  client.bytes += last.bytes;
   ++size_;
 }
 
-// The turn at the front is over. One that has nothing waiting any more leaves, but not straight from the fresh ones:
-// it goes through the round first, or it could come back as fresh for ever.
-void fair_queue::pass_on(turn_list& from) noexcept {
-  turn& over = from.pop();
-  over.paid = false;
-  if (over.waiting.empty() && &from == &round_) {
-    over.listed = false;
+// Ends the turn at the front. A client with nothing waiting leaves, but a fresh one goes through the round first, or it
+// could return as fresh forever.
+void fair_queue::pass_on(turn_list& list) noexcept {
+  turn& ended = list.pop();
+  ended.paid = false;
+  if (ended.waiting.empty() && &list == &round_) {
+    ended.listed = false;
   } else {
-    round_.append(over);
+    round_.append(ended);
   }
 }
 
 request* fair_queue::first(bool heavy_too) noexcept {
   std::size_t passed_over = 0;  // heavy ones in a row
   while (size_ != 0) {
-    turn_list& from = fresh_.front != nullptr ? fresh_ : round_;
-    turn& now = *from.front;
-    if (!heavy_too && heavy(now)) {
+    turn_list& list = fresh_.front != nullptr ? fresh_ : round_;
+    turn& current = *list.front;
+    if (!heavy_too && heavy(current)) {
       if (++passed_over > fresh_.size + round_.size) {
         return nullptr;
       }
-      pass_on(from);
+      pass_on(list);
       continue;
     }
     passed_over = 0;
-    request* const next = now.waiting.first();
-    if (next != nullptr && !now.paid) {
-      now.paid = true;
-      now.deficit += quantum_;
+    request* const next = current.waiting.first();
+    if (next != nullptr && !current.paid) {
+      current.paid = true;
+      current.deficit += quantum_;
     }
-    if (next != nullptr && next->bytes <= now.deficit) {
+    if (next != nullptr && next->bytes <= current.deficit) {
       return next;
     }
-    pass_on(from);
+    pass_on(list);
   }
   return nullptr;
 }
@@ -80,14 +80,14 @@ void fair_queue::take(request& served) noexcept {
   remove(served);
 }
 
-// Whoever has nothing waiting has nothing saved up either.
+// A client with nothing waiting keeps no deficit.
 void fair_queue::remove(request& any) noexcept {
-  turn& of = turn_of(any);
-  of.waiting.remove(any);
-  of.bytes -= any.bytes;
+  turn& client = turn_of(any);
+  client.waiting.remove(any);
+  client.bytes -= any.bytes;
   --size_;
-  if (of.waiting.empty()) {
-    of.deficit = 0;
+  if (client.waiting.empty()) {
+    client.deficit = 0;
   }
 }
 

@@ -53,46 +53,46 @@ void request_queue::remove(request& any) noexcept {
   --size_;
 }
 
-void deadline_heap::push(request& with_deadline) {
-  heap_.push_back(&with_deadline);
-  with_deadline.heap_position = heap_.size() - 1;
+void deadline_heap::push(request& timed) {
+  heap_.push_back(&timed);
+  timed.heap_position = heap_.size() - 1;
   rise(heap_.size() - 1);
 }
 
 void deadline_heap::remove(request& any) noexcept {
-  const std::size_t at = any.heap_position;
-  assert(at < heap_.size() && heap_[at] == &any);
+  const std::size_t position = any.heap_position;
+  assert(position < heap_.size() && heap_[position] == &any);
   request* last = heap_.back();
   heap_.pop_back();
   if (last != &any) {
-    place(at, *last);
-    rise(at);
+    place(position, *last);
+    rise(position);
     sink(last->heap_position);
   }
 }
 
-void deadline_heap::place(std::size_t at, request& what) noexcept {
-  heap_[at] = &what;
-  what.heap_position = at;
+void deadline_heap::place(std::size_t position, request& moved) noexcept {
+  heap_[position] = &moved;
+  moved.heap_position = position;
 }
 
-void deadline_heap::rise(std::size_t at) noexcept {
-  request* moving = heap_[at];
-  while (at > 0) {
-    const std::size_t parent = (at - 1) / 2;
+void deadline_heap::rise(std::size_t position) noexcept {
+  request* moving = heap_[position];
+  while (position > 0) {
+    const std::size_t parent = (position - 1) / 2;
     if (heap_[parent]->deadline <= moving->deadline) {
       break;
     }
-    place(at, *heap_[parent]);
-    at = parent;
+    place(position, *heap_[parent]);
+    position = parent;
   }
-  place(at, *moving);
+  place(position, *moving);
 }
 
-void deadline_heap::sink(std::size_t at) noexcept {
-  request* moving = heap_[at];
+void deadline_heap::sink(std::size_t position) noexcept {
+  request* moving = heap_[position];
   for (;;) {
-    std::size_t child = 2 * at + 1;
+    std::size_t child = 2 * position + 1;
     if (child >= heap_.size()) {
       break;
     }
@@ -102,10 +102,10 @@ void deadline_heap::sink(std::size_t at) noexcept {
     if (moving->deadline <= heap_[child]->deadline) {
       break;
     }
-    place(at, *heap_[child]);
-    at = child;
+    place(position, *heap_[child]);
+    position = child;
   }
-  place(at, *moving);
+  place(position, *moving);
 }
 
 }  // namespace penstock

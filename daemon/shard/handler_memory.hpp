@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-/// Memory for what Asio remembers of a wait: a few blocks that are used over and over. Asio recycles its own only
-/// inside of `run`, and a shard starts its waits outside. Thread: the shard.
+/// A few blocks of memory for Asio's pending waits, used again and again. Asio recycles memory only for waits that
+/// start inside `run`, but a shard starts them outside. Thread: the shard.
 class handler_memory {
  public:
   [[nodiscard]] void* take(std::size_t bytes) {
@@ -36,20 +36,20 @@ class handler_memory {
     bool taken = false;
   };
 
-  // Two descriptors and a timer, whose cancelled wait is still there when the next one begins.
+  // Two descriptors and a timer. A cancelled wait of each can still be pending when the next one begins.
   std::array<block, 6> blocks_{};
 };
 
-/// A handler whose wait lies in such memory.
+/// A handler whose pending wait is allocated from a handler_memory.
 template <typename Handler>
 class remembered_handler {
  public:
-  /// As the standard's allocators are.
+  /// Meets the standard's requirements for allocators.
   template <typename Value>
   struct allocator {
     using value_type = Value;
 
-    explicit allocator(handler_memory& from) noexcept : memory(&from) {}
+    explicit allocator(handler_memory& source) noexcept : memory(&source) {}
     template <typename Other>
     allocator(const allocator<Other>& other) noexcept : memory(other.memory) {}  // NOLINT: they convert
     [[nodiscard]] Value* allocate(std::size_t count) {
@@ -65,7 +65,7 @@ class remembered_handler {
   };
   using allocator_type = allocator<std::byte>;
 
-  remembered_handler(handler_memory& in, Handler handler) : memory_(in), handler_(std::move(handler)) {}
+  remembered_handler(handler_memory& memory, Handler handler) : memory_(memory), handler_(std::move(handler)) {}
   [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator_type(memory_); }
   template <typename... Arguments>
   void operator()(Arguments&&... arguments) {

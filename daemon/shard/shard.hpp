@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,98 +15,113 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "daemon/completion/completion.hpp"
-#include "daemon/egress/egress.hpp"
-#include "daemon/ingress/ingress.hpp"
-#include "daemon/memory/memory_budget.hpp"
-#include "daemon/request/ledger.hpp"
-#include "daemon/request/session_table.hpp"
-#include "daemon/ring/ring.hpp"
-#include "daemon/ring/state_pool.hpp"
-#include "daemon/settings/settings.hpp"
-#include "daemon/shard/dispatcher.hpp"
+#include "base/memory_budget.hpp"
+#include "daemon/batch/completion_queue.hpp"
+#include "daemon/batch/slot_ring.hpp"
+#include "daemon/config/settings.hpp"
+#include "daemon/device/device.hpp"
+#include "daemon/exec/scheduler.hpp"
+#include "daemon/exec/session_state.hpp"
+#include "daemon/exec/stream_pool.hpp"
+#include "daemon/net/client_registry.hpp"
+#include "daemon/net/message_handler.hpp"
+#include "daemon/net/message_reader.hpp"
+#include "daemon/net/reply_sender.hpp"
+#include "daemon/net/shard_directory.hpp"
+#include "daemon/pipeline/plan.hpp"
+#include "daemon/request/payload_store.hpp"
+#include "daemon/request/request_tracker.hpp"
+#include "daemon/request/sessions.hpp"
 #include "daemon/shard/handler_memory.hpp"
-#include "daemon/shard/reception.hpp"
-#include "daemon/shard/served_pipelines.hpp"
 #include "daemon/shard/shard_change.hpp"
-#include "daemon/shard/shard_directory.hpp"
-#include "daemon/shard/shard_pulse.hpp"
-#include "daemon/shard/shard_report.hpp"
-#include "daemon/timeline/recorder.hpp"
-#include "daemon/timeline/timeline_page.hpp"
-#include "daemon/wheel/wheel.hpp"
+#include "daemon/telemetry/recorder.hpp"
+#include "daemon/telemetry/report.hpp"
+#include "daemon/telemetry/timeline.hpp"
 
 namespace penstock {
+
+/// A short report of a shard; cheap enough for several times a second.
+struct shard_pulse {
+  /// How long the device has had work without finishing a batch; 0 while it has none.
+  std::chrono::nanoseconds standing_still{};
+  std::uint64_t results = 0;    ///< since the start
+  std::uint64_t in_flight = 0;  ///< requests
+  std::size_t clients = 0;
+  std::size_t pipelines = 0;  ///< that are served
+};
 
 /// How a shard's run ended.
 enum class shard_ending {
   drained,        ///< everything in flight was finished and answered
   cut_short,      ///< the drain timeout or a second stop came first: what was in flight was answered SHUTDOWN
   out_of_memory,  ///< an allocation failed: what was in flight was answered FAILED
-  device_lost,    ///< the device failed or hung: what was in flight was answered FAILED
+  device_lost,    ///< the device failed or hung: what was in flight was answered DEVICE_FAILED
 };
 
-/// One thread, one io_context, one ROUTER socket, one ring, one wheel, on one device. Shards share nothing.
+/// One thread that serves: an io_context, a ROUTER socket, a slot ring and a stream pool on one device. It owns the
+/// parts of the path, and runs their loop, shutdown and reload. Shards share the memory budget, the keyring and the
+/// directory.
 ///
-/// Made and run by one thread each; only `stop` and `ask` may be called from others. Everything that it needs is
-/// allocated and every kernel has been launched once when the constructor returns.
+/// Thread: the one that runs it; `stop` and `ask` may be called from any. When the constructor returns, everything is
+/// allocated and every kernel has been launched once.
 class shard {
  public:
-  /// Throws device_error, or std::runtime_error when an endpoint can't be bound. The plans must outlive it, and the
-  /// keys that clients must have; without them, none are asked for. The memory, which all shards of a daemon share,
-  /// must outlive it too. `tell` is told of each pipeline that is run for the first time, while this lasts.
-  shard(const settings& how, device& on, std::span<const plan> plans, memory_budget& memory, std::uint32_t number = 0,
-        const keyring* keys = nullptr, const std::function<void(const std::string&)>& tell = {});
-  /// Once the device has done what it still has: it may use payloads.
-  ~shard() { wheel_.close(); }
+  /// `plans`, `memory` and `keys` must outlive the shard; without `keys`, clients need none. `progress` is called with
+  /// a text for people before each pipeline is run for the first time. Throws device_error, or std::runtime_error if an
+  /// endpoint can't be bound.
+  shard(const settings& settings, device& device, std::span<const plan> plans, memory_budget& memory,
+        std::uint32_t number = 0, const keyring* keys = nullptr,
+        const std::function<void(const std::string&)>& progress = {});
+  /// Waits for the device, which may still use payloads.
+  ~shard() { stream_pool_.close(); }
   shard(const shard&) = delete;
   shard& operator=(const shard&) = delete;
 
-  /// Before `run`: the other shards, whom clients are told of; who keeps the memory that clients share, if they may;
-  /// and which configuration this is.
-  void join(shard_directory& among, arena_keeper* keeper, const configuration_report& configuration);
-  /// As reception::admit_arena and evict_arena, on the shard's thread.
-  [[nodiscard]] bool admit_arena(const arena_order& by, client_arena& what) { return reception_.admit_arena(by, what); }
-  void evict_arena(std::uint32_t number) { reception_.evict_arena(number); }
-  /// Serves until `stop` has been called and what is in flight is answered, or until the device is lost.
+  /// Call it before `run`. `server`: of shared memory, or nullptr. `configuration`: what the shard serves.
+  void join(shard_directory& directory, shm_server* server, const configuration_report& configuration);
+  /// As client_registry::admit_arena and evict_arena.
+  [[nodiscard]] bool admit_arena(const arena_order& order, client_arena& arena) {
+    return registry_.admit_arena(order, arena);
+  }
+  void evict_arena(std::uint32_t number) { registry_.evict_arena(number); }
+  /// Serves until `stop` was called and everything in flight is answered, or until the device is lost.
   shard_ending run();
   /// Any thread. The first call drains, a second one ends the drain.
   void stop();
-  /// Any thread: calls `question` on the shard's thread, between two turns. Never, when the shard has ended by then.
+  /// Any thread: calls `question` on the shard's thread between two turns; never if the shard has ended by then.
   void ask(std::function<void(shard&)> question);
 
   [[nodiscard]] const std::vector<std::string>& endpoints() const noexcept { return socket_.endpoints(); }
-  /// Another configuration, in two steps, so that all shards take it or none: whether it can be taken ("" or why not),
-  /// and then, unless it is dropped again, that it holds from the next message on. What is in flight is finished on
-  /// the plan that it began with; sessions of a pipeline that changed are lost.
-  /// `change` is taken only when it can be.
+  /// A reload takes two steps, so that all shards take the change or none. `prepare` returns "" if this shard can take
+  /// it, and then moves `change` in; else it returns the reason.
   [[nodiscard]] std::string prepare(shard_change& change);
-  /// False when there is no change of that attempt.
+  /// Applies the prepared change from the next message on; false if there is none of that attempt. Requests in flight
+  /// keep the plan that they began with; sessions of a changed pipeline are lost.
   [[nodiscard]] bool commit(std::uint64_t attempt);
-  /// The change of that attempt, if there is one, to be destroyed elsewhere.
+  /// Moves out the prepared change of that attempt, if there is one. Destroy it on another thread.
   [[nodiscard]] std::optional<shard_change> drop_change(std::uint64_t attempt);
-  /// Plans that were replaced and that nothing refers to any more, to be destroyed on another thread: a device may make
-  /// whoever frees memory wait. And how many are still referred to.
+  /// Replaced plans that are out of use, with their states, and the number of those still in use. A plan of the start
+  /// has only its states here. Destroy them on another thread: freeing device memory may block.
   struct leftovers {
     std::vector<fresh_pipeline> done;
     std::size_t in_use = 0;
   };
   [[nodiscard]] leftovers take_leftovers();
 
-  /// As router_socket says. Threads: any.
-  [[nodiscard]] std::uint64_t gatekeeper_rounds() const noexcept { return socket_.gatekeeper_rounds(); }
-  /// Of each slot, for as long as the shard lives. Threads: any.
+  /// As router_socket::zap_rounds. Any thread.
+  [[nodiscard]] std::uint64_t zap_rounds() const noexcept { return socket_.zap_rounds(); }
+  /// The size of each slot; constant. Any thread.
   [[nodiscard]] const slot_size& slot_bytes() const noexcept { return ring_.slot_bytes(); }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   [[nodiscard]] shard_report report();
   [[nodiscard]] shard_pulse pulse() const;
-  /// The next batches that it remembers, from this cursor on, as TRACE says them.
+  /// A page of TRACE: the batches that the shard remembers, from this cursor on.
   [[nodiscard]] timeline_page trace(std::uint64_t cursor);
 
  private:
   enum class state : std::uint8_t { serving, draining, parting, ended };
 
-  // A descriptor that ends the sleep when it is readable.
+  // A descriptor that ends the sleep when it becomes readable.
   struct descriptor_watch {
     boost::asio::posix::stream_descriptor descriptor;
     bool set = false;
@@ -112,7 +129,7 @@ class shard {
 
   [[nodiscard]] bool turn(time_point now);
   void sleep(time_point now);
-  void watch(descriptor_watch& which);
+  void watch(descriptor_watch& watch);
   void expire(time_point now);
   void sweep(time_point now);
   void look_after_memory(time_point now);
@@ -125,48 +142,49 @@ class shard {
   void go_round();
   void begin_parting(time_point now);
   [[nodiscard]] bool part(time_point now);
-  void warm_up(const std::function<void(const std::string&)>& tell);
+  void warm_up(const std::function<void(const std::string&)>& progress);
   void serve(fresh_pipeline fresh, const std::string& reload);
   void retire(const plan& replaced, const std::string& why);
 
   struct pending_change {
-    shard_change what;
+    shard_change change;
     std::vector<std::string> welcomes;
   };
 
-  // The order is the order of destruction, last first: ZeroMQ's threads and the device's still use what stands above.
-  settings how_;
+  // Destroyed in reverse order: ZeroMQ's threads and the device still use the members above theirs.
+  settings settings_;
   device& device_;
   memory_budget& memory_;
-  std::vector<std::unique_ptr<plan>> adopted_;  // that came by a change
+  std::vector<std::unique_ptr<plan>> adopted_;  // by reloads
   served_pipelines served_;
   std::uint32_t next_place_;
-  std::vector<const plan*> retiring_;  // replaced, and not yet out of use
+  std::vector<const plan*> retiring_;  // replaced, and still in use
   std::optional<pending_change> pending_;
   configuration_report configuration_;
-  const arena_keeper* keeper_ = nullptr;
-  const shard_directory* among_ = nullptr;
+  const shm_server* shm_server_ = nullptr;
+  const shard_directory* directory_ = nullptr;
   std::uint32_t number_;
   std::string instance_;
   time_point started_;
-  wake_signal signal_;
+  wake_event signal_;
   completion_queue completed_{signal_};
-  message_store received_;
-  ring ring_;
+  payload_store payloads_;
+  slot_ring ring_;
   state_pool states_;
   clock_pool clocks_;
-  wheel wheel_;
-  recorder timeline_;
+  stream_pool stream_pool_;
+  recorder recorder_;
   timeline_pages pages_;
   router_socket socket_;
   account counters_;
   client_table clients_;
   session_table sessions_;
-  ingress ingress_;
-  egress egress_;
-  ledger book_;
-  dispatcher dispatcher_;
-  reception reception_;
+  message_reader message_reader_;
+  reply_sender reply_sender_;
+  request_tracker tracker_;
+  scheduler scheduler_;
+  client_registry registry_;
+  message_handler message_handler_;
 
   handler_memory waits_;
   boost::asio::io_context io_{1};

@@ -5,19 +5,25 @@
 #include <string>
 #include <vector>
 
+#include "daemon/config/settings.hpp"
 #include "daemon/device/device.hpp"
 #include "daemon/pipeline/plan.hpp"
-#include "daemon/settings/settings.hpp"
-#include "daemon/shard/shard_report.hpp"
+#include "daemon/telemetry/report.hpp"
 
 namespace penstock {
 
-/// A pipeline that is ready to be served: compiled, with the states of its sessions, each of its kernels launched once.
+/// A pipeline that is ready to be served: it is compiled, its session states are allocated, and each of its kernels was
+/// launched once.
 struct fresh_pipeline {
-  std::unique_ptr<plan> what;
-  device_memory states;          ///< none when it keeps none
-  std::int64_t brief_steps = 0;  ///< what wheel::warm_up returned
+  std::unique_ptr<plan> compiled;
+  device_memory states;           ///< none if it keeps no state
+  std::int64_t inline_steps = 0;  ///< the result of stream_pool::warm_up
 };
+
+/// Compiles a pipeline and warms it up, on streams and in a slot of its own, while the device's shards serve. Any
+/// thread. Throws device_error or configuration_error.
+[[nodiscard]] fresh_pipeline make_fresh(const pipeline_declaration& declared, std::uint32_t id, device& device,
+                                        const settings& settings);
 
 /// Streams for a priority that no pipeline had before.
 struct fresh_streams {
@@ -25,21 +31,15 @@ struct fresh_streams {
   std::vector<std::unique_ptr<stream>> streams;
 };
 
-/// Another configuration, made ready for one shard while it serves.
+/// Another configuration, prepared for one shard while it serves.
 struct shard_change {
-  std::uint64_t attempt = 0;  ///< which reload this belongs to; each has a number of its own
+  std::uint64_t attempt = 0;  ///< number of the reload
   configuration_report configuration;
-  std::string reload;  ///< as messages to clients call it: "the reload of 2026-01-31 12:00:00 UTC"
-  settings how;        ///< what of it can change at run time counts
-  std::vector<std::uint32_t>
-      order;  ///< the numbers of all pipelines that are served then, in the configuration's order
-  std::vector<fresh_pipeline> fresh;  ///< of them, those that are new or different
+  std::string reload;                 ///< its name in messages to clients: "the reload of 2026-01-31 12:00:00 UTC"
+  settings wanted;                    ///< only what can change at run time is applied
+  std::vector<std::uint32_t> order;   ///< ids of all pipelines to be served, in the configuration's order
+  std::vector<fresh_pipeline> fresh;  ///< those of them that are new or different
   std::vector<fresh_streams> streams;
 };
-
-/// Compiles a pipeline beside a shard that serves, and launches its kernels on streams of its own. Any thread. Throws
-/// device_error or configuration_error.
-[[nodiscard]] fresh_pipeline make_fresh(const pipeline_declaration& declared, std::uint32_t id, device& on,
-                                        const settings& how);
 
 }  // namespace penstock

@@ -25,11 +25,11 @@ _penstockd() {
     --listen | --admin) return ;;
     --backend) choices='auto cuda host' ;;
     --completion) choices='callback poll auto' ;;
-    --format) choices='text dot json' ;;
+    --format) choices='text dot json man' ;;
     --print-plan) choices=$(_penstockd_pipelines) ;;
     *)
-      choices='--config --listen --admin --backend --completion --check-config --print-config --doctor --print-plan --format
-        --version --help'
+      choices='--config --listen --admin --backend --completion --check-config --print-config --print-settings --doctor
+        --print-plan --format --version --help'
       ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")

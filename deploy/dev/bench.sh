@@ -1,10 +1,11 @@
 # shellcheck shell=bash
-# ./dev bench: measures on this machine, beside its own limits taken in the same run, and renders the page anew.
+# ./dev bench: measures on this machine, beside its own limits in the same run, and prints tables.
 
 bench_program=build/release/bin/penstock-bench
+bench_results=docs/benchmarks  # not tracked
 
-# dev_bench [NAME...] [OPTIONS...]: these benchmarks, or each of them; the options go to penstock-bench. --quick
-# without a NAME is the gate: ratios on the host backend against floors; with one, a short run that is kept nowhere.
+# dev_bench [NAME...] [OPTIONS...]: these benchmarks, or all; the options go to penstock-bench. --quick without a NAME is
+# the gate of CI: ratios on the host backend against floors. With a NAME it is a short run, whose result is not kept.
 dev_bench() {
   local backend=host names=() quick=no option
   while [[ $# -gt 0 && $1 != -* ]]; do
@@ -14,7 +15,7 @@ dev_bench() {
   for option in "$@"; do
     [[ $option != --quick ]] || quick=yes
   done
-  need build
+  need build bench
   PENSTOCK_BENCH=ON build release penstock-bench penstockd penstock penstock-cuda
   if [[ $quick == yes && ${#names[@]} == 0 ]]; then
     "$bench_program" --floors tests/bench/floors.json
@@ -26,10 +27,10 @@ dev_bench() {
 
 # bench_each QUICK BACKEND [OPTIONS...]: the benchmarks in `names`.
 bench_each() {
-  local quick=$1 backend=$2 known name options=()
+  local quick=$1 backend=$2 known name result options=() results=()
   shift 2
   options=("$@")
-  while [[ $# -gt 0 ]]; do  # the file is named after the backend that is asked for
+  while [[ $# -gt 0 ]]; do  # the result's name has the backend
     case $1 in
       --backend) backend=$2 ;;
       --backend=*) backend=${1#*=} ;;
@@ -41,28 +42,23 @@ bench_each() {
   for name in "${names[@]}"; do
     [[ " ${known[*]} " == *" $name "* ]] || fail "there is no benchmark \"$name\"; there are: ${known[*]}"
   done
-  mkdir -p docs/benchmarks
+  mkdir -p "$bench_results"
   for name in "${names[@]}"; do
     say "measuring $name on the $backend backend (some minutes; leave the machine alone)"
-    if [[ $quick == yes ]]; then
-      bench_one "$name" --backend "$backend" "${options[@]}"
-    else
-      bench_one "$name" --backend "$backend" --json "docs/benchmarks/$name-$backend.json" "${options[@]}"
-    fi
+    result=$bench_results/$name-$backend.json
+    [[ $quick == no ]] || result=build/$name-$backend-quick.json
+    rm -f "$result"
+    bench_one "$name" --backend "$backend" --json "$result" "${options[@]}"
+    [[ ! -e $result ]] || results+=("$result")
   done
-  [[ $quick == yes ]] || render_benchmarks
+  [[ ${#results[@]} -gt 0 ]] || return 0
+  tests/bench/report.py "${results[@]}"
+  [[ $quick == yes ]] || tests/bench/report.py --plots "$bench_results" "${results[@]}"
 }
 
-# bench_one NAME [OPTIONS...]: where it needs a GPU and there is none, it says so, which is no failure.
+# bench_one NAME [OPTIONS...]: exit status 77 says that it needs a GPU and there is none, which is no failure.
 bench_one() {
   local status=0
   "$bench_program" "$@" || status=$?
   [[ $status == 0 || $status == 77 ]] || fail "the benchmark \"$1\" failed"
-}
-
-# The page and its drawings, from the figures that there are.
-render_benchmarks() {
-  "$bench_program" --draw docs/benchmarks/*.json
-  "$bench_program" --render docs/benchmarks/*.json >docs/benchmarks.md
-  say 'written: docs/benchmarks/ and docs/benchmarks.md'
 }

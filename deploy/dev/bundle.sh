@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # ./dev bundle: everything that a machine without any of our packages needs to run Penstock and all of its tests.
+# ./dev package: the Debian packages, in build/packages.
 
 source deploy/bundle/libraries.sh
 source deploy/bundle/notices.sh
@@ -9,7 +10,7 @@ bundle_newest_glibc=2.36
 
 dev_bundle() {
   [[ $# -eq 0 ]] || fail 'bundle takes no options'
-  need build
+  need build bench
   PENSTOCK_BENCH=ON build release
   # Programs that the tree no longer makes are no part of it.
   ninja -C build/release -t cleandead >/dev/null
@@ -31,7 +32,7 @@ mib() {
 
 # Tests of what a bundle has not: packages, images, pages for people.
 not_here=()
-for name in completions compose dashboard dev docker install man_pages new_operator operating_document operators_document packages systemd unit_file; do
+for name in completions dashboard deployment dev docker documents install packages systemd; do
   not_here+=(! -name "${name}_test.py")
 done
 
@@ -91,4 +92,22 @@ pack() {
     --create "$name" | gzip --no-name --best >"build/$name.tar.gz"
   [[ $(mib "build/$name.tar.gz") -le $bundle_limit_mib ]] ||
     fail "build/$name.tar.gz has more than $bundle_limit_mib MiB"
+}
+
+# The same tree gives the same packages: their files carry the time of its last commit.
+dev_package() {
+  [[ $# -eq 0 ]] || fail 'package takes no options'
+  need build package
+  SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+  export SOURCE_DATE_EPOCH
+  build package
+  say 'packing'
+  rm -rf build/packages
+  mkdir -p build/packages
+  run_logged build/package.cpack.log cpack --config build/package/CPackConfig.cmake -B "$PWD/build/package/cpack"
+  mv build/package/cpack/*.deb build/packages
+  run_logged build/package.lintian.log lintian --fail-on error build/packages/*.deb
+  cat build/package.lintian.log
+  say 'made in build/packages'
+  (cd build/packages && du -h -- *.deb)
 }

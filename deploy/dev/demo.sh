@@ -3,6 +3,25 @@
 
 demo_voices=/usr/share/sounds/alsa
 demo_last=Front_Center
+# The spectrum of "voice" alone, so that one screen holds its picture.
+demo_pipeline='
+[[pipeline]]
+name    = "voice-spectrum"
+input   = { dtype = "i16", shape = [1024] }
+outputs = ["psd"]
+
+[[pipeline.stage]]
+name = "sound"
+op   = "convert"
+to   = "f32"
+
+[[pipeline.stage]]
+name   = "psd"
+op     = "power_spectrum"
+from   = "sound"
+window = "hann"
+scale  = "db"
+'
 demo_folder=''
 demo_daemon=''
 
@@ -29,7 +48,7 @@ end_demo() {
 start_daemon() {
   local left=240
   say 'starting penstockd with deploy/config/penstock.toml'
-  cat deploy/config/penstock.toml deploy/dev/demo.toml >"$demo_folder/penstock.toml"
+  { cat deploy/config/penstock.toml && echo "$demo_pipeline"; } >"$demo_folder/penstock.toml"
   build/release/bin/penstockd --config "$demo_folder/penstock.toml" --listen "$PENSTOCK_URL" --admin none \
     2>"$demo_folder/log" &
   demo_daemon=$!

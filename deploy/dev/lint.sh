@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# ./dev lint: the tree's own rules, shellcheck, headers that compile alone, clang-tidy.
+# ./dev lint: the tree's own rules, shellcheck, headers that compile alone, clang-tidy. ./dev format: clang-format 14 over
+# every C++ and CUDA source.
 
 dev_lint() {
   local wrong=0
@@ -22,14 +23,18 @@ dev_lint() {
   say 'lint: nothing found'
 }
 
+# What git knows or would know, and is there.
 list_files() {
-  git ls-files --cached --others --exclude-standard -- "$@"
+  local file
+  git ls-files --cached --others --exclude-standard -- "$@" | while IFS= read -r file; do
+    [[ ! -f $file ]] || printf '%s\n' "$file"
+  done
 }
 
 list_scripts() {
   local file
   list_files | while IFS= read -r file; do
-    if [[ -f $file && $(head -n 1 "$file" | head -c 64 | tr -d '\0') =~ ^#.*(bash|shell=) ]]; then
+    if [[ $(head -n 1 "$file" | head -c 64 | tr -d '\0') =~ ^#.*(bash|shell=) ]]; then
       printf '%s\n' "$file"
     fi
   done
@@ -69,4 +74,18 @@ check_with_clang_tidy() {
   done)
   printf '%s\n' "${sources[@]}" |
     xargs -P "$(job_count)" -n 4 clang-tidy-14 --quiet --extra-arg=-Wno-unknown-warning-option -p build/host-debug 2> >(grep -v 'warnings generated' >&2 || true)
+}
+
+dev_format() {
+  local sources mode=(-i)
+  case ${1:-} in
+    --check) mode=(--dry-run --Werror) ;;
+    '') ;;
+    *) fail "format takes --check or nothing, not \"$1\"" ;;
+  esac
+  need format
+  mapfile -t sources < <(list_files '*.cpp' '*.hpp' '*.cu' '*.cuh')
+  [[ ${#sources[@]} -gt 0 ]] || fail 'there are no sources here'
+  clang-format-14 "${mode[@]}" -- "${sources[@]}" || fail 'the sources above are not formatted: run ./dev format'
+  say "format: ${#sources[@]} sources looked at, all are as .clang-format says"
 }

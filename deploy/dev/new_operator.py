@@ -9,9 +9,9 @@ import sys
 HEADER = '''#pragma once
 
 #include <memory>
-#include <span>
 
 #include "kernels/operation.hpp"
+#include "kernels/operator_checks.hpp"
 
 namespace penstock {
 
@@ -28,35 +28,13 @@ struct @NAME@_settings {
 };
 
 /// Throws parameter_error.
-[[nodiscard]] @NAME@_settings parse_@NAME@(const parameters& settings, const tensor_spec& input);
-[[nodiscard]] tensor_spec infer_@NAME@(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] inline @NAME@_settings parse_@NAME@(const parameters& settings, const tensor_spec& input) {
+  require_element_type("@NAME@", input, {element_type::f32});
+  return {.gain = parse_f32("gain", settings.number("gain", 1.0)), .input = input, .output = input};
+}
+
 [[nodiscard]] std::unique_ptr<operation> make_@NAME@_host(const operation_request& request);
 [[nodiscard]] std::unique_ptr<operation> make_@NAME@_cuda(const operation_request& request);
-
-}  // namespace penstock
-'''
-
-SHARED = '''#include "kernels/@NAME@.hpp"
-
-#include <cmath>
-#include <limits>
-
-#include "kernels/operation_input.hpp"
-
-namespace penstock {
-
-@NAME@_settings parse_@NAME@(const parameters& settings, const tensor_spec& input) {
-  require_element_type("@NAME@", input, {element_type::f32});
-  const double gain = settings.number("gain", 1.0);
-  if (!(std::abs(gain) <= static_cast<double>(std::numeric_limits<float>::max()))) {
-    throw parameter_error("gain", "must be a finite number within f32's range");
-  }
-  return {.gain = static_cast<float>(gain), .input = input, .output = input};
-}
-
-tensor_spec infer_@NAME@(const parameters& settings, std::span<const tensor_spec> inputs) {
-  return parse_@NAME@(settings, sole_input("@NAME@", inputs)).output;
-}
 
 }  // namespace penstock
 '''
@@ -151,16 +129,16 @@ TEST_P(@NAME@_operation, MultipliesEachElementOfAnyShape) {
   random_input random;
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 12; ++round) {
-    operation_case what{.op = "@NAME@", .settings = {}, .input = random.spec(element_type::f32, 1, 700)};
-    what.extent = random.extent(what.input);
-    what.spare_frames = random.integer(0, 3);
+    operation_case setup{.op = "@NAME@", .settings = {}, .input = random.spec(element_type::f32, 1, 700)};
+    setup.extent = random.extent(setup.input);
+    setup.spare_frames = random.integer(0, 3);
     const double gain = random.real(-3.0, 3.0);
-    what.settings.set("gain", gain);
-    const auto x = random.normal(values_in(what.input, what.extent));
-    const auto y = run<float>(what, x);
+    setup.settings.set("gain", gain);
+    const auto x = random.normal(values_in(setup.input, setup.extent));
+    const auto y = run<float>(setup, x);
     ASSERT_EQ(y.size(), x.size());
     for (std::size_t i = 0; i < x.size(); ++i) {
-      ASSERT_NEAR(y[i], gain * x[i], 4e-7 * std::abs(gain * x[i])) << what.text() << " at " << i;
+      ASSERT_NEAR(y[i], gain * x[i], 4e-7 * std::abs(gain * x[i])) << setup.text() << " at " << i;
     }
   }
 }
@@ -181,13 +159,16 @@ NaN and infinities go through the formula.
 
 '''
 
+SAMPLE = '''      {"@NAME@", {{}, element_type::f32}},
+'''
+
 MANUAL = '''.It Cm @NAME@
 .Ic gain
 \\(mu x.
 '''
 
-FILES = {'kernels/@NAME@.hpp': HEADER, 'kernels/@NAME@.cpp': SHARED, 'kernels/@NAME@_host.cpp': HOST,
-         'kernels/@NAME@_cuda.cu': CUDA, 'tests/kernels/@NAME@_test.cpp': TEST}
+FILES = {'kernels/@NAME@.hpp': HEADER, 'kernels/@NAME@_host.cpp': HOST, 'kernels/@NAME@_cuda.cu': CUDA,
+         'tests/kernels/@NAME@_test.cpp': TEST}
 
 
 def filled(template, name):
@@ -235,8 +216,13 @@ def manual(text, name):
     return text[:start] + insert(text[start:end], r'^\.It Cm (\w+).*\n(?:(?!\.It ).*\n)*', MANUAL, name) + text[end:]
 
 
+def sample(text, name):
+    """tests/kernels/operator_sample.hpp: the input of the tests over the whole catalogue."""
+    return insert(text, r'^      \{"(\w+)", \{.*\n', SAMPLE, name)
+
+
 LISTS = {'kernels/CMakeLists.txt': build_list, 'kernels/operators.hpp': catalogue, 'docs/operators.md': document,
-         'deploy/man/penstock.toml.5': manual}
+         'deploy/man/penstock.toml.5': manual, 'tests/kernels/operator_sample.hpp': sample}
 
 
 def main(name):

@@ -1,4 +1,4 @@
-"""The tree's own rules, which no compiler knows: unfinished work, and who may include whom.
+"""The tree's own rules, which no compiler knows: unfinished work, and where third-party headers are used.
 
 Prints one line for each fault and exits 1 if there was one. Run from the top of the tree.
 """
@@ -8,28 +8,12 @@ import subprocess
 import sys
 
 UNFINISHED = re.compile(r'\b(TO' r'DO|FIX' r'ME|XX' r'X)\b')
-INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
-GENERATED = {'penstock_version.hpp'}
+INCLUDE = re.compile(r'^\s*#\s*include\s+<([^>]+)>', re.MULTILINE)
 
-# Which folders of ours a folder may include from, beside itself. The longest prefix counts.
-REACH = {
-    'proto/': (),
-    'kernels/': (),
-    'daemon/': ('proto/', 'kernels/', 'daemon/'),
-    'client/': ('proto/', 'client/', 'penstock/'),
-    'client/cpp/include/': ('penstock/',),
-    'tests/': ('proto/', 'kernels/', 'daemon/', 'client/', 'penstock/', 'tests/'),
-}
-# The stages of a frame's path meet in ring, batch and completion; only the shard knows them all.
-STAGES = ('daemon/ingress/', 'daemon/batcher/', 'daemon/wheel/', 'daemon/egress/')
-# Of two folders that meet, the one that knows nothing of the other.
-NEVER = {'daemon/request/': ('daemon/ring/',)}
 # Third-party headers that stay in a few folders.
 KEPT_IN = {
-    re.compile(r'^zmq(_addon)?\.h(pp)?$'): ('daemon/security/', 'daemon/socket/', 'daemon/ingress/', 'daemon/egress/',
-                                         'client/', 'tests/'),
-    re.compile(r'^boost/asio'): ('daemon/shard/', 'daemon/admin/', 'daemon/shared_memory/', 'client/cli/admin_http',
-                                 'tests/'),
+    re.compile(r'^zmq(_addon)?\.h(pp)?$'): ('daemon/net/', 'daemon/request/payload_store.', 'client/', 'tests/'),
+    re.compile(r'^boost/asio'): ('daemon/shard/', 'daemon/service/', 'daemon/shm/', 'client/cli/admin_http', 'tests/'),
     re.compile(r'^(cuda|cufft|cooperative_groups|cub/|thrust/)'): ('kernels/', 'daemon/device/', 'tests/'),
 }
 
@@ -51,20 +35,9 @@ def faults_of_text(path, text):
 
 def faults_of_includes(path, text):
     name = path.as_posix()
-    home = max((prefix for prefix in REACH if name.startswith(prefix)), key=len, default=None)
-    if home is None:
-        return
-    allowed = (home, *REACH[home])
-    for ours, theirs in INCLUDE.findall(text):
-        if ours and ours not in GENERATED and '/' in ours and not ours.startswith(allowed):
-            yield f'includes {ours}: {home} may not'
-        for stage in STAGES:
-            if name.startswith(STAGES) and ours.startswith(stage) and not name.startswith(stage):
-                yield f'includes {ours}: stages of the path do not know one another'
-        if ours and any(name.startswith(lower) and ours.startswith(upper) for lower, upper in NEVER.items()):
-            yield f'includes {ours}, which includes it'
+    for theirs in INCLUDE.findall(text):
         for header, folders in KEPT_IN.items():
-            if theirs and header.match(theirs) and not name.startswith(folders):
+            if header.match(theirs) and not name.startswith(folders):
                 yield f'includes <{theirs}>, which stays in {", ".join(folders)}'
 
 

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# ./dev test: builds, runs ctest (which holds the Python tests as well), counts what really ran.
+# ./dev test builds, runs ctest (which holds the Python tests as well), and counts what really ran; ./dev attack runs
+# tests/attack in its long form.
 
 no_bare_root=69  # what bare_root.py ends with
 
@@ -27,6 +28,7 @@ dev_test() {
 
   need build test
   [[ $containers$bare == nono ]] || need container
+  [[ ${PENSTOCK_BENCH:-OFF} == OFF && $bare == no ]] || need bench
   find_recordings
   if [[ $bare == yes ]]; then
     bare_status=0
@@ -83,4 +85,25 @@ run_tests() {
   fi
   GTEST_OUTPUT="xml:$results/" "${wrap[@]}" ctest --preset "$preset" --parallel "$(job_count)" \
     --output-junit "$results/ctest.junit" "$@"
+}
+
+# The attacks in their long forms, one after another.
+dev_attack() {
+  local seconds=60 arguments=()
+  while [[ $# -gt 0 ]]; do
+    case $1 in
+      --seconds)
+        [[ $# -ge 2 ]] || fail '--seconds wants a number'
+        seconds=$2
+        shift
+        ;;
+      *) arguments+=("$1") ;;
+    esac
+    shift
+  done
+  need build test
+  find_recordings
+  build release
+  say "attacks, those that repeat for $seconds s each"
+  PENSTOCK_ATTACK_SECONDS=$seconds ctest --preset release --label-regex '^attack$' --timeout 3600 "${arguments[@]}"
 }

@@ -10,18 +10,16 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import unittest
 
-from attack import chosen, wait_until
-from daemon_process import BIN
-from fail_malloc import LIBRARY, FailMalloc
+import numpy as np
+from penstock import Client, PenstockError
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "client/python/src"))
-import numpy as np  # noqa: E402
-from penstock import Client, PenstockError  # noqa: E402
+from attack import chosen
+from daemon_process import BIN, wait_until
+from faults import FAIL_MALLOC, FailMalloc
 
 HEAD = """config_version = 1
 [device]
@@ -88,7 +86,7 @@ def work(client):
     return errors
 
 
-@unittest.skipUnless(LIBRARY.exists(), f"there is no {LIBRARY}")
+@unittest.skipUnless(FAIL_MALLOC.exists(), f"there is no {FAIL_MALLOC}")
 class AllocationSweep(unittest.TestCase):
 
     def setUp(self):

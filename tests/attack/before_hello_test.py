@@ -1,4 +1,4 @@
-"""What a peer can make the daemon hold before it has said HELLO, and by a message without an end after it."""
+"""Memory that a peer can make the daemon use before its HELLO, or with a message that never ends."""
 
 import contextlib
 import os
@@ -11,10 +11,9 @@ from unittest import mock
 
 import numpy
 
-from attack import LONG, asked, resident_bytes, wait_until
-from daemon_process import BIN, Daemon
-from guarded_daemon import folder_of_keys, free_port
-from pipeline_text import VERSION, pipeline
+from attack import LONG, resident_bytes
+from daemon_process import BIN, VERSION, Daemon, free_port, pipeline, wait_until
+from guarded_daemon import folder_of_keys
 
 PIPELINE = pipeline("scale", "f32", [16], [("y", "affine", "a = 2.0\n")], ["y"])
 MIB = 1 << 20
@@ -85,7 +84,7 @@ class BeforeHelloTest(unittest.TestCase):
             self.assertEqual(daemon.end(), 0)
             daemon.folder.cleanup()
         self.addCleanup(stop)
-        wait_until(lambda: asked(daemon, "/readyz")[0] == 200, "ready")
+        wait_until(lambda: daemon.ask("/readyz")[0] == 200, "ready")
         return daemon
 
     def assert_bounded(self, daemon, attack):
@@ -164,7 +163,7 @@ class BeforeHelloTest(unittest.TestCase):
             waiting = [client.submit("large", frames) for _ in range(32)]
             for each in waiting:
                 self.assertEqual(each.result(120)["y"][0, 0], 2)
-        self.assertIn("penstock_connections_cut_total 0", asked(daemon, "/metrics")[1])
+        self.assertIn("penstock_connections_cut_total 0", daemon.ask("/metrics")[1])
 
     def test_a_routing_id_that_the_daemon_might_give_is_refused(self):
         daemon = self.kept(TcpDaemon("host", "callback", VERSION + PIPELINE))

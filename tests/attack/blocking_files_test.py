@@ -1,5 +1,5 @@
-"""Files that block: pipes and whatever else is no regular file are refused at once, and a file system that hangs holds
-up no reload for ever, and no end."""
+"""Files that block: pipes, devices and sockets are refused at once, and a file system that hangs delays neither a
+reload nor a stop for ever."""
 
 import os
 import signal
@@ -8,11 +8,10 @@ import subprocess
 import time
 import unittest
 
-from attack import LONG, ask_for_reload, wait_until
-from daemon_process import BIN, Daemon
+from attack import LONG
+from daemon_process import BIN, VERSION, Daemon, pipeline, wait_until
 from guarded_daemon import folder_of_keys
-from inject import HANG, Call, InjectedDaemon, npy
-from pipeline_text import VERSION, pipeline
+from faults import HANG, Call, InjectedDaemon, npy
 
 TAPS = "taps.npy"
 TEXT = VERSION + pipeline("fir", "f32", [16], [("y", "fir", f'taps = "{TAPS}"\n')], ["y"])
@@ -68,13 +67,13 @@ class BlockingFilesTest(unittest.TestCase):
             (daemon.path / name).unlink()
             for what in no_files(daemon.path / name):
                 with self.subTest(file=name, what=what):
-                    status, answer = ask_for_reload(daemon)
+                    status, answer = daemon.ask_for_reload()
                     self.assertEqual(status, 422, answer)
                     self.assertIn(name, answer["error"])
                     self.assertEqual(daemon.counters()["status"]["configuration"], served)
             (daemon.path / name).write_bytes(content)
         (daemon.path / "penstock.toml").write_text(PLAIN)
-        status, answer = ask_for_reload(daemon)
+        status, answer = daemon.ask_for_reload()
         self.assertEqual((status, answer["version"]), (200, 2), answer)
         self.assertEqual(daemon.stop()[0], 0)
 
@@ -85,16 +84,16 @@ class BlockingFilesTest(unittest.TestCase):
             with self.subTest(file=name):
                 daemon.inject.arm(Call("read", f"/{name}", 1), HANG)
                 began = time.monotonic()
-                status, answer = ask_for_reload(daemon)
+                status, answer = daemon.ask_for_reload()
                 self.assertEqual(status, 422, answer)
                 self.assertIn("not read within 10 s", answer["error"])
                 self.assertLess(time.monotonic() - began, 60)
-                status, answer = ask_for_reload(daemon)  # the thread is still held
+                status, answer = daemon.ask_for_reload()  # the thread is still held
                 self.assertEqual(status, 422, answer)
                 self.assertIn("still being read", answer["error"])
                 daemon.cli("ping")
                 daemon.inject.disarm()
-                wait_until(lambda: ask_for_reload(daemon)[0] == 200, "reloads work again")
+                wait_until(lambda: daemon.ask_for_reload()[0] == 200, "reloads work again")
             if not LONG:
                 break
         daemon.inject.arm(Call("read", "/penstock.toml", 1), HANG)

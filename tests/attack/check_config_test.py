@@ -1,13 +1,11 @@
-"""`--check-config` says good of nothing that could not start, and of everything that could."""
+"""`--check-config` accepts exactly the configurations that can start."""
 
 import pathlib
 import subprocess
 import tempfile
 import unittest
 
-from attack import wait_until
-from daemon_process import BIN
-from pipeline_text import VERSION, pipeline
+from daemon_process import BIN, VERSION, pipeline, wait_until
 
 AFFINE = [("y", "affine", "a = 2.0\n")]
 MOST_STAGES = 512

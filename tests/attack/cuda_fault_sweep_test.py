@@ -9,17 +9,15 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import tempfile
 import unittest
 
-from attack import chosen, wait_until
-from daemon_process import BIN
-from fake_cuda import MODULE, FakeCuda, Kind
+import numpy as np
+from penstock import Client, PenstockError
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "client/python/src"))
-import numpy as np  # noqa: E402
-from penstock import Client, PenstockError  # noqa: E402
+from attack import chosen
+from daemon_process import BIN, wait_until
+from faults import FAKE_CUDA, FakeCuda, Kind
 
 HEAD = """config_version = 1
 [device]
@@ -137,7 +135,7 @@ def work(client, patience=20):
     return results, errors
 
 
-@unittest.skipUnless(MODULE.exists(), f"{MODULE.name} is built where CUDA's headers are")
+@unittest.skipUnless(FAKE_CUDA.exists(), f"{FAKE_CUDA.name} is built where CUDA's headers are")
 class CudaFaultSweep(unittest.TestCase):
 
     def setUp(self):
@@ -173,17 +171,17 @@ class CudaFaultSweep(unittest.TestCase):
             self.daemon.end()
         self.daemon = self.client = None
 
-    def each(self, phase, calls, kinds, what):
-        """`what`, with the number and the kind of each failure."""
+    def each(self, phase, calls, kinds, action):
+        """`action`, with the number and the kind of each failure."""
         self.assertGreater(calls, 0)
         for kind in kinds:
             for number in chosen(range(1, calls + 1), SAMPLE[kind]):
                 with self.subTest(phase, call=number, kind=kind.name):
-                    what(number, kind)
+                    action(number, kind)
 
-    def calls_of(self, what):
+    def calls_of(self, action):
         before = self.cuda.calls
-        what()
+        action()
         return self.cuda.calls - before
 
     def expect_good(self):

@@ -1,4 +1,4 @@
-"""Out of descriptors: strangers take all that there are, at every door, while a client is served."""
+"""Connections that use up all descriptors, on every endpoint, while clients are served."""
 
 import contextlib
 import resource
@@ -8,12 +8,11 @@ import unittest
 
 import numpy
 
-from attack import LONG, ask_for_reload, asked, descriptors, failing_checks, processor_seconds, wait_until
-from daemon_process import BIN, Daemon
-from guarded_daemon import free_port
-from inject import FULL, LIBRARY, Call, InjectedDaemon
+from attack import LONG, descriptors, processor_seconds
+from daemon_process import BIN, VERSION, Daemon, free_port, pipeline, wait_until
+
+from faults import FULL, INJECT, Call, InjectedDaemon
 from penstock import Client
-from pipeline_text import VERSION, pipeline
 import subprocess
 
 LIMIT = 256
@@ -48,7 +47,7 @@ class Strangers(contextlib.ExitStack):
         self.family, self.address, self.open = family, address, []
         self.callback(lambda: [each.close() for each in self.open])
 
-    def press(self, most):
+    def keep_open(self, most):
         for each in list(self.open):
             try:
                 if each.recv(4096) == b"":
@@ -80,7 +79,7 @@ class DescriptorsTest(unittest.TestCase):
                 self.assertEqual(self.daemon.end(), 0)
             self.daemon.folder.cleanup()
         self.addCleanup(stop)
-        wait_until(lambda: asked(self.daemon, "/readyz")[0] == 200, "ready")
+        wait_until(lambda: self.daemon.ask("/readyz")[0] == 200, "ready")
 
     def test_the_soft_limit_is_raised_to_the_hard_one(self):
         self.assertEqual(resource.prlimit(self.daemon.process.pid, resource.RLIMIT_NOFILE), (LIMIT, LIMIT))
@@ -88,7 +87,7 @@ class DescriptorsTest(unittest.TestCase):
     def test_strangers_who_take_all_neither_hold_up_a_client_nor_keep_the_daemon_busy(self):
         daemon, pid = self.daemon, self.daemon.process.pid
         frames = numpy.ones((1, 16), numpy.float32)
-        doors = {"tcp": (socket.AF_INET, ("127.0.0.1", daemon.port)),
+        endpoints = {"tcp": (socket.AF_INET, ("127.0.0.1", daemon.port)),
                  "ipc": (socket.AF_UNIX, daemon.url.removeprefix("ipc://")),
                  "shared memory": (socket.AF_UNIX, "\0" + daemon.shared),
                  "admin": (socket.AF_UNIX, daemon.admin.removeprefix("unix:"))}
@@ -99,16 +98,16 @@ class DescriptorsTest(unittest.TestCase):
                 each.submit("scale", frames).result(60)
             base = descriptors(pid)
             with contextlib.ExitStack() as ends:
-                strangers = [ends.enter_context(Strangers(*each)) for each in doors.values()]
+                strangers = [ends.enter_context(Strangers(*each)) for each in endpoints.values()]
                 until = time.monotonic() + max(2.0, LONG)
                 for each in strangers[:2]:
-                    each.press(LIMIT)
-                wait_until(lambda: "descriptors" in failing_checks(daemon), "the reason in /readyz")
+                    each.keep_open(LIMIT)
+                wait_until(lambda: "descriptors" in daemon.failing_checks(), "the reason in /readyz")
                 began, busy = time.monotonic(), processor_seconds(pid)
                 rounds = 0
                 while time.monotonic() < until or rounds < 10:
                     for each in strangers:
-                        each.press(LIMIT)
+                        each.keep_open(LIMIT)
                     for each in (good, other):
                         self.assertEqual(each.submit("scale", frames).result(60)["y"][0, 0], 2)
                     rounds += 1
@@ -117,10 +116,10 @@ class DescriptorsTest(unittest.TestCase):
                 print(f"short of descriptors: {share:.2f} processors, {rounds} rounds", flush=True)
                 self.assertLess(share, 1.0)
                 # The admin's places are taken as well, by who says nothing; who asks gets one.
-                self.assertIn("descriptors", failing_checks(daemon))
+                self.assertIn("descriptors", daemon.failing_checks())
                 self.assertLessEqual(descriptors(pid), LIMIT)
             wait_until(lambda: descriptors(pid) <= base, "descriptors are back", 10)
-            wait_until(lambda: failing_checks(daemon) == {}, "ready again")
+            wait_until(lambda: daemon.failing_checks() == {}, "ready again")
             with Client(f"tcp://127.0.0.1:{daemon.port}") as late:
                 self.assertEqual(late.submit("scale", frames).result(60)["y"][0, 0], 2)
         log = daemon.log.read_text()
@@ -129,7 +128,7 @@ class DescriptorsTest(unittest.TestCase):
         self.assertLessEqual(len(log.splitlines()), 40, log)
 
 
-@unittest.skipUnless(LIBRARY.exists(), f"there is no {LIBRARY}")
+@unittest.skipUnless(INJECT.exists(), f"there is no {INJECT}")
 class FullTableTest(unittest.TestCase):
     def test_a_full_table_of_files_of_the_system_is_as_a_full_one_of_the_process(self):
         daemon = InjectedDaemon(TEXT.replace("{name}", f"penstock-test-{free_port()}"))
@@ -138,14 +137,14 @@ class FullTableTest(unittest.TestCase):
         with Client(daemon.url, transport="zmq") as good:
             good.submit("scale", frames).result(60)
             daemon.inject.arm(Call("open", "penstock.toml", 1), FULL)
-            ask_for_reload(daemon)
+            daemon.ask_for_reload()
             self.assertEqual(daemon.inject.hits(), 1)
             if daemon.inject.error() != 0:
                 self.skipTest("this kernel lets no filter of calls be set")
             daemon.inject.disarm()
             with Strangers(socket.AF_UNIX, daemon.url.removeprefix("ipc://")) as strangers:
-                strangers.press(10)
-                wait_until(lambda: "descriptors" in failing_checks(daemon), "the reason in /readyz")
+                strangers.keep_open(10)
+                wait_until(lambda: "descriptors" in daemon.failing_checks(), "the reason in /readyz")
                 began, busy = time.monotonic(), processor_seconds(daemon.process.pid)
                 while time.monotonic() < began + max(1.0, LONG / 10):
                     self.assertEqual(good.submit("scale", frames).result(60)["y"][0, 0], 2)

@@ -1,4 +1,4 @@
-"""A thread that stands still is seen: /readyz names it within seconds, and all is well once it goes on."""
+"""A thread that hangs: /readyz names it within seconds, and recovers when it runs again."""
 
 import contextlib
 import os
@@ -7,17 +7,15 @@ import subprocess
 import unittest
 from unittest import mock
 
-from attack import LONG, asked, failing_checks, wait_until
-from daemon_process import BIN, Daemon
-from guarded_daemon import folder_of_keys, free_port
-from held_thread import HeldThread
-from pipeline_text import VERSION, pipeline
+from attack import LONG
+from daemon_process import BIN, VERSION, Daemon, HeldThread, free_port, pipeline, wait_until
+from guarded_daemon import folder_of_keys
 
 PIPELINE = pipeline("scale", "f32", [16], [("y", "affine", "a = 2.0\n")], ["y"])
 # What /readyz calls them, by the thread's name.
 REASONS = {"ZMQbg/IO/0": "an I/O thread of shard 0", "ZMQbg/IO/1": "an I/O thread of shard 0",
            "arenas": "the thread of shared memory", "reloads": "the thread of reloads",
-           "gatekeeper": "the gatekeeper of shard 0"}
+           "zap-handler": "the ZAP handler of shard 0"}
 
 
 class TcpDaemon(Daemon):
@@ -32,10 +30,10 @@ class HeldThreadsTest(unittest.TestCase):
             self.assertEqual(daemon.end(), 0)
             daemon.folder.cleanup()
         self.addCleanup(stop)
-        wait_until(lambda: failing_checks(daemon) == {}, "ready")
+        wait_until(lambda: daemon.failing_checks() == {}, "ready")
         received = re.compile(r"^penstock_messages_received_total(?:{.*})? (\d+)", re.M)
         # The daemon's connections to itself have had their answers by then.
-        wait_until(lambda: int(received.search(asked(daemon, "/metrics")[1])[1]) > pings, "pings of its own", 60)
+        wait_until(lambda: int(received.search(daemon.ask("/metrics")[1])[1]) > pings, "pings of its own", 60)
         return daemon
 
     def assert_missed(self, daemon, *names):
@@ -44,18 +42,18 @@ class HeldThreadsTest(unittest.TestCase):
             for name in names:
                 held.callback(HeldThread(daemon.process.pid, name).let_go)
             for name in names:
-                wait_until(lambda: REASONS[name] in failing_checks(daemon).get("threads", ""), f"{name} is missed", 60)
-            self.assertEqual({*failing_checks(daemon)}, {"threads"})
+                wait_until(lambda: REASONS[name] in daemon.failing_checks().get("threads", ""), f"{name} is missed", 60)
+            self.assertEqual({*daemon.failing_checks()}, {"threads"})
             if LONG:
-                wait_until(lambda: asked(daemon, "/livez")[0] == 503, "not alive", 60)
-        wait_until(lambda: failing_checks(daemon) == {}, "ready again", 60)
-        self.assertEqual(asked(daemon, "/livez")[0], 200)
+                wait_until(lambda: daemon.ask("/livez")[0] == 503, "not alive", 60)
+        wait_until(lambda: daemon.failing_checks() == {}, "ready again", 60)
+        self.assertEqual(daemon.ask("/livez")[0], 200)
 
     def test_each_is_missed_where_connections_are_plain(self):
         daemon = self.kept(Daemon("host", "callback", VERSION + "[daemon]\nio_threads = 2\n"
                                   + '[shared_memory]\nmax_bytes = "16 MiB"\n' + PIPELINE), pings=10)
         if not LONG:
-            return self.assert_missed(daemon, "ZMQbg/IO/1", "arenas", "reloads", "gatekeeper")
+            return self.assert_missed(daemon, "ZMQbg/IO/1", "arenas", "reloads", "zap-handler")
         for name in REASONS:
             self.assert_missed(daemon, name)
 

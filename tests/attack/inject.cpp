@@ -27,12 +27,12 @@ enum class call : std::uint32_t { open, read, write, fstat, close, mmap };
 constexpr const char* call_names[] = {"open", "read", "write", "fstat", "close", "mmap"};
 enum class fault : std::uint32_t { none, error, less, hang, full };
 
-// As CONTROL of inject.py.
+// As CONTROL of faults.py.
 struct control {
   std::uint32_t armed;  // 0: nothing is looked at
-  std::uint32_t which;  // a call
+  std::uint32_t kind;   // a call
   std::uint32_t nth;    // of those whose path ends with `path`, counted from 1
-  std::uint32_t what;   // a fault
+  std::uint32_t fault;  // a fault
   std::int32_t error;
   std::uint32_t seen;     // calls that fitted, since it was armed
   std::uint32_t hit;      // faults that were made
@@ -88,17 +88,17 @@ void fill_file_table() {
   }
 }
 
-fault fault_of(call which, const char* path) {
+fault fault_of(call kind, const char* path) {
   control* const given = mapped();
   if (given == nullptr || __atomic_load_n(&given->armed, __ATOMIC_ACQUIRE) == 0) {
     return fault::none;
   }
   if (given->log != 0) {
-    write_down(call_names[static_cast<std::uint32_t>(which)], path);
+    write_down(call_names[static_cast<std::uint32_t>(kind)], path);
   }
   const std::size_t length = std::strlen(path);
   const std::size_t wanted = std::strlen(given->path);
-  if (given->which != static_cast<std::uint32_t>(which) || wanted > length ||
+  if (given->kind != static_cast<std::uint32_t>(kind) || wanted > length ||
       std::strcmp(path + length - wanted, given->path) != 0) {
     return fault::none;
   }
@@ -107,20 +107,20 @@ fault fault_of(call which, const char* path) {
     return fault::none;
   }
   __atomic_add_fetch(&given->hit, 1, __ATOMIC_ACQ_REL);
-  const auto what = static_cast<fault>(given->what);
-  while (what == fault::hang && __atomic_load_n(&given->armed, __ATOMIC_ACQUIRE) != 0) {
+  const auto made = static_cast<fault>(given->fault);
+  while (made == fault::hang && __atomic_load_n(&given->armed, __ATOMIC_ACQUIRE) != 0) {
     ::usleep(1000);
   }
-  if (what == fault::full) {
+  if (made == fault::full) {
     fill_file_table();
     return fault::none;
   }
   errno = given->error;
-  return what;
+  return made;
 }
 
 // Of a file; what has none (sockets, eventfds) can't fail like this, and is left alone.
-fault fault_of(call which, int file) {
+fault fault_of(call kind, int file) {
   const control* const given = mapped();
   struct stat found {};
   if (given == nullptr || given->armed == 0 || ::syscall(SYS_fstat, file, &found) != 0 ||
@@ -138,9 +138,9 @@ fault fault_of(call which, int file) {
   if (std::strncmp(path, own, static_cast<std::size_t>(own_length)) == 0) {
     char same[PATH_MAX + 1];
     std::snprintf(same, sizeof same, "/proc/self/%.*s", PATH_MAX - 16, path + own_length);
-    return fault_of(which, same);
+    return fault_of(kind, same);
   }
-  return fault_of(which, path);
+  return fault_of(kind, path);
 }
 
 template <class Function>
@@ -163,10 +163,10 @@ ssize_t read_from(int file, void* into, std::size_t bytes) {
                               : ::syscall(SYS_read, file, into, made == fault::less && bytes > 1 ? bytes / 2 : bytes);
 }
 
-ssize_t write_to(int file, const void* from, std::size_t bytes) {
+ssize_t write_to(int file, const void* data, std::size_t bytes) {
   const fault made = fault_of(call::write, file);
   return made == fault::error ? -1
-                              : ::syscall(SYS_write, file, from, made == fault::less && bytes > 1 ? bytes / 2 : bytes);
+                              : ::syscall(SYS_write, file, data, made == fault::less && bytes > 1 ? bytes / 2 : bytes);
 }
 
 }  // namespace
@@ -205,13 +205,13 @@ EXPORTED ssize_t read(int file, void* into, std::size_t bytes) {
 EXPORTED ssize_t __read_chk(int file, void* into, std::size_t bytes, std::size_t /*room*/) {
   return read_from(file, into, bytes);
 }
-EXPORTED ssize_t write(int file, const void* from, std::size_t bytes) {
-  return write_to(file, from, bytes);
+EXPORTED ssize_t write(int file, const void* data, std::size_t bytes) {
+  return write_to(file, data, bytes);
 }
 // What a log writes through: glibc writes by itself.
-EXPORTED std::size_t fwrite(const void* from, std::size_t bytes, std::size_t count, FILE* into) {
+EXPORTED std::size_t fwrite(const void* data, std::size_t bytes, std::size_t count, FILE* into) {
   static const auto real = next<std::size_t (*)(const void*, std::size_t, std::size_t, FILE*)>("fwrite");
-  return fault_of(call::write, ::fileno(into)) == fault::error ? 0 : real(from, bytes, count, into);
+  return fault_of(call::write, ::fileno(into)) == fault::error ? 0 : real(data, bytes, count, into);
 }
 EXPORTED int fstat(int file, struct stat* into) noexcept {
   return fault_of(call::fstat, file) == fault::error ? -1 : static_cast<int>(::syscall(SYS_fstat, file, into));

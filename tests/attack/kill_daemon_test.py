@@ -1,5 +1,5 @@
-"""The daemon is killed and started again, at any moment, under clients of every kind: nothing is lost, nothing comes
-twice, no value is wrong, and a session goes on or is said to be lost. The same while processes are stopped."""
+"""A daemon that is killed and restarted under clients of every kind: no result is lost, repeated or wrong, and a
+session continues or is reported lost. The same with stopped processes."""
 
 import contextlib
 import os
@@ -9,8 +9,8 @@ import socket
 import time
 import unittest
 
-from attack import LONG, descriptors, share, wait_until
-from daemon_process import Daemon
+from attack import LONG, descriptors, share
+from daemon_process import Daemon, wait_until
 from workers import CONFIGURATION, KINDS, Worker
 
 SEED = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**32)))

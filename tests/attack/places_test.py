@@ -1,18 +1,14 @@
-"""Clients that are gone hold no places: neither those of clients nor those of sessions."""
+"""Clients that have gone free their places for clients and sessions."""
 
-import http.client
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
 import unittest
 
-from attack import wait_until
-from daemon_process import Daemon
-from pipeline_text import VERSION, pipeline
-from raw_dealer import RawDealer
+from daemon_process import VERSION, Daemon, pipeline, wait_until
+from raw_client import RawDealer
 
 try:
     import numpy as np
@@ -52,14 +48,8 @@ class Places(unittest.TestCase):
 
     def ready(self):
         """Whether /readyz says so, and what it says of places."""
-        connection = http.client.HTTPConnection("localhost")
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.connect(f"{self.daemon.path}/admin")
-        connection.request("GET", "/readyz")
-        answer = connection.getresponse()
-        checks = {each["name"]: each["reason"] for each in json.load(answer)["checks"]}
-        connection.close()
-        return answer.status, checks["places"]
+        status, text = self.daemon.ask("/readyz")
+        return status, {each["name"]: each["reason"] for each in json.loads(text)["checks"]}["places"]
 
     def crash(self, clients, sessions):
         """Processes that open so many sessions each, and are then killed."""

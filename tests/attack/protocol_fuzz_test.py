@@ -13,11 +13,10 @@ import unittest
 import numpy
 import zmq
 
-from attack import LONG, wait_until
-from daemon_process import Daemon
+from attack import LONG
+from daemon_process import VERSION, Daemon, pipeline, wait_until
 from penstock import Client, wire
 from penstock.wire import MessageType
-from pipeline_text import VERSION, pipeline
 
 CONFIGURATION = (VERSION + '[clients]\nmax_request_bytes = "64 KiB"\n'
                  + pipeline("plain", "cu8", [4], [("iq", "convert", ""), ("y", "magnitude", "")], ["y"],

@@ -1,4 +1,4 @@
-"""A client that takes pages out of the memory that it shares with the daemon harms itself alone."""
+"""A client that removes pages of its shared memory harms only itself."""
 
 import contextlib
 import ctypes
@@ -9,9 +9,8 @@ import unittest
 
 import numpy as np
 
-from attack import LONG, resident_bytes, wait_until
-from daemon_process import Daemon, backends
-from pipeline_text import VERSION, pipeline
+from attack import LONG, resident_bytes
+from daemon_process import VERSION, Daemon, backends, pipeline, wait_until
 
 try:
     import zmq  # noqa: F401

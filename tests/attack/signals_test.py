@@ -1,4 +1,4 @@
-"""Signals that nobody means to send: what clients, readers of the log and limits of files bring about ends no daemon."""
+"""Signals that clients, readers of the log and file limits can cause do not end the daemon."""
 
 import os
 import resource
@@ -9,9 +9,8 @@ import threading
 import time
 import unittest
 
-from attack import LONG, ask_for_reload, wait_until
-from daemon_process import BIN, Daemon
-from pipeline_text import VERSION, pipeline
+from attack import LONG
+from daemon_process import BIN, VERSION, Daemon, pipeline, wait_until
 
 try:
     from shared_client import SharedClient
@@ -80,7 +79,7 @@ class SignalsTest(unittest.TestCase):
         os.close(write)
         os.close(read)
         for _ in range(5):
-            ask_for_reload(daemon)  # which the log tells
+            daemon.ask_for_reload()  # which the log tells
         self.assert_well(daemon)
         self.assertEqual(daemon.end(), 0)
 
@@ -90,12 +89,12 @@ class SignalsTest(unittest.TestCase):
             daemon = self.kept(LoggingDaemon(
                 log, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
             for _ in range(2 * limit // 64):
-                ask_for_reload(daemon)
+                daemon.ask_for_reload()
                 if os.fstat(log.fileno()).st_size >= limit:
                     break
             self.assertGreaterEqual(os.fstat(log.fileno()).st_size, limit - 256, "the log has come to its limit")
             for _ in range(5):
-                ask_for_reload(daemon)
+                daemon.ask_for_reload()
             self.assert_well(daemon)
             self.assertEqual(daemon.end(), 0)
 

@@ -1,16 +1,14 @@
-"""Clients that send and do not read lose their own results; they do not take the daemon's memory or anybody's place."""
+"""Clients that do not read lose their own results; the memory of the daemon stays bounded."""
 
 import contextlib
-import os
-import threading
 import unittest
 
 import numpy
 import zmq
 
 import penstock
-from attack import LONG, resident_bytes, wait_until
-from daemon_process import Daemon
+from attack import LONG, resident_bytes
+from daemon_process import Daemon, wait_until
 from penstock import wire
 
 MEBIBYTE = 1 << 20

@@ -1,5 +1,5 @@
-"""Every open, read, write and the like of a check, a start and a reload fails once, or is short: what comes of it is an
-exit code that stands in docs/operating.md, or the whole configuration; never 78, a hang, or another configuration."""
+"""Every open, read, write and the like of a check, a start and a reload fails once, or is short: the outcome is an exit
+code of docs/operating.md or the whole configuration; never 78, a hang, or another configuration."""
 
 import os
 import pathlib
@@ -8,11 +8,10 @@ import subprocess
 import tempfile
 import unittest
 
-from attack import LONG, ask_for_reload, chosen, wait_until
-from daemon_process import BIN
+from attack import LONG, chosen
+from daemon_process import BIN, VERSION, pipeline, wait_until
 from guarded_daemon import keygen
-from inject import FAULTS, HARMLESS, Inject, InjectedDaemon, npy, text_of
-from pipeline_text import VERSION, pipeline
+from faults import FAULTS, HARMLESS, Inject, InjectedDaemon, npy, text_of
 
 # A file is left over where a start, or a check, is told that it can't be had now; never one that is taken for wrong.
 DOCUMENTED = {69, 70}
@@ -123,13 +122,13 @@ class SystemCallSweepTest(unittest.TestCase):
         hashes, factor = {2: daemon.served()["hash"]}, 2
         for each in (3, 2):
             (daemon.path / "penstock.toml").write_text(text(each))
-            status, answer = ask_for_reload(daemon)
+            status, answer = daemon.ask_for_reload()
             self.assertEqual(status, 200, answer)
             self.assertEqual(hashes.setdefault(each, answer["hash"]), answer["hash"])
 
         def reload():
             (daemon.path / "penstock.toml").write_text(text(5 - factor))
-            return ask_for_reload(daemon)
+            return daemon.ask_for_reload()
 
         calls = daemon.inject.calls_of(reload)
         factor = 5 - factor

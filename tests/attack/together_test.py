@@ -1,5 +1,5 @@
-"""Every attack at once, beside a client that keeps to the rules: its account balances, it is served as before, and the
-daemon's memory and descriptors come back."""
+"""All attacks at once beside a well-behaved client: its account balances, its latency is bounded, and memory and
+descriptors come back."""
 
 import contextlib
 import json
@@ -15,8 +15,8 @@ import numpy
 import zmq
 
 import penstock
-from attack import LONG, asked, descriptors, resident_bytes, wait_until
-from daemon_process import Daemon
+from attack import LONG, descriptors, resident_bytes
+from daemon_process import Daemon, wait_until
 from penstock import wire
 from workers import CONFIGURATION
 
@@ -169,7 +169,7 @@ class Together(unittest.TestCase):
 
     def metric(self, name):
         """The sum of a counter."""
-        lines = asked(self.daemon, "/metrics")[1].splitlines()
+        lines = self.daemon.ask("/metrics")[1].splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
 

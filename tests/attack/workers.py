@@ -54,11 +54,11 @@ class Account:
     def __init__(self, step):
         self.step, self.sent, self.right, self.told, self.wrong = step, 0, 0, 0, []
 
-    def add(self, right, what=""):
+    def add(self, right, message=""):
         if right:
             self.right += 1
         else:
-            self.wrong.append(what)
+            self.wrong.append(message)
         if self.right % self.step == 0:
             print(self.right, flush=True)
 

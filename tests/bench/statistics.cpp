@@ -30,7 +30,7 @@ spread median_interval(const std::vector<double>& values) {
   constexpr double wrong = 0.05;
   std::vector<double> sorted = values;
   std::sort(sorted.begin(), sorted.end());
-  // How likely it is that at most `outside` of the values lie on one side of the median: a coin for each.
+  // Sum of the binomial probabilities that at most `outside` values lie on one side of the median.
   const auto count = static_cast<double>(sorted.size());
   double likely = std::pow(0.5, count);
   double all = likely;
@@ -46,19 +46,15 @@ spread median_interval(const std::vector<double>& values) {
 }
 
 std::vector<double> ratios(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> made;
+  std::vector<double> quotients;
   for (std::size_t at = 0; at < std::min(a.size(), b.size()); ++at) {
-    made.push_back(a[at] / b[at]);
+    quotients.push_back(a[at] / b[at]);
   }
-  return made;
+  return quotients;
 }
 
-nlohmann::ordered_json to_json(const spread& of) {
-  return {{"median", of.median}, {"least", of.least}, {"most", of.most}};
-}
-
-spread spread_from(const nlohmann::ordered_json& json) {
-  return {json.at("median").get<double>(), json.at("least").get<double>(), json.at("most").get<double>()};
+nlohmann::ordered_json to_json(const spread& values) {
+  return {{"median", values.median}, {"least", values.least}, {"most", values.most}};
 }
 
 }  // namespace penstock::bench

@@ -15,7 +15,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "client/cli/admin_option.hpp"
 #include "client/cli/child_output.hpp"
 
 namespace penstock::cli {
@@ -30,11 +29,11 @@ namespace asio = boost::asio;
 template <class Protocol>
 class one_answer {
  public:
-  one_answer(const typename Protocol::endpoint& where, std::string text)
-      : acceptor_(io_, where), thread_([this, text = std::move(text)] { answer(text); }) {}
+  one_answer(const typename Protocol::endpoint& endpoint, std::string text)
+      : acceptor_(io_, endpoint), thread_([this, text = std::move(text)] { answer(text); }) {}
   ~one_answer() { join(); }
 
-  [[nodiscard]] typename Protocol::endpoint where() const { return acceptor_.local_endpoint(); }
+  [[nodiscard]] typename Protocol::endpoint address() const { return acceptor_.local_endpoint(); }
   std::string asked() {
     join();
     return asked_;
@@ -70,7 +69,7 @@ using local_answer = one_answer<asio::local::stream_protocol>;
 const asio::ip::tcp::endpoint any_port{asio::ip::make_address("127.0.0.1"), 0};
 
 admin_address address_of(const tcp_answer& server) {
-  return {"127.0.0.1", std::to_string(server.where().port())};
+  return {"127.0.0.1", std::to_string(server.address().port())};
 }
 
 TEST(AdminHttp, AddressesAreReadInEveryForm) {
@@ -111,9 +110,9 @@ TEST(AdminHttp, SpeaksOverAUnixSocket) {
   std::filesystem::remove(path);
 }
 
-std::string complaint(const admin_address& whom, std::chrono::nanoseconds timeout) {
+std::string complaint(const admin_address& address, std::chrono::nanoseconds timeout) {
   try {
-    (void)admin_get(whom, "/livez", timeout);
+    (void)admin_get(address, "/livez", timeout);
   } catch (const admin_unreachable& failed) {
     return failed.what();
   }
@@ -127,8 +126,8 @@ TEST(AdminHttp, ADaemonThatNeverAnswersIsGivenUp) {
 
 TEST(AdminHttp, WhatIsNoHttpOrNotThereIsUnreachable) {
   tcp_answer server(any_port, "220 mail.example ready\r\n\r\n");
-  const admin_address there = address_of(server);
-  EXPECT_THAT(complaint(there, 5s), HasSubstr("127.0.0.1:" + there.port));
+  const admin_address address = address_of(server);
+  EXPECT_THAT(complaint(address, 5s), HasSubstr("127.0.0.1:" + address.port));
   EXPECT_THAT(complaint({"", "", "/nowhere/admin"}, 5s), HasSubstr("unix:/nowhere/admin"));
 }
 

@@ -8,9 +8,72 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include "tests/client/scripted_arena.hpp"
+#include "tests/client/scripted_daemon.hpp"
 
 namespace penstock::test {
+namespace {
+
+using link::arena_size;
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
+constexpr std::uint64_t first = 4 * mebibyte;
+
+TEST(ArenaSize, IsLittleAtFirstAndTwiceWhatOneRequestNeeds) {
+  arena_size size{first};
+  size.want(32'768, 0);
+  EXPECT_EQ(size.next(64 * mebibyte), first);
+  size.want(6 * mebibyte, 0);
+  EXPECT_EQ(size.next(64 * mebibyte), 12 * mebibyte);
+  size.want(0, 0);
+  EXPECT_EQ(size.next(64 * mebibyte), first);
+}
+
+TEST(ArenaSize, BeginsWithWhatTheProgramSays) {
+  arena_size size{20 * mebibyte};
+  size.want(mebibyte, 0);
+  EXPECT_EQ(size.next(64 * mebibyte), 20 * mebibyte);
+  EXPECT_EQ(size.next(16 * mebibyte), 16 * mebibyte);
+  size.want(12 * mebibyte, 0);
+  EXPECT_EQ(size.next(64 * mebibyte), 24 * mebibyte);
+}
+
+TEST(ArenaSize, DoublesUpToTheMost) {
+  arena_size size{first};
+  size.want(mebibyte, 4 * mebibyte);
+  EXPECT_EQ(size.next(64 * mebibyte), 8 * mebibyte);
+  size.want(mebibyte, 40 * mebibyte);
+  EXPECT_EQ(size.next(64 * mebibyte), 64 * mebibyte);
+  size.want(mebibyte, 64 * mebibyte);
+  EXPECT_EQ(size.next(64 * mebibyte), 0U);
+}
+
+TEST(ArenaSize, HalvesDownToWhatOneRequestNeeds) {
+  arena_size size{first};
+  size.want(3 * mebibyte, 0);
+  EXPECT_EQ(size.next(64 * mebibyte), 6 * mebibyte);
+  EXPECT_TRUE(size.halve());
+  EXPECT_EQ(size.next(64 * mebibyte), 3 * mebibyte);
+  EXPECT_FALSE(size.halve());
+}
+
+TEST(ArenaSize, IsAlwaysMoreThanThereIs) {
+  arena_size size{first};
+  size.want(1, 4 * mebibyte);
+  EXPECT_EQ(size.next(64 * mebibyte), 8 * mebibyte);
+  EXPECT_TRUE(size.halve());
+  EXPECT_EQ(size.next(64 * mebibyte), 4 * mebibyte + 1);
+  EXPECT_FALSE(size.halve());
+}
+
+TEST(ArenaSize, IsNoneWhereARequestWouldFindNoRoomInTheMostEither) {
+  arena_size size{first};
+  size.want(65 * mebibyte, 4 * mebibyte);
+  EXPECT_EQ(size.next(64 * mebibyte), 0U);
+  size.want(65 * mebibyte, 0);
+  EXPECT_EQ(size.next(64 * mebibyte), 64 * mebibyte) << "others will find room";
+}
+
+}  // namespace
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -26,10 +89,10 @@ class ArenaLease : public ::testing::Test {
     lease_.asked(now_);
   }
   /// Fetches what the daemon hands over.
-  void fetch(scripted_arena& from) {
+  void fetch(scripted_arena& arena) {
     ask();
-    ASSERT_TRUE(lease_.answered(from.where(), now_));
-    from.hand_over();
+    ASSERT_TRUE(lease_.answered(arena.attached(), now_));
+    arena.hand_over();
     settle();
   }
   /// Goes on once the descriptor is readable.
@@ -41,7 +104,7 @@ class ArenaLease : public ::testing::Test {
 
   static constexpr std::uint64_t need = 1000;
   time_point now_ = time_point{} + 1h;
-  link::arena_slot slot_;
+  link::published_arena slot_;
   arena_lease lease_{slot_, std::uint64_t{4} << 20U, 2s, 5s};
 };
 
@@ -162,7 +225,7 @@ TEST_F(ArenaLease, WhatWasOnItsWayIsWantedOfAnotherDaemon) {
   lease_.forget();
   EXPECT_TRUE(lease_.wanted()) << "not answered yet";
   lease_.asked(now_);
-  ASSERT_TRUE(lease_.answered(arena.where(), now_));
+  ASSERT_TRUE(lease_.answered(arena.attached(), now_));
   lease_.forget();
   EXPECT_TRUE(lease_.wanted()) << "not handed over yet";
 }
@@ -202,7 +265,7 @@ TEST_F(ArenaLease, GivesUpWhenNoAnswerComes) {
 TEST_F(ArenaLease, GivesUpWhenTheSocketStaysSilent) {
   const scripted_arena arena;
   ask();
-  ASSERT_TRUE(lease_.answered(arena.where(), now_));
+  ASSERT_TRUE(lease_.answered(arena.attached(), now_));
   lease_.tend(now_ + link::longest_attachment);
   EXPECT_NE(slot_.absence(), "");
   EXPECT_EQ(lease_.descriptor(), -1);
@@ -213,12 +276,12 @@ TEST_F(ArenaLease, TriesAgainWhereTooManyWait) {
   // The daemon lets nobody in: connections queue up until there is no more room.
   std::vector<std::unique_ptr<link::arena_socket>> others;
   for (bool full = false; !full; full = others.back()->descriptor() < 0) {
-    others.push_back(std::make_unique<link::arena_socket>(arena.where()));
+    others.push_back(std::make_unique<link::arena_socket>(arena.attached()));
     EXPECT_EQ(others.back()->fetch(), nullptr);
     ASSERT_LT(others.size(), 10'000U);
   }
   ask();
-  ASSERT_TRUE(lease_.answered(arena.where(), now_));
+  ASSERT_TRUE(lease_.answered(arena.attached(), now_));
   EXPECT_EQ(lease_.descriptor(), -1);
   EXPECT_LT(lease_.next_due(), now_ + 1s);
   EXPECT_EQ(slot_.absence(), "") << "not given up";
@@ -254,17 +317,17 @@ TEST_F(ArenaLease, AsksAgainOverANewConnection) {
 
 TEST_F(ArenaLease, FailsWhereTheAddressOrTheTicketIsNone) {
   const std::string ticket(32, 'a');
-  for (const wire::attached& where : {wire::attached{"", ticket},
-                                      {"@", ticket},
-                                      {"@" + std::string(200, 'x'), ticket},
-                                      {std::string("@a\0b", 4), ticket},
-                                      {"/nowhere/at/all.sock", ticket},
-                                      {"@penstock-test-nobody", ticket},
-                                      {"@penstock-test-nobody", "short"},
-                                      {"@penstock-test-nobody", std::string(32, 'g')}}) {
+  for (const wire::attached& attached : {wire::attached{"", ticket},
+                                         {"@", ticket},
+                                         {"@" + std::string(200, 'x'), ticket},
+                                         {std::string("@a\0b", 4), ticket},
+                                         {"/nowhere/at/all.sock", ticket},
+                                         {"@penstock-test-nobody", ticket},
+                                         {"@penstock-test-nobody", "short"},
+                                         {"@penstock-test-nobody", std::string(32, 'g')}}) {
     ask();
-    EXPECT_TRUE(lease_.answered(where, now_));
-    EXPECT_NE(slot_.absence(), "") << where.socket;
+    EXPECT_TRUE(lease_.answered(attached, now_));
+    EXPECT_NE(slot_.absence(), "") << attached.socket;
     lease_.forget();
   }
 }
@@ -283,7 +346,7 @@ TEST_F(ArenaLease, FailsWhereTheAnswerMakesNoSense) {
                                                          {arena.right_answer(), unsealed.number()}};
   for (const auto& [bytes, descriptor] : answers) {
     ask();
-    ASSERT_TRUE(lease_.answered(arena.where(), now_));
+    ASSERT_TRUE(lease_.answered(arena.attached(), now_));
     arena.answer(bytes, descriptor);
     settle();
     EXPECT_NE(slot_.absence(), "");
@@ -294,7 +357,7 @@ TEST_F(ArenaLease, FailsWhereTheAnswerMakesNoSense) {
 TEST_F(ArenaLease, FailsWhereTheDaemonClosesWithoutAnAnswer) {
   scripted_arena arena;
   ask();
-  ASSERT_TRUE(lease_.answered(arena.where(), now_));
+  ASSERT_TRUE(lease_.answered(arena.attached(), now_));
   arena.turn_away();
   settle();
   EXPECT_NE(slot_.absence(), "");
@@ -304,7 +367,7 @@ TEST_F(ArenaLease, AnAnswerInPiecesIsPutTogether) {
   scripted_arena arena{9};
   const auto memory = make_memory(scripted_arena::usual_bytes);
   ask();
-  ASSERT_TRUE(lease_.answered(arena.where(), now_));
+  ASSERT_TRUE(lease_.answered(arena.attached(), now_));
   const std::string whole = arena.right_answer();
   arena.answer(whole.substr(0, 5), memory.number());
   settle();
@@ -317,4 +380,5 @@ TEST_F(ArenaLease, AnAnswerInPiecesIsPutTogether) {
 }
 
 }  // namespace
+
 }  // namespace penstock::test

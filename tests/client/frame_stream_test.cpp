@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "client/cli/gallery.hpp"
-#include "client/cli/live_view.hpp"
 #include "client/cli/load.hpp"
 #include "client/cli/result_files.hpp"
 #include "client/cli/status_table.hpp"
@@ -34,9 +33,9 @@ class FrameStream : public ::testing::Test {
  protected:
   FrameStream() : client_(daemon_.connect(test::quick_options())) {}
 
-  std::future<stream_report> send(std::string samples, frame_stream::settings how) {
-    how.timeout = std::chrono::seconds{30};
-    return std::async(std::launch::async, [this, samples = std::move(samples), how] {
+  std::future<stream_report> send(std::string samples, frame_stream::settings settings) {
+    settings.timeout = std::chrono::seconds{30};
+    return std::async(std::launch::async, [this, samples = std::move(samples), settings] {
       input_stream stream{live_ ? test::pipe_of(samples) : test::file_of(samples), "input", stop_};
       const pipeline_info pipeline = client_->pipelines().front();
       sample_source source{stream, input_kind::raw, {}, pipeline.input};
@@ -48,14 +47,14 @@ class FrameStream : public ::testing::Test {
       };
       sink.missing = [this](std::uint64_t frames) { firsts_.insert(firsts_.end(), frames, -1); };
       sink.moved = [](const progress&) {};
-      return frame_stream{submit_, pipeline, how, sink, stop_}.run(source);
+      return frame_stream{submit_, pipeline, settings, sink, stop_}.run(source);
     });
   }
 
   test::scripted_daemon daemon_;
   std::unique_ptr<client> client_;
-  frame_stream::submitter submit_ = [this](const client::request& what, completion done) {
-    client_->submit("double", what, std::move(done));
+  frame_stream::submitter submit_ = [this](const client::request& request, completion done) {
+    client_->submit("double", request, std::move(done));
   };
   stop_event stop_;
   bool live_ = false;
@@ -151,8 +150,8 @@ TEST(FrameStreamTail, IsAShorterFrameWhereThePipelineTakesThat) {
     const pipeline_info pipeline = connected->pipelines().front();
     sample_source source{stream, input_kind::raw, {}, pipeline.input};
     frame_stream::sink sink{[](const result&) {}, [](std::uint64_t) {}, [](const progress&) {}};
-    const auto submit = [&](const client::request& what, completion done) {
-      connected->submit("double", what, std::move(done));
+    const auto submit = [&](const client::request& request, completion done) {
+      connected->submit("double", request, std::move(done));
     };
     return frame_stream{submit, pipeline, {1, 4, std::chrono::seconds{30}, {}}, sink, stop}.run(source);
   });
@@ -179,11 +178,11 @@ TEST(FrameStreamTail, LiveRowsAreSentBeforeTheyFillAFrame) {
     const pipeline_info pipeline = connected->pipelines().front();
     sample_source source{stream, input_kind::raw, {}, pipeline.input};
     frame_stream::sink sink{[](const result&) {}, [](std::uint64_t) {}, [](const progress&) {}};
-    const auto submit = [&](const client::request& what, completion done) {
-      connected->submit("double", what, std::move(done));
+    const auto submit = [&](const client::request& request, completion done) {
+      connected->submit("double", request, std::move(done));
     };
-    const frame_stream::settings how{1, 4, std::chrono::seconds{30}, std::chrono::milliseconds{1}};
-    return frame_stream{submit, pipeline, how, sink, stop}.run(source);
+    const frame_stream::settings settings{1, 4, std::chrono::seconds{30}, std::chrono::milliseconds{1}};
+    return frame_stream{submit, pipeline, settings, sink, stop}.run(source);
   });
   const auto first = daemon.expect(message_type::submit);
   EXPECT_EQ(first.parts.at(1), "abc");
@@ -211,7 +210,7 @@ TEST_F(FrameStream, AFailureOfTheSinkEndsAStreamThatWaitsForSamples) {
 }
 
 TEST_F(FrameStream, AnswerAfterWhichNothingCanFollowEndsAStreamThatWaitsForSamples) {
-  for (const wire::status why : {wire::status::session_lost, wire::status::unknown_pipeline}) {
+  for (const wire::status reason : {wire::status::session_lost, wire::status::unknown_pipeline}) {
     std::array<int, 2> ends{-1, -1};
     ASSERT_EQ(::pipe(ends.data()), 0);
     ASSERT_EQ(::write(ends[1], "abcd", 4), 4);
@@ -223,7 +222,7 @@ TEST_F(FrameStream, AnswerAfterWhichNothingCanFollowEndsAStreamThatWaitsForSampl
       const frame_stream::sink sink{[](const result&) {}, [](std::uint64_t) {}, [](const progress&) {}};
       return frame_stream{submit_, pipeline, {1, 4, std::chrono::seconds{30}, {}}, sink, stop}.run(source);
     });
-    daemon_.error(daemon_.expect(message_type::submit), why, {"it is gone", "ingress", "", ""});
+    daemon_.error(daemon_.expect(message_type::submit), reason, {"it is gone", "ingress", "", ""});
     const stream_report got = report.get();
     EXPECT_EQ(got.requests, 1U);
     ASSERT_EQ(got.errors.size(), 1U);
@@ -279,8 +278,8 @@ TEST(ResultFiles, EachOutputIsAnArrayOfItsFrames) {
     files.finish();
     EXPECT_THAT(files.summary(), ElementsAre(HasSubstr("wave.npy  u8 [3, 2]"), HasSubstr("wave.tail.npy  u8 [1, 1]")));
   }
-  std::ifstream in{folder / "wave.npy", std::ios::binary};
-  const std::string content{std::istreambuf_iterator<char>{in}, {}};
+  std::ifstream file{folder / "wave.npy", std::ios::binary};
+  const std::string content{std::istreambuf_iterator<char>{file}, {}};
   EXPECT_EQ(content.substr(128), std::string("abcd\0\0", 6));
   std::filesystem::remove_all(folder);
 }
@@ -302,8 +301,8 @@ TEST(ResultFiles, VariableOutputOfASessionIsOneStreamOfRows) {
   append("dd");
   files.finish();
   EXPECT_THAT(files.summary(), ElementsAre(HasSubstr("slow.npy  u8 [4, 2]"), HasSubstr("level.npy  u8 [4, 1]")));
-  std::ifstream in{folder / "slow.npy", std::ios::binary};
-  const std::string content{std::istreambuf_iterator<char>{in}, {}};
+  std::ifstream file{folder / "slow.npy", std::ios::binary};
+  const std::string content{std::istreambuf_iterator<char>{file}, {}};
   EXPECT_EQ(content.substr(128), "aabbccdd");
   std::filesystem::remove_all(folder);
 }
@@ -355,10 +354,10 @@ TEST(Gallery, SaysSecondsOnlyWhereFramesHaveOneLength) {
 /// A stream that says how much has been written to it, to another thread.
 class watched_text : public std::stringbuf {
  public:
-  void wait_for(const std::string& what) {
+  void wait_for(const std::string& text) {
     std::unique_lock lock{mutex_};
     ASSERT_TRUE(
-        changed_.wait_for(lock, std::chrono::seconds{60}, [&] { return shown_.find(what) != std::string::npos; }));
+        changed_.wait_for(lock, std::chrono::seconds{60}, [&] { return shown_.find(text) != std::string::npos; }));
   }
   [[nodiscard]] std::string all() {
     const std::lock_guard lock{mutex_};

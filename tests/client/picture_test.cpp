@@ -9,9 +9,9 @@
 
 #include <gmock/gmock.h>
 
-#include "client/cli/progress_bar.hpp"
-#include "client/cli/series.hpp"
+#include "client/cli/plot.hpp"
 #include "client/cli/spectrogram.hpp"
+#include "client/cli/terminal.hpp"
 
 namespace penstock::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/client/session_rig.hpp"
+#include "tests/client/client_fixtures.hpp"
 
 namespace penstock::test {
 namespace {
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using wire::message_type;
 
 /// "double" takes frames of 4, at most 8 in a request.
-class Recording : public session_rig {
+class Recording : public session_fixture {
  protected:
   /// "double" takes frames of at most 4.
   void take_shorter_frames() {

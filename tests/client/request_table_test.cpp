@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "client/cpp/greeting.hpp"
+#include "client/cpp/handshake.hpp"
 
 namespace penstock::test {
 namespace {
@@ -66,63 +66,63 @@ TEST(RequestTable, IdsAreInTheOrderOfSubmission) {
   EXPECT_THAT(table.ids(), ElementsAre(9, 7, 3));
 }
 
-class Greeting : public ::testing::Test {
+class HelloTimer : public ::testing::Test {
  protected:
-  link::greeting greeting_{1s, 3s};
+  link::hello_timer timer_{1s, 3s};
 };
 
-TEST_F(Greeting, IsDueWhenAConnectionStands) {
-  EXPECT_EQ(greeting_.hello_at(), never);
-  greeting_.connected(start);
-  EXPECT_EQ(greeting_.hello_at(), start);
-  EXPECT_FALSE(greeting_.ready());
+TEST_F(HelloTimer, IsDueWhenAConnectionStands) {
+  EXPECT_EQ(timer_.hello_at(), never);
+  timer_.connected(start);
+  EXPECT_EQ(timer_.hello_at(), start);
+  EXPECT_FALSE(timer_.ready());
 }
 
-TEST_F(Greeting, IsRepeatedWithGrowingPausesUpToTheLimit) {
-  greeting_.connected(start);
-  greeting_.said(start);
-  EXPECT_EQ(greeting_.hello_at(), start + 1s);
-  greeting_.said(start);
-  EXPECT_EQ(greeting_.hello_at(), start + 2s);
-  greeting_.said(start);
-  greeting_.said(start);
-  EXPECT_EQ(greeting_.hello_at(), start + 3s);
+TEST_F(HelloTimer, IsRepeatedWithGrowingPausesUpToTheLimit) {
+  timer_.connected(start);
+  timer_.sent(start);
+  EXPECT_EQ(timer_.hello_at(), start + 1s);
+  timer_.sent(start);
+  EXPECT_EQ(timer_.hello_at(), start + 2s);
+  timer_.sent(start);
+  timer_.sent(start);
+  EXPECT_EQ(timer_.hello_at(), start + 3s);
 }
 
-TEST_F(Greeting, EndsWithTheWelcome) {
-  greeting_.connected(start);
-  greeting_.said(start);
-  EXPECT_TRUE(greeting_.welcomed("a", "t"));
-  EXPECT_TRUE(greeting_.ready());
-  EXPECT_EQ(greeting_.hello_at(), never);
+TEST_F(HelloTimer, EndsWithTheWelcome) {
+  timer_.connected(start);
+  timer_.sent(start);
+  EXPECT_TRUE(timer_.welcomed("a", "t"));
+  EXPECT_TRUE(timer_.ready());
+  EXPECT_EQ(timer_.hello_at(), never);
 }
 
-TEST_F(Greeting, SecondWelcomeOfTheSameInstanceLosesNothing) {
-  greeting_.connected(start);
-  (void)greeting_.welcomed("a", "t");
-  greeting_.silent(start);
-  EXPECT_TRUE(greeting_.ready());
-  EXPECT_EQ(greeting_.hello_at(), start);
-  EXPECT_FALSE(greeting_.welcomed("a", "t"));
-  EXPECT_TRUE(greeting_.welcomed("b", "t"));
+TEST_F(HelloTimer, SecondWelcomeOfTheSameInstanceLosesNothing) {
+  timer_.connected(start);
+  (void)timer_.welcomed("a", "t");
+  timer_.silent(start);
+  EXPECT_TRUE(timer_.ready());
+  EXPECT_EQ(timer_.hello_at(), start);
+  EXPECT_FALSE(timer_.welcomed("a", "t"));
+  EXPECT_TRUE(timer_.welcomed("b", "t"));
 }
 
-TEST_F(Greeting, IsRequiredOnceUntilTheWelcome) {
-  greeting_.connected(start);
-  (void)greeting_.welcomed("a", "t");
-  greeting_.required(start);
-  EXPECT_FALSE(greeting_.ready());
-  greeting_.said(start);
-  greeting_.required(start + 1ms);
-  EXPECT_EQ(greeting_.hello_at(), start + 1s);
-  EXPECT_TRUE(greeting_.welcomed("a", "t"));
+TEST_F(HelloTimer, IsRequiredOnceUntilTheWelcome) {
+  timer_.connected(start);
+  (void)timer_.welcomed("a", "t");
+  timer_.required(start);
+  EXPECT_FALSE(timer_.ready());
+  timer_.sent(start);
+  timer_.required(start + 1ms);
+  EXPECT_EQ(timer_.hello_at(), start + 1s);
+  EXPECT_TRUE(timer_.welcomed("a", "t"));
 }
 
-TEST_F(Greeting, IsNotSaidWithoutAConnection) {
-  greeting_.connected(start);
-  greeting_.disconnected();
-  EXPECT_EQ(greeting_.hello_at(), never);
-  EXPECT_FALSE(greeting_.ready());
+TEST_F(HelloTimer, IsNotSaidWithoutAConnection) {
+  timer_.connected(start);
+  timer_.disconnected();
+  EXPECT_EQ(timer_.hello_at(), never);
+  EXPECT_FALSE(timer_.ready());
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "client/cli/wav_file.hpp"
+#include "client/cli/sound_file.hpp"
 #include "tests/client/cli_input.hpp"
 
 namespace penstock::cli {
@@ -60,18 +60,18 @@ tensor_info input_of(const std::string& dtype, std::vector<std::int64_t> shape, 
   return {"input", dtype, element.empty() ? dtype : element, std::move(shape), false, ""};
 }
 
-std::string read_all(sample_source& from) {
+std::string read_all(sample_source& source) {
   std::string text(256, '\0');
-  text.resize(from.read(std::as_writable_bytes(std::span{text})));
+  text.resize(source.read(std::as_writable_bytes(std::span{text})));
   return text;
 }
 
-/// What comes of it as a file on disk and through a pipe, which must be the same, or `by` alone.
+/// What comes of it as a file on disk and through a pipe, which must be the same, or `path` alone.
 enum class way { file, pipe, both };
 
-std::string read_by(way by, const std::string& file, const tensor_info& input, std::optional<int> channel,
+std::string read_by(way path, const std::string& file, const tensor_info& input, std::optional<int> channel,
                     input_kind kind, std::vector<std::string>* notes) {
-  given_input given{by == way::file ? file_of(file) : pipe_of(file)};
+  given_input given{path == way::file ? file_of(file) : pipe_of(file)};
   sample_source source{given.stream, kind, channel, input};
   const std::string all = read_all(source);
   EXPECT_TRUE(source.ended());
@@ -82,24 +82,24 @@ std::string read_by(way by, const std::string& file, const tensor_info& input, s
 }
 
 std::string read_all(const std::string& file, const tensor_info& input, std::optional<int> channel = {},
-                     way by = way::both, input_kind kind = input_kind::automatic) {
-  const std::string first = read_by(by == way::pipe ? way::pipe : way::file, file, input, channel, kind, nullptr);
-  if (by == way::both) {
+                     way path = way::both, input_kind kind = input_kind::automatic) {
+  const std::string first = read_by(path == way::pipe ? way::pipe : way::file, file, input, channel, kind, nullptr);
+  if (path == way::both) {
     EXPECT_EQ(read_by(way::pipe, file, input, channel, kind, nullptr), first);
   }
   return first;
 }
 
-std::vector<std::string> notes_of(const std::string& file, const tensor_info& input, way by) {
+std::vector<std::string> notes_of(const std::string& file, const tensor_info& input, way path) {
   std::vector<std::string> notes;
-  (void)read_by(by, file, input, {}, input_kind::automatic, &notes);
+  (void)read_by(path, file, input, {}, input_kind::automatic, &notes);
   return notes;
 }
 
 std::string refusal(const std::string& file, const tensor_info& input, std::optional<int> channel = {},
-                    way by = way::file) {
+                    way path = way::file) {
   try {
-    (void)read_all(file, input, channel, by);
+    (void)read_all(file, input, channel, path);
   } catch (const input_error& error) {
     return error.what();
   }
@@ -164,8 +164,8 @@ struct wav_case {
   tensor_info input;
 };
 
-void PrintTo(const wav_case& what, std::ostream* out) {
-  *out << what.name;
+void PrintTo(const wav_case& tested, std::ostream* out) {
+  *out << tested.name;
 }
 
 class AcceptedWav : public ::testing::TestWithParam<wav_case> {};
@@ -236,8 +236,8 @@ struct damage_case {
   const char* text;
 };
 
-void PrintTo(const damage_case& what, std::ostream* out) {
-  *out << what.name;
+void PrintTo(const damage_case& tested, std::ostream* out) {
+  *out << tested.name;
 }
 
 class DamagedWav : public ::testing::TestWithParam<damage_case> {};
@@ -318,8 +318,8 @@ struct sound_case {
   const char* dtype;
 };
 
-void PrintTo(const sound_case& what, std::ostream* out) {
-  *out << what.name;
+void PrintTo(const sound_case& tested, std::ostream* out) {
+  *out << tested.name;
 }
 
 class SoundFile : public ::testing::TestWithParam<sound_case> {};
@@ -406,7 +406,7 @@ TEST(SampleSource, AnArrayThatThePipelineDoesNotTakeIsRefused) {
               HasSubstr("the .npy file holds i16[2, 3]: save it as i16[samples] in numpy, one channel at a time"));
   EXPECT_THAT(refusal(npy("", "False", "(2,)", ""), input_of("i16", {2})), HasSubstr("damaged"));
   EXPECT_THAT(refusal(npy("<i2", "False", "(99999999999999999999,)", ""), input_of("i16", {2})), HasSubstr("damaged"));
-  EXPECT_THAT(refusal("\x93NUMPY", input_of("i16", {2})), HasSubstr("ends inside"));
+  EXPECT_THAT(refusal("\x93NUMPY", input_of("i16", {2})), HasSubstr("ends within its header"));
   EXPECT_THAT(refusal(npy("|u1", "True", "(3, 2)", "abcde"), input_of("u8", {8, 2})), HasSubstr("ends before"));
   EXPECT_THAT(refusal(npy("|u1", "True", "(70000000000, 2)", "abcde"), input_of("u8", {8, 2}), {}, way::pipe),
               HasSubstr("ends before"));

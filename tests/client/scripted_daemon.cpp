@@ -1,12 +1,158 @@
 #include "tests/client/scripted_daemon.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <numeric>
 #include <span>
 #include <stdexcept>
+#include <system_error>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/// Suppressions for ThreadSanitizer: libstdc++ counts references to exceptions that a future passes between threads
+/// with atomics that it does not see.
+extern "C" __attribute__((visibility("default"), used)) const char* __tsan_default_suppressions();
+
+const char* __tsan_default_suppressions() {
+  return "race:std::__exception_ptr::exception_ptr::_M_release\n"
+         "race:std::runtime_error::~runtime_error\n";
+}
 
 namespace penstock::test {
+namespace {
+
+constexpr int patience_ms = 20'000;
+
+void require(bool holds, const char* text) {
+  if (!holds) {
+    throw std::system_error(errno, std::generic_category(), text);
+  }
+}
+
+void await_readable(int descriptor, const char* text) {
+  pollfd item{descriptor, POLLIN, 0};
+  if (::poll(&item, 1, patience_ms) != 1) {
+    throw std::runtime_error(text);
+  }
+}
+
+/// Of this process and this moment: tests run beside one another.
+std::string unused_name() {
+  static std::atomic<int> count{0};
+  return "penstock-test-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
+}
+
+template <class Integer>
+void append(std::string& peer, Integer value) {
+  for (std::size_t at = 0; at < sizeof value; ++at) {
+    peer.push_back(static_cast<char>(value >> (8U * at)));
+  }
+}
+
+}  // namespace
+
+file_descriptor make_memory(std::size_t bytes, bool sealed) {
+  file_descriptor made{::memfd_create("penstock-test", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  require(static_cast<bool>(made), "memfd_create");
+  require(::ftruncate(made.number(), static_cast<off_t>(bytes)) == 0, "ftruncate");
+  require(!sealed || ::fcntl(made.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0, "F_ADD_SEALS");
+  return made;
+}
+
+scripted_arena::scripted_arena(std::uint32_t number, std::size_t bytes)
+    : number_(number),
+      name_(unused_name()),
+      ticket_(32, static_cast<char>('0' + number % 10)),
+      listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+      descriptor_(make_memory(bytes)) {
+  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.number(), 0);
+  require(at != MAP_FAILED, "mmap");
+  memory_ = {static_cast<std::byte*>(at), bytes};
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name_.begin(), name_.end(), std::begin(address.sun_path) + 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name_.size());
+  require(::bind(listener_.number(), reinterpret_cast<const sockaddr*>(&address), length) == 0, "bind");
+  require(::listen(listener_.number(), 1) == 0, "listen");
+}
+
+scripted_arena::~scripted_arena() {
+  ::munmap(memory_.data(), memory_.size());
+}
+
+void scripted_arena::let_in() {
+  await_readable(listener_.number(), "nobody came to fetch the arena");
+  lease_ = file_descriptor{::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
+  require(static_cast<bool>(lease_), "accept");
+  std::string shown(ticket_.size(), '\0');
+  await_readable(lease_.number(), "the client showed no ticket");
+  require(::recv(lease_.number(), shown.data(), shown.size(), MSG_WAITALL) >= 0, "recv");
+  if (shown != ticket_) {
+    throw std::runtime_error("the client showed the ticket " + shown);
+  }
+}
+
+std::string scripted_arena::right_answer() const {
+  std::string bytes = "PNSM";
+  append(bytes, number_);
+  append(bytes, std::uint64_t{memory_.size()});
+  return bytes;
+}
+
+void scripted_arena::hand_over() {
+  answer(right_answer(), descriptor_.number());
+}
+
+void scripted_arena::answer(const std::string& bytes, int descriptor) {
+  let_in();
+  std::string copy = bytes;
+  iovec buffer{copy.data(), copy.size()};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof descriptor)> control{};
+  msghdr message{};
+  message.msg_iov = &buffer;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const first = CMSG_FIRSTHDR(&message);
+    first->cmsg_level = SOL_SOCKET;
+    first->cmsg_type = SCM_RIGHTS;
+    first->cmsg_len = CMSG_LEN(sizeof descriptor);
+    std::memcpy(CMSG_DATA(first), &descriptor, sizeof descriptor);
+  }
+  require(::sendmsg(lease_.number(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()), "sendmsg");
+}
+
+void scripted_arena::add(const std::string& bytes) {
+  require(::send(lease_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()),
+          "send");
+}
+
+void scripted_arena::turn_away() {
+  let_in();
+  end_lease();
+}
+
+void scripted_arena::end_lease() {
+  lease_ = file_descriptor{};
+}
+
+void scripted_arena::await_end_of_lease() {
+  await_readable(lease_.number(), "the client keeps the lease");
+  char more = 0;
+  if (::recv(lease_.number(), &more, sizeof more, 0) > 0) {
+    throw std::runtime_error("the client sent something else over the lease");
+  }
+}
+
 namespace {
 
 using wire::message_type;
@@ -28,12 +174,12 @@ std::string bytes_of(const std::vector<Element>& elements) {
 }
 
 /// What every reply repeats.
-wire::message_header reply_to(const received& what, message_type type) {
+wire::message_header reply_to(const received& message, message_type type) {
   wire::message_header header;
   header.type = type;
-  header.request_id = what.header.request_id;
-  header.session = what.header.session;
-  header.sequence = what.header.sequence;
+  header.request_id = message.header.request_id;
+  header.session = message.header.session;
+  header.sequence = message.header.sequence;
   return header;
 }
 
@@ -48,10 +194,10 @@ wire::tensor_header tensor(wire::data_type type, std::int64_t frames, std::int64
 }
 
 /// What "double" makes of the input, as the parts of a RESULT.
-std::vector<std::string> result_parts(const received& to, message_type type, const std::string& input) {
+std::vector<std::string> result_parts(const received& request, message_type type, const std::string& input) {
   std::vector<std::int16_t> twice;
   std::vector<float> sums;
-  const std::size_t length = input.size() / std::max(1U, to.header.frames);
+  const std::size_t length = input.size() / std::max(1U, request.header.frames);
   for (const char each : input) {
     const int value = static_cast<unsigned char>(each);
     if (twice.size() % length == 0) {
@@ -60,8 +206,8 @@ std::vector<std::string> result_parts(const received& to, message_type type, con
     twice.push_back(static_cast<std::int16_t>(2 * value));
     sums.back() += static_cast<float>(value);
   }
-  wire::message_header header = reply_to(to, type);
-  header.frames = to.header.frames;
+  wire::message_header header = reply_to(request, type);
+  header.frames = request.header.frames;
   const auto frames = static_cast<std::int64_t>(header.frames);
   return {header_part(header, {tensor(wire::int16_type, frames, static_cast<std::int64_t>(length)),
                                tensor(wire::float32_type, frames, 1)}),
@@ -168,7 +314,7 @@ void scripted_daemon::welcome(const received& hello) {
   wire::message_header header;
   header.type = wire::message_type::welcome;
   header.request_id = hello.header.request_id;
-  send(hello.from, {header_part(header), wire::encode(offer_)});
+  send(hello.peer, {header_part(header), wire::encode(offer_)});
 }
 
 void scripted_daemon::answer_pings(int count) {
@@ -177,7 +323,7 @@ void scripted_daemon::answer_pings(int count) {
     wire::message_header header;
     header.type = wire::message_type::pong;
     header.request_id = ping.header.request_id;
-    send(ping.from, {header_part(header)});
+    send(ping.peer, {header_part(header)});
   }
 }
 
@@ -185,8 +331,8 @@ std::string token_of(const received& hello) {
   return wire::decode_hello(readable(hello.parts.at(1))).value().resume;
 }
 
-std::vector<std::string> result_parts(const received& to) {
-  return result_parts(to, message_type::result, payload_of(to));
+std::vector<std::string> result_parts(const received& request) {
+  return result_parts(request, message_type::result, payload_of(request));
 }
 
 std::vector<std::string> in_one_part(const std::vector<std::string>& parts) {
@@ -209,62 +355,62 @@ wire::shared_place place_of(const received& submit) {
   return place;
 }
 
-void scripted_daemon::share(scripted_arena& what) {
-  attached(await(message_type::attach), what.where());
-  what.hand_over();
+void scripted_daemon::share(scripted_arena& arena) {
+  attached(await(message_type::attach), arena.attached());
+  arena.hand_over();
 }
 
-void scripted_daemon::attached(const received& to, const wire::attached& where) {
-  send(to.from, {header_part(reply_to(to, message_type::attached)), wire::encode(where)});
+void scripted_daemon::attached(const received& request, const wire::attached& attached) {
+  send(request.peer, {header_part(reply_to(request, message_type::attached)), wire::encode(attached)});
 }
 
-std::vector<std::string> scripted_daemon::shared_result_parts(const received& to, const scripted_arena& in) {
-  const wire::shared_place place = place_of(to);
-  const std::size_t bytes = std::size_t{4} * to.header.frames;
-  const std::string input(reinterpret_cast<const char*>(in.memory().subspan(place.input, bytes).data()), bytes);
-  std::vector<std::string> parts = result_parts(to, message_type::result_shared, input);
+std::vector<std::string> scripted_daemon::shared_result_parts(const received& request, const scripted_arena& arena) {
+  const wire::shared_place place = place_of(request);
+  const std::size_t bytes = std::size_t{4} * request.header.frames;
+  const std::string input(reinterpret_cast<const char*>(arena.memory().subspan(place.input, bytes).data()), bytes);
+  std::vector<std::string> parts = result_parts(request, message_type::result_shared, input);
   std::size_t at = place.output;
   for (std::size_t part = 1; part < parts.size(); ++part) {
-    std::memcpy(in.memory().subspan(at, parts[part].size()).data(), parts[part].data(), parts[part].size());
+    std::memcpy(arena.memory().subspan(at, parts[part].size()).data(), parts[part].data(), parts[part].size());
     at += wire::room_for(parts[part].size());
   }
   parts.resize(1);
   return parts;
 }
 
-void scripted_daemon::shared_result(const received& to, const scripted_arena& in) {
-  send(to.from, shared_result_parts(to, in));
+void scripted_daemon::shared_result(const received& request, const scripted_arena& arena) {
+  send(request.peer, shared_result_parts(request, arena));
 }
 
-void scripted_daemon::answer(const received& to, message_type type) {
-  send(to.from, {header_part(reply_to(to, type))});
+void scripted_daemon::answer(const received& request, message_type type) {
+  send(request.peer, {header_part(reply_to(request, type))});
 }
 
-void scripted_daemon::result(const received& to) {
-  send(to.from, result_parts(to));
+void scripted_daemon::result(const received& request) {
+  send(request.peer, result_parts(request));
 }
 
-void scripted_daemon::error(const received& to, wire::status code, const wire::error_body& why) {
-  wire::message_header header = reply_to(to, message_type::error);
+void scripted_daemon::error(const received& request, wire::status code, const wire::error_body& body) {
+  wire::message_header header = reply_to(request, message_type::error);
   header.code = code;
-  send(to.from, {header_part(header), wire::encode(why)});
+  send(request.peer, {header_part(header), wire::encode(body)});
 }
 
-void scripted_daemon::gap(const received& to, std::uint64_t expected) {
-  wire::message_header header = reply_to(to, message_type::error);
+void scripted_daemon::gap(const received& request, std::uint64_t expected) {
+  wire::message_header header = reply_to(request, message_type::error);
   header.code = wire::status::sequence_gap;
   header.sequence = expected;
-  send(to.from, {header_part(header), wire::encode(wire::error_body{"a gap", "", "", ""})});
+  send(request.peer, {header_part(header), wire::encode(wire::error_body{"a gap", "", "", ""})});
 }
 
-void scripted_daemon::opened(const received& to, std::uint32_t session, std::uint64_t next_sequence) {
-  wire::message_header header = reply_to(to, message_type::session_opened);
+void scripted_daemon::opened(const received& request, std::uint32_t session, std::uint64_t next_sequence) {
+  wire::message_header header = reply_to(request, message_type::session_opened);
   header.session = session;
-  send(to.from, {header_part(header), wire::encode(wire::session_opened{session, next_sequence})});
+  send(request.peer, {header_part(header), wire::encode(wire::session_opened{session, next_sequence})});
 }
 
-void scripted_daemon::send(const std::string& to, const std::vector<std::string>& parts) {
-  router_.send(zmq::buffer(to), zmq::send_flags::sndmore);
+void scripted_daemon::send(const std::string& peer, const std::vector<std::string>& parts) {
+  router_.send(zmq::buffer(peer), zmq::send_flags::sndmore);
   for (std::size_t at = 0; at < parts.size(); ++at) {
     router_.send(zmq::buffer(parts[at]), at + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none);
   }

@@ -68,13 +68,13 @@ class ShardTimeline : public ::testing::Test {
                     {"device", "a device"},
                     {"pipelines", {{"0", {{"name", "spectrum"}, {"steps", json::array()}}}}},
                     {"batches", batches}};
-    as.send(question.from, {test::header_part(header), page.dump()});
+    as.send(question.peer, {test::header_part(header), page.dump()});
     return question.header.sequence;
   }
 
   /// Lets the timeline catch up with these pages, each a list of batches, of the first shard. Their cursors.
-  std::vector<std::uint64_t> catch_up(shard_timeline& with, const std::vector<std::vector<std::uint64_t>>& pages) {
-    auto catching = std::async(std::launch::async, [&] { with.catch_up(gathered_); });
+  std::vector<std::uint64_t> catch_up(shard_timeline& timeline, const std::vector<std::vector<std::uint64_t>>& pages) {
+    auto catching = std::async(std::launch::async, [&] { timeline.catch_up(gathered_); });
     std::vector<std::uint64_t> cursors;
     for (const std::vector<std::uint64_t>& numbers : pages) {
       std::vector<json> batches;

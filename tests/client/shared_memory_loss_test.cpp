@@ -4,10 +4,11 @@
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <penstock/session.hpp>
 
-#include "tests/client/shared_rig.hpp"
+#include "tests/client/client_fixtures.hpp"
 
 namespace penstock::test {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using wire::message_type;
 
-class SharedMemoryLoss : public shared_rig {};
+class SharedMemoryLoss : public shared_memory_fixture {};
 
 TEST_F(SharedMemoryLoss, AnUnknownArenaIsLeftByAllThatIsInFlight) {
   connect_shared();
@@ -88,7 +89,7 @@ TEST_F(SharedMemoryLoss, AFreshArenaIsFetchedLater) {
     for (bool done = false; !done;) {
       const received message = daemon_.next();
       if (message.header.type == message_type::attach) {
-        daemon_.attached(message, fresh.where());
+        daemon_.attached(message, fresh.attached());
         fresh.hand_over();
       } else if (message.header.type == message_type::submit) {
         daemon_.result(message);
@@ -136,7 +137,7 @@ TEST_F(SharedMemoryLoss, ANewInstanceIsAskedForAFreshArenaAtOnce) {
   scripted_arena fresh{4};
   const received message = daemon_.next();
   ASSERT_EQ(message.header.type, message_type::attach);
-  daemon_.attached(message, fresh.where());
+  daemon_.attached(message, fresh.attached());
   fresh.hand_over();
   daemon_.result(expect_submit());
   expect_right(first.get());
@@ -153,7 +154,7 @@ TEST_F(SharedMemoryLoss, AQuestionThatALostConnectionTookIsAskedAgain) {
   daemon_.result(over_socket);
   expect_right(future.get());
   const received again = daemon_.await(message_type::attach);
-  daemon_.attached(again, arena_.where());
+  daemon_.attached(again, arena_.attached());
   arena_.hand_over();
   await_sharing(true);
 }
@@ -161,9 +162,9 @@ TEST_F(SharedMemoryLoss, AQuestionThatALostConnectionTookIsAskedAgain) {
 TEST_F(SharedMemoryLoss, EveryRequestHasItsOwnResultWhileArenasComeAndGo) {
   constexpr int threads = 3;
   constexpr int each = 300;
-  client_options how = impatient();
-  how.retry_after = 1ms;  // until the next arena
-  connect_shared(how);
+  client_options options_used = impatient();
+  options_used.retry_after = 1ms;  // until the next arena
+  connect_shared(options_used);
   std::atomic<int> left{threads};
   std::vector<std::jthread> callers;
   for (int caller = 0; caller < threads; ++caller) {
@@ -188,7 +189,7 @@ TEST_F(SharedMemoryLoss, EveryRequestHasItsOwnResultWhileArenasComeAndGo) {
         break;
       case message_type::attach:
         arenas.push_back(std::make_unique<scripted_arena>(static_cast<std::uint32_t>(arenas.size()) + 10));
-        daemon_.attached(message, arenas.back()->where());
+        daemon_.attached(message, arenas.back()->attached());
         arenas.back()->hand_over();
         now = arenas.back().get();
         break;
@@ -274,4 +275,85 @@ TEST_F(SharedMemoryLoss, ASessionsResultsComeThroughTheArena) {
 }
 
 }  // namespace
+
+namespace {
+
+using ::testing::HasSubstr;
+using wire::message_type;
+
+class SharedMemoryGrowth : public shared_memory_fixture {};
+
+TEST_F(SharedMemoryGrowth, WhereItIsRefusedNobodyNotices) {
+  connect();
+  auto future = submit();
+  EXPECT_EQ(refuse_attach("no more"), scripted_arena::usual_bytes);
+  daemon_.result(expect_submit());
+  expect_right(future.get());
+  settle();
+  EXPECT_THAT(client_->shared_memory().absence, HasSubstr("no more"));
+}
+
+TEST_F(SharedMemoryGrowth, WhatFindsNoRoomGoesOverTheSocket) {
+  connect_shared();
+  const auto all = client_->lend(scripted_arena::usual_bytes);
+  ASSERT_TRUE(all);
+  EXPECT_FALSE(client_->lend(1));
+  auto future = submit();
+  daemon_.result(expect_submit());
+  expect_right(future.get());
+  EXPECT_EQ(client_->counters().unshared, 1U) << "nothing falls back in silence";
+  auto other = submit(small);
+  daemon_.result(expect_submit());
+  other.get();
+  EXPECT_EQ(client_->counters().unshared, 1U) << "this one was not to be shared";
+}
+
+TEST_F(SharedMemoryGrowth, WhereTheDaemonHasNoRoomForSoMuchLessIsAskedFor) {
+  daemon_.offer().shared_bytes = 2 * scripted_arena::usual_bytes;
+  connect();
+  auto lending = std::async(std::launch::async, [this] { return client_->lend(64); });
+  EXPECT_EQ(refuse_attach("no room"), 2 * scripted_arena::usual_bytes);
+  const received attach = daemon_.expect(message_type::attach);
+  EXPECT_EQ(wire::decode_attach(std::as_bytes(std::span{attach.parts.at(1)})).value().bytes,
+            scripted_arena::usual_bytes);
+  daemon_.attached(attach, arena_.attached());
+  arena_.hand_over();
+  EXPECT_TRUE(lending.get());
+}
+
+TEST_F(SharedMemoryGrowth, WhatFindsNoRoomAsksForMoreWhichThoseAfterItUse) {
+  daemon_.offer().shared_bytes = 2 * scripted_arena::usual_bytes;
+  connect_shared();
+  const auto all = client_->lend(scripted_arena::usual_bytes);
+  ASSERT_TRUE(all);
+  auto first = submit();
+  scripted_arena larger{4, 2 * scripted_arena::usual_bytes};
+  daemon_.share(larger);
+  daemon_.result(expect_submit());
+  expect_right(first.get());
+  while (client_->shared_memory().bytes != 2 * scripted_arena::usual_bytes) {
+    std::this_thread::yield();
+  }
+  auto second = submit();
+  const received shared = expect_shared();
+  EXPECT_EQ(place_of(shared).arena, 4U);
+  daemon_.shared_result(shared, larger);
+  expect_right(second.get());
+}
+
+TEST_F(SharedMemoryGrowth, WhatIsOnItsWayInASmallerOneEndsThere) {
+  daemon_.offer().shared_bytes = 2 * scripted_arena::usual_bytes;
+  connect_shared();
+  auto first = submit();
+  const received before = expect_shared();
+  auto lending = std::async(std::launch::async, [this] { return client_->lend(scripted_arena::usual_bytes); });
+  scripted_arena larger{4, 2 * scripted_arena::usual_bytes};
+  daemon_.share(larger);
+  EXPECT_TRUE(lending.get());
+  daemon_.shared_result(before, arena_);
+  expect_right(first.get());
+}
+
+}  // namespace
+
 }  // namespace penstock::test

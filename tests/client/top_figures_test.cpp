@@ -48,8 +48,8 @@ json document(double seconds) {
           {"shards", json::array({shard})}};
 }
 
-daemon_status status(const json& from) {
-  return read_daemon_status(from.dump());
+daemon_status status(const json& object) {
+  return read_daemon_status(object.dump());
 }
 
 TEST(TopFigures, RatesAreDifferencesOverTheTimeBetween) {
@@ -166,10 +166,10 @@ TEST(TopFigures, AClientHoldsThePartOfWhicheverCreditIsScarcer) {
 TEST(TopFigures, TheBusiestComeFirstAndNamesBreakTies) {
   top_figures made;
   const auto client = [](const char* name, double held) {
-    client_figures of;
-    of.name = name;
-    of.held = held;
-    return of;
+    client_figures figures;
+    figures.name = name;
+    figures.held = held;
+    return figures;
   };
   made.clients = {client("b", 0.1), client("c", 0.9), client("a", 0.1)};
   const auto is = [](const char* name) { return Field(&client_figures::name, name); };

@@ -34,22 +34,22 @@ top_figures busy_daemon(std::uint32_t shards, std::uint32_t streams, std::size_t
     }
   }
   for (std::size_t each = 0; each < pipelines; ++each) {
-    pipeline_figures of;
-    of.name = "pipeline-" + std::to_string(each);
-    of.frames_per_batch = 128;
-    of.close_reason = "idle";
-    of.close_share = 1;
-    of.p50_us = 61.4;
-    of.p99_us = 1905;
-    made.pipelines.push_back(of);
+    pipeline_figures figures;
+    figures.name = "pipeline-" + std::to_string(each);
+    figures.frames_per_batch = 128;
+    figures.close_reason = "idle";
+    figures.close_share = 1;
+    figures.p50_us = 61.4;
+    figures.p99_us = 1905;
+    made.pipelines.push_back(figures);
   }
   for (std::size_t each = 0; each < clients; ++each) {
-    client_figures of;
-    of.name = "client-" + std::to_string(each);
-    of.requests = 96;
-    of.credits = 256;
-    of.held = 0.375;
-    made.clients.push_back(of);
+    client_figures figures;
+    figures.name = "client-" + std::to_string(each);
+    figures.requests = 96;
+    figures.credits = 256;
+    figures.held = 0.375;
+    made.clients.push_back(figures);
   }
   return made;
 }
@@ -69,7 +69,7 @@ std::string whole(const std::vector<top_line>& lines) {
 }
 
 top_view sized(int columns, int rows) {
-  return {.columns = columns, .rows = rows, .glyphs = bar_glyphs::eighths, .where = "127.0.0.1:7680"};
+  return {.columns = columns, .rows = rows, .glyphs = bar_glyphs::eighths, .address = "127.0.0.1:7680"};
 }
 
 TEST(TopLayout, NeitherALineNorTheirNumberExceedsTheTerminal) {

@@ -6,8 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "kernels/catalogue_cuda.hpp"
 #include "kernels/kernel_queue.hpp"
+#include "kernels/operation.hpp"
 #include "tests/fake_cuda/fake_kernel.hpp"
 
 namespace penstock {

@@ -10,9 +10,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "daemon/ingress/admission.hpp"
+#include "daemon/net/admission.hpp"
+#include "proto/chrome_trace.hpp"
 #include "proto/control.hpp"
-#include "proto/timeline/chrome_trace.hpp"
 #include "tests/support/hand_made_plan.hpp"
 
 namespace penstock {
@@ -67,7 +67,7 @@ void judge(std::span<const std::byte> head, std::span<const std::byte> body, std
   if (!read_header(message, {}, header).admitted()) {
     return;
   }
-  submitted what;
+  request_tracker::submission what;
   if (check_submit(message, header, pipeline, what).admitted()) {
     require(header.frames >= 1 && header.frames <= pipeline.max_frames);
     require(header.type != wire::message_type::submit || what.bytes == message.body.size());

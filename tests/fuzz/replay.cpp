@@ -32,40 +32,40 @@ std::vector<bytes> read_all(const char* folder) {
 }
 
 /// A byte, a bit, an integer at a limit, a piece of another seed, or a cut.
-void change(bytes& what, const std::vector<bytes>& seeds, std::mt19937_64& random) {
+void change(bytes& message, const std::vector<bytes>& seeds, std::mt19937_64& random) {
   constexpr std::uint64_t limits[] = {0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, UINT64_MAX};
   const auto below = [&](std::size_t limit) {
     return static_cast<std::size_t>(random() % std::max<std::size_t>(limit, 1));
   };
-  const std::size_t at = below(what.size());
-  if (what.empty()) {
+  const std::size_t at = below(message.size());
+  if (message.empty()) {
     return;
   }
   switch (below(5)) {
     case 0:
-      what[at] = static_cast<std::uint8_t>(random());
+      message[at] = static_cast<std::uint8_t>(random());
       break;
     case 1:
-      what[at] = static_cast<std::uint8_t>(what[at] ^ (1U << below(8)));
+      message[at] = static_cast<std::uint8_t>(message[at] ^ (1U << below(8)));
       break;
     case 2: {
       std::uint64_t value = limits[below(std::size(limits))];
-      const std::size_t end = std::min(what.size(), at + (std::size_t{1} << below(4)));
+      const std::size_t end = std::min(message.size(), at + (std::size_t{1} << below(4)));
       for (std::size_t byte = at; byte < end; ++byte, value >>= 8U) {
-        what[byte] = static_cast<std::uint8_t>(value);
+        message[byte] = static_cast<std::uint8_t>(value);
       }
       break;
     }
     case 3: {
       const bytes& other = seeds[below(seeds.size())];
-      const std::size_t from = below(other.size());
-      const std::size_t count = std::min({below(64), other.size() - from, what.size() - at});
-      std::copy_n(other.begin() + static_cast<std::ptrdiff_t>(from), count,
-                  what.begin() + static_cast<std::ptrdiff_t>(at));
+      const std::size_t start = below(other.size());
+      const std::size_t count = std::min({below(64), other.size() - start, message.size() - at});
+      std::copy_n(other.begin() + static_cast<std::ptrdiff_t>(start), count,
+                  message.begin() + static_cast<std::ptrdiff_t>(at));
       break;
     }
     default:
-      what.resize(at);
+      message.resize(at);
   }
 }
 

@@ -3,15 +3,10 @@
 #include <cstdint>
 #include <limits>
 
-#include <gmock/gmock.h>
-
-#include "tests/kernels/session_signals.hpp"
-#include "tests/kernels/session_test.hpp"
+#include "tests/kernels/operation_test.hpp"
 
 namespace penstock {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
@@ -22,10 +17,10 @@ struct accumulation {
 };
 
 /// Each window on its own, in float64.
-std::vector<double> window_by_window(const std::vector<float>& x, std::size_t channels, const accumulation& by) {
+std::vector<double> window_by_window(const std::vector<float>& x, std::size_t channels, const accumulation& window) {
   std::vector<double> y;
   for (std::size_t at = 0; at < x.size(); ++at) {
-    const auto count = std::min(static_cast<std::size_t>(by.frames), at / channels + 1);
+    const auto count = std::min(static_cast<std::size_t>(window.frames), at / channels + 1);
     double sum = 0.0;
     double largest = -std::numeric_limits<double>::infinity();
     for (std::size_t back = 0; back < count; ++back) {
@@ -33,32 +28,32 @@ std::vector<double> window_by_window(const std::vector<float>& x, std::size_t ch
       sum += value;
       largest = std::isnan(value) || std::isnan(largest) ? static_cast<double>(nan) : std::max(largest, value);
     }
-    y.push_back(by.peak ? largest : sum / static_cast<double>(count));
+    y.push_back(window.peak ? largest : sum / static_cast<double>(count));
   }
   return y;
 }
 
 class accumulate_operation : public session_test {
  protected:
-  session_case make(const accumulation& by, tensor_spec input) {
-    session_case what{.op = "accumulate", .settings = {}, .input = std::move(input)};
-    what.settings.set("frames", by.frames);
-    what.settings.set("kind", std::string{by.peak ? "peak" : "mean"});
-    what.settings.set("along", std::string{by.rows ? "rows" : "frames"});
-    what.seed = static_cast<std::uint64_t>(random_.integer(1, 1'000'000'000));
-    what.max_frames = random_.integer(1, 40);
-    what.least_steps = random_.integer(0, 1);
-    return what;
+  session_case make(const accumulation& window, tensor_spec input) {
+    session_case setup{.op = "accumulate", .settings = {}, .input = std::move(input)};
+    setup.settings.set("frames", window.frames);
+    setup.settings.set("kind", std::string{window.peak ? "peak" : "mean"});
+    setup.settings.set("along", std::string{window.rows ? "rows" : "frames"});
+    setup.seed = static_cast<std::uint64_t>(random_.integer(1, 1'000'000'000));
+    setup.max_frames = random_.integer(1, 40);
+    setup.least_steps = random_.integer(0, 1);
+    return setup;
   }
 
-  void expect_results(const session_case& what, const accumulation& by, const session_signals& signals) {
-    const auto results = run<float>(what, signals);
-    const std::size_t channels = what.input_step_bytes() / sizeof(float);
+  void expect_results(const session_case& setup, const accumulation& window, const session_signals& signals) {
+    const auto results = run<float>(setup, signals);
+    const std::size_t channels = setup.input_step_bytes() / sizeof(float);
     ASSERT_EQ(results.size(), signals.size());
     for (std::size_t session = 0; session < signals.size(); ++session) {
-      ASSERT_NO_FATAL_FAILURE(
-          expect_close(results[session], window_by_window(signals[session], channels, by), by.peak ? 0.0 : 1e-6,
-                       what.text() + ", frames " + std::to_string(by.frames) + ", session " + std::to_string(session)));
+      ASSERT_NO_FATAL_FAILURE(expect_close(
+          results[session], window_by_window(signals[session], channels, window), window.peak ? 0.0 : 1e-6,
+          setup.text() + ", frames " + std::to_string(window.frames) + ", session " + std::to_string(session)));
     }
   }
 
@@ -69,29 +64,30 @@ PENSTOCK_ON_EACH_BACKEND(accumulate_operation);
 TEST_P(accumulate_operation, MatchesEachWindowOnItsOwnAlongFrames) {
   SCOPED_TRACE(random_.trace());
   for (int round = 0; round < 40; ++round) {
-    const accumulation by{.frames = round % 4 == 0 ? 1 : random_.integer(2, 90), .peak = random_.coin()};
+    const accumulation window{.frames = round % 4 == 0 ? 1 : random_.integer(2, 90), .peak = random_.coin()};
     tensor_spec input{.type = element_type::f32, .shape = {random_.integer(1, 70)}};
     if (random_.coin()) {
       input.shape.push_back(3);
     }
-    const session_case what = make(by, input);
-    ASSERT_NO_FATAL_FAILURE(expect_results(what, by, random_signals(random_, what, {random_.integer(1, 250), 1, 60})));
+    const session_case setup = make(window, input);
+    ASSERT_NO_FATAL_FAILURE(
+        expect_results(setup, window, random_signals(random_, setup, {random_.integer(1, 250), 1, 60})));
   }
 }
 
 TEST_P(accumulate_operation, MatchesEachWindowOnItsOwnAlongRows) {
   SCOPED_TRACE(random_.trace());
   for (int round = 0; round < 40; ++round) {
-    const accumulation by{.frames = round % 4 == 0 ? random_.integer(1, 3) : random_.integer(2, 500),
-                          .peak = random_.coin(),
-                          .rows = true};
+    const accumulation window{.frames = round % 4 == 0 ? random_.integer(1, 3) : random_.integer(2, 500),
+                              .peak = random_.coin(),
+                              .rows = true};
     tensor_spec input{.type = element_type::f32, .shape = {random_.integer(1, 400)}, .variable = random_.coin()};
     if (random_.coin()) {
       input.shape.push_back(random_.integer(1, 12));
     }
-    const session_case what = make(by, input);
+    const session_case setup = make(window, input);
     ASSERT_NO_FATAL_FAILURE(
-        expect_results(what, by, random_signals(random_, what, {random_.integer(1, 2500), 9, 600})));
+        expect_results(setup, window, random_signals(random_, setup, {random_.integer(1, 2500), 9, 600})));
   }
 }
 
@@ -99,20 +95,21 @@ TEST_P(accumulate_operation, MatchesEachWindowOnItsOwnWhereItIsTheLongest) {
   SCOPED_TRACE(random_.trace());
   for (const bool rows : {false, true}) {
     for (const bool peak : {false, true}) {
-      const accumulation by{.frames = 4096, .peak = peak, .rows = rows};
-      const session_case what = make(by, {.type = element_type::f32, .shape = {rows ? 3000 : 1}, .variable = rows});
-      ASSERT_NO_FATAL_FAILURE(expect_results(what, by, random_signals(random_, what, {7000, 3000})));
+      const accumulation window{.frames = 4096, .peak = peak, .rows = rows};
+      const session_case setup =
+          make(window, {.type = element_type::f32, .shape = {rows ? 3000 : 1}, .variable = rows});
+      ASSERT_NO_FATAL_FAILURE(expect_results(setup, window, random_signals(random_, setup, {7000, 3000})));
     }
   }
 }
 
 TEST_P(accumulate_operation, DoesNotDriftOverALongSession) {
   SCOPED_TRACE(random_.trace());
-  const accumulation by{.frames = 32, .peak = false, .rows = true};
-  const session_case what = make(by, {.type = element_type::f32, .shape = {500}, .variable = true});
+  const accumulation window{.frames = 32, .peak = false, .rows = true};
+  const session_case setup = make(window, {.type = element_type::f32, .shape = {500}, .variable = true});
   session_signals signals{std::vector<float>(200'000, 0.1F)};
   std::fill_n(signals[0].begin() + 1000, 50, 1e20F);
-  const auto means = run<float>(what, signals);
+  const auto means = run<float>(setup, signals);
   EXPECT_EQ(std::count(means[0].begin() + 1000, means[0].begin() + 1081, 0.1F), 0);
   EXPECT_EQ(std::vector<float>(means[0].begin() + 1081, means[0].end()), std::vector<float>(198'919, 0.1F));
 }
@@ -121,12 +118,13 @@ TEST_P(accumulate_operation, LosesOnlyTheWindowsThatHoldANan) {
   SCOPED_TRACE(random_.trace());
   for (const bool rows : {false, true}) {
     for (const bool peak : {false, true}) {
-      const accumulation by{.frames = 16, .peak = peak, .rows = rows};
-      const session_case what = make(by, {.type = element_type::f32, .shape = {rows ? 60 : 1, 3}, .variable = rows});
-      auto signals = random_signals(random_, what, {200, 200, 200});
+      const accumulation window{.frames = 16, .peak = peak, .rows = rows};
+      const session_case setup =
+          make(window, {.type = element_type::f32, .shape = {rows ? 60 : 1, 3}, .variable = rows});
+      auto signals = random_signals(random_, setup, {200, 200, 200});
       signals[1][3 * 100 + 1] = nan;
       signals[1][3 * 5] = std::numeric_limits<float>::infinity();
-      ASSERT_NO_FATAL_FAILURE(expect_results(what, by, signals));
+      ASSERT_NO_FATAL_FAILURE(expect_results(setup, window, signals));
     }
   }
 }
@@ -144,33 +142,23 @@ TEST(Accumulate, SaysWhatAStepIs) {
   EXPECT_FALSE(definition.session(settings, std::span{&variable, 1}).whole_frames);
 }
 
-void expect_refused(const parameters& settings, const tensor_spec& input, const std::string& field,
-                    const std::string& message) {
-  try {
-    static_cast<void>(find_operator("accumulate")->infer(settings, std::span{&input, 1}));
-    ADD_FAILURE() << "accepted; wanted: " << message;
-  } catch (const parameter_error& error) {
-    EXPECT_EQ(error.field, field) << error.what();
-    EXPECT_THAT(error.what(), HasSubstr(message));
-  }
-}
-
 TEST(Accumulate, RefusesWhatItCannotDo) {
   const tensor_spec input{.type = element_type::f32, .shape = {8}};
-  const auto with = [](const char* key, parameters::value what) {
+  const auto with = [](const char* key, parameters::value value) {
     parameters settings;
     settings.set("frames", std::int64_t{4});
-    settings.set(key, std::move(what));
+    settings.set(key, std::move(value));
     return settings;
   };
-  expect_refused({}, input, "frames", "is missing");
-  expect_refused(with("frames", std::int64_t{0}), input, "frames", "from 1 to 4096");
-  expect_refused(with("frames", std::int64_t{4097}), input, "frames", "from 1 to 4096");
-  expect_refused(with("kind", std::string{"max"}), input, "kind", "\"mean\" or \"peak\"");
-  expect_refused(with("along", std::string{"time"}), input, "along", "\"frames\" or \"rows\"");
-  expect_refused(with("along", std::string{"frames"}), {.type = element_type::f32, .shape = {8}, .variable = true},
-                 "along", "f32[max 8]");
-  expect_refused(with("kind", std::string{"mean"}), {.type = element_type::i16, .shape = {8}}, "from", "takes f32");
+  expect_refused("accumulate", {}, {input}, "frames", "is missing");
+  expect_refused("accumulate", with("frames", std::int64_t{0}), {input}, "frames", "from 1 to 4096");
+  expect_refused("accumulate", with("frames", std::int64_t{4097}), {input}, "frames", "from 1 to 4096");
+  expect_refused("accumulate", with("kind", std::string{"max"}), {input}, "kind", "\"mean\" or \"peak\"");
+  expect_refused("accumulate", with("along", std::string{"time"}), {input}, "along", "\"frames\" or \"rows\"");
+  expect_refused("accumulate", with("along", std::string{"frames"}),
+                 {{.type = element_type::f32, .shape = {8}, .variable = true}}, "along", "f32[max 8]");
+  expect_refused("accumulate", with("kind", std::string{"mean"}), {{.type = element_type::i16, .shape = {8}}}, "from",
+                 "takes f32");
 }
 
 }  // namespace

@@ -15,17 +15,17 @@ class convert_operation : public operation_test {
   template <class Sample>
   void expect_converted(random_input& random, element_type type, bool to_complex, double offset, double divisor) {
     for (int round = 0; round < 6; ++round) {
-      operation_case what{.op = "convert", .settings = {}, .input = random.spec(type, 1, 700)};
-      what.extent = random.extent(what.input);
-      what.spare_frames = random.integer(0, 3);
-      what.settings.set("to", std::string{to_complex ? "cf32" : "f32"});
-      const auto x = random.integers<Sample>(values_in(what.input, what.extent));
-      const auto y = run<float>(what, x);
+      operation_case setup{.op = "convert", .settings = {}, .input = random.spec(type, 1, 700)};
+      setup.extent = random.extent(setup.input);
+      setup.spare_frames = random.integer(0, 3);
+      setup.settings.set("to", std::string{to_complex ? "cf32" : "f32"});
+      const auto x = random.integers<Sample>(values_in(setup.input, setup.extent));
+      const auto y = run<float>(setup, x);
       const std::size_t step = to_complex && !is_complex(type) ? 2 : 1;
-      ASSERT_EQ(y.size(), x.size() * step) << what.text();
+      ASSERT_EQ(y.size(), x.size() * step) << setup.text();
       for (std::size_t i = 0; i < y.size(); ++i) {
         const double expected = i % step != 0 ? 0.0 : (static_cast<double>(x[i / step]) - offset) / divisor;
-        ASSERT_NEAR(y[i], expected, 6e-8 * std::abs(expected)) << what.text() << " at " << i;
+        ASSERT_NEAR(y[i], expected, 6e-8 * std::abs(expected)) << setup.text() << " at " << i;
       }
     }
   }
@@ -41,8 +41,8 @@ std::vector<Sample> every_value() {
 
 TEST_P(convert_operation, IsRightForEveryU8) {
   const auto x = every_value<std::uint8_t>();
-  const operation_case what{.op = "convert", .settings = {}, .input = {.type = element_type::u8, .shape = {256}}};
-  const auto y = run<float>(what, x);
+  const operation_case setup{.op = "convert", .settings = {}, .input = {.type = element_type::u8, .shape = {256}}};
+  const auto y = run<float>(setup, x);
   ASSERT_EQ(y.size(), x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double expected = (static_cast<double>(x[i]) - 127.5) / 127.5;
@@ -52,8 +52,8 @@ TEST_P(convert_operation, IsRightForEveryU8) {
 
 TEST_P(convert_operation, IsExactForEveryI8) {
   const auto x = every_value<std::int8_t>();
-  const operation_case what{.op = "convert", .settings = {}, .input = {.type = element_type::i8, .shape = {256}}};
-  const auto y = run<float>(what, x);
+  const operation_case setup{.op = "convert", .settings = {}, .input = {.type = element_type::i8, .shape = {256}}};
+  const auto y = run<float>(setup, x);
   ASSERT_EQ(y.size(), x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     EXPECT_EQ(static_cast<double>(y[i]), static_cast<double>(x[i]) / 128.0) << i;
@@ -62,8 +62,8 @@ TEST_P(convert_operation, IsExactForEveryI8) {
 
 TEST_P(convert_operation, IsExactForEveryI16) {
   const auto x = every_value<std::int16_t>();
-  const operation_case what{.op = "convert", .settings = {}, .input = {.type = element_type::i16, .shape = {65536}}};
-  const auto y = run<float>(what, x);
+  const operation_case setup{.op = "convert", .settings = {}, .input = {.type = element_type::i16, .shape = {65536}}};
+  const auto y = run<float>(setup, x);
   ASSERT_EQ(y.size(), x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     ASSERT_EQ(static_cast<double>(y[i]), static_cast<double>(x[i]) / 32768.0) << i;
@@ -116,22 +116,22 @@ TEST_P(convert_operation, SetsChannelsApartWhenPlanar) {
     const bool whole_packs = round >= 12;
     const auto samples = static_cast<std::size_t>(whole_packs ? 4 * random.integer(1, 750) : random.integer(1, 3000));
     const auto channels = static_cast<std::size_t>(whole_packs ? 2 : round < 6 ? round + 1 : random.integer(1, 70));
-    operation_case what{.op = "convert", .settings = {}, .input = {.type = element_type::i16, .shape = {}}};
-    what.input.shape = {static_cast<std::int64_t>(samples), static_cast<std::int64_t>(channels)};
-    what.extent = random.extent(what.input);
-    what.settings.set("planar", true);
+    operation_case setup{.op = "convert", .settings = {}, .input = {.type = element_type::i16, .shape = {}}};
+    setup.input.shape = {static_cast<std::int64_t>(samples), static_cast<std::int64_t>(channels)};
+    setup.extent = random.extent(setup.input);
+    setup.settings.set("planar", true);
     const bool to_complex = random.coin();
-    what.settings.set("to", std::string{to_complex ? "cf32" : "f32"});
+    setup.settings.set("to", std::string{to_complex ? "cf32" : "f32"});
     const std::size_t step = to_complex ? 2 : 1;
-    const auto x = random.integers<std::int16_t>(values_in(what.input, what.extent));
-    const auto y = run<float>(what, x);
-    ASSERT_EQ(y.size(), x.size() * step) << what.text();
+    const auto x = random.integers<std::int16_t>(values_in(setup.input, setup.extent));
+    const auto y = run<float>(setup, x);
+    ASSERT_EQ(y.size(), x.size() * step) << setup.text();
     for (std::size_t i = 0; i < x.size(); ++i) {
       const std::size_t frame = i / (samples * channels);
       const std::size_t sample = i / channels % samples;
       const std::size_t place = (frame * channels + i % channels) * samples + sample;
-      ASSERT_EQ(y[place * step] * 32768.0F, static_cast<float>(x[i])) << what.text() << " at " << i;
-      ASSERT_EQ(step == 2 ? y[place * step + 1] : 0.0F, 0.0F) << what.text() << " at " << i;
+      ASSERT_EQ(y[place * step] * 32768.0F, static_cast<float>(x[i])) << setup.text() << " at " << i;
+      ASSERT_EQ(step == 2 ? y[place * step + 1] : 0.0F, 0.0F) << setup.text() << " at " << i;
     }
   }
 }
@@ -141,11 +141,11 @@ TEST_P(convert_operation, KeepsIAndQTogetherWhenPlanar) {
   SCOPED_TRACE(random.trace());
   constexpr std::size_t samples = 1021;
   constexpr std::size_t channels = 3;
-  operation_case what{.op = "convert", .settings = {}, .input = {.type = element_type::ci8, .shape = {samples, 3}}};
-  what.extent.frames = 2;
-  what.settings.set("planar", true);
-  const auto x = random.integers<std::int8_t>(values_in(what.input, what.extent));
-  const auto y = run<float>(what, x);
+  operation_case setup{.op = "convert", .settings = {}, .input = {.type = element_type::ci8, .shape = {samples, 3}}};
+  setup.extent.frames = 2;
+  setup.settings.set("planar", true);
+  const auto x = random.integers<std::int8_t>(values_in(setup.input, setup.extent));
+  const auto y = run<float>(setup, x);
   ASSERT_EQ(y.size(), x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t element = i / 2;

@@ -5,7 +5,6 @@
 
 #include "tests/kernels/operation_test.hpp"
 #include "tests/kernels/random_input.hpp"
-#include "tests/kernels/wide_range.hpp"
 
 namespace penstock {
 namespace {
@@ -72,14 +71,14 @@ void set_template(parameters& settings, const std::vector<float>& taps, bool com
 }
 
 struct random_case {
-  operation_case what;
+  operation_case setup;
   std::string mode;
   bool complex_signal;
   bool complex_template;
   std::size_t length;
   std::size_t taps;
   std::size_t rows;
-  std::size_t rows_a_template;
+  std::size_t rows_per_template;
   std::vector<std::vector<float>> inputs;
   std::vector<float> templates;
 };
@@ -91,51 +90,51 @@ random_case make_case(random_input& random, std::int64_t longest, std::int64_t m
   made.complex_signal = random.coin();
   made.complex_template = random.coin();
   const auto type_of = [](bool complex) { return complex ? element_type::cf32 : element_type::f32; };
-  made.what = {
+  made.setup = {
       .op = "correlate", .settings = {}, .input = random.fixed_row_spec(type_of(made.complex_signal), 1, longest)};
-  made.what.settings.set("mode", made.mode);
-  made.what.settings.set("method", std::string{method});
-  made.what.extent = random.extent(made.what.input);
-  made.what.spare_frames = random.integer(0, 3);
+  made.setup.settings.set("mode", made.mode);
+  made.setup.settings.set("method", std::string{method});
+  made.setup.extent = random.extent(made.setup.input);
+  made.setup.spare_frames = random.integer(0, 3);
   const std::int64_t taps = random.integer(1, most_taps);
   made.taps = static_cast<std::size_t>(taps);
-  made.length = static_cast<std::size_t>(made.what.input.shape.back());
-  made.inputs.push_back(random.normal(values_in(made.what.input, made.what.extent)));
+  made.length = static_cast<std::size_t>(made.setup.input.shape.back());
+  made.inputs.push_back(random.normal(values_in(made.setup.input, made.setup.extent)));
   made.rows = made.inputs[0].size() / made.length / (made.complex_signal ? 2 : 1);
   tensor_spec given{.type = type_of(made.complex_template), .shape = {taps}};
   const std::int64_t source = random.integer(0, 2);
   if (source == 0) {
-    made.rows_a_template = made.rows;
+    made.rows_per_template = made.rows;
     made.templates = random.normal(values_in(given, {.frames = 1}));
-    set_template(made.what.settings, made.templates, made.complex_template);
+    set_template(made.setup.settings, made.templates, made.complex_template);
     return made;
   }
-  made.rows_a_template = made.rows / static_cast<std::size_t>(made.what.extent.frames);
+  made.rows_per_template = made.rows / static_cast<std::size_t>(made.setup.extent.frames);
   if (source == 2) {
-    given.shape = made.what.input.shape;
+    given.shape = made.setup.input.shape;
     given.shape.back() = taps;
-    given.variable = made.what.input.variable;
-    made.rows_a_template = given.shape.size() == 1 ? made.rows_a_template : 1;
+    given.variable = made.setup.input.variable;
+    made.rows_per_template = given.shape.size() == 1 ? made.rows_per_template : 1;
   }
-  made.what.further_inputs.push_back(given);
-  made.templates = random.normal(values_in(given, made.what.extent));
+  made.setup.further_inputs.push_back(given);
+  made.templates = random.normal(values_in(given, made.setup.extent));
   made.inputs.push_back(made.templates);
   return made;
 }
 
-void expect_correlated(const random_case& of, const std::vector<float>& y) {
-  const bool complex = of.complex_signal || of.complex_template;
-  for (std::size_t row = 0; row < of.rows; ++row) {
-    const complexes expected =
-        correlated(row_of(of.inputs[0], of.complex_signal, of.length, row),
-                   row_of(of.templates, of.complex_template, of.taps, row / of.rows_a_template), of.mode);
-    ASSERT_EQ(y.size(), of.rows * expected.size() * (complex ? 2 : 1)) << of.what.text();
+void expect_correlated(const random_case& tried, const std::vector<float>& y) {
+  const bool complex = tried.complex_signal || tried.complex_template;
+  for (std::size_t row = 0; row < tried.rows; ++row) {
+    const complexes expected = correlated(
+        row_of(tried.inputs[0], tried.complex_signal, tried.length, row),
+        row_of(tried.templates, tried.complex_template, tried.taps, row / tried.rows_per_template), tried.mode);
+    ASSERT_EQ(y.size(), tried.rows * expected.size() * (complex ? 2 : 1)) << tried.setup.text();
     const complexes got = row_of(y, complex, expected.size(), row);
     const double peak = largest(expected);
     for (std::size_t k = 0; k < expected.size(); ++k) {
       ASSERT_LE(std::abs(got[k] - expected[k]), 1e-5 * peak + 1e-6)
-          << of.what.text() << " mode " << of.mode << " taps " << of.taps << " row " << row << " at " << k << ": "
-          << got[k] << ", not " << expected[k];
+          << tried.setup.text() << " mode " << tried.mode << " taps " << tried.taps << " row " << row << " at " << k
+          << ": " << got[k] << ", not " << expected[k];
     }
   }
 }
@@ -145,7 +144,7 @@ TEST_P(correlate_operation, MatchesTheDefinitionByTheSum) {
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 60; ++round) {
     const random_case made = make_case(random, random.coin() ? 60 : 1500, random.coin() ? 20 : 700, "direct");
-    expect_correlated(made, run<float>(made.what, made.inputs));
+    expect_correlated(made, run<float>(made.setup, made.inputs));
     ASSERT_FALSE(HasFatalFailure());
   }
 }
@@ -155,7 +154,7 @@ TEST_P(correlate_operation, MatchesTheDefinitionByTransforms) {
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 60; ++round) {
     const random_case made = make_case(random, random.coin() ? 60 : 1500, random.coin() ? 20 : 700, "fft");
-    expect_correlated(made, run<float>(made.what, made.inputs));
+    expect_correlated(made, run<float>(made.setup, made.inputs));
     ASSERT_FALSE(HasFatalFailure());
   }
 }
@@ -165,7 +164,7 @@ TEST_P(correlate_operation, MatchesTheDefinitionByTheMethodThatItChooses) {
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 30; ++round) {
     const random_case made = make_case(random, 900, 400, "auto");
-    expect_correlated(made, run<float>(made.what, made.inputs));
+    expect_correlated(made, run<float>(made.setup, made.inputs));
     ASSERT_FALSE(HasFatalFailure());
   }
 }
@@ -194,11 +193,11 @@ TEST_P(correlate_operation, GivesWhatScipyGives) {
   };
   for (const scipy_row& row : table) {
     for (const char* const method : {"direct", "fft"}) {
-      operation_case what{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {5}}};
-      what.settings.set("template", row.h);
-      what.settings.set("mode", std::string{row.mode});
-      what.settings.set("method", std::string{method});
-      const auto y = run<float>(what, x);
+      operation_case setup{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {5}}};
+      setup.settings.set("template", row.h);
+      setup.settings.set("mode", std::string{row.mode});
+      setup.settings.set("method", std::string{method});
+      const auto y = run<float>(setup, x);
       ASSERT_EQ(y.size(), row.y.size()) << row.mode << " by " << method << " of " << row.h.size();
       for (std::size_t k = 0; k < y.size(); ++k) {
         EXPECT_NEAR(y[k], row.y[k], 2e-5) << row.mode << " by " << method << " of " << row.h.size() << " at " << k;
@@ -213,16 +212,16 @@ TEST_P(correlate_operation, FindsATemplateInAMillionSamples) {
   for (const element_type type : {element_type::f32, element_type::cf32}) {
     const bool complex = type == element_type::cf32;
     for (const std::int64_t taps : {31, 1001, 200'003}) {
-      operation_case what{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {1'000'003}}};
+      operation_case setup{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {1'000'003}}};
       const auto h = random.normal(static_cast<std::size_t>(taps) * (complex ? 2 : 1));
-      set_template(what.settings, h, complex);
-      what.settings.set("mode", std::string{"valid"});
-      auto x = random.normal(values_in(what.input, what.extent), 0.0, 0.1);
+      set_template(setup.settings, h, complex);
+      setup.settings.set("mode", std::string{"valid"});
+      auto x = random.normal(values_in(setup.input, setup.extent), 0.0, 0.1);
       const std::int64_t hidden = random.integer(0, 1'000'003 - taps);
       for (std::size_t i = 0; i < h.size(); ++i) {
         x[static_cast<std::size_t>(hidden) * (complex ? 2 : 1) + i] += h[i];
       }
-      const complexes y = row_of(run<float>(what, x), complex, static_cast<std::size_t>(1'000'003 - taps + 1), 0);
+      const complexes y = row_of(run<float>(setup, x), complex, static_cast<std::size_t>(1'000'003 - taps + 1), 0);
       const complexes signal = row_of(x, complex, 1'000'003, 0);
       const complexes of_template = row_of(h, complex, static_cast<std::size_t>(taps), 0);
       const auto term_by_term = [&](std::int64_t at) {
@@ -232,13 +231,13 @@ TEST_P(correlate_operation, FindsATemplateInAMillionSamples) {
       const double peak = std::abs(term_by_term(hidden));
       const auto most = std::max_element(y.begin(), y.end(),
                                          [](const auto& a, const auto& b) { return std::norm(a) < std::norm(b); });
-      EXPECT_EQ(most - y.begin(), hidden) << what.text() << " taps " << taps;
+      EXPECT_EQ(most - y.begin(), hidden) << setup.text() << " taps " << taps;
       for (std::int64_t place = 0; place < 200; ++place) {
         const std::int64_t at = place == 0   ? hidden
                                 : place == 1 ? static_cast<std::int64_t>(y.size()) - 1
                                              : random.integer(0, 1'000'003 - taps);
         ASSERT_LE(std::abs(y[static_cast<std::size_t>(at)] - term_by_term(at)), 1e-5 * peak)
-            << what.text() << " taps " << taps << " at " << at;
+            << setup.text() << " taps " << taps << " at " << at;
       }
     }
   }
@@ -251,12 +250,12 @@ TEST_P(correlate_operation, GivesAFrameTheSameBesideNanAndBesideAFarLouderFrame)
   for (const element_type type : {element_type::f32, element_type::cf32}) {
     for (const std::int64_t length : {5, 33, 101, 999, 2000}) {
       for (const char* const method : {"direct", "fft"}) {
-        operation_case what{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {length}}};
-        what.settings.set("method", std::string{method});
-        what.further_inputs.push_back({.type = type, .shape = {77}});
-        const auto x = random.normal(values_in(what.input, what.extent));
-        const auto h = random.normal(values_in(what.further_inputs[0], what.extent));
-        const auto alone = run<float>(what, std::vector<std::vector<float>>{x, h});
+        operation_case setup{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {length}}};
+        setup.settings.set("method", std::string{method});
+        setup.further_inputs.push_back({.type = type, .shape = {77}});
+        const auto x = random.normal(values_in(setup.input, setup.extent));
+        const auto h = random.normal(values_in(setup.further_inputs[0], setup.extent));
+        const auto alone = run<float>(setup, std::vector<std::vector<float>>{x, h});
         std::vector<std::vector<float>> together(2);
         for (const float loudness : {1.0F, std::numeric_limits<float>::quiet_NaN(), 1.0F, 1e12F, 1.0F}) {
           for (const float value : x) {
@@ -266,19 +265,19 @@ TEST_P(correlate_operation, GivesAFrameTheSameBesideNanAndBesideAFarLouderFrame)
             together[1].push_back(value * loudness);
           }
         }
-        what.extent.frames = 5;
-        what.spare_frames = 3;
-        const auto y = run<float>(what, together);
+        setup.extent.frames = 5;
+        setup.spare_frames = 3;
+        const auto y = run<float>(setup, together);
         const auto peak = std::abs(
             *std::max_element(alone.begin(), alone.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
         ASSERT_EQ(y.size(), 5 * alone.size());
         for (const std::size_t frame : {0U, 2U, 4U}) {
           for (std::size_t k = 0; k < alone.size(); ++k) {
             ASSERT_NEAR(y[frame * alone.size() + k], alone[k], 1e-6F * peak)
-                << what.text() << " by " << method << ", frame " << frame << " at " << k;
+                << setup.text() << " by " << method << ", frame " << frame << " at " << k;
           }
         }
-        EXPECT_TRUE(std::isnan(y[alone.size() + 3])) << what.text() << " by " << method;
+        EXPECT_TRUE(std::isnan(y[alone.size() + 3])) << setup.text() << " by " << method;
       }
     }
   }
@@ -293,7 +292,7 @@ TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHold
       for (const std::int64_t taps : {40, 449}) {
         for (const bool complex : {false, true}) {
           const element_type type = complex ? element_type::cf32 : element_type::f32;
-          operation_case what{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {1500}}};
+          operation_case setup{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {1500}}};
           const bool from_frames = random.coin();
           std::vector<float> h;
           for (const double tap : low_pass(taps)) {
@@ -303,22 +302,22 @@ TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHold
             }
           }
           if (from_frames) {
-            what.further_inputs.push_back({.type = type, .shape = {taps}});
+            setup.further_inputs.push_back({.type = type, .shape = {taps}});
           } else {
-            set_template(what.settings, h, complex);
+            set_template(setup.settings, h, complex);
           }
-          what.settings.set("mode", std::string{mode});
-          what.settings.set("method", std::string{method});
+          setup.settings.set("mode", std::string{mode});
+          setup.settings.set("method", std::string{method});
           const std::size_t parts = complex ? 2 : 1;
           std::vector<std::vector<float>> inputs{wide_range_noise(random, 2 * 1500 * parts)};
           inputs[0][static_cast<std::size_t>(random.integer(1500, 2999)) * parts] =
               random.coin() ? std::numeric_limits<float>::quiet_NaN() : -std::numeric_limits<float>::infinity();
-          what.extent.frames = 2;
+          setup.extent.frames = 2;
           if (from_frames) {
             inputs.push_back(h);
             inputs[1].insert(inputs[1].end(), h.begin(), h.end());
           }
-          const auto y = run<float>(what, inputs);
+          const auto y = run<float>(setup, inputs);
           const complexes of_template = row_of(h, complex, static_cast<std::size_t>(taps), 0);
           for (std::size_t row = 0; row < 2; ++row) {
             const complexes x = row_of(inputs[0], complex, 1500, row);
@@ -359,11 +358,11 @@ TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHold
 
 TEST_P(correlate_operation, SumsManyLikeTermsToAMillionth) {
   for (const char* const method : {"direct", "fft"}) {
-    operation_case what{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {10000}}};
-    set_template(what.settings, std::vector<float>(5000, 0.1F), false);
-    what.settings.set("mode", std::string{"valid"});
-    what.settings.set("method", std::string{method});
-    for (const float y : run<float>(what, std::vector<float>(10000, 0.1F))) {
+    operation_case setup{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {10000}}};
+    set_template(setup.settings, std::vector<float>(5000, 0.1F), false);
+    setup.settings.set("mode", std::string{"valid"});
+    setup.settings.set("method", std::string{method});
+    for (const float y : run<float>(setup, std::vector<float>(10000, 0.1F))) {
       ASSERT_NEAR(y, 50.0, 50.0 * 1e-6) << method;
     }
   }
@@ -374,21 +373,21 @@ TEST_P(correlate_operation, KeepsItsDigitsOfSamplesAndTemplatesNearTheEndsOfTheR
   SCOPED_TRACE(random.trace());
   for (const auto& [samples, taps] : {std::pair{1e-19, 1e-19}, {1e-30, 1e25}, {1e25, 1e-30}, {1e18, 1e18}}) {
     for (const char* const method : {"direct", "fft"}) {
-      operation_case what{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {1500}}};
+      operation_case setup{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {1500}}};
       auto x = random.normal(1500);
       auto h = random.normal(300);
-      const auto scale = [](std::vector<float>& values, double by) {
+      const auto scale = [](std::vector<float>& values, double factor) {
         for (float& value : values) {
-          value = static_cast<float>(static_cast<double>(value) * by);
+          value = static_cast<float>(static_cast<double>(value) * factor);
         }
       };
       scale(x, samples);
       scale(h, taps);
-      set_template(what.settings, h, false);
-      what.settings.set("mode", std::string{"valid"});
-      what.settings.set("method", std::string{method});
+      set_template(setup.settings, h, false);
+      setup.settings.set("mode", std::string{"valid"});
+      setup.settings.set("method", std::string{method});
       const complexes expected = correlated(row_of(x, false, 1500, 0), row_of(h, false, 300, 0), "valid");
-      const auto y = run<float>(what, x);
+      const auto y = run<float>(setup, x);
       for (std::size_t k = 0; k < y.size(); ++k) {
         ASSERT_NEAR(y[k], expected[k].real(), 1e-5 * largest(expected) + 1.2e-38)
             << method << " of " << samples << " by " << taps;

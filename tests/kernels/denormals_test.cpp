@@ -6,8 +6,7 @@
 
 #include "tests/kernels/operation_test.hpp"
 #include "tests/kernels/random_input.hpp"
-#include "tests/kernels/wide_range.hpp"
-#include "tests/support/session_run.hpp"
+#include "tests/support/session_runner.hpp"
 
 namespace penstock {
 namespace {
@@ -49,10 +48,10 @@ TEST_P(denormals, CostNoMoreThanOtherNumbers) {
   correlate.settings.set("method", std::string{"direct"});
   operation_case spectrum{
       .op = "power_spectrum", .settings = {}, .input = {.type = element_type::f32, .shape = {64, 1024}}};
-  for (const operation_case& what : {correlate, spectrum}) {
-    EXPECT_LT(slowness([&](const std::vector<float>& x) { static_cast<void>(run<float>(what, x)); }, 65536, random),
+  for (const operation_case& setup : {correlate, spectrum}) {
+    EXPECT_LT(slowness([&](const std::vector<float>& x) { static_cast<void>(run<float>(setup, x)); }, 65536, random),
               wanted)
-        << what.text();
+        << setup.text();
   }
   session_runner sessions{open_test_backend(GetParam())};
   session_case fir{.op = "fir", .settings = {}, .input = {.type = element_type::f32, .shape = {32768}}};

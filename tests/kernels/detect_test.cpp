@@ -21,72 +21,72 @@ struct thresholds {
 };
 
 /// One row of the output by a walk through the samples: first all events, then their list.
-std::vector<float> listed(const float* row, std::size_t length, const thresholds& by) {
+std::vector<float> listed(const float* row, std::size_t length, const thresholds& limits) {
   std::vector<std::size_t> peaks;
   bool on = false;
   for (std::size_t i = 0; i < length; ++i) {
-    const bool starts = !on && row[i] >= by.high;
+    const bool starts = !on && row[i] >= limits.high;
     if (starts) {
       peaks.push_back(i);
     }
-    on = (on || starts) && !(row[i] < by.low);
+    on = (on || starts) && !(row[i] < limits.low);
     if (on && row[i] > row[peaks.back()]) {
       peaks.back() = i;
     }
   }
-  const std::size_t shown = std::min(peaks.size(), by.most);
+  const std::size_t shown = std::min(peaks.size(), limits.most);
   std::vector<float> out{static_cast<float>(peaks.size()), static_cast<float>(shown)};
-  for (std::size_t event = 0; event < by.most; ++event) {
+  for (std::size_t event = 0; event < limits.most; ++event) {
     out.push_back(event < shown ? static_cast<float>(peaks[event]) : -1.0F);
     out.push_back(event < shown ? row[peaks[event]] : 0.0F);
   }
   return out;
 }
 
-operation_case detection(const tensor_spec& input, const thresholds& by) {
-  operation_case what{.op = "detect", .settings = {}, .input = input};
-  what.settings.set("high", static_cast<double>(by.high));
-  what.settings.set("low", static_cast<double>(by.low));
-  what.settings.set("max_events", static_cast<std::int64_t>(by.most));
-  return what;
+operation_case detection(const tensor_spec& input, const thresholds& limits) {
+  operation_case setup{.op = "detect", .settings = {}, .input = input};
+  setup.settings.set("high", static_cast<double>(limits.high));
+  setup.settings.set("low", static_cast<double>(limits.low));
+  setup.settings.set("max_events", static_cast<std::int64_t>(limits.most));
+  return setup;
 }
 
-std::vector<float> listed_rows(const std::vector<float>& x, std::size_t length, const thresholds& by) {
+std::vector<float> listed_rows(const std::vector<float>& x, std::size_t length, const thresholds& limits) {
   std::vector<float> out;
   for (std::size_t first = 0; first < x.size(); first += length) {
-    const std::vector<float> row = listed(&x[first], length, by);
+    const std::vector<float> row = listed(&x[first], length, limits);
     out.insert(out.end(), row.begin(), row.end());
   }
   return out;
 }
 
-std::vector<float> detect_row(const std::vector<float>& row, const thresholds& by) {
-  return listed(row.data(), row.size(), by);
+std::vector<float> detect_row(const std::vector<float>& row, const thresholds& limits) {
+  return listed(row.data(), row.size(), limits);
 }
 
-operation_case row_case(const std::vector<float>& row, const thresholds& by) {
-  return detection({.type = element_type::f32, .shape = {static_cast<std::int64_t>(row.size())}}, by);
+operation_case row_case(const std::vector<float>& row, const thresholds& limits) {
+  return detection({.type = element_type::f32, .shape = {static_cast<std::int64_t>(row.size())}}, limits);
 }
 
 TEST_P(detect_operation, ListsTheEventsOfRandomRows) {
   random_input random;
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 60; ++round) {
-    const thresholds by{.high = static_cast<float>(random.real(-1.0, 3.0)),
-                        .low = -4.0F,
-                        .most = static_cast<std::size_t>(random.integer(1, 80))};
-    const thresholds chosen{by.high, by.high - static_cast<float>(random.coin() ? 0.0 : random.real(0.0, 3.0)),
-                            by.most};
-    operation_case what = detection(random.spec(element_type::f32, 1, random.coin() ? 100 : 5000), chosen);
-    what.extent = random.extent(what.input);
-    what.spare_frames = random.integer(0, 3);
-    auto x = random.normal(values_in(what.input, what.extent));
+    const thresholds limits{.high = static_cast<float>(random.real(-1.0, 3.0)),
+                            .low = -4.0F,
+                            .most = static_cast<std::size_t>(random.integer(1, 80))};
+    const thresholds chosen{limits.high, limits.high - static_cast<float>(random.coin() ? 0.0 : random.real(0.0, 3.0)),
+                            limits.most};
+    operation_case setup = detection(random.spec(element_type::f32, 1, random.coin() ? 100 : 5000), chosen);
+    setup.extent = random.extent(setup.input);
+    setup.spare_frames = random.integer(0, 3);
+    auto x = random.normal(values_in(setup.input, setup.extent));
     for (std::int64_t spoilt = random.integer(0, 20); spoilt > 0; --spoilt) {
       x[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(x.size()) - 1))] = nan;
     }
     const std::int64_t length =
-        what.input.variable && what.input.shape.size() == 1 ? what.extent.leading : what.input.shape.back();
-    ASSERT_EQ(run<float>(what, x), listed_rows(x, static_cast<std::size_t>(length), chosen)) << what.text();
+        setup.input.variable && setup.input.shape.size() == 1 ? setup.extent.leading : setup.input.shape.back();
+    ASSERT_EQ(run<float>(setup, x), listed_rows(x, static_cast<std::size_t>(length), chosen)) << setup.text();
   }
 }
 
@@ -96,14 +96,14 @@ TEST_P(detect_operation, ListsTheEventsOfLongRows) {
   for (const std::int64_t length : {2048, 2049, 8191, 8192, 8193, 100'001, 1'000'003}) {
     for (const double slowness : {0.0, 0.9, 0.9999}) {
       // Slow noise has events that go through many blocks.
-      operation_case what = detection({.type = element_type::f32, .shape = {length}}, {0.4F, -0.3F, 3000});
-      what.extent.frames = 2;
-      auto x = random.normal(values_in(what.input, what.extent), 0.0, std::sqrt(1.0 - slowness * slowness));
+      operation_case setup = detection({.type = element_type::f32, .shape = {length}}, {0.4F, -0.3F, 3000});
+      setup.extent.frames = 2;
+      auto x = random.normal(values_in(setup.input, setup.extent), 0.0, std::sqrt(1.0 - slowness * slowness));
       for (std::size_t i = 1; i < x.size(); ++i) {
         x[i] += static_cast<float>(slowness) * x[i - 1];
       }
-      ASSERT_TRUE(run<float>(what, x) == listed_rows(x, static_cast<std::size_t>(length), {0.4F, -0.3F, 3000}))
-          << what.text() << " slowness " << slowness;
+      ASSERT_TRUE(run<float>(setup, x) == listed_rows(x, static_cast<std::size_t>(length), {0.4F, -0.3F, 3000}))
+          << setup.text() << " slowness " << slowness;
     }
   }
 }
@@ -117,8 +117,8 @@ TEST_P(detect_operation, FindsOneEventThatLastsAllOfALongRow) {
     if (falls) {
       std::reverse(rising.begin(), rising.end());
     }
-    const thresholds by{1.0F, 0.5F, 2};
-    EXPECT_EQ(run<float>(row_case(rising, by), rising),
+    const thresholds limits{1.0F, 0.5F, 2};
+    EXPECT_EQ(run<float>(row_case(rising, limits), rising),
               (std::vector<float>{1, 1, falls ? 0.0F : 299'999.0F, 300'000, -1, 0}));
   }
 }
@@ -128,8 +128,8 @@ TEST_P(detect_operation, ReportsTheFirstOfEqualPeaks) {
   row[40] = 2.0F;
   row[17'000] = 2.0F;
   row[18'000] = 2.0F;
-  const thresholds by{1.0F, 0.5F, 1};
-  EXPECT_EQ(run<float>(row_case(row, by), row), (std::vector<float>{1, 1, 40, 2}));
+  const thresholds limits{1.0F, 0.5F, 1};
+  EXPECT_EQ(run<float>(row_case(row, limits), row), (std::vector<float>{1, 1, 40, 2}));
   // A zero is equal to a negative one.
   const std::vector<float> zeros{-0.0F, 0.0F};
   EXPECT_EQ(run<float>(row_case(zeros, {0.0F, 0.0F, 1}), zeros), (std::vector<float>{1, 1, 0, 0}));
@@ -137,15 +137,15 @@ TEST_P(detect_operation, ReportsTheFirstOfEqualPeaks) {
 
 TEST_P(detect_operation, StartsAtHighAndEndsBelowLow) {
   const std::vector<float> row{1, 2, 1, 0.9F, 2, 3, 2, 1, 0, 2, -9, 1.9F, 2};
-  const thresholds by{2.0F, 1.0F, 5};
-  EXPECT_EQ(run<float>(row_case(row, by), row), (std::vector<float>{4, 4, 1, 2, 5, 3, 9, 2, 12, 2, -1, 0}));
+  const thresholds limits{2.0F, 1.0F, 5};
+  EXPECT_EQ(run<float>(row_case(row, limits), row), (std::vector<float>{4, 4, 1, 2, 5, 3, 9, 2, 12, 2, -1, 0}));
 }
 
 TEST_P(detect_operation, TakesLowToBeHighByDefaultAndListsSixtyFour) {
-  operation_case what{.op = "detect", .settings = {}, .input = {.type = element_type::f32, .shape = {4}}};
-  what.settings.set("high", 1.0);
+  operation_case setup{.op = "detect", .settings = {}, .input = {.type = element_type::f32, .shape = {4}}};
+  setup.settings.set("high", 1.0);
   const std::vector<float> row{1.0F, 0.99F, 1.0F, 2.0F};
-  const auto y = run<float>(what, row);
+  const auto y = run<float>(setup, row);
   EXPECT_EQ(y, detect_row(row, {1.0F, 1.0F, 64}));
   EXPECT_EQ(y[0], 2.0F);
   EXPECT_EQ(y.size(), 130U);
@@ -167,16 +167,16 @@ TEST_P(detect_operation, TakesNanForNeitherSideAndInfinitiesAsSamples) {
 
 TEST_P(detect_operation, KeepsTheEventsOfEachFrameToIt) {
   // The first row ends in an event, the next begins with a sample that would go on with it.
-  operation_case what = detection({.type = element_type::f32, .shape = {3}}, {2.0F, 1.0F, 1});
-  what.extent.frames = 3;
+  operation_case setup = detection({.type = element_type::f32, .shape = {3}}, {2.0F, 1.0F, 1});
+  setup.extent.frames = 3;
   const std::vector<float> rows{0, 2, 3, 1.5F, nan, 1.5F, 2, 0, 0};
-  EXPECT_EQ(run<float>(what, rows), (std::vector<float>{1, 1, 2, 3, 0, 0, -1, 0, 1, 1, 0, 2}));
+  EXPECT_EQ(run<float>(setup, rows), (std::vector<float>{1, 1, 2, 3, 0, 0, -1, 0, 1, 1, 0, 2}));
 }
 
 TEST_P(detect_operation, GivesAnEmptyListForAVariableFrameWithoutSamples) {
-  operation_case what = detection({.type = element_type::f32, .shape = {10'000}, .variable = true}, {0.0F, 0.0F, 2});
-  what.extent = {.frames = 2, .leading = 0};
-  EXPECT_EQ(run<float>(what, std::vector<float>{}), (std::vector<float>{0, 0, -1, 0, -1, 0, 0, 0, -1, 0, -1, 0}));
+  operation_case setup = detection({.type = element_type::f32, .shape = {10'000}, .variable = true}, {0.0F, 0.0F, 2});
+  setup.extent = {.frames = 2, .leading = 0};
+  EXPECT_EQ(run<float>(setup, std::vector<float>{}), (std::vector<float>{0, 0, -1, 0, -1, 0, 0, 0, -1, 0, -1, 0}));
 }
 
 }  // namespace

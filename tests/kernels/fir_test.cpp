@@ -4,16 +4,12 @@
 #include <complex>
 #include <limits>
 
-#include <gmock/gmock.h>
-
+#include "tests/kernels/operation_test.hpp"
 #include "tests/kernels/random_input.hpp"
-#include "tests/kernels/session_test.hpp"
-#include "tests/kernels/wide_range.hpp"
 
 namespace penstock {
 namespace {
 
-using testing::HasSubstr;
 using sample = std::complex<double>;
 
 struct filter {
@@ -31,11 +27,11 @@ struct filter {
 };
 
 /// y[m] = sum of h[k] · x[D·m − k] in float64, over the whole signal.
-std::vector<sample> direct_sum(const std::vector<sample>& x, const std::vector<sample>& h, const filter& of) {
-  const auto channels = static_cast<std::size_t>(of.channels);
+std::vector<sample> direct_sum(const std::vector<sample>& x, const std::vector<sample>& h, const filter& design) {
+  const auto channels = static_cast<std::size_t>(design.channels);
   const std::size_t steps = x.size() / channels;
   std::vector<sample> y;
-  for (std::size_t at = 0; at < steps; at += static_cast<std::size_t>(of.decimation)) {
+  for (std::size_t at = 0; at < steps; at += static_cast<std::size_t>(design.decimation)) {
     for (std::size_t channel = 0; channel < channels; ++channel) {
       double re = 0.0;
       double im = 0.0;
@@ -58,74 +54,76 @@ std::vector<sample> samples_of(const std::vector<float>& values, bool complex) {
   return samples;
 }
 
-/// Of its samples' absolutes squared, the mean; 0 of none.
-double power(const std::vector<sample>& of) {
+/// Mean of the squared magnitudes; 0 for no samples.
+double power(const std::vector<sample>& values) {
   double sum = 0.0;
-  for (const sample& each : of) {
+  for (const sample& each : values) {
     sum += std::norm(each);
   }
-  return of.empty() ? 0.0 : sum / static_cast<double>(of.size());
+  return values.empty() ? 0.0 : sum / static_cast<double>(values.size());
 }
 
 class fir_operation : public session_test {
  protected:
   /// A filter of random taps on sessions that are cut at random.
   struct trial {
-    session_case what;
+    session_case setup;
     std::vector<sample> taps;
   };
 
-  trial make(const filter& of, tensor_spec input) {
-    trial made{.what = {.op = "fir", .settings = {}, .input = std::move(input)}, .taps = {}};
+  trial make(const filter& design, tensor_spec input) {
+    trial made{.setup = {.op = "fir", .settings = {}, .input = std::move(input)}, .taps = {}};
     std::vector<double> re;
     std::vector<double> im;
-    for (std::int64_t k = 0; k < of.taps; ++k) {
+    for (std::int64_t k = 0; k < design.taps; ++k) {
       re.push_back(random_.real(-1.0, 1.0));
-      im.push_back(of.complex_taps ? random_.real(-1.0, 1.0) : 0.0);
+      im.push_back(design.complex_taps ? random_.real(-1.0, 1.0) : 0.0);
       made.taps.emplace_back(re.back(), im.back());
     }
-    made.what.settings.set("taps", re);
-    if (of.complex_taps) {
-      made.what.settings.set("taps_imag", im);
+    made.setup.settings.set("taps", re);
+    if (design.complex_taps) {
+      made.setup.settings.set("taps_imag", im);
     }
-    made.what.settings.set("decimation", of.decimation);
-    made.what.seed = static_cast<std::uint64_t>(random_.integer(0, 1 << 30));
-    made.what.least_steps = random_.integer(0, 1);
+    made.setup.settings.set("decimation", design.decimation);
+    made.setup.seed = static_cast<std::uint64_t>(random_.integer(0, 1 << 30));
+    made.setup.least_steps = random_.integer(0, 1);
     return made;
   }
 
-  trial make_variable(const filter& of, std::int64_t longest) {
-    return make(of, {.type = of.complex_input ? element_type::cf32 : element_type::f32,
-                     .shape = {longest, of.channels},
-                     .variable = true});
+  trial make_variable(const filter& design, std::int64_t longest) {
+    return make(design, {.type = design.complex_input ? element_type::cf32 : element_type::f32,
+                         .shape = {longest, design.channels},
+                         .variable = true});
   }
 
-  std::vector<float> signal(const filter& of, std::int64_t steps) {
-    return random_.normal(static_cast<std::size_t>(steps * of.channels * (of.complex_input ? 2 : 1)));
+  std::vector<float> signal(const filter& design, std::int64_t steps) {
+    return random_.normal(static_cast<std::size_t>(steps * design.channels * (design.complex_input ? 2 : 1)));
   }
 
   /// Every output within 1e-6 of the session's peak; where that is less than the root mean square of noise of the same
   /// power behind as many taps as the session reaches, as it may be with an output or two, of that.
-  void expect_filtered(const std::vector<float>& got, const std::vector<float>& x, const trial& by, const filter& of) {
-    const std::vector<sample> in = samples_of(x, of.complex_input);
-    const std::vector<sample> expected = direct_sum(in, by.taps, of);
-    const std::vector<sample> y = samples_of(got, of.complex_input || of.complex_taps);
-    ASSERT_EQ(y.size(), expected.size()) << by.what.text() << ": " << of.text();
-    const std::size_t reached = std::min(by.taps.size(), in.size() / static_cast<std::size_t>(of.channels));
-    double peak = std::sqrt(power(in) * power(by.taps) * static_cast<double>(reached));
+  void expect_filtered(const std::vector<float>& got, const std::vector<float>& x, const trial& attempt,
+                       const filter& design) {
+    const std::vector<sample> in = samples_of(x, design.complex_input);
+    const std::vector<sample> expected = direct_sum(in, attempt.taps, design);
+    const std::vector<sample> y = samples_of(got, design.complex_input || design.complex_taps);
+    ASSERT_EQ(y.size(), expected.size()) << attempt.setup.text() << ": " << design.text();
+    const std::size_t reached = std::min(attempt.taps.size(), in.size() / static_cast<std::size_t>(design.channels));
+    double peak = std::sqrt(power(in) * power(attempt.taps) * static_cast<double>(reached));
     for (const sample& value : expected) {
       peak = std::max(peak, std::abs(value));
     }
     for (std::size_t i = 0; i < y.size(); ++i) {
       ASSERT_LE(std::abs(y[i] - expected[i]), 1e-6 * peak)
-          << by.what.text() << ": " << of.text() << ", output " << i << " of " << y.size();
+          << attempt.setup.text() << ": " << design.text() << ", output " << i << " of " << y.size();
     }
   }
 
-  void expect_all_filtered(const trial& by, const filter& of, const std::vector<std::vector<float>>& signals) {
-    const auto got = run<float>(by.what, signals);
+  void expect_all_filtered(const trial& attempt, const filter& design, const std::vector<std::vector<float>>& signals) {
+    const auto got = run<float>(attempt.setup, signals);
     for (std::size_t session = 0; session < signals.size(); ++session) {
-      ASSERT_NO_FATAL_FAILURE(expect_filtered(got[session], signals[session], by, of)) << "session " << session;
+      ASSERT_NO_FATAL_FAILURE(expect_filtered(got[session], signals[session], attempt, design))
+          << "session " << session;
     }
   }
 
@@ -139,11 +137,11 @@ TEST_P(fir_operation, GivesWhatTheWholeSignalGivesHoweverItIsCut) {
     for (const std::int64_t decimation : {1, 2, 7, 8}) {
       for (const std::int64_t channels : {1, 3}) {
         for (const int kind : {0, 1, 2, 3}) {
-          const filter of{taps, decimation, channels, kind % 2 == 1, kind / 2 == 1};
-          const trial by = make_variable(of, random_.coin() ? 20 : 170);
-          const std::vector<std::vector<float>> signals{signal(of, 1), signal(of, random_.integer(2, 60)),
-                                                        signal(of, random_.integer(300, 700))};
-          ASSERT_NO_FATAL_FAILURE(expect_all_filtered(by, of, signals));
+          const filter design{taps, decimation, channels, kind % 2 == 1, kind / 2 == 1};
+          const trial attempt = make_variable(design, random_.coin() ? 20 : 170);
+          const std::vector<std::vector<float>> signals{signal(design, 1), signal(design, random_.integer(2, 60)),
+                                                        signal(design, random_.integer(300, 700))};
+          ASSERT_NO_FATAL_FAILURE(expect_all_filtered(attempt, design, signals));
         }
       }
     }
@@ -152,62 +150,65 @@ TEST_P(fir_operation, GivesWhatTheWholeSignalGivesHoweverItIsCut) {
 
 TEST_P(fir_operation, TakesLargeDecimationsAndManyChannels) {
   SCOPED_TRACE(random_.trace());
-  for (const filter& of :
+  for (const filter& design :
        {filter{63, 16, 40}, filter{80, 5, 33, true}, filter{63, 17, 1}, filter{63, 100, 5, true},
         filter{5, 1000, 1, false, true}, filter{4500, 20, 1, true}, filter{4500, 40, 3}, filter{200, 2, 1100},
         filter{4100, 33, 2, true, true}, filter{63, 1, 40}, filter{130, 1, 33, true, true}, filter{64, 1, 5, true}}) {
-    const trial by = make_variable(of, 300);
-    const std::vector<std::vector<float>> signals{signal(of, 10), signal(of, random_.integer(500, 3000))};
-    ASSERT_NO_FATAL_FAILURE(expect_all_filtered(by, of, signals));
+    const trial attempt = make_variable(design, 300);
+    const std::vector<std::vector<float>> signals{signal(design, 10), signal(design, random_.integer(500, 3000))};
+    ASSERT_NO_FATAL_FAILURE(expect_all_filtered(attempt, design, signals));
   }
 }
 
 TEST_P(fir_operation, TakesLongFrames) {
   SCOPED_TRACE(random_.trace());
-  for (const filter& of :
+  for (const filter& design :
        {filter{63, 1, 1}, filter{65, 1, 2, false, true}, filter{63, 8, 1, true}, filter{300, 3, 2, false, true}}) {
-    const trial by = make_variable(of, 30000);
-    ASSERT_NO_FATAL_FAILURE(expect_all_filtered(by, of, {signal(of, 100000), signal(of, 20000)}));
+    const trial attempt = make_variable(design, 30000);
+    ASSERT_NO_FATAL_FAILURE(expect_all_filtered(attempt, design, {signal(design, 100000), signal(design, 20000)}));
   }
 }
 
 TEST_P(fir_operation, TakesTheMostTaps) {
   SCOPED_TRACE(random_.trace());
-  for (const filter& of : {filter{65536, 8, 1}, filter{65536, 512, 1, true}}) {
-    const trial by = make_variable(of, 16384);
-    ASSERT_NO_FATAL_FAILURE(expect_all_filtered(by, of, {signal(of, of.decimation == 8 ? 5000 : 100000)}));
+  for (const filter& design : {filter{65536, 8, 1}, filter{65536, 512, 1, true}}) {
+    const trial attempt = make_variable(design, 16384);
+    ASSERT_NO_FATAL_FAILURE(
+        expect_all_filtered(attempt, design, {signal(design, design.decimation == 8 ? 5000 : 100000)}));
   }
 }
 
 TEST_P(fir_operation, TakesFixedFrames) {
   SCOPED_TRACE(random_.trace());
-  for (const filter& of : {filter{63, 8, 1}, filter{63, 8, 3, true}, filter{100, 1, 1, true, true}}) {
-    const trial by =
-        make(of, {.type = of.complex_input ? element_type::cf32 : element_type::f32, .shape = {32, of.channels}});
-    ASSERT_NO_FATAL_FAILURE(expect_all_filtered(by, of, {signal(of, 32 * 25), signal(of, 32), signal(of, 32 * 7)}));
+  for (const filter& design : {filter{63, 8, 1}, filter{63, 8, 3, true}, filter{100, 1, 1, true, true}}) {
+    const trial attempt = make(design, {.type = design.complex_input ? element_type::cf32 : element_type::f32,
+                                        .shape = {32, design.channels}});
+    ASSERT_NO_FATAL_FAILURE(
+        expect_all_filtered(attempt, design, {signal(design, 32 * 25), signal(design, 32), signal(design, 32 * 7)}));
   }
 }
 
 TEST_P(fir_operation, KeepsWhatIsNotFiniteInItsSession) {
   SCOPED_TRACE(random_.trace());
-  for (const filter& of : {filter{63, 1, 2}, filter{63, 8, 1, true}, filter{63, 40, 3, true, true}}) {
-    const trial by = make_variable(of, 50);
-    std::vector<std::vector<float>> signals{signal(of, 1500), signal(of, 1500), signal(of, 1500)};
+  for (const filter& design : {filter{63, 1, 2}, filter{63, 8, 1, true}, filter{63, 40, 3, true, true}}) {
+    const trial attempt = make_variable(design, 50);
+    std::vector<std::vector<float>> signals{signal(design, 1500), signal(design, 1500), signal(design, 1500)};
     std::fill(signals[1].begin(), signals[1].end(), std::numeric_limits<float>::quiet_NaN());
-    const auto got = run<float>(by.what, signals);
-    ASSERT_NO_FATAL_FAILURE(expect_filtered(got[0], signals[0], by, of));
-    ASSERT_NO_FATAL_FAILURE(expect_filtered(got[2], signals[2], by, of));
-    EXPECT_TRUE(std::all_of(got[1].begin(), got[1].end(), [](float value) { return std::isnan(value); })) << of.text();
+    const auto got = run<float>(attempt.setup, signals);
+    ASSERT_NO_FATAL_FAILURE(expect_filtered(got[0], signals[0], attempt, design));
+    ASSERT_NO_FATAL_FAILURE(expect_filtered(got[2], signals[2], attempt, design));
+    EXPECT_TRUE(std::all_of(got[1].begin(), got[1].end(), [](float value) { return std::isnan(value); }))
+        << design.text();
   }
 }
 
 TEST_P(fir_operation, CarriesANaNAsFarAsItsTapsReach) {
   SCOPED_TRACE(random_.trace());
-  const filter of{10, 3, 2};
-  const trial by = make_variable(of, 7);
-  std::vector<float> x = signal(of, 90);
+  const filter design{10, 3, 2};
+  const trial attempt = make_variable(design, 7);
+  std::vector<float> x = signal(design, 90);
   x[2 * 40 + 1] = std::numeric_limits<float>::quiet_NaN();
-  const auto y = run<float>(by.what, std::vector<std::vector<float>>{x}).front();
+  const auto y = run<float>(attempt.setup, std::vector<std::vector<float>>{x}).front();
   ASSERT_EQ(y.size(), 60U);
   for (std::size_t m = 0; m < 30; ++m) {
     EXPECT_FALSE(std::isnan(y[2 * m])) << m;
@@ -217,20 +218,20 @@ TEST_P(fir_operation, CarriesANaNAsFarAsItsTapsReach) {
 
 TEST_P(fir_operation, CarriesWhatIsNotFiniteAsFarAsManyTapsReach) {
   SCOPED_TRACE(random_.trace());
-  for (const filter& of : {filter{700, 1, 1}, filter{700, 1, 2, true}, filter{700, 2, 1, true, true}}) {
-    const trial by = make_variable(of, 4000);
-    std::vector<float> x = signal(of, 12000);
+  for (const filter& design : {filter{700, 1, 1}, filter{700, 1, 2, true}, filter{700, 2, 1, true, true}}) {
+    const trial attempt = make_variable(design, 4000);
+    std::vector<float> x = signal(design, 12000);
     const auto width = x.size() / 12000;
     for (const float poison : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
       std::vector<float> poisoned = x;
       poisoned[5000 * width] = poison;
-      const auto y = run<float>(by.what, std::vector<std::vector<float>>{x, poisoned});
-      const std::size_t each = y[0].size() / (12000 / static_cast<std::size_t>(of.decimation));
+      const auto y = run<float>(attempt.setup, std::vector<std::vector<float>>{x, poisoned});
+      const std::size_t each = y[0].size() / (12000 / static_cast<std::size_t>(design.decimation));
       for (std::size_t at = 0; at < y[0].size(); at += each) {
-        const std::size_t step = at / each * static_cast<std::size_t>(of.decimation);
-        EXPECT_EQ(std::isfinite(y[1][at]), step < 5000 || step >= 5700) << of.text() << ", step " << step;
+        const std::size_t step = at / each * static_cast<std::size_t>(design.decimation);
+        EXPECT_EQ(std::isfinite(y[1][at]), step < 5000 || step >= 5700) << design.text() << ", step " << step;
       }
-      ASSERT_NO_FATAL_FAILURE(expect_filtered(y[0], x, by, of));
+      ASSERT_NO_FATAL_FAILURE(expect_filtered(y[0], x, attempt, design));
     }
   }
 }
@@ -263,46 +264,33 @@ TEST(Fir, RefusesWhatItCannotFilterWith) {
       {one, one, no, {.type = element_type::i16, .shape = {100}}, "from", "takes f32 or cf32, not i16[100]"},
   };
   for (const fir_refusal& row : rows) {
-    session_case what{.op = "fir", .settings = {}, .input = row.input};
-    what.settings.set("taps", row.taps);
-    what.settings.set("taps_imag", row.taps_imag);
-    what.settings.set("decimation", row.decimation);
-    try {
-      ADD_FAILURE() << "made " << what.output().text() << "; wanted: " << row.message;
-    } catch (const parameter_error& error) {
-      EXPECT_EQ(error.field, row.field) << error.what();
-      EXPECT_THAT(error.what(), HasSubstr(row.message));
-    }
+    expect_refused("fir",
+                   settings_of({{"taps", row.taps}, {"taps_imag", row.taps_imag}, {"decimation", row.decimation}}),
+                   {row.input}, row.field, row.message);
   }
 }
 
 TEST(Fir, RefusesToDoWithoutTaps) {
-  const session_case what{.op = "fir", .settings = {}, .input = {.type = element_type::f32, .shape = {8}}};
-  try {
-    ADD_FAILURE() << "made " << what.output().text();
-  } catch (const parameter_error& error) {
-    EXPECT_EQ(error.field, "taps");
-    EXPECT_THAT(error.what(), HasSubstr("missing"));
-  }
+  expect_refused("fir", {}, {{.type = element_type::f32, .shape = {8}}}, "taps", "missing");
 }
 
 TEST(Fir, SaysHowManyStepsAFrameCanGive) {
-  session_case what{.op = "fir", .settings = {}, .input = {element_type::f32, {100, 3}, true}};
-  what.settings.set("taps", std::vector<double>{1.0, 2.0});
-  what.settings.set("decimation", std::int64_t{8});
-  EXPECT_EQ(what.output(), (tensor_spec{element_type::f32, {13, 3}, true}));
-  EXPECT_EQ(what.traits().rate, (step_rate{8, 7}));
-  EXPECT_FALSE(what.traits().whole_frames);
-  what.settings.set("taps_imag", std::vector<double>{0.0, 1.0});
-  what.input = {element_type::f32, {96, 3}};
-  EXPECT_EQ(what.output(), (tensor_spec{element_type::cf32, {12, 3}}));
+  session_case setup{.op = "fir", .settings = {}, .input = {element_type::f32, {100, 3}, true}};
+  setup.settings.set("taps", std::vector<double>{1.0, 2.0});
+  setup.settings.set("decimation", std::int64_t{8});
+  EXPECT_EQ(setup.output(), (tensor_spec{element_type::f32, {13, 3}, true}));
+  EXPECT_EQ(setup.traits().rate, (step_rate{8, 7}));
+  EXPECT_FALSE(setup.traits().whole_frames);
+  setup.settings.set("taps_imag", std::vector<double>{0.0, 1.0});
+  setup.input = {element_type::f32, {96, 3}};
+  EXPECT_EQ(setup.output(), (tensor_spec{element_type::cf32, {12, 3}}));
 }
 
 /// Each output is within 1e-6 of the largest value in the span that it sees, and not finite only where that holds such.
 void expect_by_own_span(const std::vector<float>& got, const std::vector<float>& x, const std::vector<double>& h,
-                        std::size_t every, std::size_t parts, const std::string& what) {
+                        std::size_t every, std::size_t parts, const std::string& setup) {
   const std::size_t steps = x.size() / parts;
-  ASSERT_EQ(got.size(), (steps + every - 1) / every * parts) << what;
+  ASSERT_EQ(got.size(), (steps + every - 1) / every * parts) << setup;
   for (std::size_t at = 0; at < steps; at += every) {
     for (std::size_t part = 0; part < parts; ++part) {
       double sum = 0.0;
@@ -316,10 +304,10 @@ void expect_by_own_span(const std::vector<float>& got, const std::vector<float>&
       }
       const auto y = static_cast<double>(got[at / every * parts + part]);
       if (std::isinf(peak)) {
-        ASSERT_FALSE(std::isfinite(y)) << what << ", output at step " << at;
+        ASSERT_FALSE(std::isfinite(y)) << setup << ", output at step " << at;
       } else {
         ASSERT_LE(std::abs(y - sum), 1e-6 * peak + static_cast<double>(std::numeric_limits<float>::min()))
-            << what << ", output at step " << at << ": " << y << ", not " << sum << " of a peak of " << peak;
+            << setup << ", output at step " << at << ": " << y << ", not " << sum << " of a peak of " << peak;
       }
     }
   }
@@ -331,15 +319,15 @@ TEST_P(fir_operation, GivesEachOutputByItsOwnSpanWhateverElseTheSignalHolds) {
     for (const std::int64_t taps : {40, 601}) {
       for (const bool complex : {false, true}) {
         for (const std::int64_t decimation : {1, 3}) {
-          session_case what{
+          session_case setup{
               .op = "fir",
               .settings = {},
               .input = {.type = complex ? element_type::cf32 : element_type::f32, .shape = {4096}, .variable = true}};
           const std::vector<double> h = low_pass(taps);
-          what.settings.set("taps", h);
-          what.settings.set("method", std::string{method});
-          what.settings.set("decimation", decimation);
-          what.seed = static_cast<std::uint64_t>(random_.integer(0, 1 << 30));
+          setup.settings.set("taps", h);
+          setup.settings.set("method", std::string{method});
+          setup.settings.set("decimation", decimation);
+          setup.seed = static_cast<std::uint64_t>(random_.integer(0, 1 << 30));
           const std::size_t parts = complex ? 2 : 1;
           std::vector<std::vector<float>> signals{wide_range_noise(random_, 6000 * parts),
                                                   wide_range_noise(random_, 3000 * parts)};
@@ -348,7 +336,7 @@ TEST_P(fir_operation, GivesEachOutputByItsOwnSpanWhateverElseTheSignalHolds) {
               signals[1][static_cast<std::size_t>(random_.integer(0, 2999)) * parts + part] = broken;
             }
           }
-          const auto got = run<float>(what, signals);
+          const auto got = run<float>(setup, signals);
           for (std::size_t session = 0; session < signals.size(); ++session) {
             ASSERT_NO_FATAL_FAILURE(expect_by_own_span(
                 got[session], signals[session], h, static_cast<std::size_t>(decimation), parts,
@@ -363,12 +351,12 @@ TEST_P(fir_operation, GivesEachOutputByItsOwnSpanWhateverElseTheSignalHolds) {
 
 TEST_P(fir_operation, GivesNothingBeforeAnImpulseAtTheEndOfTheRange) {
   for (const float height : {3e38F, 1e20F, 1e-20F}) {
-    session_case what{
+    session_case setup{
         .op = "fir", .settings = {}, .input = {.type = element_type::f32, .shape = {4096}, .variable = true}};
-    what.settings.set("taps", low_pass(2000));
+    setup.settings.set("taps", low_pass(2000));
     std::vector<float> x(4096);
     x[3000] = height;
-    const auto y = run<float>(what, std::vector<std::vector<float>>{x})[0];
+    const auto y = run<float>(setup, std::vector<std::vector<float>>{x})[0];
     const std::vector<float> before(y.begin(), y.begin() + 3000);
     EXPECT_EQ(before, std::vector<float>(3000)) << height;
     EXPECT_NEAR(y[4000] / height, low_pass(2000)[1000], 1e-6) << height;

@@ -13,18 +13,18 @@ PENSTOCK_ON_EACH_BACKEND(fold_operation);
 
 /// An operator on two to six inputs of a random spec, sometimes on the most.
 operation_case random_fold(random_input& random, const char* op, element_type type) {
-  operation_case what{.op = op, .settings = {}, .input = random.spec(type, 1, 3000)};
-  what.extent = random.extent(what.input);
-  what.spare_frames = random.integer(0, 3);
+  operation_case setup{.op = op, .settings = {}, .input = random.spec(type, 1, 3000)};
+  setup.extent = random.extent(setup.input);
+  setup.spare_frames = random.integer(0, 3);
   const std::int64_t inputs = random.integer(0, 9) == 0 ? 32 : random.integer(2, 6);
-  what.further_inputs.assign(static_cast<std::size_t>(inputs - 1), what.input);
-  return what;
+  setup.further_inputs.assign(static_cast<std::size_t>(inputs - 1), setup.input);
+  return setup;
 }
 
-std::vector<std::vector<float>> random_batches(random_input& random, const operation_case& what) {
-  std::vector<std::vector<float>> batches(what.further_inputs.size() + 1);
+std::vector<std::vector<float>> random_batches(random_input& random, const operation_case& setup) {
+  std::vector<std::vector<float>> batches(setup.further_inputs.size() + 1);
   for (std::vector<float>& batch : batches) {
-    batch = random.normal(values_in(what.input, what.extent), 0.2);
+    batch = random.normal(values_in(setup.input, setup.extent), 0.2);
   }
   return batches;
 }
@@ -33,9 +33,9 @@ TEST_P(fold_operation, AddsTheElementsOfAllInputs) {
   random_input random;
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 20; ++round) {
-    const operation_case what = random_fold(random, "add", random.coin() ? element_type::f32 : element_type::cf32);
-    const auto x = random_batches(random, what);
-    const auto y = run<float>(what, x);
+    const operation_case setup = random_fold(random, "add", random.coin() ? element_type::f32 : element_type::cf32);
+    const auto x = random_batches(random, setup);
+    const auto y = run<float>(setup, x);
     ASSERT_EQ(y.size(), x[0].size());
     for (std::size_t i = 0; i < y.size(); ++i) {
       double sum = 0.0;
@@ -44,7 +44,7 @@ TEST_P(fold_operation, AddsTheElementsOfAllInputs) {
         sum += input[i];
         magnitudes += std::abs(input[i]);
       }
-      ASSERT_NEAR(y[i], sum, 1e-6 * magnitudes) << what.text() << " at " << i;
+      ASSERT_NEAR(y[i], sum, 1e-6 * magnitudes) << setup.text() << " at " << i;
     }
   }
 }
@@ -53,9 +53,9 @@ TEST_P(fold_operation, MultipliesTheElementsOfAllRealInputs) {
   random_input random;
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 20; ++round) {
-    const operation_case what = random_fold(random, "multiply", element_type::f32);
-    const auto x = random_batches(random, what);
-    const auto y = run<float>(what, x);
+    const operation_case setup = random_fold(random, "multiply", element_type::f32);
+    const auto x = random_batches(random, setup);
+    const auto y = run<float>(setup, x);
     ASSERT_EQ(y.size(), x[0].size());
     for (std::size_t i = 0; i < y.size(); ++i) {
       double product = 1.0;
@@ -63,7 +63,7 @@ TEST_P(fold_operation, MultipliesTheElementsOfAllRealInputs) {
         product *= input[i];
       }
       const double rounding = 1e-7 * static_cast<double>(x.size()) * std::abs(product);
-      ASSERT_NEAR(y[i], product, rounding + 1e-44 * static_cast<double>(x.size())) << what.text() << " at " << i;
+      ASSERT_NEAR(y[i], product, rounding + 1e-44 * static_cast<double>(x.size())) << setup.text() << " at " << i;
     }
   }
 }
@@ -72,11 +72,11 @@ TEST_P(fold_operation, MultipliesComplexInputsAndConjugatesThoseAfterTheFirst) {
   random_input random;
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 20; ++round) {
-    operation_case what = random_fold(random, "multiply", element_type::cf32);
+    operation_case setup = random_fold(random, "multiply", element_type::cf32);
     const bool conjugate = random.coin();
-    what.settings.set("conjugate", conjugate);
-    const auto x = random_batches(random, what);
-    const auto y = run<std::complex<float>>(what, x);
+    setup.settings.set("conjugate", conjugate);
+    const auto x = random_batches(random, setup);
+    const auto y = run<std::complex<float>>(setup, x);
     ASSERT_EQ(2 * y.size(), x[0].size());
     for (std::size_t i = 0; i < y.size(); ++i) {
       std::complex<double> product{x[0][2 * i], x[0][2 * i + 1]};
@@ -85,19 +85,19 @@ TEST_P(fold_operation, MultipliesComplexInputsAndConjugatesThoseAfterTheFirst) {
       }
       const double inputs = static_cast<double>(x.size());
       ASSERT_LE(std::abs(std::complex<double>{y[i]} - product), 3e-7 * inputs * std::abs(product) + 1e-43 * inputs)
-          << what.text() << " at " << i;
+          << setup.text() << " at " << i;
     }
   }
 }
 
 TEST_P(fold_operation, KeepsNanToTheElementThatHoldsIt) {
   for (const char* const op : {"add", "multiply"}) {
-    operation_case what{.op = op, .settings = {}, .input = {.type = element_type::cf32, .shape = {5}}};
-    what.extent.frames = 3;
-    what.further_inputs.push_back(what.input);
+    operation_case setup{.op = op, .settings = {}, .input = {.type = element_type::cf32, .shape = {5}}};
+    setup.extent.frames = 3;
+    setup.further_inputs.push_back(setup.input);
     std::vector<std::vector<float>> x(2, std::vector<float>(30, 1.5F));
     x[1][12] = std::numeric_limits<float>::quiet_NaN();
-    const auto y = run<std::complex<float>>(what, x);
+    const auto y = run<std::complex<float>>(setup, x);
     for (std::size_t i = 0; i < y.size(); ++i) {
       EXPECT_EQ(std::isnan(y[i].real()), i == 6) << op << " at " << i;
     }
@@ -107,10 +107,10 @@ TEST_P(fold_operation, KeepsNanToTheElementThatHoldsIt) {
 TEST_P(fold_operation, TakesAMillionElements) {
   random_input random;
   SCOPED_TRACE(random.trace());
-  operation_case what{.op = "add", .settings = {}, .input = {.type = element_type::f32, .shape = {1'000'003}}};
-  what.further_inputs.assign(2, what.input);
-  const auto x = random_batches(random, what);
-  const auto y = run<float>(what, x);
+  operation_case setup{.op = "add", .settings = {}, .input = {.type = element_type::f32, .shape = {1'000'003}}};
+  setup.further_inputs.assign(2, setup.input);
+  const auto x = random_batches(random, setup);
+  const auto y = run<float>(setup, x);
   ASSERT_EQ(y.size(), x[0].size());
   for (std::size_t i = 0; i < y.size(); ++i) {
     ASSERT_EQ(y[i], x[0][i] + x[1][i] + x[2][i]) << i;

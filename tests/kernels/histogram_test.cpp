@@ -21,10 +21,10 @@ class histogram_operation : public operation_test {
  protected:
   /// Compares with bins counted from the samples, one row and part after the other; `bin` is not asked about NaN.
   template <class Sample, class Bin>
-  void expect_counts(const operation_case& what, const std::vector<Sample>& x, Bin bin) {
-    const std::size_t parts = is_complex(what.input.type) ? 2 : 1;
-    const bool whole = what.input.variable && what.input.shape.size() == 1;
-    const auto length = static_cast<std::size_t>(whole ? what.extent.leading : what.input.shape.back());
+  void expect_counts(const operation_case& setup, const std::vector<Sample>& x, Bin bin) {
+    const std::size_t parts = is_complex(setup.input.type) ? 2 : 1;
+    const bool whole = setup.input.variable && setup.input.shape.size() == 1;
+    const auto length = static_cast<std::size_t>(whole ? setup.extent.leading : setup.input.shape.back());
     std::vector<std::int32_t> expected(x.size() / length * bins);
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (!std::isnan(static_cast<double>(x[i]))) {
@@ -32,21 +32,21 @@ class histogram_operation : public operation_test {
         ++expected[row * bins + bin(x[i])];
       }
     }
-    const auto y = run<std::int32_t>(what, x);
-    ASSERT_EQ(y.size(), expected.size()) << what.text();
+    const auto y = run<std::int32_t>(setup, x);
+    ASSERT_EQ(y.size(), expected.size()) << setup.text();
     for (std::size_t i = 0; i < y.size(); ++i) {
-      ASSERT_EQ(y[i], expected[i]) << what.text() << " row " << i / bins << " bin " << i % bins;
+      ASSERT_EQ(y[i], expected[i]) << setup.text() << " row " << i / bins << " bin " << i % bins;
     }
   }
 
   template <class Sample, class Bin>
   void expect_counts_of_random(random_input& random, element_type type, Bin bin) {
     for (int round = 0; round < 6; ++round) {
-      operation_case what{.op = "histogram", .settings = {}, .input = random.spec(type, 1, round < 3 ? 50 : 4000)};
-      what.extent = random.extent(what.input);
-      what.spare_frames = random.integer(0, 3);
-      const auto x = random.integers<Sample>(values_in(what.input, what.extent));
-      ASSERT_NO_FATAL_FAILURE(expect_counts(what, x, bin));
+      operation_case setup{.op = "histogram", .settings = {}, .input = random.spec(type, 1, round < 3 ? 50 : 4000)};
+      setup.extent = random.extent(setup.input);
+      setup.spare_frames = random.integer(0, 3);
+      const auto x = random.integers<Sample>(values_in(setup.input, setup.extent));
+      ASSERT_NO_FATAL_FAILURE(expect_counts(setup, x, bin));
     }
   }
 
@@ -96,13 +96,13 @@ TEST_P(histogram_operation, CountsFloatsIntoAnyRange) {
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 16; ++round) {
     const element_type type = random.coin() ? element_type::f32 : element_type::cf32;
-    operation_case what{.op = "histogram", .settings = {}, .input = random.spec(type, 1, 3000)};
-    what.extent = random.extent(what.input);
+    operation_case setup{.op = "histogram", .settings = {}, .input = random.spec(type, 1, 3000)};
+    setup.extent = random.extent(setup.input);
     const double lo = round < 4 ? -2.0 : random.real(-3.0, 0.0);
     const double hi = round < 4 ? 2.0 : random.real(0.1, 3.0);
-    what.settings.set("range", std::vector<double>{lo, hi});
-    const auto x = random.normal(values_in(what.input, what.extent));
-    ASSERT_NO_FATAL_FAILURE(expect_counts(what, x, [lo, hi](double v) { return bin_of_value(v, lo, hi); }));
+    setup.settings.set("range", std::vector<double>{lo, hi});
+    const auto x = random.normal(values_in(setup.input, setup.extent));
+    ASSERT_NO_FATAL_FAILURE(expect_counts(setup, x, [lo, hi](double v) { return bin_of_value(v, lo, hi); }));
   }
 }
 
@@ -113,12 +113,12 @@ TEST_P(histogram_operation, PutsEdgesWhereFloat64Does) {
       const auto at = static_cast<float>(lo + (hi - lo) * edge / 256.0);
       x.insert(x.end(), {std::nextafter(at, -9.0F), at, std::nextafter(at, 9.0F)});
     }
-    operation_case what{.op = "histogram", .settings = {}, .input = {.type = element_type::f32, .shape = {}}};
-    what.input.shape = {static_cast<std::int64_t>(x.size()), 1};
-    what.settings.set("range", std::vector<double>{lo, hi});
+    operation_case setup{.op = "histogram", .settings = {}, .input = {.type = element_type::f32, .shape = {}}};
+    setup.input.shape = {static_cast<std::int64_t>(x.size()), 1};
+    setup.settings.set("range", std::vector<double>{lo, hi});
     const double low = lo;
     const double high = hi;
-    ASSERT_NO_FATAL_FAILURE(expect_counts(what, x, [low, high](double v) { return bin_of_value(v, low, high); }));
+    ASSERT_NO_FATAL_FAILURE(expect_counts(setup, x, [low, high](double v) { return bin_of_value(v, low, high); }));
   }
 }
 
@@ -137,8 +137,8 @@ TEST_P(histogram_operation, IsExactForEveryConvertedI16) {
 TEST_P(histogram_operation, CountsNanNowhereAndInfinitiesAtTheEnds) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const operation_case what{.op = "histogram", .settings = {}, .input = {.type = element_type::f32, .shape = {7}}};
-  const auto y = run<std::int32_t>(what, std::vector<float>{nan, infinity, 5.0F, -infinity, nan, -1.0F, 0.0F});
+  const operation_case setup{.op = "histogram", .settings = {}, .input = {.type = element_type::f32, .shape = {7}}};
+  const auto y = run<std::int32_t>(setup, std::vector<float>{nan, infinity, 5.0F, -infinity, nan, -1.0F, 0.0F});
   std::vector<std::int32_t> expected(bins);
   expected[0] = 2;
   expected[128] = 1;
@@ -147,8 +147,8 @@ TEST_P(histogram_operation, CountsNanNowhereAndInfinitiesAtTheEnds) {
 }
 
 TEST_P(histogram_operation, CountsALongRowThatHoldsOneValue) {
-  operation_case what{.op = "histogram", .settings = {}, .input = {.type = element_type::cu8, .shape = {300007}}};
-  const auto y = run<std::int32_t>(what, std::vector<std::uint8_t>(600014, 77));
+  operation_case setup{.op = "histogram", .settings = {}, .input = {.type = element_type::cu8, .shape = {300007}}};
+  const auto y = run<std::int32_t>(setup, std::vector<std::uint8_t>(600014, 77));
   std::vector<std::int32_t> expected(2 * bins);
   expected[77] = 300007;
   expected[bins + 77] = 300007;

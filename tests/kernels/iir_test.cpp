@@ -3,15 +3,11 @@
 #include <limits>
 #include <numbers>
 
-#include <gmock/gmock.h>
-
-#include "tests/kernels/session_signals.hpp"
-#include "tests/kernels/session_test.hpp"
+#include "tests/kernels/operation_test.hpp"
 
 namespace penstock {
 namespace {
 
-using testing::HasSubstr;
 using coefficients = std::vector<double>;
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
@@ -72,11 +68,11 @@ std::vector<double> difference_equation(const std::vector<float>& input, std::si
 class iir_operation : public session_test {
  protected:
   session_case make(const coefficients& sections, tensor_spec input) {
-    session_case what{.op = "iir", .settings = {}, .input = std::move(input)};
-    what.settings.set("sections", sections);
-    what.seed = static_cast<std::uint64_t>(random_.integer(1, 1'000'000'000));
-    what.least_steps = random_.integer(0, 1);
-    return what;
+    session_case setup{.op = "iir", .settings = {}, .input = std::move(input)};
+    setup.settings.set("sections", sections);
+    setup.seed = static_cast<std::uint64_t>(random_.integer(1, 1'000'000'000));
+    setup.least_steps = random_.integer(0, 1);
+    return setup;
   }
 
   /// Poles up to 0.98 from the middle, as pairs; a0 is not 1.
@@ -94,14 +90,14 @@ class iir_operation : public session_test {
     return made;
   }
 
-  void expect_filtered(const session_case& what, const session_signals& signals) {
-    const auto filtered = run<float>(what, signals);
-    const std::size_t lanes = what.input_step_bytes() / sizeof(float);
+  void expect_filtered(const session_case& setup, const session_signals& signals) {
+    const auto filtered = run<float>(setup, signals);
+    const std::size_t lanes = setup.input_step_bytes() / sizeof(float);
     ASSERT_EQ(filtered.size(), signals.size());
     for (std::size_t session = 0; session < signals.size(); ++session) {
       ASSERT_NO_FATAL_FAILURE(expect_close(
-          filtered[session], difference_equation(signals[session], lanes, what.settings.numbers("sections")), 1e-5,
-          what.text() + ", session " + std::to_string(session)));
+          filtered[session], difference_equation(signals[session], lanes, setup.settings.numbers("sections")), 1e-5,
+          setup.text() + ", session " + std::to_string(session)));
     }
   }
 
@@ -116,9 +112,9 @@ TEST_P(iir_operation, MatchesTheDifferenceEquationHoweverTheSessionsAreCut) {
     tensor_spec input{.type = random_.coin() ? element_type::f32 : element_type::cf32,
                       .shape = {random_.integer(1, round % 2 == 0 ? 30 : 700), channels[random_.integer(0, 5)]},
                       .variable = random_.coin()};
-    const session_case what = make(any_sections(), input);
+    const session_case setup = make(any_sections(), input);
     ASSERT_NO_FATAL_FAILURE(
-        expect_filtered(what, random_signals(random_, what, {random_.integer(1, 2000), 1, 500}, 1.0)));
+        expect_filtered(setup, random_signals(random_, setup, {random_.integer(1, 2000), 1, 500}, 1.0)));
   }
 }
 
@@ -126,8 +122,8 @@ TEST_P(iir_operation, MatchesTheDifferenceEquationInFramesLongerThanAnyTile) {
   SCOPED_TRACE(random_.trace());
   for (const element_type type : {element_type::f32, element_type::cf32}) {
     for (const coefficients& sections : {band_pass, narrow_low_pass}) {
-      const session_case what = make(sections, {.type = type, .shape = {20000}, .variable = true});
-      ASSERT_NO_FATAL_FAILURE(expect_filtered(what, random_signals(random_, what, {30000, 4096, 8193}, 1.0)));
+      const session_case setup = make(sections, {.type = type, .shape = {20000}, .variable = true});
+      ASSERT_NO_FATAL_FAILURE(expect_filtered(setup, random_signals(random_, setup, {30000, 4096, 8193}, 1.0)));
     }
   }
 }
@@ -139,27 +135,27 @@ TEST_P(iir_operation, MatchesTheDifferenceEquationInFramesThatManyBlocksShare) {
                                 {.type = element_type::f32, .shape = {30'000, 9}, .variable = true}};
   for (const tensor_spec& input : shapes) {
     for (const coefficients& sections : {band_pass, narrow_low_pass}) {
-      const session_case what = make(sections, input);
+      const session_case setup = make(sections, input);
       const std::int64_t steps = input.shape.front();
-      ASSERT_NO_FATAL_FAILURE(expect_filtered(what, random_signals(random_, what, {2 * steps, steps}, 1.0)));
+      ASSERT_NO_FATAL_FAILURE(expect_filtered(setup, random_signals(random_, setup, {2 * steps, steps}, 1.0)));
     }
   }
 }
 
 TEST_P(iir_operation, KeepsANanFromTheStepsBeforeItInALongFrame) {
   SCOPED_TRACE(random_.trace());
-  const session_case what = make(band_pass, {.type = element_type::f32, .shape = {100'000, 2}});
-  const auto clean = random_signals(random_, what, {100'000});
+  const session_case setup = make(band_pass, {.type = element_type::f32, .shape = {100'000, 2}});
+  const auto clean = random_signals(random_, setup, {100'000});
   const std::vector<double> expected = difference_equation(clean[0], 2, band_pass);
   for (const std::size_t step : {std::size_t{0}, std::size_t{16'383}, std::size_t{16'384}, std::size_t{70'001}}) {
     auto signals = clean;
     signals[0][2 * step + 1] = nan;
-    const auto filtered = run<float>(what, signals);
+    const auto filtered = run<float>(setup, signals);
     for (std::size_t i = 0; i < expected.size(); ++i) {
       if (i % 2 == 1 && i >= 2 * step + 1) {
-        ASSERT_TRUE(std::isnan(filtered[0][i])) << what.text() << ", NaN at step " << step << ", value " << i;
+        ASSERT_TRUE(std::isnan(filtered[0][i])) << setup.text() << ", NaN at step " << step << ", value " << i;
       } else {
-        ASSERT_NEAR(filtered[0][i], expected[i], 1e-5) << what.text() << ", NaN at step " << step << ", value " << i;
+        ASSERT_NEAR(filtered[0][i], expected[i], 1e-5) << setup.text() << ", NaN at step " << step << ", value " << i;
       }
     }
   }
@@ -172,34 +168,34 @@ TEST_P(iir_operation, TakesAsManySectionsAsThereMayBe) {
     const double a1 = section % 2 == 0 ? 0.4 : -0.7;
     sections.insert(sections.end(), {1.0, a1 - 0.1, 0.2, 1.0, a1, 0.3});
   }
-  const session_case what = make(sections, {.type = element_type::f32, .shape = {300, 9}, .variable = true});
-  ASSERT_NO_FATAL_FAILURE(expect_filtered(what, random_signals(random_, what, {700, 200})));
+  const session_case setup = make(sections, {.type = element_type::f32, .shape = {300, 9}, .variable = true});
+  ASSERT_NO_FATAL_FAILURE(expect_filtered(setup, random_signals(random_, setup, {700, 200})));
 }
 
 TEST_P(iir_operation, GivesWhatScipyGives) {
-  const session_case what = make(band_pass, {.type = element_type::f32, .shape = {4}});
-  const auto filtered = run<float>(what, session_signals{{1.0F, 0.0F, 0.0F, -2.0F, 0.0F, 0.0F, 0.0F, 0.0F}});
+  const session_case setup = make(band_pass, {.type = element_type::f32, .shape = {4}});
+  const auto filtered = run<float>(setup, session_signals{{1.0F, 0.0F, 0.0F, -2.0F, 0.0F, 0.0F, 0.0F, 0.0F}});
   const std::vector<double> expected{0.0028981946337214323,  0.011150592422434342, 0.012950420132300829,
                                      -0.013687693200749074,  -0.06358568974782822, -0.07827633139614601,
                                      -0.0017080638169793341, 0.13026358933638713};
-  ASSERT_NO_FATAL_FAILURE(expect_close(filtered[0], expected, 1e-6, what.text()));
+  ASSERT_NO_FATAL_FAILURE(expect_close(filtered[0], expected, 1e-6, setup.text()));
 }
 
 TEST_P(iir_operation, KeepsANanInItsChannelAndSession) {
   SCOPED_TRACE(random_.trace());
   for (const float poison : {nan, infinity}) {
-    const session_case what = make(band_pass, {.type = element_type::f32, .shape = {300, 3}, .variable = true});
-    const auto clean = random_signals(random_, what, {1000, 1000, 1000});
+    const session_case setup = make(band_pass, {.type = element_type::f32, .shape = {300, 3}, .variable = true});
+    const auto clean = random_signals(random_, setup, {1000, 1000, 1000});
     auto signals = clean;
     signals[1][3 * 400 + 1] = poison;
-    const auto filtered = run<float>(what, signals);
+    const auto filtered = run<float>(setup, signals);
     for (std::size_t session = 0; session < signals.size(); ++session) {
       const auto expected = difference_equation(clean[session], 3, band_pass);
       for (std::size_t i = 0; i < expected.size(); ++i) {
         if (session == 1 && i % 3 == 1 && i >= 3 * 400) {
-          ASSERT_FALSE(std::isfinite(filtered[session][i])) << what.text() << ", value " << i;
+          ASSERT_FALSE(std::isfinite(filtered[session][i])) << setup.text() << ", value " << i;
         } else {
-          ASSERT_NEAR(filtered[session][i], expected[i], 1e-5) << what.text() << ", value " << i;
+          ASSERT_NEAR(filtered[session][i], expected[i], 1e-5) << setup.text() << ", value " << i;
         }
       }
     }
@@ -207,46 +203,35 @@ TEST_P(iir_operation, KeepsANanInItsChannelAndSession) {
 }
 
 TEST_P(iir_operation, FadesToZeroInSilence) {
-  const session_case what = make(band_pass, {.type = element_type::f32, .shape = {2000}});
+  const session_case setup = make(band_pass, {.type = element_type::f32, .shape = {2000}});
   std::vector<float> signal(20'000, 0.0F);
   signal[0] = 1.0F;
-  const auto filtered = run<float>(what, session_signals{signal});
+  const auto filtered = run<float>(setup, session_signals{signal});
   EXPECT_NE(filtered[0][100], 0.0F);
   EXPECT_EQ(std::vector<float>(filtered[0].begin() + 10'000, filtered[0].end()), std::vector<float>(10'000, 0.0F));
 }
 
-void expect_refused(const parameters& settings, const tensor_spec& input, const std::string& field,
-                    const std::string& message) {
-  try {
-    static_cast<void>(find_operator("iir")->infer(settings, std::span{&input, 1}));
-    ADD_FAILURE() << "accepted; wanted: " << message;
-  } catch (const parameter_error& error) {
-    EXPECT_EQ(error.field, field) << error.what();
-    EXPECT_THAT(error.what(), HasSubstr(message));
-  }
-}
-
 TEST(Iir, RefusesWhatItCannotDo) {
   const tensor_spec input{.type = element_type::f32, .shape = {8}};
-  const auto sections = [](parameters::value what) {
+  const auto sections = [](parameters::value value) {
     parameters settings;
-    settings.set("sections", std::move(what));
+    settings.set("sections", std::move(value));
     return settings;
   };
   const double nowhere = std::numeric_limits<double>::quiet_NaN();
-  expect_refused({}, input, "sections", "is missing");
-  expect_refused(sections(1.0), input, "sections", "a list of numbers");
-  expect_refused(sections(coefficients{}), input, "sections", "not 0");
-  expect_refused(sections(coefficients{1.0, 0.0, 0.0, 1.0, 0.0}), input, "sections", "b0 b1 b2 a0 a1 a2");
-  expect_refused(sections(coefficients(6 * 65, 0.1)), input, "sections", "1 to 64 sections");
-  expect_refused(sections(coefficients{1.0, nowhere, 0.0, 1.0, 0.0, 0.0}), input, "sections", "finite");
-  expect_refused(sections(coefficients{1.0, 0.0, 0.0, 0.0, 0.0, 0.0}), input, "sections", "a0 = 0");
-  expect_refused(sections(coefficients{1e300, 0.0, 0.0, 1e-300, 0.0, 0.0}), input, "sections", "finite");
-  expect_refused(sections(coefficients{1.0, 0.0, 0.0, 1.0, 0.0, 1.0}), input, "sections", "section 0");
-  expect_refused(sections(coefficients{1.0, 0.0, 0.0, 2.0, -3.0, 1.0}), input, "sections", "unit circle");
-  expect_refused(sections(coefficients{1.0, 0.0, 0.0, 1.0, 0.5, 0.5, 1.0, 0.0, 0.0, 1.0, 1.6, 0.6}), input, "sections",
-                 "section 1");
-  expect_refused(sections(band_pass), {.type = element_type::i16, .shape = {8}}, "from", "takes f32 or cf32");
+  expect_refused("iir", {}, {input}, "sections", "is missing");
+  expect_refused("iir", sections(1.0), {input}, "sections", "a list of numbers");
+  expect_refused("iir", sections(coefficients{}), {input}, "sections", "not 0");
+  expect_refused("iir", sections(coefficients{1.0, 0.0, 0.0, 1.0, 0.0}), {input}, "sections", "b0 b1 b2 a0 a1 a2");
+  expect_refused("iir", sections(coefficients(6 * 65, 0.1)), {input}, "sections", "1 to 64 sections");
+  expect_refused("iir", sections(coefficients{1.0, nowhere, 0.0, 1.0, 0.0, 0.0}), {input}, "sections", "finite");
+  expect_refused("iir", sections(coefficients{1.0, 0.0, 0.0, 0.0, 0.0, 0.0}), {input}, "sections", "a0 = 0");
+  expect_refused("iir", sections(coefficients{1e300, 0.0, 0.0, 1e-300, 0.0, 0.0}), {input}, "sections", "finite");
+  expect_refused("iir", sections(coefficients{1.0, 0.0, 0.0, 1.0, 0.0, 1.0}), {input}, "sections", "section 0");
+  expect_refused("iir", sections(coefficients{1.0, 0.0, 0.0, 2.0, -3.0, 1.0}), {input}, "sections", "unit circle");
+  expect_refused("iir", sections(coefficients{1.0, 0.0, 0.0, 1.0, 0.5, 0.5, 1.0, 0.0, 0.0, 1.0, 1.6, 0.6}), {input},
+                 "sections", "section 1");
+  expect_refused("iir", sections(band_pass), {{.type = element_type::i16, .shape = {8}}}, "from", "takes f32 or cf32");
 }
 
 }  // namespace

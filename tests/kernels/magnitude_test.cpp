@@ -14,28 +14,28 @@ TEST_P(magnitude_operation, MatchesFloat64OnAnyShape) {
   random_input random;
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 16; ++round) {
-    operation_case what{.op = "magnitude", .settings = {}, .input = random.spec(element_type::cf32, 1, 700)};
-    what.extent = random.extent(what.input);
-    what.spare_frames = random.integer(0, 3);
+    operation_case setup{.op = "magnitude", .settings = {}, .input = random.spec(element_type::cf32, 1, 700)};
+    setup.extent = random.extent(setup.input);
+    setup.spare_frames = random.integer(0, 3);
     const bool squared = random.coin();
-    what.settings.set("squared", squared);
-    const auto z = random.normal(values_in(what.input, what.extent));
-    const auto y = run<float>(what, z);
+    setup.settings.set("squared", squared);
+    const auto z = random.normal(values_in(setup.input, setup.extent));
+    const auto y = run<float>(setup, z);
     ASSERT_EQ(y.size(), z.size() / 2);
     for (std::size_t i = 0; i < y.size(); ++i) {
       const double length = std::hypot(static_cast<double>(z[2 * i]), static_cast<double>(z[2 * i + 1]));
       const double expected = squared ? length * length : length;
-      ASSERT_NEAR(y[i], expected, 4e-7 * expected) << what.text() << " at " << i;
+      ASSERT_NEAR(y[i], expected, 4e-7 * expected) << setup.text() << " at " << i;
     }
   }
 }
 
 TEST_P(magnitude_operation, IsExactOnPythagoreanTriples) {
   const std::vector<float> z{3.0F, 4.0F, -5.0F, 12.0F, 0.0F, -7.0F, 0.0F, 0.0F};
-  operation_case what{.op = "magnitude", .settings = {}, .input = {.type = element_type::cf32, .shape = {4}}};
-  EXPECT_EQ(run<float>(what, z), (std::vector<float>{5.0F, 13.0F, 7.0F, 0.0F}));
-  what.settings.set("squared", true);
-  EXPECT_EQ(run<float>(what, z), (std::vector<float>{25.0F, 169.0F, 49.0F, 0.0F}));
+  operation_case setup{.op = "magnitude", .settings = {}, .input = {.type = element_type::cf32, .shape = {4}}};
+  EXPECT_EQ(run<float>(setup, z), (std::vector<float>{5.0F, 13.0F, 7.0F, 0.0F}));
+  setup.settings.set("squared", true);
+  EXPECT_EQ(run<float>(setup, z), (std::vector<float>{25.0F, 169.0F, 49.0F, 0.0F}));
 }
 
 TEST_P(magnitude_operation, IsRightOverTheWholeRange) {
@@ -53,10 +53,10 @@ TEST_P(magnitude_operation, IsRightOverTheWholeRange) {
       z.push_back(part(by * random.real(0.5, 1.0)));
     }
   }
-  const operation_case what{.op = "magnitude",
-                            .settings = {},
-                            .input = {.type = element_type::cf32, .shape = {static_cast<std::int64_t>(z.size() / 2)}}};
-  const auto y = run<float>(what, z);
+  const operation_case setup{.op = "magnitude",
+                             .settings = {},
+                             .input = {.type = element_type::cf32, .shape = {static_cast<std::int64_t>(z.size() / 2)}}};
+  const auto y = run<float>(setup, z);
   for (std::size_t i = 0; i < y.size(); ++i) {
     const double expected = std::hypot(static_cast<double>(z[2 * i]), static_cast<double>(z[2 * i + 1]));
     ASSERT_NEAR(y[i], expected, 4e-7 * expected) << z[2 * i] << ", " << z[2 * i + 1];
@@ -67,8 +67,8 @@ TEST_P(magnitude_operation, MakesNanOfNanInEitherPart) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> z{nan, 1.0F, 1.0F, nan, 1.0F, 0.0F, -infinity, 1.0F};
-  const operation_case what{.op = "magnitude", .settings = {}, .input = {.type = element_type::cf32, .shape = {4}}};
-  const auto y = run<float>(what, z);
+  const operation_case setup{.op = "magnitude", .settings = {}, .input = {.type = element_type::cf32, .shape = {4}}};
+  const auto y = run<float>(setup, z);
   EXPECT_EQ(y[3], infinity);
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_TRUE(std::isnan(y[1]));

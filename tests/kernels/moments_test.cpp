@@ -58,19 +58,19 @@ void expect_moments(const float* got, const std::vector<double>& view, const std
   }
 }
 
-void expect_all_moments(const operation_case& what, const std::vector<float>& x, const std::vector<float>& y) {
-  const bool complex = is_complex(what.input.type);
-  const bool whole = what.input.variable && what.input.shape.size() == 1;
-  const auto length = static_cast<std::size_t>(whole ? what.extent.leading : what.input.shape.back());
+void expect_all_moments(const operation_case& setup, const std::vector<float>& x, const std::vector<float>& y) {
+  const bool complex = is_complex(setup.input.type);
+  const bool whole = setup.input.variable && setup.input.shape.size() == 1;
+  const auto length = static_cast<std::size_t>(whole ? setup.extent.leading : setup.input.shape.back());
   const std::size_t step = complex ? 2 * length : length;
   const std::size_t results = complex ? 15 : 5;
-  ASSERT_EQ(y.size(), x.size() / step * results) << what.text();
+  ASSERT_EQ(y.size(), x.size() / step * results) << setup.text();
   for (std::size_t row = 0; row < x.size() / step; ++row) {
     const auto views = views_of(&x[row * step], length, complex);
     for (std::size_t view = 0; view < views.size(); ++view) {
       ASSERT_NO_FATAL_FAILURE(
           expect_moments(&y[row * results + view * 5], views[view],
-                         what.text() + ", row " + std::to_string(row) + ", view " + std::to_string(view)));
+                         setup.text() + ", row " + std::to_string(row) + ", view " + std::to_string(view)));
     }
   }
 }
@@ -80,11 +80,11 @@ TEST_P(moments_operation, MatchTwoPassesOnAnyShape) {
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 24; ++round) {
     const element_type type = random.coin() ? element_type::f32 : element_type::cf32;
-    operation_case what{.op = "moments", .settings = {}, .input = random.spec(type, 1, round < 12 ? 40 : 3000)};
-    what.extent = random.extent(what.input);
-    what.spare_frames = random.integer(0, 3);
-    const auto x = random.normal(values_in(what.input, what.extent), random.real(-2.0, 2.0));
-    ASSERT_NO_FATAL_FAILURE(expect_all_moments(what, x, run<float>(what, x)));
+    operation_case setup{.op = "moments", .settings = {}, .input = random.spec(type, 1, round < 12 ? 40 : 3000)};
+    setup.extent = random.extent(setup.input);
+    setup.spare_frames = random.integer(0, 3);
+    const auto x = random.normal(values_in(setup.input, setup.extent), random.real(-2.0, 2.0));
+    ASSERT_NO_FATAL_FAILURE(expect_all_moments(setup, x, run<float>(setup, x)));
   }
 }
 
@@ -92,50 +92,50 @@ TEST_P(moments_operation, StayAccurateWhenTheMeanIsAMillionDeviations) {
   random_input random;
   SCOPED_TRACE(random.trace());
   for (const double mean : {1e6, -1e6}) {
-    operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {100003}}};
-    const auto x = random.normal(values_in(what.input, what.extent), mean, 1.0);
-    ASSERT_NO_FATAL_FAILURE(expect_all_moments(what, x, run<float>(what, x)));
+    operation_case setup{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {100003}}};
+    const auto x = random.normal(values_in(setup.input, setup.extent), mean, 1.0);
+    ASSERT_NO_FATAL_FAILURE(expect_all_moments(setup, x, run<float>(setup, x)));
   }
 }
 
 TEST_P(moments_operation, StayAccurateWhenIAndQStandFarFromZero) {
   random_input random;
   SCOPED_TRACE(random.trace());
-  operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::cf32, .shape = {2, 5000}}};
-  what.extent.frames = 3;
-  const auto x = random.normal(values_in(what.input, what.extent), 1e4, 1.0);
-  ASSERT_NO_FATAL_FAILURE(expect_all_moments(what, x, run<float>(what, x)));
+  operation_case setup{.op = "moments", .settings = {}, .input = {.type = element_type::cf32, .shape = {2, 5000}}};
+  setup.extent.frames = 3;
+  const auto x = random.normal(values_in(setup.input, setup.extent), 1e4, 1.0);
+  ASSERT_NO_FATAL_FAILURE(expect_all_moments(setup, x, run<float>(setup, x)));
 }
 
 TEST_P(moments_operation, StayAccurateWhenTheFirstValueIsAnOutlier) {
   random_input random;
   SCOPED_TRACE(random.trace());
-  operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {30011}}};
-  auto x = random.normal(values_in(what.input, what.extent), 1e6, 1.0);
+  operation_case setup{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {30011}}};
+  auto x = random.normal(values_in(setup.input, setup.extent), 1e6, 1.0);
   x[0] = -3e7F;
-  ASSERT_NO_FATAL_FAILURE(expect_all_moments(what, x, run<float>(what, x)));
+  ASSERT_NO_FATAL_FAILURE(expect_all_moments(setup, x, run<float>(setup, x)));
 }
 
 TEST_P(moments_operation, FindNoDeviationInAConstant) {
-  operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {4099}}};
-  const auto y = run<float>(what, std::vector<float>(4099, 0.1F));
+  operation_case setup{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {4099}}};
+  const auto y = run<float>(setup, std::vector<float>(4099, 0.1F));
   EXPECT_EQ(y, (std::vector<float>{0.1F, 0.0F, 0.1F, 0.1F, 0.1F}));
 }
 
 TEST_P(moments_operation, OfOneValueAreThatValue) {
-  operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {2, 1}}};
-  EXPECT_EQ(run<float>(what, std::vector<float>{-2.0F, 7.0F}),
+  operation_case setup{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {2, 1}}};
+  EXPECT_EQ(run<float>(setup, std::vector<float>{-2.0F, 7.0F}),
             (std::vector<float>{-2.0F, 0.0F, -2.0F, -2.0F, 2.0F, 7.0F, 0.0F, 7.0F, 7.0F, 7.0F}));
 }
 
 TEST_P(moments_operation, BecomeNanInTheRowThatHoldsOne) {
   random_input random;
   SCOPED_TRACE(random.trace());
-  const operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {3, 777}}};
+  const operation_case setup{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {3, 777}}};
   for (const std::size_t place : {std::size_t{0}, std::size_t{400}, std::size_t{776}}) {
-    auto x = random.normal(values_in(what.input, what.extent));
+    auto x = random.normal(values_in(setup.input, setup.extent));
     x[777 + place] = std::numeric_limits<float>::quiet_NaN();
-    const auto y = run<float>(what, x);
+    const auto y = run<float>(setup, x);
     ASSERT_EQ(y.size(), 15U);
     for (std::size_t i = 0; i < y.size(); ++i) {
       EXPECT_EQ(std::isnan(y[i]), i / 5 == 1) << moment_names[i % 5] << " of row " << i / 5 << ", NaN at " << place;
@@ -146,11 +146,11 @@ TEST_P(moments_operation, BecomeNanInTheRowThatHoldsOne) {
 TEST_P(moments_operation, OfQAndMagnitudeBecomeNanButNotOfI) {
   random_input random;
   SCOPED_TRACE(random.trace());
-  const operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::cf32, .shape = {5003}}};
+  const operation_case setup{.op = "moments", .settings = {}, .input = {.type = element_type::cf32, .shape = {5003}}};
   for (const std::size_t place : {std::size_t{0}, std::size_t{20}, std::size_t{2600}, std::size_t{5002}}) {
-    auto z = random.normal(values_in(what.input, what.extent));
+    auto z = random.normal(values_in(setup.input, setup.extent));
     z[2 * place + 1] = std::numeric_limits<float>::quiet_NaN();
-    const auto y = run<float>(what, z);
+    const auto y = run<float>(setup, z);
     ASSERT_EQ(y.size(), 15U);
     for (std::size_t i = 0; i < y.size(); ++i) {
       EXPECT_EQ(std::isnan(y[i]), i >= 5) << i << ", NaN at " << place;
@@ -163,8 +163,8 @@ TEST_P(moments_operation, KeepMinAndMaxBesideInfinities) {
   for (std::size_t place = 0; place < 4; ++place) {
     std::vector<float> x{1.0F, 2.0F, -3.0F, 0.5F};
     x[place] = infinity;
-    const operation_case what{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {4}}};
-    const auto y = run<float>(what, x);
+    const operation_case setup{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {4}}};
+    const auto y = run<float>(setup, x);
     EXPECT_EQ(y[2], place == 2 ? 0.5F : -3.0F) << place;
     EXPECT_EQ(y[3], infinity) << place;
     EXPECT_FALSE(std::isfinite(y[0]) || std::isfinite(y[1]) || std::isfinite(y[4])) << place;

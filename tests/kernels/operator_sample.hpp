@@ -2,40 +2,62 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "kernels/operation.hpp"
 
 namespace penstock {
 
-/// What the tests over the whole catalogue make an operator with: no more parameters than it must have.
+/// Parameters by their keys.
+using entries = std::vector<std::pair<const char*, parameters::value>>;
+[[nodiscard]] inline parameters settings_of(const entries& given) {
+  parameters settings;
+  for (const auto& [key, value] : given) {
+    settings.set(key, value);
+  }
+  return settings;
+}
+
+/// Expects an error on that field, with a text that contains the message.
+inline void expect_refused(std::string_view op, const parameters& settings, const std::vector<tensor_spec>& inputs,
+                           std::string_view field, const std::string& message) {
+  try {
+    const tensor_spec output = find_operator(op)->infer(settings, inputs);
+    ADD_FAILURE() << op << " made " << output.text() << "; wanted: " << message;
+  } catch (const parameter_error& error) {
+    EXPECT_EQ(error.field, field) << op << ": " << error.what();
+    EXPECT_THAT(error.what(), testing::HasSubstr(message)) << op;
+  }
+}
+
+/// How the tests over the whole catalogue make an operator: with its required parameters only.
 struct operator_sample {
   parameters settings;
   element_type type = element_type::cf32;
   std::size_t inputs = 1;  ///< all of one spec
-  bool sole_input = true;  ///< whether it takes no other number of inputs
+  bool sole_input = true;  ///< it takes exactly one input
 };
 
-/// An operator that is not named here does with no parameters and one input of cf32.
+/// An operator that is not named here needs no parameters and takes one input of cf32.
 [[nodiscard]] inline operator_sample sample_of(std::string_view op) {
   using list = std::vector<double>;
-  const auto with = [](const char* key, parameters::value what) {
-    parameters settings;
-    settings.set(key, std::move(what));
-    return settings;
-  };
   const std::map<std::string_view, operator_sample> named{
-      {"accumulate", {with("frames", std::int64_t{3}), element_type::f32}},
+      {"accumulate", {settings_of({{"frames", std::int64_t{3}}}), element_type::f32}},
       {"add", {{}, element_type::cf32, 2, false}},
       {"concat", {{}, element_type::cf32, 2, false}},
-      {"correlate", {with("template", list{1.0, 0.5}), element_type::cf32, 1, false}},
-      {"detect", {with("high", 0.5), element_type::f32}},
-      {"fir", {with("taps", list{1.0, 0.5})}},
-      {"iir", {with("sections", list{1.0, 0.5, 0.0, 1.0, 0.5, 0.0})}},
-      {"moving_zscore", {with("window", std::int64_t{2}), element_type::f32}},
+      {"correlate", {settings_of({{"template", list{1.0, 0.5}}}), element_type::cf32, 1, false}},
+      {"detect", {settings_of({{"high", 0.5}}), element_type::f32}},
+      {"fir", {settings_of({{"taps", list{1.0, 0.5}}})}},
+      {"iir", {settings_of({{"sections", list{1.0, 0.5, 0.0, 1.0, 0.5, 0.0}}})}},
+      {"moving_zscore", {settings_of({{"window", std::int64_t{2}}}), element_type::f32}},
       {"multiply", {{}, element_type::cf32, 2, false}},
-      {"reframe", {with("length", std::int64_t{1})}},
+      {"reframe", {settings_of({{"length", std::int64_t{1}}})}},
   };
   const auto found = named.find(op);
   return found == named.end() ? operator_sample{} : found->second;

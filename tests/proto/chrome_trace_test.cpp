@@ -1,4 +1,4 @@
-#include "proto/timeline/chrome_trace.hpp"
+#include "proto/chrome_trace.hpp"
 
 #include <algorithm>
 #include <map>

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "proto/bounded_json.hpp"
 #include "proto/message.hpp"
 
 namespace penstock::wire {

@@ -7,6 +7,9 @@
 #include <map>
 #include <stdexcept>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 namespace penstock::wire::testing {
 namespace {
 
@@ -142,6 +145,28 @@ decode_error error_of(const std::string& name) {
                                                           {"truncated_tensors", decode_error::truncated_tensors},
                                                           {"bad_tensor", decode_error::bad_tensor}};
   return errors.at(name);
+}
+
+guarded_bytes::guarded_bytes(std::span<const std::byte> content) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t readable = (content.size() + page - 1) / page * page;
+  mapped_bytes_ = readable + page;
+  void* const memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw std::runtime_error("mmap failed");
+  }
+  mapped_ = static_cast<std::byte*>(memory);
+  if (mprotect(mapped_ + readable, page, PROT_NONE) != 0) {
+    munmap(mapped_, mapped_bytes_);
+    throw std::runtime_error("mprotect failed");
+  }
+  std::byte* const first = mapped_ + readable - content.size();
+  std::copy(content.begin(), content.end(), first);
+  view_ = {first, content.size()};
+}
+
+guarded_bytes::~guarded_bytes() {
+  munmap(mapped_, mapped_bytes_);
 }
 
 }  // namespace penstock::wire::testing

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,5 +35,22 @@ using bytes = std::vector<std::byte>;
 [[nodiscard]] shared_place place_of(const nlohmann::json& entry);
 /// The decode_error of that name.
 [[nodiscard]] decode_error error_of(const std::string& name);
+
+/// A copy of some bytes that ends where memory ends: the page behind the last byte can't be read, so that a reader
+/// that goes one byte too far dies at once, with or without a sanitizer.
+class guarded_bytes {
+ public:
+  explicit guarded_bytes(std::span<const std::byte> content);
+  ~guarded_bytes();
+  guarded_bytes(const guarded_bytes&) = delete;
+  guarded_bytes& operator=(const guarded_bytes&) = delete;
+
+  [[nodiscard]] std::span<const std::byte> view() const noexcept { return view_; }
+
+ private:
+  std::byte* mapped_;
+  std::size_t mapped_bytes_;
+  std::span<const std::byte> view_;
+};
 
 }  // namespace penstock::wire::testing

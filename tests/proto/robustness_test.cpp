@@ -8,7 +8,6 @@
 
 #include "proto/control.hpp"
 #include "tests/proto/golden.hpp"
-#include "tests/proto/guarded_bytes.hpp"
 
 namespace penstock::wire::testing {
 namespace {

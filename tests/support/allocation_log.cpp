@@ -79,17 +79,17 @@ frame frame_at(void* address) {
 }
 
 bool of_the_system(const std::string& library) {
-  const auto begins = [&](const char* with) { return library.rfind(with, 0) == 0; };
+  const auto begins = [&](const char* name) { return library.rfind(name, 0) == 0; };
   return begins("libc.so") || begins("libstdc++") || begins("libgcc") || begins("ld-linux");
 }
 
 // The log's own frames are at the top: note() and what took the place of malloc.
-allocation_place place_of(const stack& of, const std::string& program) {
+allocation_place place_of(const stack& seen, const std::string& program) {
   allocation_place made;
-  made.count = of.count;
+  made.count = seen.count;
   constexpr std::size_t own_frames = 2;
-  for (std::size_t at = own_frames; at < frames_kept && of.frames[at] != nullptr; ++at) {
-    const frame here = frame_at(of.frames[at]);
+  for (std::size_t at = own_frames; at < frames_kept && seen.frames[at] != nullptr; ++at) {
+    const frame here = frame_at(seen.frames[at]);
     if (made.library.empty()) {
       if (!of_the_system(here.library)) {
         made.library = here.library;

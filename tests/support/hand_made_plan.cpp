@@ -25,10 +25,11 @@ class stage_operation : public operation {
 class next_operation : public stage_operation {
  public:
   using stage_operation::stage_operation;
-  fault run(void* /*stream*/, const operation_arguments& with) noexcept override {
-    const std::size_t bytes = static_cast<std::size_t>(with.extent.frames) * input_.bytes(with.extent.leading);
-    const auto* const from = static_cast<const std::uint8_t*>(with.inputs[0]);
-    std::transform(from, from + bytes, static_cast<std::uint8_t*>(with.output),
+  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
+    const std::size_t bytes =
+        static_cast<std::size_t>(arguments.extent.frames) * input_.bytes(arguments.extent.leading);
+    const auto* const from = static_cast<const std::uint8_t*>(arguments.inputs[0]);
+    std::transform(from, from + bytes, static_cast<std::uint8_t*>(arguments.output),
                    [](std::uint8_t byte) { return static_cast<std::uint8_t>(byte + 1); });
     return {};
   }
@@ -37,14 +38,14 @@ class next_operation : public stage_operation {
 class sum_operation : public stage_operation {
  public:
   using stage_operation::stage_operation;
-  fault run(void* /*stream*/, const operation_arguments& with) noexcept override {
-    const std::size_t bytes = input_.bytes(with.extent.leading);
-    const auto* from = static_cast<const std::uint8_t*>(with.inputs[0]);
-    auto* const to = static_cast<std::int32_t*>(with.output);
-    for (std::int64_t frame = 0; frame < with.extent.frames; ++frame, from += bytes) {
+  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
+    const std::size_t bytes = input_.bytes(arguments.extent.leading);
+    const auto* from = static_cast<const std::uint8_t*>(arguments.inputs[0]);
+    auto* const to = static_cast<std::int32_t*>(arguments.output);
+    for (std::int64_t frame = 0; frame < arguments.extent.frames; ++frame, from += bytes) {
       std::int32_t sum = 0;
-      for (std::size_t at = 0; at < bytes; ++at) {
-        sum += from[at];
+      for (std::size_t index = 0; index < bytes; ++index) {
+        sum += from[index];
       }
       to[frame] = sum;
     }
@@ -63,52 +64,52 @@ class total_operation : public stage_operation {
   using stage_operation::stage_operation;
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return sizeof(total_state); }
 
-  fault run(void* /*stream*/, const operation_arguments& with) noexcept override {
-    const session_frame* const frames = with.session.frames;
-    for (std::int32_t first = 0; first < with.extent.frames; ++first) {
+  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
+    const session_frame* const frames = arguments.session.frames;
+    for (std::int32_t first = 0; first < arguments.extent.frames; ++first) {
       if (frames[first].previous < 0) {
-        run_session(with, first);
+        run_session(arguments, first);
       } else if (frames[frames[first].previous].next != first) {
-        spoil(with, first);
+        spoil(arguments, first);
       }
     }
     return {};
   }
 
  private:
-  static void spoil(const operation_arguments& with, std::int32_t frame) noexcept {
-    static_cast<std::int32_t*>(with.output)[frame] = std::numeric_limits<std::int32_t>::min();
+  static void spoil(const operation_arguments& arguments, std::int32_t frame) noexcept {
+    static_cast<std::int32_t*>(arguments.output)[frame] = std::numeric_limits<std::int32_t>::min();
   }
 
-  void run_session(const operation_arguments& with, std::int32_t first) const noexcept {
-    const session_frame& start = with.session.frames[first];
+  void run_session(const operation_arguments& arguments, std::int32_t first) const noexcept {
+    const session_frame& start = arguments.session.frames[first];
     total_state state;
     if (start.position > 0) {
-      std::memcpy(&state, with.session.half(start.place, start.half), sizeof state);
+      std::memcpy(&state, arguments.session.half(start.place, start.half), sizeof state);
     }
     bool right = true;
     std::int32_t before = -1;
-    for (std::int32_t at = first; at >= 0; at = with.session.frames[at].next) {
-      const session_frame& each = with.session.frames[at];
+    for (std::int32_t at = first; at >= 0; at = arguments.session.frames[at].next) {
+      const session_frame& each = arguments.session.frames[at];
       right = right && each.previous == before && each.place == start.place && each.half == start.half &&
               each.position == state.position && each.produced == each.steps;
       state.position += each.steps;
-      state.total += sum_of(with, at, each.steps);
-      static_cast<std::int32_t*>(with.output)[at] = static_cast<std::int32_t>(state.total);
+      state.total += sum_of(arguments, at, each.steps);
+      static_cast<std::int32_t*>(arguments.output)[at] = static_cast<std::int32_t>(state.total);
       if (!right) {
-        spoil(with, at);
+        spoil(arguments, at);
       }
       before = at;
     }
     state.position = right ? state.position : -1;
-    std::memcpy(with.session.half(start.place, 1 - start.half), &state, sizeof state);
+    std::memcpy(arguments.session.half(start.place, 1 - start.half), &state, sizeof state);
   }
 
-  [[nodiscard]] std::uint32_t sum_of(const operation_arguments& with, std::int32_t frame,
+  [[nodiscard]] std::uint32_t sum_of(const operation_arguments& arguments, std::int32_t frame,
                                      std::int32_t steps) const noexcept {
     const std::size_t step = input_.bytes() / static_cast<std::size_t>(input_.shape.front());
-    const auto* const bytes = static_cast<const std::uint8_t*>(with.inputs[0]) +
-                              static_cast<std::size_t>(frame) * input_.bytes(with.extent.leading);
+    const auto* const bytes = static_cast<const std::uint8_t*>(arguments.inputs[0]) +
+                              static_cast<std::size_t>(frame) * input_.bytes(arguments.extent.leading);
     return std::accumulate(bytes, bytes + static_cast<std::size_t>(steps) * step, std::uint32_t{0});
   }
 };
@@ -129,13 +130,13 @@ void add_total(plan& made) {
   made.state_bytes = aligned(stage.compiled->state_bytes());
   made.keepers = {made.stages.size()};
   made.stages.push_back(std::move(stage));
-  made.buffers.push_back({"total", total, {}, aligned(made.arena_bytes), bytes});
-  made.arena_bytes = made.buffers.back().offset + bytes;
+  made.buffers.push_back({"total", total, {}, aligned(made.device_bytes), bytes});
+  made.device_bytes = made.buffers.back().offset + bytes;
   made.outputs.push_back({"total", "total", 3, aligned(made.pinned_output_bytes)});
   made.pinned_output_bytes = made.outputs.back().pinned_offset + bytes;
   const std::size_t table = static_cast<std::size_t>(made.max_frames) * sizeof(session_frame);
-  made.frame_table_offset = aligned(made.arena_bytes);
-  made.arena_bytes = made.frame_table_offset + table;
+  made.frame_table_offset = aligned(made.device_bytes);
+  made.device_bytes = made.frame_table_offset + table;
   made.frame_table_pinned = aligned(made.pinned_input_bytes);
   made.pinned_input_bytes = made.frame_table_pinned + table;
 }
@@ -185,7 +186,7 @@ plan hand_made_plan(std::uint32_t id, const plan_wish& wish) {
   made.outputs.push_back({"sum", "sum", 2, aligned(input_bytes)});
   made.pinned_input_bytes = input_bytes;
   made.pinned_output_bytes = aligned(input_bytes) + sum_bytes;
-  made.arena_bytes = 2 * aligned(input_bytes) + sum_bytes;
+  made.device_bytes = 2 * aligned(input_bytes) + sum_bytes;
   if (wish.rewrites_input) {
     leave_next_alone(made);
   } else if (wish.keeps_state) {
@@ -213,8 +214,8 @@ std::string next_of(const std::string& payload) {
 
 std::vector<std::int32_t> sums_of(const std::string& payload, std::size_t frames) {
   std::vector<std::int32_t> made(frames, 0);
-  for (std::size_t at = 0; at < payload.size(); ++at) {
-    made[at * frames / payload.size()] += static_cast<unsigned char>(payload[at]);
+  for (std::size_t index = 0; index < payload.size(); ++index) {
+    made[index * frames / payload.size()] += static_cast<unsigned char>(payload[index]);
   }
   return made;
 }

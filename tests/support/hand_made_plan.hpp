@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/batch/slot_ring.hpp"
 #include "daemon/pipeline/plan.hpp"
-#include "daemon/ring/ring.hpp"
 
 namespace penstock::testing {
 

@@ -35,9 +35,9 @@ class manual_event : public event {
 
   /// Each record has a number, from 1.
   std::uint64_t pend() noexcept { return ++recorded_; }
-  void reach(std::uint64_t record, fault how) noexcept {
+  void reach(std::uint64_t record, fault failure) noexcept {
     at_ns_ = timed() ? time_ns_->load() : 0;
-    what_ = how.name;
+    what_ = failure.name;
     reached_ = record;
   }
   [[nodiscard]] std::uint64_t recorded() const noexcept { return recorded_; }
@@ -55,7 +55,7 @@ class manual_event : public event {
 
 class manual_stream : public stream {
  public:
-  explicit manual_stream(manual_device& on) : on_(on) {}
+  explicit manual_stream(manual_device& device) : on_(device) {}
   ~manual_stream() override {
     on_.finish_all();
     std::erase(on_.streams_, this);
@@ -67,16 +67,16 @@ class manual_stream : public stream {
   fault copy_out(void* pinned, const void* device, std::size_t bytes) noexcept override {
     return enqueue(manual_device::call::copy_out, [=] { std::memcpy(pinned, device, bytes); });
   }
-  fault launch(operation& what, const operation_arguments& arguments) noexcept override {
+  fault launch(operation& operation, const operation_arguments& arguments) noexcept override {
     // By reference, as a device may: the arguments must live until the work is done.
-    return enqueue(manual_device::call::launch, [&what, &arguments] { (void)what.run(nullptr, arguments); });
+    return enqueue(manual_device::call::launch, [&operation, &arguments] { (void)operation.run(nullptr, arguments); });
   }
   fault record(event& point) noexcept override {
     if (const fault refused = on_.refusal(manual_device::call::record)) {
       return refused;
     }
     auto& marked = static_cast<manual_event&>(point);
-    auto reach = [&marked, record = marked.pend()](fault how) { marked.reach(record, how); };
+    auto reach = [&marked, record = marked.pend()](fault failure) { marked.reach(record, failure); };
     return marked.timed() ? push({nullptr, std::move(reach), nullptr, true}) : push_mark(std::move(reach));
   }
   fault wait(const event& point) noexcept override {
@@ -90,7 +90,7 @@ class manual_stream : public stream {
     if (const fault refused = on_.refusal(manual_device::call::on_complete)) {
       return refused;
     }
-    return push_mark([=](fault how) { function(context, how); });
+    return push_mark([=](fault failure) { function(context, failure); });
   }
   fault synchronize() noexcept override {
     on_.finish_all();
@@ -104,14 +104,14 @@ class manual_stream : public stream {
         queue_.begin(), queue_.end(), [](const work& each) { return each.mark != nullptr && !each.passing; }));
   }
   // The following need the device's `running_`.
-  bool finish(fault how) {
+  bool finish(fault failure) {
     while (std::optional<work> next = take()) {
       if (next->mark) {
-        next->mark(how);
+        next->mark(failure);
         if (!next->passing) {
           return true;
         }
-      } else if (next->run && !how) {
+      } else if (next->run && !failure) {
         next->run();
       }
     }
@@ -136,10 +136,10 @@ class manual_stream : public stream {
     ++on_.marks_;
     return push({nullptr, std::move(mark), nullptr, false});
   }
-  fault push(work what) noexcept {
+  fault push(work item) noexcept {
     {
       const std::lock_guard lock(on_.mutex_);
-      queue_.push_back(std::move(what));
+      queue_.push_back(std::move(item));
     }
     on_.enqueued_.notify_all();
     if (!on_.held_) {
@@ -217,9 +217,9 @@ bool manual_device::wait_for_pending(std::size_t count, std::chrono::millisecond
   });
 }
 
-bool manual_device::finish(std::size_t stream, fault how) {
+bool manual_device::finish(std::size_t stream, fault failure) {
   const std::lock_guard lock(running_);
-  return streams_.at(stream)->finish(how ? how : health());
+  return streams_.at(stream)->finish(failure ? failure : health());
 }
 
 // In turn, until each is empty: one may wait for another.

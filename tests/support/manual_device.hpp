@@ -40,18 +40,18 @@ class manual_device : public device {
   std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) override;
   fault health() noexcept override { return {lost_.load()}; }
 
-  /// What device_facts::direct_bytes says. Before a wheel is made.
+  /// What device_facts::direct_bytes says. Before a stream pool is made.
   void work_in_place_up_to(std::size_t bytes) noexcept { facts_.direct_bytes = bytes; }
-  /// What device_facts::single_pass_bytes says. Before a wheel is made.
+  /// What device_facts::single_pass_bytes says. Before a stream pool is made.
   void pass_in_place_up_to(std::size_t bytes) noexcept { facts_.single_pass_bytes = bytes; }
-  /// What device_facts::in_place_bytes says. Before a wheel is made.
+  /// What device_facts::in_place_bytes says. Before a stream pool is made.
   void read_payloads_from(std::size_t bytes) noexcept { facts_.in_place_bytes = bytes; }
-  /// What device_facts::single_pass_in_place_bytes says. Before a wheel is made.
+  /// What device_facts::single_pass_in_place_bytes says. Before a stream pool is made.
   void read_single_pass_payloads_from(std::size_t bytes) noexcept { facts_.single_pass_in_place_bytes = bytes; }
-  /// What device_facts::inline_limit says. Before a wheel is made. A stream that runs inline does its work as soon as
-  /// it is enqueued, as after `let_run`.
+  /// What device_facts::inline_limit says. Before a stream pool is made. A stream that runs inline does its work as
+  /// soon as it is enqueued, as after `let_run`.
   void run_inline_up_to(std::chrono::microseconds limit) noexcept { facts_.inline_limit = limit; }
-  /// What device_facts::events_come_first says. Before a wheel is made.
+  /// What device_facts::events_come_first says. Before a stream pool is made.
   void let_events_come_first(bool they_do) noexcept { facts_.events_come_first = they_do; }
   /// From now on work is done as soon as it is enqueued, on the thread that enqueues it.
   void let_run();
@@ -66,7 +66,7 @@ class manual_device : public device {
   [[nodiscard]] bool wait_for_pending(std::size_t count, std::chrono::milliseconds patience = std::chrono::seconds{20});
   /// Does a stream's work up to and with its next mark, or up to a wait that it stops at: false then, and when there is
   /// no mark. With a fault the work is lost and the mark tells it.
-  bool finish(std::size_t stream, fault how = {});
+  bool finish(std::size_t stream, fault failure = {});
   void finish_all();
 
   /// The next call of that kind is refused with this fault; nothing of it is enqueued.

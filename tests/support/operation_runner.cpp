@@ -101,35 +101,35 @@ std::string operation_case::text() const {
 operation_runner::operation_runner(std::unique_ptr<device> target)
     : device_{std::move(target)}, stream_{device_->open_stream(stream_priority::normal)} {}
 
-std::vector<std::byte> operation_runner::run(const operation_case& what, std::span<const std::byte> input) {
-  return run(what, input_bytes{&input, 1});
+std::vector<std::byte> operation_runner::run(const operation_case& setup, std::span<const std::byte> input) {
+  return run(setup, input_bytes{&input, 1});
 }
 
-std::vector<std::byte> operation_runner::run(const operation_case& what, input_bytes inputs) {
-  const std::vector<tensor_spec> specs = what.inputs();
+std::vector<std::byte> operation_runner::run(const operation_case& setup, input_bytes inputs) {
+  const std::vector<tensor_spec> specs = setup.inputs();
   if (inputs.size() != specs.size()) {
-    throw std::invalid_argument(what.text() + ": given " + std::to_string(inputs.size()) + " inputs");
+    throw std::invalid_argument(setup.text() + ": given " + std::to_string(inputs.size()) + " inputs");
   }
   for (std::size_t input = 0; input < specs.size(); ++input) {
     EXPECT_EQ(inputs[input].size(),
-              static_cast<std::size_t>(what.extent.frames) * specs[input].bytes(what.extent.leading));
+              static_cast<std::size_t>(setup.extent.frames) * specs[input].bytes(setup.extent.leading));
   }
-  static_cast<void>(what.output());
+  static_cast<void>(setup.output());
   const operation_request request{
-      .settings = what.settings, .inputs = specs, .max_frames = what.extent.frames + what.spare_frames};
-  const std::unique_ptr<operation> compiled = device_->compile(what.op, request);
+      .settings = setup.settings, .inputs = specs, .max_frames = setup.extent.frames + setup.spare_frames};
+  const std::unique_ptr<operation> compiled = device_->compile(setup.op, request);
   const memory_kind again = compiled->single_pass() ? memory_kind::pinned : memory_kind::device;
-  std::vector<std::byte> result = run_once(what, *compiled, inputs, {std::byte{0xA5}, memory_kind::device});
-  EXPECT_TRUE(result == run_once(what, *compiled, inputs, {std::byte{0x5A}, again}))
-      << what.text() << ": a byte of the output was not written, or depends on more than the input";
+  std::vector<std::byte> result = run_once(setup, *compiled, inputs, {std::byte{0xA5}, memory_kind::device});
+  EXPECT_TRUE(result == run_once(setup, *compiled, inputs, {std::byte{0x5A}, again}))
+      << setup.text() << ": a byte of the output was not written, or depends on more than the input";
   return result;
 }
 
-std::vector<std::byte> operation_runner::run_once(const operation_case& what, operation& compiled, input_bytes inputs,
+std::vector<std::byte> operation_runner::run_once(const operation_case& setup, operation& compiled, input_bytes inputs,
                                                   const surroundings& in) {
   const std::byte poison = in.poison;
   const std::size_t output_bytes =
-      static_cast<std::size_t>(what.extent.frames) * what.output().bytes(what.extent.leading);
+      static_cast<std::size_t>(setup.extent.frames) * setup.output().bytes(setup.extent.leading);
   std::vector<std::unique_ptr<guarded_memory>> sources;
   std::vector<const void*> addresses;
   for (const std::span<const std::byte> input : inputs) {
@@ -143,18 +143,18 @@ std::vector<std::byte> operation_runner::run_once(const operation_case& what, op
   scratch.fill(*stream_, poison);
 
   const operation_arguments arguments{
-      .inputs = addresses, .output = result.place(), .scratch = scratch.place(), .extent = what.extent, .session = {}};
+      .inputs = addresses, .output = result.place(), .scratch = scratch.place(), .extent = setup.extent, .session = {}};
   require(stream_->launch(compiled, arguments), "launch");
   require(stream_->synchronize(), "synchronize");
 
   std::vector<std::byte> produced = result.read(*stream_);
-  EXPECT_TRUE(result.is_guarded(poison)) << what.text() << ": wrote beside the output";
+  EXPECT_TRUE(result.is_guarded(poison)) << setup.text() << ": wrote beside the output";
   static_cast<void>(scratch.read(*stream_));
-  EXPECT_TRUE(scratch.is_guarded(poison)) << what.text() << ": wrote beside the scratch";
+  EXPECT_TRUE(scratch.is_guarded(poison)) << setup.text() << ": wrote beside the scratch";
   for (std::size_t input = 0; input < inputs.size(); ++input) {
     const std::vector<std::byte> left = sources[input]->read(*stream_);
     EXPECT_TRUE(std::equal(left.begin(), left.end(), inputs[input].begin(), inputs[input].end()))
-        << what.text() << ": changed input " << input;
+        << setup.text() << ": changed input " << input;
   }
   return produced;
 }

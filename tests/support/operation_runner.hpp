@@ -18,12 +18,12 @@ struct operation_case {
   parameters settings;
   tensor_spec input;
   batch_extent extent{.frames = 1, .leading = 0};
-  /// Frames that the operation is compiled for beyond those that it runs on.
+  /// The operation is compiled for so many more frames than it runs on.
   std::int64_t spare_frames = 0;
-  /// Behind `input`, of operators that take several.
+  /// Inputs after `input`, for operators with several.
   std::vector<tensor_spec> further_inputs{};
 
-  /// `input` and those behind it.
+  /// `input` and the further inputs.
   [[nodiscard]] std::vector<tensor_spec> inputs() const;
   /// The output's spec; throws parameter_error.
   [[nodiscard]] tensor_spec output() const;
@@ -37,18 +37,18 @@ using input_bytes = std::span<const std::span<const std::byte>>;
 /// Where an operation finds its inputs and leaves its output.
 enum class memory_kind { device, pinned };
 
-/// Runs operators on a device, through its public interface alone, and watches over their manners.
+/// Runs operators on a device through its public interface, and checks that they keep the rules of operation.hpp.
 class operation_runner {
  public:
   explicit operation_runner(std::unique_ptr<device> target);
 
-  /// The output's bytes. Fails the test when the operation left a byte of its output unwritten, wrote beside its output
-  /// or its scratch, changed an input, or gave other results in a second run, which is in pinned memory for an
+  /// The output's bytes. Fails the test if the operation left a byte of its output unwritten, wrote outside of its
+  /// output and scratch, changed an input, or gave other results in a second run, which is in pinned memory for an
   /// operation that is single_pass. Throws parameter_error and device_error; a fault of the device is thrown as
   /// std::runtime_error.
-  [[nodiscard]] std::vector<std::byte> run(const operation_case& what, input_bytes inputs);
+  [[nodiscard]] std::vector<std::byte> run(const operation_case& setup, input_bytes inputs);
   /// The same for one input.
-  [[nodiscard]] std::vector<std::byte> run(const operation_case& what, std::span<const std::byte> input);
+  [[nodiscard]] std::vector<std::byte> run(const operation_case& setup, std::span<const std::byte> input);
 
  private:
   struct surroundings {
@@ -56,7 +56,7 @@ class operation_runner {
     memory_kind kind;
   };
 
-  std::vector<std::byte> run_once(const operation_case& what, operation& compiled, input_bytes inputs,
+  std::vector<std::byte> run_once(const operation_case& setup, operation& compiled, input_bytes inputs,
                                   const surroundings& in);
 
   std::unique_ptr<device> device_;

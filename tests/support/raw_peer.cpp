@@ -8,8 +8,8 @@ namespace penstock::testing {
 namespace {
 
 // The daemon looks whether there is still a connection.
-bool is_probe(const raw_message& what) {
-  return what.header.type == wire::message_type::pong && what.header.request_id == 0;
+bool is_probe(const raw_message& message) {
+  return message.header.type == wire::message_type::pong && message.header.request_id == 0;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The main of every GoogleTest program: `--source=daemon/ring/ring_test` runs the tests of
-// tests/daemon/ring/ring_test.cpp alone, and `--sources` names the sources that a program has. What GoogleTest itself
-// takes goes on top of that.
+// The main of every GoogleTest program. `--source=daemon/exec/scheduler_test` runs the tests of
+// tests/daemon/exec/scheduler_test.cpp alone; `--sources` lists the sources of a program. GoogleTest's own options work
+// as well.
 #include <cstdio>
 #include <map>
 #include <string>

@@ -9,11 +9,9 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 import unittest
 
-from daemon_process import BIN, Daemon
-from pipeline_text import VERSION, pipeline
+from daemon_process import BIN, VERSION, Daemon, pipeline, wait_until
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 ALERTS = TOP / "deploy/prometheus/alerts.yml"
@@ -24,16 +22,6 @@ CONFIGURATION = (VERSION.replace("config_version = 1\n", 'config_version = 1\n[d
                  + pipeline("slow", "f32", [65536], [("y", "correlate", f'mode = "same"\nmethod = "direct"\n'
                                                       f"template = {SLOW_TAPS}\n")], ["y"],
                             "batch = { max_frames = 1 }\n"))
-
-
-def wait_until(what, seconds=30):
-    """What `what` returns once it is true; fails when it does not get so in time."""
-    until = time.monotonic() + seconds
-    while not (found := what()):
-        if time.monotonic() > until:
-            raise AssertionError(f"not within {seconds} s")
-        time.sleep(0.01)
-    return found
 
 
 class Admin:
@@ -100,7 +88,7 @@ class AdminTest(unittest.TestCase):
             asked = [client.submit("slow", numpy.ones(65536, numpy.float32), timeout=None) for _ in range(60)]
             asked[0].result(60)
             self.daemon.process.send_signal(signal.SIGTERM)
-            _, body = wait_until(lambda: (answer := self.admin.ask("/readyz"))[0] == 503 and answer)
+            _, body = wait_until(lambda: (answer := self.admin.ask("/readyz"))[0] == 503 and answer, "not ready")
             failing = [each for each in json.loads(body)["checks"] if not each["passed"]]
             self.assertEqual([each["name"] for each in failing], ["not draining"], body)
             self.assertEqual(self.admin.ask("/livez")[0], 200)
@@ -113,7 +101,8 @@ class AdminTest(unittest.TestCase):
 
     def test_metrics_count_what_the_status_counts_and_please_promtool(self):
         sender = self.load(2)
-        wait_until(lambda: self.admin.counts("penstock_requests_total")[("outcome", "result"), ("pipeline", "quick")])
+        wait_until(lambda: self.admin.counts("penstock_requests_total")[("outcome", "result"), ("pipeline", "quick")],
+                   "results")
         if shutil.which("promtool") is None:
             self.skipTest("promtool is missing (Debian: prometheus)")
         page = self.admin.get("/metrics")
@@ -123,7 +112,7 @@ class AdminTest(unittest.TestCase):
         counters = self.daemon.counters()["status"]
         ended = {}
         wait_until(lambda: ended.update(self.admin.counts("penstock_requests_total"))
-                   or sum(ended.values()) == counters["requests"]["accepted"])
+                   or sum(ended.values()) == counters["requests"]["accepted"], "every request has ended")
         self.assertEqual(ended[("outcome", "result"), ("pipeline", "quick")], counters["requests"]["results"])
         times = self.admin.counts("penstock_request_duration_seconds_count")
         self.assertEqual(times[("pipeline", "quick"), ("step", "total")], counters["requests"]["results"])

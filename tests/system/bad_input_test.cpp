@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using wire::status;
 
-constexpr const char* configuration = R"(config_version = 1
+constexpr const char* bad_input_configuration = R"(config_version = 1
 [clients]
 credit_requests = 4
 credit_bytes = "64 KiB"
@@ -163,7 +163,8 @@ const bad_input bad_inputs[] = {
 class BadInput : public ::testing::TestWithParam<bad_input> {
  protected:
   static void SetUpTestSuite() {
-    daemon = new daemon_process({.backend = "host", .completion = "callback", .configuration = configuration});
+    daemon =
+        new daemon_process({.backend = "host", .completion = "callback", .configuration = bad_input_configuration});
   }
   static void TearDownTestSuite() {
     EXPECT_EQ(daemon->stop(), 0) << daemon->log();

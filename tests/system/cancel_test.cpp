@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/bench/matched_filter.hpp"
+#include "tests/bench/workloads.hpp"
 #include "tests/support/daemon_process.hpp"
 #include "tests/support/raw_peer.hpp"
 
@@ -19,7 +19,7 @@ using wire::status;
 
 // One frame of "long" is 17 million products: more than a shard does by itself on any machine (device_facts), so that
 // it is executing while others come, and wait behind it at every step of the path.
-std::string configuration() {
+std::string cancel_configuration() {
   return R"(config_version = 1
 [device]
 streams = 2
@@ -99,7 +99,7 @@ class Cancel : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  daemon_process daemon_{{.backend = GetParam(), .completion = "callback", .configuration = configuration()}};
+  daemon_process daemon_{{.backend = GetParam(), .completion = "callback", .configuration = cancel_configuration()}};
   raw_peer peer_{daemon_.endpoint()};
   const unsigned seed_ = std::random_device{}();
   std::mt19937_64 random_{seed_};

@@ -1,5 +1,5 @@
-"""What users do with the clients, against the real daemon: forks, scripts that just end, one-liners, asyncio, whole
-recordings, and addresses and keys that are wrong, in Python and by the command line alike."""
+"""How users run the clients against a real daemon: forks, scripts that exit early, one-liners, asyncio, whole
+recordings, and wrong addresses and keys; in Python and on the command line."""
 
 import asyncio
 import multiprocessing
@@ -13,8 +13,8 @@ import time
 import unittest
 import warnings
 
-from daemon_process import BIN, Daemon
-from guarded_daemon import GuardedDaemon, free_port
+from daemon_process import BIN, Daemon, free_port
+from guarded_daemon import GuardedDaemon
 
 try:
     import numpy as np

@@ -1,4 +1,4 @@
-"""The completions for bash, zsh and fish offer what the programs take."""
+"""The completions for bash, zsh and fish offer the options that the programs have."""
 
 import os
 import pathlib
@@ -7,8 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from daemon_process import BIN, Daemon
-from help_text import commands_of, options_of
+from daemon_process import BIN, VERSION, Daemon, commands_of, options_of, pipeline
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = TREE / "deploy/completions"
@@ -37,14 +36,7 @@ def long_options(*words):
 
 
 def configuration(*names):
-    return "config_version = 1\n" + "".join(f"""
-[[pipeline]]
-name = "{name}"
-input = {{ dtype = "f32", shape = [8] }}
-[[pipeline.stage]]
-name = "stats"
-op = "moments"
-""" for name in names)
+    return VERSION + "".join(pipeline(name, "f32", [8], [("stats", "moments", "")], ["stats"]) for name in names)
 
 
 class BashTest(unittest.TestCase):

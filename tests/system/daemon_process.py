@@ -1,19 +1,66 @@
-"""The real penstockd as a process, for the tests in Python.
+"""The real penstockd as a process, and helpers that the tests in Python share.
 
 PENSTOCK_BIN names the folder of the programs; PENSTOCK_TEST_BACKENDS the backends to test (a comma list).
 """
 
+import ctypes
 import functools
+import http.client
 import itertools
 import json
 import os
 import pathlib
+import re
 import signal
+import socket
 import subprocess
 import tempfile
+import time
 
 BIN = pathlib.Path(os.environ.get("PENSTOCK_BIN", "build/release/bin")).resolve()
 COMPLETIONS = ("callback", "poll")
+VERSION = "config_version = 1\n"
+
+
+def pipeline(name, dtype, shape, stages, outputs, extra=""):
+    """A [[pipeline]] in TOML; a stage is (name, op, extra lines)."""
+    text = f'[[pipeline]]\nname = "{name}"\ninput = {{ dtype = "{dtype}", shape = {json.dumps(shape)} }}\n'
+    text += f'outputs = {json.dumps(outputs)}\n{extra}'
+    for stage, op, extra in stages:
+        text += f'[[pipeline.stage]]\nname = "{stage}"\nop = "{op}"\n{extra}'
+    return text
+
+
+def wait_until(holds, message, seconds=30.0):
+    """Waits until `holds()`, and returns what it gave. Raises AssertionError with `message` after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        found = holds()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds:g} s: {message}")
+        time.sleep(0.02)
+
+
+def free_port():
+    """A TCP port of the loopback address that nobody has at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=60)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
 
 
 class Daemon:
@@ -58,9 +105,32 @@ class Daemon:
     def counters(self):
         return json.loads(self.cli("info", "--json").stdout)
 
-    def end(self, how=signal.SIGTERM):
+    def ask(self, path, method="GET", **headers):
+        """The status and the text of the admin endpoint's answer (on its Unix socket)."""
+        http = UnixConnection(self.admin.removeprefix("unix:"))
+        try:
+            http.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            answer = http.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            http.close()
+
+    def ask_for_reload(self):
+        """The status of the answer, and what it says."""
+        status, text = self.ask("/api/v1/reload", "POST", X_Penstock="1")
+        return status, json.loads(text)
+
+    def failing_checks(self):
+        """The reasons of /readyz by check; {} when the daemon is ready."""
+        status, text = self.ask("/readyz")
+        found = {each["name"]: each["reason"] for each in json.loads(text)["checks"] if not each["passed"]}
+        if (status == 200) != (not found):
+            raise AssertionError(f"/readyz says {status}: {text}")
+        return found
+
+    def end(self, number=signal.SIGTERM):
         """Ends the process and leaves the folder, for another `start`. Returns its exit code."""
-        self.process.send_signal(how)
+        self.process.send_signal(number)
         return self.process.wait(60)
 
     def stop(self):
@@ -78,13 +148,13 @@ class Daemons:
         self.text, self.files = text, files
         self.running = {}
 
-    def each(self, test, what):
-        """Calls `what` with each of them; its account must balance afterwards."""
+    def each(self, test, check):
+        """Calls `check` with each of them; its account must balance afterwards."""
         for combination in itertools.product(backends(), COMPLETIONS):
             with test.subTest(backend=combination[0], completion=combination[1]):
                 if combination not in self.running:
                     self.running[combination] = Daemon(*combination, self.text, self.files)
-                what(self.running[combination])
+                check(self.running[combination])
                 status = self.running[combination].counters()["status"]
                 test.assertTrue(status["balanced"], status)
                 test.assertEqual(status["requests"]["in_flight"], 0)
@@ -112,9 +182,56 @@ def refusal_of(backend):
     """Why the daemon can't open a device of this backend; empty when it can."""
     with tempfile.TemporaryDirectory() as folder:
         configuration = pathlib.Path(folder) / "penstock.toml"
-        configuration.write_text('config_version = 1\n[[pipeline]]\nname = "p"\n'
-                                 'input = { dtype = "f32", shape = [1] }\n'
-                                 '[[pipeline.stage]]\nname = "s"\nop = "affine"\n')
+        configuration.write_text(VERSION + pipeline("p", "f32", [1], [("s", "affine", "")], ["s"]))
         done = subprocess.run([BIN / "penstockd", "--config", configuration, "--backend", backend, "--print-plan", "p"],
                               capture_output=True, text=True)
     return "" if done.returncode == 0 else done.stderr.strip()
+
+
+WALL = 0x40000000  # __WALL: wait for threads too
+PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
+PTRACE_DETACH = 17
+
+
+class HeldThread:
+    """A thread that is held where it stands, and only that one, while the others of its process go on."""
+
+    def __init__(self, process, name):
+        """`process`: as this machine numbers it; `name`: the thread's."""
+        tasks = pathlib.Path(f"/proc/{process}/task")
+        self.thread = next(int(task.name) for task in tasks.iterdir() if (task / "comm").read_text().strip() == name)
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        self.libc.ptrace.restype = ctypes.c_long
+        self._ptrace(PTRACE_SEIZE)
+        self._ptrace(PTRACE_INTERRUPT)
+        os.waitpid(self.thread, WALL)
+
+    def has_died(self):
+        """Whether the thread is gone; who holds it must ask, for its process ends only then."""
+        waited, status = os.waitpid(self.thread, WALL | os.WNOHANG)
+        return waited == self.thread and (os.WIFEXITED(status) or os.WIFSIGNALED(status))
+
+    def let_go(self):
+        self._ptrace(PTRACE_DETACH)
+
+    def _ptrace(self, request):
+        if self.libc.ptrace(request, self.thread, None, None) != 0:
+            raise OSError(ctypes.get_errno(), f"ptrace({request:#x}) of thread {self.thread}")
+
+
+def help_of(*words):
+    """What a program, or its command, says of itself."""
+    return subprocess.run([BIN / words[0], *words[1:], "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def options_of(*words):
+    """The options of a program, or of its command: sets of names, such as {"-n", "--count"}."""
+    text = re.search(r"^Options:\n((?:  .*\n)*)", help_of(*words), re.MULTILINE).group(1)
+    return [set(line.split()[0].split(",")) for line in text.splitlines() if line.startswith("  -")]
+
+
+def commands_of(program):
+    """The commands of a program."""
+    text = re.search(r"^Subcommands:\n((?:  .*\n)*)", help_of(program), re.MULTILINE).group(1)
+    return [line.split()[0] for line in text.splitlines() if re.match(r"  \S", line)]

@@ -1,4 +1,4 @@
-"""Clients and their sessions over every device that the machine has, and over two shards of each.
+"""Clients and sessions spread over every device of the machine, with two shards each.
 
 PENSTOCK_TEST_SEED repeats a run.
 """
@@ -12,10 +12,8 @@ import unittest
 import numpy
 import scipy.signal
 
-from daemon_process import Daemon, backends
+from daemon_process import VERSION, Daemon, backends, pipeline
 from penstock import Client
-from pipeline_text import VERSION, pipeline
-from unix_connection import UnixConnection
 
 SHARDS_A_DEVICE = 2
 CLIENTS = 8
@@ -43,11 +41,7 @@ def cuts(chance):
 
 def shards_of(daemon):
     """What the daemon's shards say of themselves."""
-    http = UnixConnection(daemon.admin.removeprefix("unix:"))
-    http.request("GET", "/api/v1/status")
-    told = json.loads(http.getresponse().read())["shards"]
-    http.close()
-    return told
+    return json.loads(daemon.ask("/api/v1/status")[1])["shards"]
 
 
 class Devices(unittest.TestCase):

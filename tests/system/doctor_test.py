@@ -12,8 +12,7 @@ import threading
 import time
 import unittest
 
-from daemon_process import BIN, Daemon, backends
-from pipeline_text import VERSION, pipeline
+from daemon_process import BIN, VERSION, Daemon, backends, pipeline
 
 LIMIT = 30.0
 CONFIGURATION = VERSION + pipeline("levels", "f32", [256], [("stats", "moments", "")], ["stats"]) + pipeline(
@@ -63,8 +62,8 @@ class DoctorTest(unittest.TestCase):
         self.assertEqual(said["exit_code"], done.returncode)
         return done.returncode, {(each["check"], each["severity"]): each for each in said["findings"]}
 
-    def limited(self, which, most):
-        return lambda: resource.setrlimit(which, (most, resource.getrlimit(which)[1]))
+    def limited(self, limit, most):
+        return lambda: resource.setrlimit(limit, (most, resource.getrlimit(limit)[1]))
 
     HOST = VERSION + '[device]\nbackend = "host"\n' + CONFIGURATION.replace(VERSION, "")
 

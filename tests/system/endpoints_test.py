@@ -1,4 +1,4 @@
-"""Where the daemon listens: never in plain text beyond loopback unasked, and on sockets that are as open as they shall be."""
+"""Endpoints: no plain text beyond loopback unless it is allowed, IPv6, modes of sockets, and errors at start-up."""
 
 import os
 import pathlib
@@ -15,8 +15,8 @@ import threading
 import unittest
 import urllib.request
 
-from daemon_process import BIN
-from guarded_daemon import KEYS, GuardedDaemon, check, configuration, folder_of_keys, free_port
+from daemon_process import BIN, free_port
+from guarded_daemon import KEYS, GuardedDaemon, check, configuration, folder_of_keys
 
 # For a copy of the program, which is no longer beside its libraries where it is of a bundle.
 COPIED = {**os.environ, "LD_LIBRARY_PATH": str(BIN.parent / "lib")}
@@ -225,12 +225,12 @@ class Sockets(unittest.TestCase):
         daemon = self.daemon()
         os.chmod(daemon.path, 0o755)
 
-        def knock(user):
+        def connect_as(user):
             code = f"import socket; socket.socket(socket.AF_UNIX).connect('{daemon.path}/data')"
             return subprocess.run(["/usr/bin/python3", "-c", code], user=user, group=user, extra_groups=[],
                                   capture_output=True, text=True)
-        self.assertIn("PermissionError", knock(65534).stderr)
-        self.assertEqual(knock(0).returncode, 0)
+        self.assertIn("PermissionError", connect_as(65534).stderr)
+        self.assertEqual(connect_as(0).returncode, 0)
 
     def test_unknown_group_is_a_configuration_error(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -284,11 +284,11 @@ class Starts(unittest.TestCase):
         self.path = pathlib.Path(folder.name)
         self.path.chmod(0o755)
 
-    def start(self, text, *more, **how):
+    def start(self, text, *more, **options):
         (self.path / "penstock.toml").write_text(text)
         words = [BIN / "penstockd", "--config", self.path / "penstock.toml", "--backend", "host", "--listen",
                  f"ipc://{self.path}/data", "--admin", "none", *more]
-        return subprocess.run(words, capture_output=True, text=True, timeout=60, **how)
+        return subprocess.run(words, capture_output=True, text=True, timeout=60, **options)
 
     def test_slow_start_says_which_pipeline_it_is_about(self):
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -349,27 +349,6 @@ class Starts(unittest.TestCase):
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 78)
         self.assertIn("the file is UTF-16 or UTF-32: save it as UTF-8", done.stderr)
-
-
-class CommandLines(unittest.TestCase):
-    """What `penstock` says of a value that it can't take."""
-
-    def refusal(self, *words):
-        done = subprocess.run([BIN / "penstock", *words], capture_output=True, text=True, timeout=60)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertLess(len(done.stderr), 300, done.stderr)
-        return done.stderr
-
-    def test_numbers_and_times_are_refused_with_what_is_wrong_with_them(self):
-        self.assertIn("a point, not a comma", self.refusal("bench", "-p", "x", "--rate", "1000,5"))
-        self.assertIn("a point, not a comma", self.refusal("send", "-p", "x", "--rate", "1000,5", "-"))
-        self.assertIn("'parsecs' is none of the units", self.refusal("--timeout", "5 parsecs", "ping"))
-
-    def test_trace_that_cannot_be_written_says_why(self):
-        daemon = GuardedDaemon(security="", url=lambda path: f"ipc://{path}/data")
-        self.addCleanup(daemon.close)
-        self.assertIn("can't write /nosuch/trace.json: No such file or directory",
-                      daemon.cli("trace", "-o", "/nosuch/trace.json").stderr)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ using wire::message_type;
 using wire::status;
 
 // "heavy" takes milliseconds a request on any machine, so that requests pile up behind one another.
-constexpr const char* configuration = R"(config_version = 1
+constexpr const char* exchange_configuration = R"(config_version = 1
 [device]
 streams = 2
 slots = 4
@@ -97,7 +97,7 @@ class Exchange : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  daemon_process daemon_{{.backend = GetParam(), .completion = "callback", .configuration = configuration}};
+  daemon_process daemon_{{.backend = GetParam(), .completion = "callback", .configuration = exchange_configuration}};
   raw_peer peer_{daemon_.endpoint()};
 };
 

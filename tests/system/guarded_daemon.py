@@ -1,15 +1,14 @@
-"""A penstockd with keys, and what a test needs to come to its door: rightly, wrongly, or not at all."""
+"""A penstockd with CURVE keys, and clients with the right key, a wrong one, or none."""
 
 import contextlib
 import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import tempfile
 
-from daemon_process import BIN
+from daemon_process import BIN, free_port
 
 PIPELINE = """
 [[pipeline]]
@@ -20,12 +19,6 @@ name = "out"
 op = "affine"
 a = 2.0
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def keygen(path, *more):
@@ -106,8 +99,8 @@ class GuardedDaemon(contextlib.ExitStack):
         return subprocess.run([BIN / "penstock", "--timeout", timeout, *words], env=environment, capture_output=True,
                               text=True, timeout=60)
 
-    def ping(self, **how):
-        return self.cli("ping", **how)
+    def ping(self, **options):
+        return self.cli("ping", **options)
 
     def client(self, key="listed", server="server", **more):
         from penstock import Client

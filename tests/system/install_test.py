@@ -1,4 +1,4 @@
-"""What `cmake --install` makes can be used from outside: a project of somebody else builds on it, and it can be moved.
+"""The tree that `cmake --install` makes can be moved, and other projects can build against it.
 
 PENSTOCK_BUILD names the folder of a finished build.
 """

@@ -1,12 +1,11 @@
-"""Frames so large that the host backend leaves them where they came in, and writes results over them where it may."""
+"""Frames large enough that the host backend reads them in place and writes results over them."""
 
 import collections
 import unittest
 
 import numpy as np
 
-from daemon_process import Daemons
-from pipeline_text import VERSION, pipeline
+from daemon_process import VERSION, Daemons, pipeline
 
 MOST = 1 << 20  # elements of a frame, 4 MiB
 ROW = 5000

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using wire::message_type;
 using wire::status;
 
-constexpr const char* configuration = R"(config_version = 1
+constexpr const char* lifecycle_configuration = R"(config_version = 1
 [daemon]
 drain_timeout = "20s"
 [device]
@@ -74,7 +74,7 @@ class scratch_file {
 
 class Lifecycle : public ::testing::TestWithParam<std::string> {
  protected:
-  daemon_options options_{.backend = GetParam(), .completion = "callback", .configuration = configuration};
+  daemon_options options_{.backend = GetParam(), .completion = "callback", .configuration = lifecycle_configuration};
 };
 
 TEST_P(Lifecycle, SigtermFinishesWhatIsInFlightAnswersTheRestAndExitsZero) {
@@ -118,7 +118,7 @@ TEST_P(Lifecycle, LogSaysWhichBackendItTookAndWhenItIsReady) {
 }
 
 TEST_P(Lifecycle, HasAsManyIoThreadsForAShardAsItIsTold) {
-  std::string text = configuration;
+  std::string text = lifecycle_configuration;
   text.replace(text.find("[device]"), 0, "io_threads = 3\n");
   const daemon_process daemon({.backend = GetParam(), .configuration = text});
   std::size_t threads = 0;
@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Backend, Lifecycle, ::testing::ValuesIn(backends_to_tes
 
 TEST(Drain, SecondSignalEndsTheDrainAndStillAnswersEverything) {
   // On the host: a GPU finishes what its slots hold before a second signal can arrive.
-  daemon_options options{.backend = "host", .completion = "callback", .configuration = configuration};
+  daemon_options options{.backend = "host", .completion = "callback", .configuration = lifecycle_configuration};
   options.configuration.replace(options.configuration.find("max_frames = 8"), 14,
                                 "max_frames = 64, max_bytes = \"8 MiB\"");
   options.configuration.replace(options.configuration.find("slots = 4"), 9, "slots = 4\nhost_threads = 1");
@@ -195,7 +195,7 @@ TEST(Drain, SecondSignalEndsTheDrainAndStillAnswersEverything) {
 }
 
 TEST(Configuration, WrongOneEndsWithSeventyEightAndNamesThePlace) {
-  std::string text = configuration;
+  std::string text = lifecycle_configuration;
   text.replace(text.find("\"power_spectrum\""), 16, "\"power_spektrum\"");
   const scratch_file file(text);
   std::string output;
@@ -207,7 +207,7 @@ TEST(Configuration, WrongOneEndsWithSeventyEightAndNamesThePlace) {
 }
 
 TEST(Configuration, CheckAndPrintReadItWithoutServing) {
-  const scratch_file file(configuration);
+  const scratch_file file(lifecycle_configuration);
   std::string output;
   EXPECT_EQ(run_penstockd({"--config", file.path(), "--check-config"}, output), 0) << output;
   EXPECT_THAT(output, HasSubstr("good, 1 pipeline\n"));
@@ -248,7 +248,7 @@ TEST(CommandLine, UnknownOptionIsAUsageError) {
 }
 
 TEST(Endpoint, OneThatCannotBeBoundEndsWithSixtyNineAndIsNamed) {
-  const scratch_file file(configuration);
+  const scratch_file file(lifecycle_configuration);
   std::string output;
   EXPECT_EQ(run_penstockd({"--config", file.path(), "--backend", "host", "--listen", "ipc:///nonexistent/socket",
                            "--admin", "none"},

@@ -1,4 +1,4 @@
-"""What the pages for users show is right: it is run on the host backend, and what they say comes out does come out.
+"""Examples in the pages for users run on the host backend and print what the pages say.
 
 Each part ("## …") of a page in docs/ is a test with a folder of its own, through which its blocks go one after the
 other; the README is one test, in the tree as a reader has it:

@@ -1,16 +1,14 @@
-"""What proto/PROTOCOL.md says of the edges of a conversation, held against the daemon."""
+"""Edge cases of proto/PROTOCOL.md against a real daemon."""
 
 import importlib.util
 import time
 import unittest
 
-from daemon_process import Daemon, backends
-from pipeline_text import VERSION, pipeline
+from daemon_process import VERSION, Daemon, backends, pipeline
 
 if importlib.util.find_spec("numpy") and importlib.util.find_spec("zmq"):
     import numpy as np
-    from penstock.wire import Header, MessageType, Status, TensorHeader, encode_header, encode_tensor, tensor_header
-    from raw_client import RawClient
+    from penstock.wire import Header, MessageType, Status, encode_header, encode_tensor, tensor_header
     from shared_client import PLACE, RESULT_SHARED, SharedClient
 else:
     SharedClient = object

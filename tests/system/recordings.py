@@ -1,4 +1,4 @@
-"""The recordings and their float64 reference, for the tests in Python.
+"""Recordings and their float64 reference.
 
 PENSTOCK_RECORDINGS and PENSTOCK_REFERENCE name the folders of the recordings and of reference.py.
 """

@@ -1,7 +1,4 @@
-"""Real recordings through the real daemon and the real clients, compared with the float64 reference.
-
-What the environment can say stands in daemon_process.py and recordings.py.
-"""
+"""Recordings through a real daemon and the real clients, compared with the float64 reference."""
 
 import importlib.util
 import pathlib
@@ -10,8 +7,7 @@ import sys
 import tempfile
 import unittest
 
-from daemon_process import Daemons
-from pipeline_text import VERSION, pipeline
+from daemon_process import VERSION, Daemons, pipeline
 from recordings import RECORDINGS, REFERENCE, load_reference, missing, np
 
 N = 1024
@@ -57,8 +53,8 @@ class RecordingsTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.daemons.stop()
 
-    def each_daemon(self, what):
-        self.daemons.each(self, what)
+    def each_daemon(self, check):
+        self.daemons.each(self, check)
 
     def send(self, daemon, name, file, frames_per_request):
         with tempfile.TemporaryDirectory() as out:

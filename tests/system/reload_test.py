@@ -1,8 +1,6 @@
-"""Another configuration for the real daemon while it serves: taken whole or not at all, and no request notices."""
+"""Reloads of a running daemon: a configuration is taken whole or not at all, and no request fails."""
 
 import collections
-import itertools
-import json
 import os
 import random
 import signal
@@ -13,11 +11,9 @@ import unittest
 from concurrent import futures
 
 import numpy
-
-from daemon_process import BIN, Daemon, backends
 from penstock import Client, PenstockError, SessionLost
-from pipeline_text import VERSION, pipeline
-from unix_connection import UnixConnection
+
+from daemon_process import BIN, VERSION, Daemon, HeldThread, backends, pipeline, wait_until
 
 SEED = random.randrange(1 << 32)
 RELOADS = int(os.environ.get("PENSTOCK_RELOADS", "1000"))
@@ -67,19 +63,13 @@ def fnv(text):
 class Reloaded(Daemon):
     """A daemon whose configuration is written anew and again."""
 
-    def __init__(self, backend, text):
-        super().__init__(backend, "callback", text)
-        self.http = UnixConnection(self.admin.removeprefix("unix:"))
-
     def write(self, text):
         (self.path / "penstock.toml").write_text(text)
 
     def reload(self, text):
         """The status of the answer, and what it says."""
         self.write(text)
-        self.http.request("POST", "/api/v1/reload", headers={"X-Penstock": "1"})
-        answer = self.http.getresponse()
-        return answer.status, json.loads(answer.read())
+        return self.ask_for_reload()
 
     def hash_of(self, text):
         """Of the effective configuration, worked out without the daemon's help."""
@@ -105,11 +95,11 @@ class Load:
         for each in self.threads:
             each.start()
 
-    def guarded(self, what):
+    def guarded(self, step):
         try:
             with Client(self.url) as client:
                 while not self.over.is_set():
-                    what(client)
+                    step(client)
         except Exception as error:  # whatever it is, the test has to hear of it
             self.faults.append(error)
 
@@ -143,17 +133,21 @@ class Load:
             each.join()
 
 
-class ReloadTest(unittest.TestCase):
+class WithDaemon(unittest.TestCase):
     def daemon(self, backend="host", text=GOOD[0]):
-        made = Reloaded(backend, text)
+        made = Reloaded(backend, "callback", text)
 
         def stop():
-            made.http.close()
-            code, log = made.stop()
-            self.assertEqual(code, 0, log)
+            if made.process.poll() is None:
+                code, log = made.stop()
+                self.assertEqual(code, 0, log)
+            else:
+                made.folder.cleanup()
         self.addCleanup(stop)
         return made
 
+
+class ReloadTest(WithDaemon):
     def test_takes_configurations_under_load_half_of_them_bad(self):
         for backend in backends():
             with self.subTest(backend=backend, seed=SEED):
@@ -199,10 +193,7 @@ class ReloadTest(unittest.TestCase):
                            (BAD["key"][0], "reload refused: "), (GOOD[0], "configuration reloaded: version 3")):
             daemon.write(text)
             daemon.process.send_signal(signal.SIGHUP)
-            until = time.monotonic() + 30
-            while line not in daemon.log.read_text():
-                self.assertLess(time.monotonic(), until, daemon.log.read_text())
-                time.sleep(0.01)
+            wait_until(lambda: line in daemon.log.read_text(), line)
 
     def test_the_command_says_what_came_of_it(self):
         daemon = self.daemon()
@@ -220,10 +211,7 @@ class ReloadTest(unittest.TestCase):
         with Client(daemon.url) as client:
             self.assertNotIn("extra", client.pipelines)
             self.assertEqual(daemon.reload(GOOD[2])[0], 200)
-            until = time.monotonic() + 30
-            while "extra" not in client.pipelines:
-                self.assertLess(time.monotonic(), until)
-                time.sleep(0.01)
+            wait_until(lambda: "extra" in client.pipelines, "the client knows extra")
             frames = numpy.ones((1, FRAME), numpy.float32)
             self.assertEqual(client.submit("extra", frames).result(60)["y"][0, 0], 1.5)
             self.assertEqual(daemon.reload(GOOD[4])[0], 200)
@@ -291,10 +279,7 @@ class ReloadTest(unittest.TestCase):
                 session.submit(block).result(60)
             self.assertRegex(str(lost.exception), r"pipeline 'sums' was removed by the reload of \d{4}-\d\d-\d\d ")
             self.assertEqual(daemon.reload(configuration(steady(), scaled(2), sums()))[0], 200)
-            until = time.monotonic() + 30
-            while "sums" not in client.pipelines:
-                self.assertLess(time.monotonic(), until)
-                time.sleep(0.01)
+            wait_until(lambda: "sums" in client.pipelines, "the client knows sums")
             session = client.session("sums")
             session.submit(block).result(60)
             self.assertEqual(daemon.reload(configuration(steady(), scaled(2), sums("[1.0, 3.0]")))[0], 200)
@@ -311,9 +296,7 @@ class ReloadTest(unittest.TestCase):
                     block = bytes(dtype_bytes * FRAME)
                     sender.stdin.write(block)
                     sender.stdin.flush()
-                    until = time.monotonic() + 60
-                    while daemon.counters()["status"]["requests"]["results"] == 0:
-                        self.assertLess(time.monotonic(), until)
+                    wait_until(lambda: daemon.counters()["status"]["requests"]["results"] > 0, "a result", 60)
                     self.assertEqual(daemon.reload(configuration(scaled(2)))[0], 200)
                     sender.stdin.write(block)  # and waits for more, which never comes
                     sender.stdin.flush()
@@ -329,17 +312,101 @@ class ReloadTest(unittest.TestCase):
         with Client(daemon.url) as client:
             self.assertEqual(client.submit("extra", frames).result(60)["y"][0, 0], 1.5)
             self.assertEqual(daemon.reload(GOOD[0])[0], 200)
-            until = time.monotonic() + 30
-            while "extra" in client.pipelines:
-                self.assertLess(time.monotonic(), until)
-                time.sleep(0.01)
+            wait_until(lambda: "extra" not in client.pipelines, "the client forgets extra")
             with self.assertRaises((LookupError, PenstockError)):
                 client.submit("extra", frames).result(60)
             self.assertEqual(daemon.reload(GOOD[3])[0], 200)
-            while "extra" not in client.pipelines:
-                self.assertLess(time.monotonic(), until)
-                time.sleep(0.01)
+            wait_until(lambda: "extra" in client.pipelines, "the client knows extra")
             self.assertEqual(client.submit("extra", frames).result(60)["y"][0, 0], 1.5)
+
+
+class ReloadEdgesTest(WithDaemon):
+    """Reloads at bad times: a shard that does not answer, a stop right after one, fewer credits under load."""
+
+    def test_a_shard_that_does_not_answer_keeps_what_it_serves_and_takes_the_next(self):
+        daemon = self.daemon(text=GOOD[0])
+        held = HeldThread(daemon.process.pid, "shard-0")
+        status, said = daemon.reload(GOOD[1])
+        self.assertEqual(status, 422)
+        self.assertIn("shard 0 did not answer", said["error"])
+        held.let_go()
+        self.assertEqual(daemon.served(), {"version": 1, "hash": daemon.hash_of(GOOD[0])})
+        self.assertEqual(daemon.reload(GOOD[2])[0], 200)
+        with Client(daemon.url) as client:
+            self.assertIn("extra", client.pipelines)
+            frames = numpy.ones((1, FRAME), numpy.float32)
+            self.assertEqual(client.submit("scaled", frames).result(60)["y"][0, 0], 5)
+
+    def test_a_stop_right_after_one_ends_well_however_long_a_shard_drains(self):
+        length = 1 << 16
+        slow = pipeline("slow", "f32", [length], [
+            ("y", "correlate", f'mode = "same"\nmethod = "direct"\ntemplate = {[1.0] * 4096}\n')], ["y"],
+            "batch = { max_frames = 1 }\n")
+        two = '[device]\nshards = 2\n[daemon]\ndrain_timeout = "60s"\n'
+        daemon = self.daemon(text=configuration(steady(), sums(), slow, before=two))
+        with Client(daemon.url) as client:
+            client.submit("slow", numpy.ones((1, length), numpy.float32)).result(60)
+            self.assertEqual(daemon.reload(configuration(steady(), sums("[1.0, 2.0]"), slow, before=two))[0], 200)
+            waiting = [client.submit("slow", numpy.ones((1, length), numpy.float32)) for _ in range(4)]
+            while daemon.counters()["status"]["requests"]["in_flight"] == 0 and not all(each.done() for each in waiting):
+                pass
+            daemon.process.send_signal(signal.SIGTERM)
+            # One shard has ended long since; what the other says next keeps it up while leftovers are asked for.
+            until = time.monotonic() + 1.5
+            while time.monotonic() < until and daemon.process.poll() is None:
+                try:
+                    client.submit("steady", numpy.ones((1, FRAME), numpy.float32)).result(5)
+                except (PenstockError, futures.TimeoutError):
+                    pass
+            self.assertEqual(daemon.process.wait(60), 0, daemon.log.read_text())
+
+    def test_timing_is_switched_off_and_on_unless_it_was_off_at_the_start(self):
+        def at_rate(rate):
+            return configuration(steady(), before=f"[timing]\nbatches_per_second = {rate}\n")
+
+        def timed_batches(client):
+            for _ in range(20):
+                client.submit("steady", numpy.ones((1, FRAME), numpy.float32)).result(60)
+            steady_one, = daemon.counters()["status"]["pipelines"]
+            return steady_one["timing_us"].get("compute", {"count": 0})["count"]
+        daemon = self.daemon(text=at_rate(1_000_000))
+        with Client(daemon.url) as client:
+            at_first = timed_batches(client)
+            self.assertGreater(at_first, 0)
+            self.assertEqual(daemon.reload(at_rate(0))[0], 200)
+            self.assertEqual(timed_batches(client), at_first)
+            self.assertEqual(daemon.reload(at_rate(1_000_000))[0], 200)
+            self.assertGreater(timed_batches(client), at_first)
+        daemon = self.daemon(text=at_rate(0))
+        status, said = daemon.reload(at_rate(200))
+        self.assertEqual(status, 422)
+        self.assertIn("only a restart can change [timing] batches_per_second from 0", said["error"])
+
+    def test_fewer_credits_refuse_nothing_that_was_under_way(self):
+        daemon = self.daemon(text=configuration(steady(), credits=128))
+        faults, over = [], threading.Event()
+        frames = numpy.ones((1, FRAME), numpy.float32)
+
+        def submit(client):
+            while not over.is_set():
+                for each in [client.submit("steady", frames) for _ in range(100)]:
+                    try:
+                        each.result(60)
+                    except PenstockError as error:
+                        faults.append(error)
+        with Client(daemon.url) as client:
+            load = threading.Thread(target=submit, args=(client,))
+            load.start()
+            try:
+                for turn in range(60):
+                    status, said = daemon.reload(configuration(steady(), credits=8 if turn % 2 == 0 else 128))
+                    self.assertEqual(status, 200, said)
+                    time.sleep(0.02)  # so that bursts fall before, between and after
+            finally:
+                over.set()
+                load.join()
+        self.assertEqual(faults, [])
+        self.assertEqual(daemon.counters()["status"]["refused"], {})
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import socket
 import sys
 import tempfile
 
-from system_call_groups import NUMBERS
+from sandbox_filter import NUMBERS
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -37,9 +37,9 @@ def error_name(number):
     return errno.errorcode.get(number, str(number))
 
 
-def outcome(what, *arguments):
+def outcome(action, *arguments):
     try:
-        what(*arguments)
+        action(*arguments)
     except OSError as error:
         return error_name(error.errno)
     return "done"
@@ -54,11 +54,11 @@ def session_keyring():
     return str(libc.syscall(ctypes.c_long(NUMBERS["keyctl"]), 0, ctypes.c_long(-3), 0))
 
 
-def killed(what):
+def killed(action):
     """How a child ends that does it."""
     child = os.fork()
     if child == 0:
-        what()
+        action()
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"

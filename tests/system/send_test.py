@@ -1,4 +1,4 @@
-"""`penstock send`: whatever ends it, its files are whole and its exit status says what happened."""
+"""`penstock send`: its files are complete and its exit status is right however it ends."""
 
 import array
 import fcntl
@@ -18,51 +18,33 @@ import wave
 
 import numpy as np
 
-from daemon_process import BIN, Daemon
+from daemon_process import BIN, VERSION, Daemon, pipeline
 
 LIMIT = 60  # seconds that a loaded machine may take for what takes a moment
 
 
-def configuration():
-    def pipeline(name, dtype, shape):
-        return f"""
-[[pipeline]]
-name = "{name}"
-input = {{ dtype = "{dtype}", shape = {json.dumps(shape)} }}
-[[pipeline.stage]]
-name = "y"
-op = "affine"
-a = 2.0
-"""
-
-    return "config_version = 1\n" + "".join([
-        pipeline("whole", "f32", [4]), pipeline("live", "f32", ["max 4096", 2]), pipeline("signal", "f32", ["max 64"]),
-        pipeline("stereo", "f32", [4, 2]),
-        """
-[[pipeline]]
-name = "sound"
-input = { dtype = "i16", shape = [4] }
-[[pipeline.stage]]
-name = "x"
-op = "convert"
-"""])
+DOUBLE = [("y", "affine", "a = 2.0\n")]
+CONFIGURATION = VERSION + "".join(
+    [pipeline(name, "f32", shape, DOUBLE, ["y"]) for name, shape in (
+        ("whole", [4]), ("live", ["max 4096", 2]), ("signal", ["max 64"]), ("stereo", [4, 2]))]
+    + [pipeline("sound", "i16", [4], [("x", "convert", "")], ["x"])])
 
 
-def wait_for(condition, what):
+def wait_for(condition, message):
     end = time.monotonic() + LIMIT
     while time.monotonic() < end:
         found = condition()
         if found is not None:
             return found
         time.sleep(0.02)
-    raise AssertionError(f"not within {LIMIT} s: {what}")
+    raise AssertionError(f"not within {LIMIT} s: {message}")
 
 
 class SendTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.daemon = Daemon("host", "callback", configuration())
+        cls.daemon = Daemon("host", "callback", CONFIGURATION)
 
     @classmethod
     def tearDownClass(cls):
@@ -76,11 +58,11 @@ class SendTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.out = self.folder / "out"
 
-    def start(self, *words, url=None, **how):
+    def start(self, *words, url=None, **options):
         """`penstock send` as a process that ends with the test."""
-        how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
+        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         process = subprocess.Popen([BIN / "penstock", "--url", url or self.daemon.url, "send", *map(str, words)],
-                                   bufsize=0, **how)
+                                   bufsize=0, **options)
 
         def end():
             process.kill()
@@ -92,10 +74,10 @@ class SendTest(unittest.TestCase):
         self.addCleanup(end)
         return process
 
-    def send(self, *words, input=None, **how):
+    def send(self, *words, input=None, **options):
         """Runs it to its end."""
         return subprocess.run([BIN / "penstock", "--url", self.daemon.url, "send", *map(str, words)], input=input,
-                              capture_output=True, timeout=LIMIT, **how)
+                              capture_output=True, timeout=LIMIT, **options)
 
     def file(self, name, content):
         path = self.folder / name
@@ -127,7 +109,7 @@ class SendTest(unittest.TestCase):
                 np.testing.assert_array_equal(np.load(out / "y.npy"), 2 * given)
 
     def test_a_second_signal_ends_it_although_the_daemon_does_not_answer(self):
-        daemon = Daemon("host", "callback", configuration())
+        daemon = Daemon("host", "callback", CONFIGURATION)
         self.addCleanup(daemon.stop)
         process = self.start("--timeout", "600s", "-p", "whole", "--out", self.out, "-", url=daemon.url)
         process.stdin.write(np.ones(4, "<f4").tobytes())
@@ -177,10 +159,10 @@ class SendTest(unittest.TestCase):
                     np.testing.assert_array_equal(np.load(out / "y.npy"), np.full((1, 4), 2))
 
     @staticmethod
-    def catches(pid, which):
+    def catches(pid, number):
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
         caught = next(line for line in status.splitlines() if line.startswith("SigCgt:")).split()[1]
-        return int(caught, 16) >> (which - 1) & 1
+        return int(caught, 16) >> (number - 1) & 1
 
     def test_samples_of_a_live_input_are_sent_before_they_fill_a_frame(self):
         process = self.start("-p", "live", "--out", "-", "--flush", "20ms", "-")

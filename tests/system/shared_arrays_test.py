@@ -1,17 +1,15 @@
-"""The Python client and the real daemon: arrays in the memory that they share, its room, and its loss."""
+"""numpy arrays in memory that the Python client shares with a real daemon."""
 
 import collections
 import contextlib
 import gc
 import signal
-import time
 import unittest
 
 import numpy as np
 
-from daemon_process import Daemon, Daemons
+from daemon_process import VERSION, Daemon, Daemons, pipeline, wait_until
 from penstock import Client, Expired
-from pipeline_text import VERSION, pipeline
 
 LENGTH, SLOW_LENGTH = 1 << 15, 1 << 16
 TWO = [("v", "convert", ""), ("psd", "power_spectrum", 'from = "v"\n'), ("size", "magnitude", 'from = "v"\n')]
@@ -44,11 +42,6 @@ class SharedArraysTest(unittest.TestCase):
     def arenas(self, daemon):
         return daemon.counters()["status"]["shared_memory"]["arenas"]
 
-    def until(self, condition, what):
-        deadline = time.monotonic() + 30
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, what)
-
     def test_memory_that_some_clients_do_not_need_is_there_for_others(self):
         daemon, x = self.own_daemon(), noise(4, LENGTH)
         with contextlib.ExitStack() as all_:
@@ -61,7 +54,7 @@ class SharedArraysTest(unittest.TestCase):
             def grown():
                 kept.append(first.submit("scale", x).result())
                 return len(kept) == 20 and first._connection.shared.arena.nbytes >= 8 << 20
-            self.until(grown, "what it keeps needs more than it began with")
+            wait_until(grown, "what it keeps needs more than it began with")
             self.assertEqual({each.transport for each in clients}, {"shm"})
 
     def test_arrays_give_the_same_results_whatever_they_travel_through(self):
@@ -80,7 +73,7 @@ class SharedArraysTest(unittest.TestCase):
                         for output in expected:
                             np.testing.assert_array_equal(found[output], expected[output])
                 self.assertEqual((plain.transport, shared.transport), ("zmq", "shm"))
-            self.until(lambda: self.arenas(daemon) == 0, "the memory comes back")
+            wait_until(lambda: self.arenas(daemon) == 0, "the memory comes back")
         self.daemons.each(self, same)
 
     def test_only_clients_with_large_frames_take_memory(self):
@@ -89,9 +82,9 @@ class SharedArraysTest(unittest.TestCase):
                 client.session("fir").submit(noise(100)).result()
                 self.assertEqual(self.arenas(daemon), 0)
                 client.submit("scale", noise(LENGTH)).result()
-                self.until(lambda: client.transport == "shm", "the first large request asks for memory")
+                wait_until(lambda: client.transport == "shm", "the first large request asks for memory")
                 self.assertEqual(self.arenas(daemon), 1)
-            self.until(lambda: self.arenas(daemon) == 0, "the memory comes back")
+            wait_until(lambda: self.arenas(daemon) == 0, "the memory comes back")
         self.daemons.each(self, taken)
 
     def test_a_session_keeps_its_state_over_arrays_of_any_kind(self):
@@ -114,13 +107,13 @@ class SharedArraysTest(unittest.TestCase):
         self.daemons.each(self, same)
 
     def test_what_has_no_room_travels_and_nothing_is_lost(self):
-        def crowded(daemon):
+        def many_clients(daemon):
             with Client(daemon.url, transport="shm", shared_bytes=4 * LENGTH * 5) as client:
                 inputs = [noise(LENGTH, seed=each) for each in range(30)]
                 kept = [each.result()["y"] for each in [client.submit("scale", x) for x in inputs]]
             for x, y in zip(inputs, kept):
                 np.testing.assert_array_equal(y, 2 * x + 1)
-        self.daemons.each(self, crowded)
+        self.daemons.each(self, many_clients)
 
     def test_room_is_used_again_and_again(self):
         def again(daemon):
@@ -139,7 +132,7 @@ class SharedArraysTest(unittest.TestCase):
                 future.result()
             arena = client._connection.shared.arena
             self.assertIsNone(arena.empty(4 * SLOW_LENGTH, np.uint8), "the device still has it")
-            self.until(lambda: arena.empty(2 * 2 * 4 * SLOW_LENGTH, np.uint8) is not None, "RELEASED gives it back")
+            wait_until(lambda: arena.empty(2 * 2 * 4 * SLOW_LENGTH, np.uint8) is not None, "RELEASED gives it back")
 
     def test_a_daemon_that_is_killed_costs_no_request_and_no_result(self):
         daemon = self.own_daemon()
@@ -157,7 +150,7 @@ class SharedArraysTest(unittest.TestCase):
 
             def attached():
                 return client.empty(1, np.uint8) is not None and client.transport == "shm"
-            self.until(attached, "another arena")
+            wait_until(attached, "another arena")
             np.testing.assert_array_equal(client.submit("scale", x).result()["y"], np.full(LENGTH, 9))
             del x
         gc.collect()

@@ -1,4 +1,4 @@
-"""Leases of memory that clients share with the real daemon: who gets one, when it ends, and whose memory it is when."""
+"""Leases of shared memory: who gets one, when it ends, and who owns the memory meanwhile."""
 
 import contextlib
 import os
@@ -10,11 +10,10 @@ import unittest
 
 import numpy as np
 
-from daemon_process import Daemon
-from pipeline_text import VERSION
-from shared_client import ERROR, PLACE, RELEASED, Arena, SharedClient
-from sharing_rig import (EXPIRED, LENGTH, MIB, SLOW_CONFIGURATION, SLOW_LENGTH, TOO_LARGE, UNKNOWN_ARENA, SharingTest,
-                         noise)
+from daemon_process import VERSION, Daemon, wait_until
+from shared_client import (
+    ERROR, EXPIRED, LENGTH, MIB, PLACE, RELEASED, SLOW_CONFIGURATION, SLOW_LENGTH, TOO_LARGE, UNKNOWN_ARENA, Arena,
+    SharedClient, SharingTest, noise)
 
 GET_STATUS, GOODBYE = 6, 3
 CREDITS = 256  # requests, as a power of two: so many replies are kept
@@ -39,7 +38,7 @@ class SharedLeaseTest(SharingTest):
 
     def test_no_client_and_not_all_together_get_more_than_they_may(self):
         def bounded(daemon):
-            self.until(lambda: self.shared(daemon)["arenas"] == 0, "nothing is left over")
+            wait_until(lambda: self.shared(daemon)["arenas"] == 0, "nothing is left over")
             with contextlib.ExitStack() as all_:
                 clients = [all_.enter_context(SharedClient(daemon.url)) for _ in range(3)]
                 arenas = [clients[0].attach(24 * MIB)]
@@ -54,7 +53,7 @@ class SharedLeaseTest(SharingTest):
                 self.assertEqual(self.shared(daemon), {"arenas": 3, "bytes": 64 * MIB})
                 for each in arenas:
                     each.end()
-                self.until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "all of it comes back")
+                wait_until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "all of it comes back")
         self.daemons.each(self, bounded)
 
     def test_a_lease_ends_with_its_connection_and_with_its_client(self):
@@ -64,7 +63,7 @@ class SharedLeaseTest(SharingTest):
                 arena = client.attach(MIB)
                 place = PLACE.pack(arena.number, 0, 0, frames.nbytes, frames.nbytes)
                 arena.end()
-                self.until(lambda: self.shared(daemon)["arenas"] == 0, "the connection has ended")
+                wait_until(lambda: self.shared(daemon)["arenas"] == 0, "the connection has ended")
                 self.assertEqual(self.refusal(client, "scale", frames, place), UNKNOWN_ARENA)
                 arena = client.attach(MIB)
             self.assertTrue(arena.ended(), "its client said GOODBYE")
@@ -87,19 +86,19 @@ class SharedLeaseTest(SharingTest):
                         old += [arena.number, others.number]
                         arena.end()
                         others.end()
-                        self.until(lambda: self.shared(daemon)["arenas"] == 0, "both have come back")
+                        wait_until(lambda: self.shared(daemon)["arenas"] == 0, "both have come back")
         self.daemons.each(self, refused)
 
     def test_what_a_client_keeps_after_its_lease_counts_until_it_lets_go(self):
         def counted(daemon):
-            self.until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "nothing is left over")
+            wait_until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "nothing is left over")
             with SharedClient(daemon.url) as client:
                 arena = client.attach(MIB)
                 arena.leave()
-                self.until(lambda: self.shared(daemon)["arenas"] == 0, "the lease has ended")
+                wait_until(lambda: self.shared(daemon)["arenas"] == 0, "the lease has ended")
                 self.assertEqual(self.shared(daemon)["bytes"], MIB)
                 arena.memory.close()
-                self.until(lambda: self.shared(daemon)["bytes"] == 0, "the mapping has gone")
+                wait_until(lambda: self.shared(daemon)["bytes"] == 0, "the mapping has gone")
         self.daemons.each(self, counted)
 
     def test_a_ticket_is_left_behind_with_goodbye(self):
@@ -125,8 +124,8 @@ class SharedLeaseTest(SharingTest):
             killed = subprocess.run([sys.executable, "-c", program, daemon.url], cwd=os.path.dirname(__file__),
                                     timeout=60)
             self.assertEqual(killed.returncode, -signal.SIGKILL)
-            self.until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "the memory comes back")
-            self.until(lambda: daemon.counters()["status"]["requests"]["in_flight"] == 0, "the request ends")
+            wait_until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "the memory comes back")
+            wait_until(lambda: daemon.counters()["status"]["requests"]["in_flight"] == 0, "the request ends")
         self.daemons.each(self, reclaimed)
 
     def test_a_killed_client_is_reclaimed_and_forgotten_also_when_its_child_has_the_connection_too(self):
@@ -139,18 +138,18 @@ class SharedLeaseTest(SharingTest):
         with subprocess.Popen([sys.executable, "-c", program, daemon.url], cwd=os.path.dirname(__file__),
                               stdin=subprocess.PIPE) as killed:  # its end is the child's
             self.assertEqual(killed.wait(60), -signal.SIGKILL)
-            self.until(lambda: self.shared(daemon)["arenas"] == 0, "the lease has ended")
+            wait_until(lambda: self.shared(daemon)["arenas"] == 0, "the lease has ended")
             with SharedClient(daemon.url) as other:
-                self.until(lambda: self.clients(other) == 1, "the client is forgotten")
+                wait_until(lambda: self.clients(other) == 1, "the client is forgotten")
             self.assertEqual(self.shared(daemon)["bytes"], MIB, "the child has the mapping, too")
-        self.until(lambda: self.shared(daemon)["bytes"] == 0, "and has ended")
+        wait_until(lambda: self.shared(daemon)["bytes"] == 0, "and has ended")
 
     def test_a_quiet_client_stays_as_long_as_it_shares_memory(self):
         daemon = Daemon("host", "callback", SLOW_CONFIGURATION + '[clients]\nidle_timeout = "1s"\n')
         self.addCleanup(daemon.stop)
         with SharedClient(daemon.url) as quiet, SharedClient(daemon.url), SharedClient(daemon.url) as other:
             arena = quiet.attach(MIB)
-            self.until(lambda: self.clients(other) == 2, "who shares nothing is forgotten")
+            wait_until(lambda: self.clients(other) == 2, "who shares nothing is forgotten")
             self.assertEqual(quiet.submit_shared("scale", arena, np.ones((1, LENGTH), np.float32))[0][0, 0], 3)
             arena.end()
 
@@ -220,7 +219,7 @@ class SharedLeaseTest(SharingTest):
             client._ask(GET_STATUS, {})
             client.socket.send(wire.encode_header(wire.Header(GOODBYE)))
             self.assertEqual(client._ask(wire.MessageType.HELLO, {"client": "again", "version": "1"})[0].type, 2)
-            self.until(lambda: daemon.counters()["status"]["batches_in_flight"] == 0, "the batch ends")
+            wait_until(lambda: daemon.counters()["status"]["batches_in_flight"] == 0, "the batch ends")
             self.assertEqual(client._ask(GET_STATUS, {})[0].type, 7, "no RELEASED came before")
             arena.end()
 

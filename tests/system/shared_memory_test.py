@@ -1,4 +1,4 @@
-"""Frames in memory that a client shares with the real daemon: their results, and what is refused."""
+"""Frames in memory that a client shares with a real daemon: results and errors."""
 
 import fcntl
 import os
@@ -7,10 +7,10 @@ import unittest
 
 import numpy as np
 
-from daemon_process import Daemons
-from pipeline_text import VERSION, pipeline
-from shared_client import PLACE, REPEAT, RESULT_SHARED, SharedClient
-from sharing_rig import BAD_PLACE, LENGTH, MIB, UNKNOWN_ARENA, UNKNOWN_REPEAT, SharingTest, noise
+from daemon_process import VERSION, Daemons, pipeline
+from shared_client import (
+    BAD_PLACE, LENGTH, MIB, PLACE, REPEAT, RESULT_SHARED, UNKNOWN_ARENA, UNKNOWN_REPEAT, SharedClient, SharingTest,
+    noise)
 
 
 class SharedMemoryTest(SharingTest):

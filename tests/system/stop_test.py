@@ -1,4 +1,4 @@
-"""Stops under load: every reply arrives, however much of it is on its way when the daemon has nothing left to do."""
+"""A daemon that stops under load delivers every reply first."""
 
 import signal
 import threading
@@ -7,9 +7,8 @@ from concurrent import futures
 
 import numpy
 
-from daemon_process import COMPLETIONS, Daemon, backends
+from daemon_process import COMPLETIONS, VERSION, Daemon, backends, pipeline
 from penstock import Client, Shutdown
-from pipeline_text import VERSION, pipeline
 from raw_client import RawClient
 
 ROUNDS = 4

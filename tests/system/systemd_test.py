@@ -1,21 +1,141 @@
-"""The packages on a real systemd: a Debian 12 root with them, booted in a container.
+"""The packages under a real systemd: a Debian 12 root, booted in a container.
 
 Each test begins with the unit freshly started. The client runs outside, over an ipc socket of the container.
 """
 
+import contextlib
 import importlib.util
+import json
 import os
 import pathlib
+import shutil
 import signal
+import subprocess
 import threading
 import time
 import unittest
 from concurrent import futures
 
-import booted_root
 import debian_root
-import pipeline_text
-from held_thread import HeldThread
+from daemon_process import VERSION, HeldThread, pipeline
+
+BOOT_TIMEOUT_S = 60
+
+
+class BootedRoot:
+    """A Debian root that runs its own systemd, in a container, from when it has booted until `stop`.
+
+    Needs root and systemd-nspawn. The container has a network of its own, and ends with the process that booted it. It
+    is not registered with machined, which need not run here: commands enter it by its namespaces.
+    """
+
+    def __init__(self, root):
+        """`root`: a debian_root.DebianRoot with systemd-sysv and dbus."""
+        self.root = root
+        self.log = pathlib.Path(f"{root.path}.log")
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "systemd-nspawn", "--quiet", f"--directory={root.path}", "--boot",
+                 "--register=no", "--keep-unit", "--private-network", "--console=pipe"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.leader = None
+        try:
+            self.leader = wait_for("the first process of the container", self._first_process, BOOT_TIMEOUT_S)
+            self.until("the boot is over", self._booted, BOOT_TIMEOUT_S)
+        except BaseException:
+            self.stop()
+            raise
+
+    def run(self, *command, check=True):
+        """Runs a command inside as root."""
+        if self.process.poll() is not None:
+            raise RuntimeError("the container has ended:\n" + self.log.read_text())
+        done = subprocess.run(
+            ["nsenter", f"--target={self.leader}", "--mount", "--pid", "--uts", "--ipc", "--net", *map(str, command)],
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "SYSTEMD_PAGER": ""},
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        return done
+
+    def show(self, unit, *properties):
+        """What `systemctl show` says of these properties; one value for one of them, else a list."""
+        lines = self.run("systemctl", "show", unit, "--property", ",".join(properties)).stdout.splitlines()
+        said = dict(line.split("=", 1) for line in lines)
+        return said[properties[0]] if len(properties) == 1 else [said[each] for each in properties]
+
+    def journal(self, *filters):
+        """The journal's entries, oldest first, as what `journalctl -o json` has of each."""
+        self.run("journalctl", "--sync")
+        lines = self.run("journalctl", "--quiet", "--output=json", *filters).stdout.splitlines()
+        return [json.loads(line) for line in lines]
+
+    def until(self, message, condition, timeout_s=20):
+        """Waits until `condition()` gives something true, and returns that."""
+        return wait_for(message, condition, timeout_s, self.log)
+
+    def pid_outside(self, pid):
+        """This machine's number of a process that has this one inside."""
+        ours = os.readlink(f"/proc/{self.leader}/ns/pid")
+        for status in pathlib.Path("/proc").glob("[0-9]*/status"):
+            try:
+                numbers = next(line for line in status.read_text().splitlines() if line.startswith("NSpid:")).split()
+                if numbers[-1] == str(pid) and os.readlink(status.parent / "ns/pid") == ours:
+                    return int(numbers[1])
+            except (OSError, StopIteration):
+                continue
+        raise RuntimeError(f"no process of the container has the number {pid}")
+
+    def stop(self):
+        """Ends the container with everything in it."""
+        if self.leader is not None:
+            end(self.leader)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(10)  # it tidies up
+        self.process.kill()
+        self.process.wait()
+        self.log.unlink(missing_ok=True)
+
+    def _first_process(self):
+        if self.process.poll() is not None:
+            raise RuntimeError("the container did not start:\n" + self.log.read_text())
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        for each in children:
+            if pathlib.Path(f"/proc/{each}/comm").read_text().strip() == "systemd":
+                return int(each)
+        return None
+
+    def _booted(self):
+        return self.run("systemctl", "is-system-running", check=False).stdout.strip() in ("running", "degraded")
+
+
+def no_container():
+    """Why no container can be booted here, or None."""
+    if os.geteuid() != 0:
+        return "a container needs root's rights to boot"
+    for tool in ("systemd-nspawn", "nsenter", "setpriv"):
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed"
+    return None
+
+
+def wait_for(message, condition, timeout_s, log=None):
+    """Looks again and again, for so long."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {timeout_s} s: {message}" + ("\n" + log.read_text() if log else ""))
+        time.sleep(0.02)
+
+
+def end(process):
+    """Kills a process, if it still runs."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+
 
 UNIT = "penstockd.service"
 SOCKET = "run/penstock/penstock.sock"
@@ -25,20 +145,20 @@ SLOW_FRAMES = 48  # seconds of work, on a fast machine too
 
 def configuration(more="", **device):
     """What the daemon serves; `device`: keys of [device]."""
-    return (pipeline_text.VERSION
+    return (VERSION
             + f'[daemon]\nlisten = ["tcp://127.0.0.1:7600", "ipc:///{SOCKET}"]\ndrain_timeout = "30s"\n[device]\n'
             + "".join(f"{key} = {value}\n" for key, value in device.items())
-            + pipeline_text.pipeline("scale", "f32", [FRAME], [("y", "affine", "a = 2\nb = 1\n")], ["y"]) + more)
+            + pipeline("scale", "f32", [FRAME], [("y", "affine", "a = 2\nb = 1\n")], ["y"]) + more)
 
 
 def slow(frames):
     """A pipeline whose frames take some tenths of a second each; `frames` to a batch."""
     stage = ("sum", "correlate", f'mode = "same"\nmethod = "direct"\ntemplate = {[1] * LONG_FRAME}\n')
     batch = f'batch = {{ max_frames = {frames}, max_bytes = "32 MiB" }}\n'
-    return pipeline_text.pipeline("slow", "f32", [LONG_FRAME], [stage], ["sum"], batch)
+    return pipeline("slow", "f32", [LONG_FRAME], [stage], ["sum"], batch)
 
 
-MORE = pipeline_text.pipeline("more", "f32", [FRAME], [("y", "affine", "a = 3\n")], ["y"])
+MORE = pipeline("more", "f32", [FRAME], [("y", "affine", "a = 3\n")], ["y"])
 BAD = configuration().replace('op = "affine"', 'op = "afine"')
 
 
@@ -46,7 +166,7 @@ def missing():
     """Why this can't run here, or None."""
     if any(importlib.util.find_spec(each) is None for each in ("numpy", "zmq")):
         return "numpy or pyzmq is not installed"
-    return booted_root.missing() or debian_root.missing() or debian_root.missing_packages()
+    return no_container() or debian_root.missing() or debian_root.missing_packages()
 
 
 @unittest.skipIf(missing(), missing())
@@ -60,7 +180,7 @@ class ServiceTest(unittest.TestCase):
         cls.root.install(package)
         cls.root.run("dpkg", "--purge", "penstock")
         brought = cls.root.bring(package, cls.root.path / "var/cache")
-        cls.machine = booted_root.BootedRoot(cls.root)
+        cls.machine = BootedRoot(cls.root)
         cls.addClassCleanup(cls.machine.stop)
         cls.machine.run("dpkg", "--install", brought)
         cls.installed = cls.machine.show(UNIT, "UnitFileState", "ActiveState", "SubState")
@@ -94,10 +214,10 @@ class ServiceTest(unittest.TestCase):
         self.addCleanup(made.close)
         return made
 
-    def said(self, *which):
+    def said(self, *filters):
         """The journal of the unit since the test began, as (level, text)."""
         return [(int(each["PRIORITY"]), each["MESSAGE"])
-                for each in self.machine.journal(f"--unit={UNIT}", f"--after-cursor={self.begin}", *which)]
+                for each in self.machine.journal(f"--unit={UNIT}", f"--after-cursor={self.begin}", *filters)]
 
     def until_said(self, text, timeout_s=20):
         self.machine.until(f"the journal says '{text}'", lambda: any(text in each for _, each in self.said()),

@@ -1,4 +1,4 @@
-"""`penstock top` and `penstock send --view` beside the real daemon, in a terminal that pyte emulates."""
+"""`penstock top` and `penstock send --view` in a terminal that pyte emulates."""
 
 import contextlib
 import fcntl
@@ -11,8 +11,7 @@ import termios
 import time
 import unittest
 
-from daemon_process import BIN, Daemon
-from pipeline_text import VERSION, pipeline
+from daemon_process import BIN, VERSION, Daemon, pipeline
 
 try:
     import pyte
@@ -42,8 +41,8 @@ class Terminal:
     def text(self):
         return "\n".join(line.rstrip() for line in self.screen.display)
 
-    def key(self, what):
-        os.write(self.fd, what.encode())
+    def key(self, key):
+        os.write(self.fd, key.encode())
 
     def resize(self, rows, columns):
         self.screen.resize(rows, columns)
@@ -61,11 +60,11 @@ class Terminal:
         self.stream.feed(got)
         return bool(got)
 
-    def wait_for(self, test, what):
-        """Until `what(text)` holds; gives the text."""
+    def wait_for(self, test, condition):
+        """Until `condition(text)` holds; gives the text."""
         end = time.monotonic() + LIMIT
         while time.monotonic() < end and self.read(0.1):
-            if what(self.text()):
+            if condition(self.text()):
                 return self.text()
         test.fail(f"the screen never came to that:\n{self.text()}")
 

@@ -108,7 +108,7 @@ class Endings(RouterTest):
             "begin = Connection._begin_to_finish\n"
             "def tell(connection):\n"
             "    begin(connection)\n"
-            "    connection._conversation.dealer.send([wire.encode_header(wire.Header(wire.MessageType.PING))])\n"
+            "    connection._engine.dealer.send([wire.encode_header(wire.Header(wire.MessageType.PING))])\n"
             "Connection._begin_to_finish = tell\n"
             "x = np.zeros((1, 4, 2), np.uint8)\n"
             "def again(_): c.submit('spectrum', x, block=False).add_done_callback(lambda f: print(f.exception()))\n"
@@ -174,7 +174,7 @@ class Threads(RouterTest):
     def test_what_goes_wrong_with_one_request_ends_that_one_alone(self):
         client = self.connect()
         with self.assertLogs("penstock", "ERROR"):
-            with unittest.mock.patch("penstock.exchange.Request.messages", side_effect=OverflowError("too large")):
+            with unittest.mock.patch("penstock.pending_request.SubmitRequest.messages", side_effect=OverflowError("too large")):
                 error = self.error_of(client.submit("spectrum", iq()))
         self.assertIsInstance(error.__cause__, OverflowError)
         self.assertRegex(str(error), "too large")
@@ -192,7 +192,7 @@ class Threads(RouterTest):
         client = self.connect()
         session = self.open_session(client)
         with self.assertLogs("penstock", "ERROR"):
-            with unittest.mock.patch("penstock.exchange.Request.messages", side_effect=OverflowError("too large")):
+            with unittest.mock.patch("penstock.pending_request.SubmitRequest.messages", side_effect=OverflowError("too large")):
                 future = session.submit(np.ones(4, np.float32))
                 self.assertIsInstance(self.error_of(future).__cause__, OverflowError)
         self.router.expect(MessageType.CLOSE_SESSION)
@@ -205,7 +205,7 @@ class Threads(RouterTest):
         self.router.expect(MessageType.SUBMIT)
         waiting = self.aside(client.submit, "spectrum", iq(), timeout=None)
         with self.assertLogs("penstock", "ERROR"):
-            with unittest.mock.patch("penstock.conversation.Conversation.run_timers", side_effect=ValueError("broken")):
+            with unittest.mock.patch("penstock.protocol_engine.ProtocolEngine.run_timers", side_effect=ValueError("broken")):
                 client._connection.cancel(0)  # wakes it
                 for error in (self.error_of(future), self.error_of(waiting)):
                     self.assertRegex(str(error), "thread has ended.*broken")

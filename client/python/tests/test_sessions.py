@@ -1,13 +1,18 @@
-"""Sessions: opening, numbering, results and closing."""
+"""Sessions: frames in order that share the state of a pipeline, and requests without room."""
 import gc
+import time
 import unittest
+from unittest import mock
 
 from scripted_router import DECIMATED, IMPATIENT_S, PATIENCE_S, RouterTest
 
 import numpy as np
 
 import penstock
-from penstock import Status, control
+from penstock import Status, control, wire
+from penstock.control import ErrorBody
+from penstock.pending_request import Patience, SubmitRequest
+from penstock.session_requests import SessionRequests
 from penstock.wire import MessageType
 
 
@@ -234,6 +239,134 @@ class Closing(RouterTest):
         self.assertEqual(self.router.expect(MessageType.CLOSE_SESSION).header.session, 5)
         self.router.opened(self.router.expect(MessageType.OPEN_SESSION), 6)
         self.wait(opening)
+
+
+class Repeats(unittest.TestCase):
+    """When one has not been answered, by when each was last sent."""
+
+    def setUp(self):
+        self.outlet = mock.Mock()
+        self.session = SessionRequests(self.outlet, 5, Patience(retry_after=0.04, retry_limit=0.1))
+
+    def request(self, number, sent_at):
+        packed = mock.Mock(count=1, single=True)
+        request = SubmitRequest(None, packed, bytes(16), None, Patience())
+        request.request_id, request.sequence, request.session = number, number, self.session
+        request.sent_at = sent_at
+        self.session.begin(request)
+        return request
+
+    def test_those_before_it_that_were_sent_before_it_go_first(self):
+        first, second, third = (self.request(number, at) for number, at in enumerate((2.0, 3.0, 3.5)))
+        self.assertEqual(self.session.to_repeat(second), [first, second])
+        self.assertEqual(self.session.to_repeat(third), [first, second, third])
+
+    def test_those_that_were_repeated_since_stay(self):
+        self.request(0, 5.0)
+        second = self.request(1, 3.0)
+        self.request(2, 3.0)
+        self.assertEqual(self.session.to_repeat(second), [second])
+
+    def test_a_gap_counts_anew_after_a_repeat(self):
+        first, second = self.request(0, 1.0), self.request(1, 2.0)
+        gap = wire.Header(MessageType.ERROR, 1, status=Status.SEQUENCE_GAP, sequence=0)
+        for sent in (2, 2):  # the second time it is known already
+            self.session.refused(second, gap, ErrorBody("", "", "", ""))
+            self.assertEqual(self.outlet.send.call_count, sent)
+        self.session.to_repeat(first)
+        self.session.refused(second, gap, ErrorBody("", "", "", ""))
+        self.assertEqual([call.args[0] for call in self.outlet.send.call_args_list], [first, second, first, second])
+
+    def test_pauses_of_one_request_grow_to_the_limit_and_gaps_ask_for_nothing_meanwhile(self):
+        first, second, third = (self.request(number, 1.0) for number in range(3))
+        no_room = wire.Header(MessageType.ERROR, 1, status=Status.NO_CREDIT, sequence=1)
+        gap = wire.Header(MessageType.ERROR, 2, status=Status.SEQUENCE_GAP, sequence=1)
+        for pause in (0.04, 0.08, 0.1, 0.1):
+            self.session.refused(second, no_room, ErrorBody("", "", "", ""))
+            self.outlet.resume_in.assert_called_once_with(self.session, pause)
+            self.assertEqual([self.session.holds_back(each) for each in (first, second, third)], [False, True, True])
+            self.outlet.reset_mock()
+            self.session.refused(third, gap, ErrorBody("", "", "", ""))
+            self.outlet.send.assert_not_called()
+            self.session.resume()
+            self.assertEqual([call.args[0] for call in self.outlet.send.call_args_list], [second, third])
+            self.outlet.reset_mock()
+        self.session.refused(third, no_room, ErrorBody("", "", "", ""))
+        self.outlet.resume_in.assert_called_once_with(self.session, 0.04)
+
+
+class NoCredit(RouterTest):
+    def refuse(self, refused, *behind):
+        """Answers as the daemon does: no room for one, so that those behind it have a gap. What comes next, and how
+        many seconds later."""
+        began = time.monotonic()
+        self.router.error(refused, Status.NO_CREDIT)
+        for message in behind:
+            self.router.error(message, Status.SEQUENCE_GAP, sequence=refused.header.sequence)
+        again, seconds = self.router.expect(MessageType.SUBMIT), time.monotonic() - began
+        return [again, *(self.router.expect(MessageType.SUBMIT) for _ in behind)], seconds
+
+    def test_a_request_without_room_is_sent_again_in_order_after_a_pause_that_grows(self):
+        client = self.connect()
+        session = self.open_session(client)
+        ended = []
+        futures, (first, *rest) = self.submit(session, [1], [2], [3])
+        for number, future in enumerate(futures):
+            future.add_done_callback(lambda _, number=number: ended.append(number))
+        for pause in (0.1, 0.2):
+            again, seconds = self.refuse(*rest)
+            self.assertGreaterEqual(seconds, pause)
+            self.assertEqual([(each.id, each.header.sequence, each.array().tolist()) for each in again],
+                             [(each.id, each.header.sequence, each.array().tolist()) for each in rest])
+            rest = again
+        for message in (first, *rest):  # each of which the daemon has taken once
+            self.router.result(message, message.array())
+        for value, future in enumerate(futures, 1):
+            np.testing.assert_array_equal(self.wait(future)["out"], [value])
+        self.expect_nothing_before_a_ping(client)  # the gaps asked for nothing of their own
+        self.assertEqual(ended, [0, 1, 2])
+        self.assertEqual(self.submit(session, [4])[1][0].header.sequence, 3)
+
+    def take(self, count):
+        """Plays a daemon that has no room for the first request once, until it has taken that many. What it took; those
+        that were cancelled have been answered so."""
+        taken, refused = [], False
+        while len(taken) < count or taken[-1].cancelled is None:
+            message = self.router.receive()
+            known = [each for each in taken if each.id == message.id]
+            if message.type == MessageType.CANCEL:
+                self.router.error(message, Status.CANCELLED if known else Status.REJECTED)
+                for each in known:
+                    each.cancelled = True
+            elif message.header.sequence > len(taken):
+                self.router.error(message, Status.SEQUENCE_GAP, sequence=len(taken))
+            elif not refused:
+                refused = True
+                self.router.error(message, Status.NO_CREDIT)
+            elif not known:
+                message.cancelled = None
+                taken.append(message)
+        return taken
+
+    def test_a_request_that_is_cancelled_during_the_pause_is_sent_and_cancelled_after_it(self):
+        client = self.connect()
+        session = self.open_session(client)
+        futures = [session.submit(np.array([value], np.float32)) for value in (1, 2)]
+        self.assertTrue(futures[1].cancel())
+        first, second = self.take(2)
+        self.assertEqual([first.id, second.id], [each.request_id for each in futures])
+        self.router.result(first, first.array())
+        self.wait(futures[0])
+        self.assertEqual(self.submit(session, [3])[1][0].header.sequence, 2)
+
+    def test_a_request_that_finds_no_room_in_time_expires_and_keeps_the_session(self):
+        client = self.connect(grace=0)
+        session = self.open_session(client)
+        future = session.submit(np.array([1], np.float32), timeout=0.05)
+        (message,) = self.take(1)  # for what follows it
+        self.assertIsInstance(self.error_of(future), penstock.Expired)
+        self.assertEqual(message.id, future.request_id)
+        self.assertEqual(self.submit(session, [2])[1][0].header.sequence, 1)
 
 
 if __name__ == "__main__":

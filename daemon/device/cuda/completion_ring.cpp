@@ -11,7 +11,7 @@ completion_ring::completion_ring(std::shared_ptr<cuda_context> context) : contex
   }
 }
 
-fault completion_ring::enqueue(cudaStream_t on, completion_function function, void* context) noexcept {
+fault completion_ring::enqueue(cudaStream_t stream, completion_function function, void* context) noexcept {
   record& free = records_[next_ % capacity];
   // Acquire: the thread that freed it no longer reads function and context.
   if (free.now.load(std::memory_order_acquire) != state::free) {
@@ -21,7 +21,7 @@ fault completion_ring::enqueue(cudaStream_t on, completion_function function, vo
   free.context = context;
   free.now.store(state::armed, std::memory_order_release);
   ++next_;
-  const cudaError_t error = cudaStreamAddCallback(on, run, &free, 0);
+  const cudaError_t error = cudaStreamAddCallback(stream, run, &free, 0);
   if (error == cudaSuccess) {
     return {};
   }

@@ -11,12 +11,9 @@
 
 namespace penstock {
 
-/// The completions that a CUDA stream has accepted and not yet run: a fixed ring of records, since the driver keeps
-/// one address for each callback and nothing may be allocated on the hot path.
-///
-/// The stream's thread arms a record and hands its address to the driver; the driver's thread frees it, in `run`, once
-/// the function has returned.
-/// Immovable because of those addresses.
+/// The completions that a CUDA stream has accepted and not yet run. The stream's thread arms a record and gives its
+/// address to the driver; the driver's thread frees it, in `run`, once the function has returned. The records are a
+/// fixed ring: nothing is allocated on the hot path. Immovable: the driver holds their addresses.
 class completion_ring {
  public:
   /// Completions that one stream can have on their way; a shard has at most two batches on a stream.
@@ -28,7 +25,7 @@ class completion_ring {
 
   /// Enqueues the completion with cudaStreamAddCallback. A fault means that the function never runs, else it runs
   /// exactly once. "COMPLETION_RING_FULL" at the capacity. Stream's thread.
-  fault enqueue(cudaStream_t on, completion_function function, void* context) noexcept;
+  fault enqueue(cudaStream_t stream, completion_function function, void* context) noexcept;
   /// Whether nothing that was accepted is still to run, or runs.
   [[nodiscard]] bool empty() const noexcept;
 
@@ -43,7 +40,7 @@ class completion_ring {
     std::atomic<state> now{state::free};
   };
 
-  static void CUDART_CB run(cudaStream_t on, cudaError_t status, void* user) noexcept;
+  static void CUDART_CB run(cudaStream_t stream, cudaError_t status, void* user) noexcept;
 
   std::shared_ptr<cuda_context> context_;
   std::array<record, capacity> records_;

@@ -1,10 +1,61 @@
 #include "daemon/device/cuda/cuda_context.hpp"
 
-#include "daemon/device/cuda/cuda_fault.hpp"
-#include "daemon/device/device.hpp"
+#include <array>
+#include <cstddef>
 
 namespace penstock {
 namespace {
+
+struct name_table {
+  std::array<const char*, cudaErrorUnknown + 1> names{};
+
+  name_table() {
+    for (std::size_t code = 1; code < names.size(); ++code) {
+      names[code] = cudaGetErrorName(static_cast<cudaError_t>(code));
+    }
+  }
+};
+
+const name_table& error_names() noexcept {
+  static const name_table table;
+  return table;
+}
+
+fault fault_of(cudaError_t error) noexcept {
+  if (error == cudaSuccess) {
+    return {};
+  }
+  const auto code = static_cast<std::size_t>(error);
+  const auto& names = error_names().names;
+  return {code < names.size() ? names[code] : names[cudaErrorUnknown]};
+}
+
+bool is_sticky(cudaError_t error) noexcept {
+  switch (error) {
+    case cudaErrorCudartUnloading:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
 
 // The device that cudaSetDevice made current on this thread; -1 before the first.
 thread_local int current_device = -1;
@@ -19,6 +70,10 @@ cudaError_t make_current(int device) noexcept {
 }
 
 }  // namespace
+
+void cuda_context::learn_fault_names() {
+  static_cast<void>(error_names());
+}
 
 fault cuda_context::enter() noexcept {
   if (fault failed = sticky_.get()) {
@@ -56,9 +111,9 @@ void cuda_context::enter_or_throw() {
   require(make_current(device_), "CUDA device " + std::to_string(device_) + " can't be used");
 }
 
-void cuda_context::require(cudaError_t error, const std::string& what) {
+void cuda_context::require(cudaError_t error, const std::string& consequence) {
   if (fault met = leave(error)) {
-    throw device_error(what + ": " + met.name + " (" + cudaGetErrorString(error) + ")");
+    throw device_error(consequence + ": " + met.name + " (" + cudaGetErrorString(error) + ")");
   }
 }
 

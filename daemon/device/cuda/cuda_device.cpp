@@ -1,13 +1,11 @@
 #include "daemon/device/cuda/cuda_device.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 
-#include "daemon/device/cuda/cuda_event.hpp"
-#include "daemon/device/cuda/cuda_fault.hpp"
-#include "daemon/device/cuda/cuda_memory.hpp"
 #include "daemon/device/cuda/cuda_stream.hpp"
-#include "daemon/device/make_for_device.hpp"
-#include "kernels/catalogue_cuda.hpp"
+#include "kernels/operation.hpp"
 
 namespace penstock {
 namespace {
@@ -45,6 +43,16 @@ std::string check_driver(int id) {
   return versions;
 }
 
+// Both allocators align blocks of at least 256 bytes to 256 bytes or more.
+std::size_t rounded(std::size_t bytes) noexcept {
+  return std::max<std::size_t>(bytes, 256);
+}
+
+std::string no_memory(const std::string& kind, std::size_t bytes) {
+  return "no " + kind + " memory for a buffer of " + std::to_string(bytes) +
+         " bytes (configure fewer slots or smaller batches)";
+}
+
 // Empty where CUDA does not tell, as for a device that is no PCI device.
 std::string bus_id_of(int id) {
   char text[32] = {};
@@ -54,7 +62,7 @@ std::string bus_id_of(int id) {
 }  // namespace
 
 cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) {
-  learn_fault_names();
+  cuda_context::learn_fault_names();
   std::string versions = check_driver(id);
   context_->enter_or_throw();
   cudaDeviceProp properties{};
@@ -71,33 +79,51 @@ cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) 
             .direct_bytes = 0,
             .single_pass_bytes = least_copied,
             .events_come_first = true};
-  probe_ = std::make_unique<event_handle>(*context_, false);
+  probe_ = std::make_unique<event_handle>(make_event(*context_, false));
   context_->require(cudaEventRecord(probe_->get(), cudaStreamPerThread), "the CUDA device does not take work");
   context_->require(cudaStreamSynchronize(cudaStreamPerThread), "the CUDA device does not do its work");
 }
 
 std::byte* cuda_device::take_pinned(std::size_t bytes) {
-  return allocate_cuda_pinned(*context_, bytes);
-}
-
-std::byte* cuda_device::take_device(std::size_t bytes) {
-  return allocate_cuda_memory(*context_, bytes);
+  void* memory = nullptr;
+  context_->enter_or_throw();
+  context_->require(cudaHostAlloc(&memory, rounded(bytes), cudaHostAllocPortable), no_memory("pinned", bytes));
+  std::memset(memory, 0, rounded(bytes));
+  return static_cast<std::byte*>(memory);
 }
 
 void cuda_device::free_pinned(std::byte* memory) noexcept {
-  free_cuda_pinned(*context_, memory);
+  context_->enter_regardless();
+  static_cast<void>(context_->leave(cudaFreeHost(memory)));
+}
+
+std::byte* cuda_device::take_device(std::size_t bytes) {
+  void* memory = nullptr;
+  context_->enter_or_throw();
+  context_->require(cudaMalloc(&memory, rounded(bytes)), no_memory("device", bytes));
+  const cudaError_t cleared = cudaMemsetAsync(memory, 0, rounded(bytes), cudaStreamPerThread);
+  const cudaError_t waited = cudaStreamSynchronize(cudaStreamPerThread);
+  if (cleared != cudaSuccess || waited != cudaSuccess) {
+    free_device(static_cast<std::byte*>(memory));
+    context_->require(cleared != cudaSuccess ? cleared : waited, "device memory can't be cleared");
+  }
+  return static_cast<std::byte*>(memory);
 }
 
 void cuda_device::free_device(std::byte* memory) noexcept {
-  free_cuda_memory(*context_, memory);
+  context_->enter_regardless();
+  static_cast<void>(context_->leave(cudaFree(memory)));
 }
 
 void cuda_device::pin(std::byte* memory, std::size_t bytes) {
-  pin_for_cuda(*context_, memory, bytes);
+  context_->enter_or_throw();
+  context_->require(cudaHostRegister(memory, bytes, cudaHostRegisterPortable),
+                    "memory of " + std::to_string(bytes) + " bytes can't be pinned");
 }
 
 void cuda_device::unpin(std::byte* memory) noexcept {
-  unpin_for_cuda(*context_, memory);
+  context_->enter_regardless();
+  static_cast<void>(context_->leave(cudaHostUnregister(memory)));
 }
 
 std::unique_ptr<stream> cuda_device::open_stream(stream_priority priority) {

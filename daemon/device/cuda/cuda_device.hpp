@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "daemon/device/cuda/cuda_context.hpp"
-#include "daemon/device/cuda/event_handle.hpp"
+#include "daemon/device/cuda/cuda_stream.hpp"
 #include "daemon/device/device.hpp"
 
 namespace penstock {
@@ -20,14 +20,17 @@ class cuda_device final : public device {
   [[nodiscard]] std::unique_ptr<stream> open_stream(stream_priority priority) override;
   [[nodiscard]] std::unique_ptr<event> open_event(bool timed) override;
   [[nodiscard]] std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) override;
-  /// Asks about an event that was reached long ago: a context that has failed answers even that with its error.
+  /// Page-locks the memory for every device. Blocks.
   void pin(std::byte* memory, std::size_t bytes) override;
   void unpin(std::byte* memory) noexcept override;
+  /// Asks about an event that was reached long ago: a context that has failed answers even that with its error.
   [[nodiscard]] fault health() noexcept override;
 
  private:
+  // Zeroed, page-locked for every device, aligned to 256 bytes. Blocks.
   [[nodiscard]] std::byte* take_pinned(std::size_t bytes) override;
   void free_pinned(std::byte* memory) noexcept override;
+  // Zeroed, aligned to 256 bytes. Blocks.
   [[nodiscard]] std::byte* take_device(std::size_t bytes) override;
   void free_device(std::byte* memory) noexcept override;
 

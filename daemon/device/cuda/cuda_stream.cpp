@@ -4,8 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include "daemon/device/cuda/cuda_event.hpp"
-
 namespace penstock {
 namespace {
 
@@ -15,10 +13,54 @@ constexpr bool copies_together = CUDART_VERSION >= 13000;
 
 }  // namespace
 
+event_handle make_event(cuda_context& context, bool timed) {
+  cudaEvent_t made = nullptr;
+  context.enter_or_throw();
+  context.require(cudaEventCreateWithFlags(&made, timed ? cudaEventDefault : cudaEventDisableTiming), "no CUDA event");
+  return {context, made};
+}
+
+stream_handle make_stream(cuda_context& context, int priority) {
+  cudaStream_t made = nullptr;
+  context.enter_or_throw();
+  context.require(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, priority), "no CUDA stream");
+  return {context, made};
+}
+
+event::state cuda_event::query(fault& why) noexcept {
+  if (fault failed = context_.enter()) {
+    why = failed;
+    return context_.failure() ? state::failed : state::refused;
+  }
+  const cudaError_t error = cudaEventQuery(handle_.get());
+  const fault met = context_.leave(error);
+  if (error == cudaErrorNotReady) {
+    return state::pending;
+  }
+  if (met) {
+    why = met;
+    return context_.failure() ? state::failed : state::refused;
+  }
+  return state::reached;
+}
+
+double cuda_event::elapsed_us(const event& earlier) const noexcept {
+  const auto& start = static_cast<const cuda_event&>(earlier);
+  if (!timed_ || !start.timed_ || !recorded_ || !start.recorded_ || context_.enter()) {
+    return -1;
+  }
+  // An event that is not reached yet makes this an error that `leave` takes off the thread.
+  float milliseconds = 0;
+  if (context_.leave(cudaEventElapsedTime(&milliseconds, start.get(), get()))) {
+    return -1;
+  }
+  return static_cast<double>(milliseconds) * 1000.0;
+}
+
 cuda_stream::cuda_stream(std::shared_ptr<cuda_context> context, int priority)
     : context_(std::move(context)),
       completions_(std::make_unique<completion_ring>(context_)),
-      handle_(*context_, priority),
+      handle_(make_stream(*context_, priority)),
       kernels_(*context_, handle_.get()) {}
 
 cuda_stream::~cuda_stream() {
@@ -75,11 +117,11 @@ fault cuda_stream::copy_together([[maybe_unused]] const copy_list& pieces) noexc
 #endif
 }
 
-fault cuda_stream::launch(operation& what, const operation_arguments& arguments) noexcept {
+fault cuda_stream::launch(operation& work, const operation_arguments& arguments) noexcept {
   if (fault failed = context_->enter()) {
     return failed;
   }
-  const fault met = what.run(&kernels_, arguments);
+  const fault met = work.run(&kernels_, arguments);
   if (met) {
     // The operation has taken its own error; a sticky one still stands.
     static_cast<void>(context_->leave(cudaPeekAtLastError()));

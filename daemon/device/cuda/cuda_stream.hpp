@@ -2,14 +2,67 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "daemon/device/cuda/completion_ring.hpp"
 #include "daemon/device/cuda/cuda_context.hpp"
 #include "daemon/device/cuda/kernel_chain.hpp"
-#include "daemon/device/cuda/stream_handle.hpp"
 #include "daemon/device/device.hpp"
 
 namespace penstock {
+
+/// Owns a CUDA event or stream. Empty only when moved from.
+template <typename Handle, cudaError_t (*destroy)(Handle)>
+class cuda_handle {
+ public:
+  cuda_handle(cuda_context& context, Handle handle) noexcept : context_(&context), handle_(handle) {}
+  cuda_handle(cuda_handle&& other) noexcept
+      : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
+  cuda_handle& operator=(cuda_handle&& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~cuda_handle() {
+    if (handle_ != nullptr) {
+      context_->enter_regardless();
+      static_cast<void>(context_->leave(destroy(handle_)));
+    }
+  }
+
+  [[nodiscard]] Handle get() const noexcept { return handle_; }
+
+ private:
+  cuda_context* context_;
+  Handle handle_;
+};
+using event_handle = cuda_handle<cudaEvent_t, cudaEventDestroy>;
+using stream_handle = cuda_handle<cudaStream_t, cudaStreamDestroy>;
+
+/// Keeps times only if it is `timed`, which makes recording it dearer. Throws device_error.
+[[nodiscard]] event_handle make_event(cuda_context& context, bool timed);
+/// Never synchronizes with the default stream. `priority` is CUDA's: a lower number goes first. Throws device_error.
+[[nodiscard]] stream_handle make_stream(cuda_context& context, int priority);
+
+/// An event of the CUDA device.
+class cuda_event final : public event {
+ public:
+  cuda_event(cuda_context& context, bool timed)
+      : context_(context), handle_(make_event(context, timed)), timed_(timed) {}
+
+  state query(fault& why) noexcept override;
+  [[nodiscard]] double elapsed_us(const event& earlier) const noexcept override;
+
+  [[nodiscard]] cudaEvent_t get() const noexcept { return handle_.get(); }
+  /// A stream has recorded it, for the first time or again.
+  void mark_recorded() noexcept { recorded_ = true; }
+
+ private:
+  cuda_context& context_;
+  event_handle handle_;
+  bool timed_;
+  bool recorded_ = false;
+};
 
 /// A stream of the CUDA device.
 ///
@@ -27,7 +80,7 @@ class cuda_stream final : public stream {
   /// From the runtime of CUDA 13 on with one call, which takes a third of the time of a call for each.
   fault copy_pieces_in(const copy_list& pieces) noexcept override;
   fault copy_pieces_out(const copy_list& pieces) noexcept override;
-  fault launch(operation& what, const operation_arguments& arguments) noexcept override;
+  fault launch(operation& work, const operation_arguments& arguments) noexcept override;
   fault flush() noexcept override { return enter(); }
   fault record(event& point) noexcept override;
   fault wait(const event& point) noexcept override;

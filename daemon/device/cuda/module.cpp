@@ -4,7 +4,7 @@
 
 #include "daemon/device/cuda/cuda_context.hpp"
 #include "daemon/device/cuda/cuda_device.hpp"
-#include "daemon/device/cuda_module_table.hpp"
+#include "daemon/device/cuda/module_loader.hpp"
 #include "penstock_version.hpp"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/device/cuda_module.hpp"
+#include "daemon/device/cuda/module_loader.hpp"
 #include "penstock_install_places.hpp"
 #include "penstock_version.hpp"
 

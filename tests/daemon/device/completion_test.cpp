@@ -156,16 +156,16 @@ class rotation {
 
 TEST_P(completion_contract, ComeOnceForEachOfTenThousandBatches) {
   constexpr std::uint32_t batches = 10'000;
-  rotation wheel(target());
+  rotation stream_pool(target());
   for (std::uint32_t batch = 0; batch < batches + rotation::slots; ++batch) {
     if (batch >= rotation::slots) {
-      ASSERT_NO_FATAL_FAILURE(wheel.finish(batch - rotation::slots));
+      ASSERT_NO_FATAL_FAILURE(stream_pool.finish(batch - rotation::slots));
     }
     if (batch < batches) {
-      wheel.launch(batch);
+      stream_pool.launch(batch);
     }
   }
-  EXPECT_EQ(wheel.completions(), batches);
+  EXPECT_EQ(stream_pool.completions(), batches);
 }
 
 INSTANTIATE_TEST_SUITE_P(backend, completion_contract, ::testing::Values("host", "cuda"), name_of_backend);

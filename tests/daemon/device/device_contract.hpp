@@ -3,8 +3,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -31,6 +33,19 @@ class hold {
   gate& gate_;
 };
 
+/// Gates for the host backend: each shut gate takes a worker thread.
+[[nodiscard]] std::unique_ptr<gate_maker> make_host_gates();
+
+/// A host operation that calls a function of the test.
+class host_task final : public operation {
+ public:
+  explicit host_task(std::function<fault()> body) : body_(std::move(body)) {}
+  fault run(void*, const operation_arguments&) noexcept override { return body_(); }
+
+ private:
+  std::function<fault()> body_;
+};
+
 /// What every backend keeps. The parameter is the backend's name; PENSTOCK_TEST_BACKENDS (a comma list) says which
 /// ones must be there. Without it the host is tested, and CUDA where it opens.
 class device_contract : public ::testing::TestWithParam<const char*> {
@@ -46,9 +61,9 @@ class device_contract : public ::testing::TestWithParam<const char*> {
   [[nodiscard]] std::unique_ptr<stream> open_stream() { return device_->open_stream(stream_priority::normal); }
   [[nodiscard]] std::unique_ptr<event> open_event() { return device_->open_event(false); }
   /// Enqueues a gate.
-  [[nodiscard]] std::unique_ptr<hold> shut(stream& on);
+  [[nodiscard]] std::unique_ptr<hold> shut(stream& queue);
   /// Sends bytes to the device and back on a stream and waits for it: what is independent of a held stream can do it.
-  void make_a_round_trip(stream& on);
+  void make_a_round_trip(stream& queue);
   [[nodiscard]] static event::state state_of(event& which);
 
  private:

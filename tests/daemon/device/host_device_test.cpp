@@ -1,19 +1,22 @@
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "daemon/device/backend.hpp"
-#include "daemon/device/host_queue.hpp"
+#include "daemon/device/host/stream.hpp"
 #include "tests/daemon/device/completion_log.hpp"
 #include "tests/daemon/device/device_contract.hpp"
-#include "tests/daemon/device/host_gate.hpp"
 
 namespace penstock::testing {
 namespace {
@@ -30,9 +33,9 @@ class host_backend : public ::testing::Test {
   device& target() { return *device_; }
 
   /// Holds the stream and the worker that runs it.
-  std::unique_ptr<hold> shut(stream& on) {
+  std::unique_ptr<hold> shut(stream& queue) {
     gate& used = *used_.emplace_back(gates_->make());
-    EXPECT_ENQUEUED(on.launch(used, {}));
+    EXPECT_ENQUEUED(queue.launch(used, {}));
     return std::make_unique<hold>(used);
   }
 
@@ -233,6 +236,239 @@ TEST_F(host_backend, SaysHowManyWorkersItHas) {
 TEST_F(host_backend, RefusesANumberOfWorkersThatMakesNoSense) {
   EXPECT_THROW(open(-1), device_error);
   EXPECT_THROW(open(100'000), device_error);
+}
+
+/// One worker, and work that notes which thread did it.
+class host_inline : public host_backend {
+ protected:
+  host_inline() { open(1); }
+  void launch(stream& queue) { EXPECT_ENQUEUED(queue.launch(task_, {})); }
+  [[nodiscard]] static std::vector<std::thread::id> here(std::size_t times) {
+    return std::vector<std::thread::id>(times, std::this_thread::get_id());
+  }
+
+  std::vector<std::thread::id> ran_by_;
+  fault gives_;
+
+ private:
+  host_task task_{[this] {
+    ran_by_.push_back(std::this_thread::get_id());
+    return gives_;
+  }};
+};
+
+TEST_F(host_inline, DoesBriefWorkWithinTheCallThatHandsItOver) {
+  completion_log done(1);
+  const auto queue = open_stream();
+  queue->run_inline(true);
+  const std::array<char, 4> from{'a', 'b', 'c', 'd'};
+  std::array<char, 4> to{};
+  EXPECT_ENQUEUED(queue->copy_in(to.data(), from.data(), from.size()));
+  launch(*queue);
+  EXPECT_TRUE(ran_by_.empty()) << "nothing says yet that the work is whole";
+  EXPECT_ENQUEUED(done.ask(*queue));
+  EXPECT_EQ(done.count(), 1U);
+  EXPECT_EQ(ran_by_, here(1));
+  EXPECT_EQ(to, from);
+}
+
+TEST_F(host_inline, ReachesARecordedEventAtOnce) {
+  const auto queue = open_stream();
+  const auto point = open_event();
+  queue->run_inline(true);
+  launch(*queue);
+  EXPECT_ENQUEUED(queue->record(*point));
+  fault why;
+  EXPECT_EQ(point->query(why), event::state::reached);
+  EXPECT_EQ(ran_by_, here(1));
+}
+
+TEST_F(host_inline, NeedsNoWorker) {
+  completion_log done(2);
+  const auto busy = open_stream();
+  const auto queue = open_stream();
+  const auto held = shut(*busy);
+  EXPECT_ENQUEUED(done.ask(*busy));
+  EXPECT_TRUE(held->await_entered()) << "the only worker is taken";
+  queue->run_inline(true);
+  launch(*queue);
+  EXPECT_ENQUEUED(done.ask(*queue));
+  EXPECT_EQ(done.order(), std::vector<std::size_t>{1});
+}
+
+TEST_F(host_inline, StandsBehindWhatTheWorkersHave) {
+  completion_log done(2);
+  const auto queue = open_stream();
+  const auto held = shut(*queue);
+  EXPECT_ENQUEUED(done.ask(*queue));
+  EXPECT_TRUE(held->await_entered());
+  queue->run_inline(true);
+  launch(*queue);
+  EXPECT_ENQUEUED(done.ask(*queue));
+  EXPECT_EQ(done.count(), 0U);
+  held->open();
+  EXPECT_TRUE(done.await(2));
+  EXPECT_EQ(done.order(), (std::vector<std::size_t>{0, 1}));
+  EXPECT_NE(ran_by_, here(1));
+}
+
+TEST_F(host_inline, LeavesWhatHasToWaitToTheWorkers) {
+  completion_log done(1);
+  const auto other = open_stream();
+  const auto queue = open_stream();
+  const auto point = open_event();
+  const auto held = shut(*other);
+  EXPECT_ENQUEUED(other->record(*point));
+  queue->run_inline(true);
+  launch(*queue);
+  EXPECT_ENQUEUED(queue->wait(*point));
+  launch(*queue);
+  EXPECT_ENQUEUED(done.ask(*queue));
+  EXPECT_EQ(ran_by_, here(1)) << "what stands before the wait";
+  EXPECT_EQ(done.count(), 0U);
+  held->open();
+  EXPECT_TRUE(done.await(1));
+  ASSERT_EQ(ran_by_.size(), 2U);
+  EXPECT_NE(ran_by_.back(), std::this_thread::get_id());
+}
+
+TEST_F(host_inline, HandsOverAgainWhatIsNotBrief) {
+  completion_log done(2);
+  const auto queue = open_stream();
+  for (const bool brief : {true, false}) {
+    queue->run_inline(brief);
+    launch(*queue);
+    EXPECT_ENQUEUED(done.ask(*queue));
+    EXPECT_TRUE(done.await(1));
+    EXPECT_EQ(ran_by_.back() == std::this_thread::get_id(), brief);
+  }
+}
+
+TEST_F(host_inline, FindsNoWorkerThereAfterASynchronize) {
+  constexpr std::size_t times = 2000;
+  const auto queue = open_stream();
+  const auto point = open_event();
+  for (std::size_t each = 0; each < times; ++each) {
+    queue->run_inline(false);
+    launch(*queue);
+    EXPECT_ENQUEUED(queue->synchronize());
+    queue->run_inline(true);
+    ran_by_.clear();
+    launch(*queue);
+    EXPECT_ENQUEUED(queue->record(*point));
+    ASSERT_EQ(ran_by_, here(1)) << each;
+  }
+}
+
+TEST_F(host_inline, TellsTheFaultOfTheWork) {
+  completion_log done(1);
+  const auto queue = open_stream();
+  queue->run_inline(true);
+  gives_ = {"HOST_TEST_FAULT"};
+  launch(*queue);
+  EXPECT_ENQUEUED(done.ask(*queue));
+  EXPECT_EQ(done.statuses(), std::vector<std::string>{"HOST_TEST_FAULT"});
+  EXPECT_STREQ(queue->record(*open_event()).name, "HOST_TEST_FAULT");
+}
+
+/// Streams that work, record and wait for one another, and what each wait promises. What the work leaves is not atomic:
+/// if two threads ran one stream at once, or a wait did not order memory, ThreadSanitizer would see it.
+class stream_graph {
+ public:
+  static constexpr std::size_t streams = 8;
+
+  stream_graph(device& target, std::size_t most_work) {
+    for (lane& each : lanes_) {
+      each.queue = target.open_stream(static_cast<stream_priority>((&each - lanes_.data()) % 3));
+      each.point = target.open_event(false);
+      each.marks.resize(most_work);
+    }
+  }
+
+  void work(std::size_t lane_number) {
+    lane& mine = lanes_[lane_number];
+    launch(mine, [this, &mine, number = mine.enqueued++] {
+      expect(mine.done == number);
+      mine.marks[number] = 1;
+      ++mine.done;
+    });
+  }
+
+  void run_inline(std::size_t lane_number, bool brief) { lanes_[lane_number].queue->run_inline(brief); }
+
+  void record(std::size_t lane_number) {
+    lane& mine = lanes_[lane_number];
+    mine.recorded = mine.enqueued;
+    EXPECT_ENQUEUED(mine.queue->record(*mine.point));
+  }
+
+  /// Waits, and then looks whether the other lane had done all that stands before its last record.
+  void wait(std::size_t lane_number, std::size_t for_number) {
+    lane& mine = lanes_[lane_number];
+    lane& other = lanes_[for_number];
+    EXPECT_ENQUEUED(mine.queue->wait(*other.point));
+    launch(mine, [this, &other, least = other.recorded] { expect(least == 0 || other.marks[least - 1] == 1); });
+  }
+
+  void finish() {
+    for (lane& each : lanes_) {
+      EXPECT_ENQUEUED(each.queue->synchronize());
+      EXPECT_EQ(each.done, each.enqueued);
+    }
+  }
+
+  [[nodiscard]] int broken() const noexcept { return broken_.load(); }
+
+ private:
+  struct lane {
+    std::unique_ptr<stream> queue;
+    std::unique_ptr<event> point;
+    std::size_t enqueued = 0;
+    std::size_t recorded = 0;         // work before the last record
+    std::size_t done = 0;             // by who does the work, for this lane's own alone
+    std::vector<std::uint8_t> marks;  // one for each piece of work, left by who did it
+  };
+
+  void expect(bool kept) noexcept { broken_ += kept ? 0 : 1; }
+
+  void launch(lane& mine, std::function<void()> task) {
+    tasks_.push_back(std::make_unique<host_task>([run = std::move(task)] {
+      run();
+      return fault{};
+    }));
+    EXPECT_ENQUEUED(mine.queue->launch(*tasks_.back(), {}));
+  }
+
+  std::atomic<int> broken_ = 0;
+  std::vector<std::unique_ptr<host_task>> tasks_;
+  std::array<lane, streams> lanes_;  // last: its streams finish their tasks
+};
+
+TEST(host_graph, KeepsWhatEveryWaitPromises) {
+  constexpr std::size_t rounds = 300;
+  constexpr std::size_t steps = 40;
+  const std::unique_ptr<device> target = open_host_device(3);
+  stream_graph graph(*target, rounds * steps);
+  std::mt19937 random(7);
+  for (std::size_t round = 0; round < rounds; ++round) {
+    for (std::size_t step = 0; step < steps; ++step) {
+      const std::size_t lane = random() % stream_graph::streams;
+      graph.run_inline(lane, random() % 4 == 0);
+      switch (random() % 3) {
+        case 0:
+          graph.record(lane);
+          break;
+        case 1:
+          graph.wait(lane, random() % stream_graph::streams);
+          graph.record(lane);
+          break;
+        default:
+          graph.work(lane);
+      }
+    }
+    graph.finish();
+  }
+  EXPECT_EQ(graph.broken(), 0);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // What is read from the machine: units' limits, endpoints that somebody holds.
 
+#include "daemon/doctor/facts.hpp"
+
 #include <filesystem>
 #include <fstream>
 
@@ -10,10 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/doctor/device_trial.hpp"
-#include "daemon/doctor/endpoint_probe.hpp"
-#include "daemon/doctor/machine_facts.hpp"
-#include "daemon/socket/router_socket.hpp"
+#include "daemon/net/router_socket.hpp"
 
 namespace penstock {
 namespace {

@@ -1,5 +1,8 @@
 #include "daemon/pipeline/check.hpp"
 
+#include <algorithm>
+#include <random>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,15 +122,6 @@ TEST(check, RefusesExtentsThatAreNone) {
   EXPECT_THAT(complaint_about(declared), testing::HasSubstr("its shape has 7 extents"));
 }
 
-stage_declaration fir(std::string name, std::vector<std::string> from, std::int64_t decimation) {
-  return stage(std::move(name), "fir", std::move(from),
-               {{"taps", std::vector<double>{0.5, 0.5}}, {"decimation", decimation}});
-}
-
-stage_declaration reframe(std::string name, std::vector<std::string> from, std::int64_t length) {
-  return stage(std::move(name), "reframe", std::move(from), {{"length", length}});
-}
-
 /// A pipeline of at most 960 f32 steps a frame.
 pipeline_declaration variable_pipeline(std::vector<stage_declaration> stages, std::vector<std::string> outputs = {}) {
   pipeline_declaration made = pipeline(std::move(stages), std::move(outputs));
@@ -201,6 +195,125 @@ TEST(check, AllowsNamesOfPlainLettersOnly) {
                                   std::string("\xC3\xA9"), std::string("a\0b", 3)}) {
     EXPECT_FALSE(is_name(name)) << name;
   }
+}
+
+pipeline_declaration checked(const tensor_spec& input, std::vector<stage_declaration> stages) {
+  pipeline_declaration made = pipeline(std::move(stages));
+  made.input = input;
+  return check_pipeline(made);
+}
+
+tensor_spec reals(std::vector<std::int64_t> shape, bool variable = false) {
+  return {element_type::f32, std::move(shape), variable};
+}
+
+stage_declaration zscore() {
+  return stage("z", "moving_zscore", {}, {{"window", std::int64_t{16}}});
+}
+
+stage_declaration planar() {
+  return stage("rows", "convert", {}, {{"planar", true}});
+}
+
+TEST(StepsOfStages, AreThoseOfDecimationsAndBlocksTogether) {
+  const auto made = checked(
+      reals({4096}, true),
+      {stage("slow", "fir", {}, {{"taps", std::vector<double>{1}}, {"decimation", std::int64_t{8}}}),
+       reframe("blocks", {}, 32), stage("psd", "power_spectrum", {}), stage("events", "detect", {}, {{"high", 1.0}})});
+  EXPECT_THAT(steps_of_stages(made), testing::ElementsAre(8, 256, 256, 256));
+}
+
+TEST(StepsOfStages, AreKnownOfFramesOfOneLengthToo) {
+  EXPECT_THAT(steps_of_stages(checked(reals({1024}), {reframe("blocks", {}, 256), stage("psd", "power_spectrum", {})})),
+              testing::ElementsAre(256, 256));
+}
+
+TEST(StepsOfStages, AreNoneWhereTheFirstDimensionIsNoTime) {
+  EXPECT_THAT(steps_of_stages(checked(reals({1024}), {stage("psd", "power_spectrum", {})})), testing::ElementsAre(0));
+  EXPECT_THAT(steps_of_stages(checked(reals({1024, 2}), {planar(), stage("psd", "power_spectrum", {})})),
+              testing::ElementsAre(0, 0));
+}
+
+TEST(Doubts, AreRaisedByASpectrumAcrossChannels) {
+  const auto doubts =
+      doubts_about(checked(reals({1280, 3}, true), {reframe("blocks", {}, 256), stage("psd", "power_spectrum", {})}));
+  ASSERT_EQ(doubts.size(), 1U);
+  EXPECT_THAT(doubts.front(),
+              testing::HasSubstr("test.toml:7: pipeline 'test', stage 'psd': 'power_spectrum' works along the "
+                                 "last dimension of f32[max 5, 256, 3], which has 3 elements"));
+}
+
+TEST(Doubts, AreRaisedByWhateverWorksOnRowsOfChannels) {
+  for (const stage_declaration& each : {stage("y", "window", {}), stage("y", "moments", {}),
+                                        stage("y", "histogram", {}), stage("y", "detect", {}, {{"high", 1.0}}),
+                                        stage("y", "correlate", {}, {{"template", std::vector<double>{1}}})}) {
+    EXPECT_EQ(doubts_about(checked(reals({1280, 3}), {each})).size(), 1U) << each.op;
+  }
+}
+
+TEST(Doubts, AreRaisedByAFilterOrAScoreThatTakesChannelsForTime) {
+  const auto fir = stage("y", "fir", {}, {{"taps", std::vector<double>{1}}});
+  for (const stage_declaration& each : {zscore(), fir}) {
+    const auto doubts = doubts_about(checked(reals({1280, 3}), {planar(), each}));
+    ASSERT_EQ(doubts.size(), 1U) << each.op;
+    EXPECT_THAT(doubts.front(),
+                testing::HasSubstr("takes the first dimension of f32[3, 1280] for time, 3 steps a frame"));
+    EXPECT_EQ(doubts_about(checked(reals({3, 1280}), {each})).size(), 1U) << each.op;
+  }
+}
+
+TEST(Doubts, AreNotRaisedByTheWaysThatWork) {
+  EXPECT_THAT(doubts_about(checked(reals({1280, 3}, true), {zscore()})), testing::IsEmpty());
+  EXPECT_THAT(doubts_about(checked(reals({1280, 3}), {zscore(), planar(), stage("psd", "power_spectrum", {}),
+                                                      stage("events", "detect", {}, {{"high", 1.0}})})),
+              testing::IsEmpty());
+  // Steps of spectra are time, however few a frame has.
+  EXPECT_THAT(
+      doubts_about(checked(reals({1024}), {reframe("blocks", {}, 256), stage("psd", "power_spectrum", {}), zscore()})),
+      testing::IsEmpty());
+}
+
+using places = std::vector<std::size_t>;
+
+TEST(stage_graph, KeepsTheDeclaredOrderWhereItCanRun) {
+  EXPECT_EQ((stage_graph{{{}, {0}, {0}, {1, 2}}}.running_order()), (places{0, 1, 2, 3}));
+}
+
+TEST(stage_graph, PutsReadersAfterWhatTheyRead) {
+  EXPECT_EQ((stage_graph{{{2}, {}, {1}}}.running_order()), (places{1, 2, 0}));
+}
+
+TEST(stage_graph, OrdersRandomGraphsWithoutCycles) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t stages = 1 + random() % 12;
+    places rank(stages);
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      rank[stage] = stage;
+    }
+    std::shuffle(rank.begin(), rank.end(), random);
+    stage_graph graph{std::vector<places>(stages)};
+    for (std::size_t pair = 0; pair < 2 * stages; ++pair) {
+      const std::size_t reader = random() % stages;
+      const std::size_t source = random() % stages;
+      if (rank[source] < rank[reader]) {
+        graph.reads[reader].push_back(source);
+      }
+    }
+    const places order = graph.running_order();
+    ASSERT_EQ(order.size(), stages);
+    EXPECT_TRUE(graph.cycle().empty());
+    for (std::size_t reader = 0; reader < stages; ++reader) {
+      for (const std::size_t source : graph.reads[reader]) {
+        EXPECT_LT(std::find(order.begin(), order.end(), source), std::find(order.begin(), order.end(), reader));
+      }
+    }
+  }
+}
+
+TEST(stage_graph, FindsTheCycleAndNotWhatLeadsToIt) {
+  EXPECT_EQ((stage_graph{{{1}, {2}, {3}, {1}}}.cycle()), (places{1, 2, 3}));
+  EXPECT_EQ((stage_graph{{{}, {1}}}.cycle()), (places{1}));
 }
 
 }  // namespace

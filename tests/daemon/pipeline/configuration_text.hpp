@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "daemon/settings/settings.hpp"
+#include "daemon/config/settings.hpp"
 
 namespace penstock {
 

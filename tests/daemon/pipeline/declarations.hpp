@@ -27,6 +27,15 @@ inline stage_declaration convert(std::string name, std::vector<std::string> from
   return stage(std::move(name), "convert", std::move(from), {{"to", std::string("f32")}});
 }
 
+inline stage_declaration fir(std::string name, std::vector<std::string> from, std::int64_t decimation) {
+  return stage(std::move(name), "fir", std::move(from),
+               {{"taps", std::vector<double>{0.5, 0.5}}, {"decimation", decimation}});
+}
+
+inline stage_declaration reframe(std::string name, std::vector<std::string> from, std::int64_t length) {
+  return stage(std::move(name), "reframe", std::move(from), {{"length", length}});
+}
+
 /// A pipeline of 1024 i16 samples a frame.
 inline pipeline_declaration pipeline(std::vector<stage_declaration> stages, std::vector<std::string> outputs = {}) {
   pipeline_declaration made;

@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/config/settings.hpp"
 #include "daemon/device/backend.hpp"
 #include "daemon/pipeline/plan.hpp"
-#include "daemon/settings/settings.hpp"
 
 namespace penstock {
 namespace {
@@ -40,28 +40,28 @@ class host_plan : public testing::Test {
     }
   }
 
-  /// One batch the plan's way: every buffer at its offset of one arena.
+  /// One batch the plan's way: every buffer at its offset.
   std::vector<std::byte> run(const plan& what, const std::byte* input, std::int64_t frames) {
-    const device_memory arena = device_->allocate(what.arena_bytes);
+    const device_memory memory = device_->allocate(what.device_bytes);
     const device_memory output = device_->allocate_pinned(what.pinned_output_bytes);
     const auto stream = device_->open_stream(stream_priority::normal);
     const auto count = static_cast<std::size_t>(frames);
-    EXPECT_FALSE(stream->copy_in(arena.get(), input, what.input().bytes() * count));
+    EXPECT_FALSE(stream->copy_in(memory.get(), input, what.input().bytes() * count));
     for (const plan_stage& stage : what.stages) {
       std::vector<const void*> inputs;
       for (const std::size_t buffer : stage.inputs) {
-        inputs.push_back(arena.get() + what.buffers[buffer].offset);
+        inputs.push_back(memory.get() + what.buffers[buffer].offset);
       }
       EXPECT_FALSE(stream->launch(*stage.compiled, {inputs,
-                                                    arena.get() + what.buffers[stage.output].offset,
-                                                    arena.get() + stage.scratch_offset,
+                                                    memory.get() + what.buffers[stage.output].offset,
+                                                    memory.get() + stage.scratch_offset,
                                                     {frames, 0},
                                                     {}}));
       EXPECT_FALSE(stream->synchronize());
     }
     for (std::size_t index = 0; index < what.outputs.size(); ++index) {
       const plan_output& each = what.outputs[index];
-      EXPECT_FALSE(stream->copy_out(output.get() + each.pinned_offset, arena.get() + what.buffers[each.buffer].offset,
+      EXPECT_FALSE(stream->copy_out(output.get() + each.pinned_offset, memory.get() + what.buffers[each.buffer].offset,
                                     what.output_spec(index).bytes() * count));
     }
     EXPECT_FALSE(stream->synchronize());
@@ -119,7 +119,7 @@ TEST_F(host_plan, TakesLessMemoryThanItsBuffersApart) {
     for (const plan_stage& stage : made.stages) {
       apart += (stage.compiled->scratch_bytes() + 255) / 256 * 256;
     }
-    EXPECT_LE(made.arena_bytes, apart) << pipeline.name;
+    EXPECT_LE(made.device_bytes, apart) << pipeline.name;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "daemon/request/fair_queue.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <list>
 #include <map>
@@ -12,14 +13,62 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/daemon/request/fair_queue_rig.hpp"
+#include "daemon/request/clients.hpp"
 
 namespace penstock {
 namespace {
 
-using testing::quantum;
+inline constexpr std::size_t quantum = 1000;
 
-class FairQueue : public testing::fair_queue_rig {};
+// Clients with requests of any size in one queue, and what each was served.
+class fair_queue_rig : public ::testing::Test {
+ protected:
+  client_record& client(std::uint32_t place) {
+    while (place >= clients_.size()) {
+      const auto next = static_cast<std::uint32_t>(clients_.size());
+      clients_.push_back(std::make_unique<client_record>(next, std::to_string(next), 1U));
+    }
+    return *clients_[place];
+  }
+  request& push(std::uint32_t from, std::size_t bytes) {
+    request& made = pool_.emplace_back();
+    made.client = &client(from);
+    made.id = pool_.size();
+    made.bytes = bytes;
+    queue_.push(made);
+    return made;
+  }
+  request& serve() {
+    request& next = *queue_.first();
+    queue_.take(next);
+    served_[next.client->index] += next.bytes;
+    return next;
+  }
+  // Clients that have requests of these sizes without end are served until one has had so many bytes.
+  void serve_backlogs(const std::vector<std::size_t>& sizes, std::size_t bytes, std::size_t bound) {
+    for (std::uint32_t from = 0; from < sizes.size(); ++from) {
+      push(from, sizes[from]);
+      push(from, sizes[from]);
+    }
+    while (served_[0] < bytes) {
+      const std::uint32_t from = serve().client->index;
+      push(from, sizes[from]);
+      for (std::uint32_t one = 0; one < sizes.size(); ++one) {
+        for (std::uint32_t other = 0; other < one; ++other) {
+          const auto [least, most] = std::minmax(served_[one], served_[other]);
+          ASSERT_LE(most - least, bound) << "clients " << one << " and " << other;
+        }
+      }
+    }
+  }
+
+  std::vector<std::unique_ptr<client_record>> clients_;
+  std::deque<request> pool_;
+  fair_queue queue_{quantum};
+  std::map<std::uint32_t, std::size_t> served_;
+};
+
+class FairQueue : public fair_queue_rig {};
 
 TEST_F(FairQueue, IsEmptyAtFirst) {
   EXPECT_TRUE(queue_.empty());
@@ -265,6 +314,63 @@ TEST_P(FairQueueAndModel, AgreeOnEveryTurnInAnyOrderOfEvents) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, FairQueueAndModel, ::testing::Range<std::uint64_t>(1, 9));
+
+class HeavyClients : public fair_queue_rig {};
+
+TEST_F(HeavyClients, ArePassedOverWhileTheyAreHeldBack) {
+  for (int one = 0; one < 40; ++one) {
+    push(0, quantum);
+  }
+  serve();
+  request& light = push(1, quantum);
+  push(2, quantum);
+  serve();
+  serve();
+  request& again = push(1, quantum);
+  EXPECT_TRUE(queue_.heavy(*queue_.oldest_of(client(0))));
+  EXPECT_FALSE(queue_.heavy(again));
+  EXPECT_NE(&light, &again);
+  EXPECT_EQ(queue_.first(false), &again);
+}
+
+TEST_F(HeavyClients, LeaveNoFirstWhenAllAreHeldBack) {
+  for (std::uint32_t from = 0; from < 3; ++from) {
+    for (int one = 0; one < 20; ++one) {
+      push(from, quantum);
+    }
+  }
+  EXPECT_EQ(queue_.first(false), nullptr);
+  EXPECT_NE(queue_.first(), nullptr);
+}
+
+TEST_F(HeavyClients, HaveMoreThanSixteenTurnsWaiting) {
+  for (int one = 0; one < 17; ++one) {
+    push(0, quantum);
+  }
+  EXPECT_EQ(queue_.first(false), nullptr);
+  serve();
+  EXPECT_NE(queue_.first(false), nullptr);
+}
+
+TEST_F(HeavyClients, AreServedEveryRequestOnceWheneverTheyAreHeldBack) {
+  std::mt19937 random(11);
+  std::size_t pushed = 0;
+  std::size_t served = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    if (random() % 2 == 0) {
+      push(random() % 3 == 0 ? static_cast<std::uint32_t>(random() % 6) : 0U, 1 + random() % quantum);
+      ++pushed;
+    } else if (request* const next = queue_.first(random() % 2 == 0)) {
+      queue_.take(*next);
+      ++served;
+    }
+  }
+  for (; queue_.first() != nullptr; ++served) {
+    queue_.take(*queue_.first());
+  }
+  EXPECT_EQ(served, pushed);
+  EXPECT_TRUE(queue_.empty());
+}
 
 }  // namespace
 }  // namespace penstock

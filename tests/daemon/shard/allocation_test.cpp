@@ -22,7 +22,7 @@
 
 #include "daemon/shard/shard.hpp"
 #include "proto/message.hpp"
-#include "tests/bench/load.hpp"
+#include "tests/bench/load_client.hpp"
 #include "tests/support/allocation_log.hpp"
 #include "tests/support/test_backend.hpp"
 
@@ -34,7 +34,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t warm_up_requests = 3000;
 constexpr std::size_t requests = 10'000;
 constexpr milliseconds no_limit = std::chrono::minutes{2};
-constexpr std::size_t arena_bytes = std::size_t{1} << 20U;
+constexpr std::size_t device_bytes = std::size_t{1} << 20U;
 
 struct path_shape {
   const char* name;
@@ -71,20 +71,20 @@ settings settings_for(const path_shape& shape) {
                                             shape.floats, shape.drops_oldest ? "drop-oldest" : "reject", stages),
                                 "test.toml");
   how.daemon.listen = {"tcp://127.0.0.1:*"};
-  how.wheel.completion = shape.completion;
+  how.stream_pool.completion = shape.completion;
   return how;
 }
 
 // A shard that serves until the object goes.
 class running_shard {
  public:
-  running_shard(const settings& how, const std::string& backend) : device_(open_test_backend(backend)) {
-    for (const pipeline_declaration& each : how.pipelines) {
+  running_shard(const settings& settings, const std::string& backend) : device_(open_test_backend(backend)) {
+    for (const pipeline_declaration& each : settings.pipelines) {
       plans_.push_back(compile_plan(each, static_cast<std::uint32_t>(plans_.size()), *device_));
     }
     std::promise<shard*> made;
-    thread_ = std::thread([this, &how, &made] {
-      shard serving(how, *device_, plans_, memory_);
+    thread_ = std::thread([this, &settings, &made] {
+      shard serving(settings, *device_, plans_, memory_);
       made.set_value(&serving);
       (void)serving.run();
       may_go_.get_future().wait();
@@ -110,11 +110,11 @@ class running_shard {
   }
   /// Gives the first client an arena, which ends with this object.
   void lend(const std::string& client) {
-    arena_.emplace(1, arena_bytes, *device_, nobody_);
+    arena_.emplace(1, device_bytes, *device_, nobody_);
     std::promise<bool> admitted;
     shard_->ask([this, &client, &admitted](shard& on) {
       admitted.set_value(
-          on.admit_arena({.shard = 0, .client = client, .incarnation = 0, .bytes = arena_bytes}, *arena_));
+          on.admit_arena({.shard = 0, .client = client, .incarnation = 0, .bytes = device_bytes}, *arena_));
     });
     EXPECT_TRUE(admitted.get_future().get());
   }
@@ -173,7 +173,7 @@ class HotPath : public ::testing::TestWithParam<std::tuple<std::string, path_sha
     }
     if (shape.shared) {
       serving.lend("client0");
-      client.share({.arena = 1, .input = 0, .output = arena_bytes / 2, .output_bytes = arena_bytes / 2});
+      client.share({.arena = 1, .input = 0, .output = device_bytes / 2, .output_bytes = device_bytes / 2});
     }
   }
 

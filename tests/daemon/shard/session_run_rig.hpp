@@ -14,11 +14,11 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include "daemon/device/host_device.hpp"
-#include "daemon/shard/dispatcher.hpp"
-#include "tests/daemon/wheel/made_up_plan.hpp"
-#include "tests/support/dispatch_rig.hpp"
+#include "daemon/device/host/device.hpp"
+#include "daemon/exec/scheduler.hpp"
+#include "tests/daemon/exec/made_up_plan.hpp"
 #include "tests/support/hand_made_plan.hpp"
+#include "tests/support/scheduler_rig.hpp"
 
 namespace penstock::testing {
 
@@ -31,31 +31,32 @@ class checked_results : public reply_port {
     std::vector<std::int32_t> totals;  ///< of its session behind each frame
   };
 
-  void result(const request& of, slot& from) override {
-    const expectation expected = take(of);
-    const plan& what = *of.pipeline;
-    const auto* const output = from.pinned_output.get();
-    const auto first = static_cast<std::size_t>(of.first_frame);
+  void result(const request& request, slot& slot) override {
+    const expectation expected = take(request);
+    const plan& what = *request.pipeline;
+    const auto* const output = slot.pinned_output.get();
+    const auto first = static_cast<std::size_t>(request.first_frame);
     for (const std::size_t branch : {0U, 1U}) {
-      std::vector<std::int32_t> totals(of.frames);
+      std::vector<std::int32_t> totals(request.frames);
       std::memcpy(totals.data(), output + what.outputs[branch].pinned_offset + first * sizeof(std::int32_t),
-                  of.frames * sizeof(std::int32_t));
-      EXPECT_EQ(totals, expected.totals) << "request " << of.id << " of session " << of.session->number << ", branch "
-                                         << branch;
+                  request.frames * sizeof(std::int32_t));
+      EXPECT_EQ(totals, expected.totals) << "request " << request.id << " of session " << request.session->number
+                                         << ", branch " << branch;
     }
     const std::byte* const next =
-        output + what.outputs[2].pinned_offset + first * what.input().bytes(from.work.leading);
-    EXPECT_EQ(std::memcmp(next, next_of(expected.payload).data(), expected.payload.size()), 0) << "request " << of.id;
+        output + what.outputs[2].pinned_offset + first * what.input().bytes(slot.work.leading);
+    EXPECT_EQ(std::memcmp(next, next_of(expected.payload).data(), expected.payload.size()), 0)
+        << "request " << request.id;
     if (what.declaration.ordered) {
-      std::uint64_t& at_least = next_sequence_[of.session->number];
-      EXPECT_GE(of.sequence, at_least) << "session " << of.session->number;
-      at_least = of.sequence + of.frames;
+      std::uint64_t& at_least = next_sequence_[request.session->number];
+      EXPECT_GE(request.sequence, at_least) << "session " << request.session->number;
+      at_least = request.sequence + request.frames;
     }
     ++results;
   }
   void released(const request& /*of*/) override {}
-  void error(const request& of, wire::status code, const wire::error_body& /*why*/) override {
-    (void)take(of);
+  void error(const request& request, wire::status code, const wire::error_body& /*why*/) override {
+    (void)take(request);
     EXPECT_TRUE(code == wire::status::cancelled || code == wire::status::expired) << wire::name_of(code);
     ++errors;
   }
@@ -65,10 +66,10 @@ class checked_results : public reply_port {
   std::uint64_t errors = 0;
 
  private:
-  expectation take(const request& of) {
-    const auto found = awaited.find(of.id);
+  expectation take(const request& request) {
+    const auto found = awaited.find(request.id);
     if (found == awaited.end()) {
-      ADD_FAILURE() << "a second reply to request " << of.id;
+      ADD_FAILURE() << "a second reply to request " << request.id;
       return {};
     }
     expectation made = std::move(found->second);
@@ -91,8 +92,8 @@ class session_run_rig {
     slots_.emplace(device_, 16, size_for(plans_), mode == completion_mode::poll, completed_, signal_);
     states_.emplace(device_, plans_, sessions.places());
     const stream_priority priorities[] = {stream_priority::normal};
-    wheel_.emplace(device_, 8, priorities, mode, *states_);
-    path_.emplace(plans_, *slots_, *wheel_, completed_, book_, payloads_, timeline_);
+    stream_pool_.emplace(device_, 8, priorities, mode, *states_);
+    scheduler_.emplace(plans_, *slots_, *stream_pool_, completed_, tracker_, payloads_, timeline_);
   }
 
   [[nodiscard]] session_record* open(const std::string& client, std::uint32_t pipeline, const std::string& name) {
@@ -113,34 +114,34 @@ class session_run_rig {
       sent.totals.push_back(static_cast<std::int32_t>(total));
     }
     client_record& from = *clients.find(session.client->identity);
-    request& made = book_.open(
+    request& made = tracker_.open(
         from, header, {.pipeline = &what, .session = &session, .leading = leading, .bytes = bytes, .shared = {}}, now);
-    if (!path_->submit(made, std::as_bytes(std::span(sent.payload)))) {
+    if (scheduler_->submit(made, std::as_bytes(std::span(sent.payload))) != submit_outcome::batched) {
       payloads_.park(made.index, sent.payload);
     }
   }
   /// Ends a request, if it is still in flight.
   void cancel(const std::string& client, std::uint64_t id) {
     if (request* const found = clients.find(client)->in_flight.find(id)) {
-      path_->end(*found, wire::status::cancelled, "cancelled");
+      scheduler_->end(*found, wire::status::cancelled, "cancelled");
     }
   }
   /// Time goes on; what is due ends, what is done is answered. Blocks while nothing can be done.
   [[nodiscard]] bool turn(std::chrono::nanoseconds later) {
     now += later;
-    while (request* const due = book_.due(now)) {
-      path_->end(*due, wire::status::expired, "too late");
+    while (request* const due = tracker_.due(now)) {
+      scheduler_->end(*due, wire::status::expired, "too late");
     }
-    if (path_->turn(now)) {
+    if (scheduler_->turn(now)) {
       return true;
     }
-    if (wheel_->polling()) {
+    if (stream_pool_->polling()) {
       std::this_thread::yield();
       return true;
     }
     signal_.prepare();
     pollfd descriptor{signal_.descriptor(), POLLIN, 0};
-    const bool nothing = completed_.empty() && !slots_->has_returned() && wheel_->in_flight() > 0;
+    const bool nothing = completed_.empty() && !slots_->has_returned() && stream_pool_->in_flight() > 0;
     const bool woken = !nothing || ::poll(&descriptor, 1, 20000) == 1;
     signal_.awake();
     return woken;
@@ -154,12 +155,12 @@ class session_run_rig {
     EXPECT_EQ(slots_->free(), slots_->size());
     EXPECT_EQ(payloads_.size(), 0U);
   }
-  [[nodiscard]] bool at_rest() const {
-    return counters.requests.in_flight == 0 && payloads_.size() == 0 && path_->idle() &&
+  [[nodiscard]] bool at_rest() {
+    return counters.requests.in_flight == 0 && payloads_.size() == 0 && scheduler_->idle() &&
            slots_->free() == slots_->size();
   }
   [[nodiscard]] std::uint64_t last_id() const noexcept { return ids_; }
-  [[nodiscard]] std::uint64_t batches() { return book_.of_pipeline(0).batches + book_.of_pipeline(1).batches; }
+  [[nodiscard]] std::uint64_t batches() { return tracker_.of_pipeline(0).batches + tracker_.of_pipeline(1).batches; }
 
   time_point now{std::chrono::hours{1}};
   account counters;
@@ -193,16 +194,16 @@ class session_run_rig {
 
   host_device device_{4};
   std::vector<plan> plans_ = make_plans();
-  wake_signal signal_;
+  wake_event signal_;
   completion_queue completed_{signal_};
-  std::optional<ring> slots_;
+  std::optional<slot_ring> slots_;
   std::optional<state_pool> states_;
-  std::optional<wheel> wheel_;
-  ledger book_{2, replies, counters};
+  std::optional<stream_pool> stream_pool_;
+  request_tracker tracker_{2, replies, counters};
   parked_payloads payloads_;
   clock_pool clocks_{device_, plans_, 16};
   recorder timeline_{device_, clocks_, plans_, 16, timing_settings{}, [this] { return now; }};
-  std::optional<dispatcher> path_;
+  std::optional<scheduler> scheduler_;
   std::uint64_t ids_ = 0;
   std::map<std::uint32_t, std::uint32_t> totals_;  // by session number
 };

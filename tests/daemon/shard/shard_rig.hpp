@@ -40,10 +40,10 @@ class shard_rig {
     settings how;
     how.daemon.listen = {"tcp://127.0.0.1:*"};
     how.daemon.drain_timeout = wish.drain_timeout;
-    how.wheel.completion = wish.mode;
-    how.wheel.streams = wish.streams;
-    how.wheel.slots = wish.slots;
-    how.wheel.hang_timeout = wish.hang_timeout;
+    how.stream_pool.completion = wish.mode;
+    how.stream_pool.streams = wish.streams;
+    how.stream_pool.slots = wish.slots;
+    how.stream_pool.hang_timeout = wish.hang_timeout;
     how.clients.credit_requests = wish.credit_requests;
     how.clients.credit_bytes = wish.credit_bytes;
     how.clients.max_clients = wish.max_clients;

@@ -9,18 +9,18 @@
 
 namespace penstock {
 
-/// Memory that a client shares with its daemon, to write frames into: a request whose bytes lie in it, at a multiple of
-/// 64 bytes from its beginning, is not copied on its way to the device. What a request names must stay as it is until
-/// the request has its result, or its `release` is called: one that expired or was cancelled, or was refused because
-/// the daemon stops, may still be read by the device, in a session for what comes after it; without a `release`, drop
-/// this and lend another. It may be sent in any number of requests, also at once. The room goes back when this has gone
-/// and no request needs it any more.
+/// A block of memory that is shared with the daemon, to write frames into. Requests whose bytes lie in it, at a
+/// multiple of 64 bytes from its start, reach the device without a copy. Bytes of a request must not change until it
+/// has its result or its `release` is called: the device may still read a request that expired, was cancelled, or was
+/// refused because the daemon stops. Without a `release`, destroy this block then and get another one. Any number of
+/// requests may use the block at the same time. The memory is freed when this object is gone and no request uses it any
+/// more.
 ///
-/// Threads: any, one at a time. It may outlive its client, and stays readable and writable then, and after a restart of
-/// the daemon; requests that are made of it after a restart are copied like any others.
+/// Not thread-safe. It may outlive its client and stays usable then, as after a restart of the daemon; requests made
+/// from it after a restart are copied.
 class PENSTOCK_EXPORT lent_memory {
  public:
-  /// For the client: `owner` keeps the room.
+  /// For the client's use: `owner` keeps the memory reserved.
   lent_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner) noexcept
       : bytes_(bytes), owner_(std::move(owner)) {}
   lent_memory(lent_memory&& other) noexcept
@@ -32,7 +32,7 @@ class PENSTOCK_EXPORT lent_memory {
   }
   ~lent_memory() = default;
 
-  /// What can be written, aligned to 64 bytes; empty after it has been moved from. Not cleared.
+  /// The memory, aligned to 64 bytes and not cleared; empty after a move.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
 
  private:

@@ -22,15 +22,15 @@ enum class error_kind : std::uint8_t {
 /// "rejected", "expired", ...
 [[nodiscard]] PENSTOCK_EXPORT std::string_view name_of(error_kind kind) noexcept;
 
-/// Why there is no result.
+/// Details of an error.
 struct error_details {
-  std::string reason;        ///< one sentence for a person
-  std::string step;          ///< where it expired or was cancelled; "client" when the daemon never answered
+  std::string reason;        ///< one sentence
+  std::string step;          ///< where the request was when it ended; "client" if the client ended it
   std::string stage;         ///< the pipeline's stage that failed
-  std::string device_error;  ///< the device's name for what happened
+  std::string device_error;  ///< the device's name of the error
 };
 
-/// The one error of a request. `what()` holds everything in one line.
+/// The error of a request. `what()` contains all details in one line.
 class PENSTOCK_EXPORT request_error : public std::runtime_error {
  public:
   /// `status` is the wire's status code; its high byte is the kind.

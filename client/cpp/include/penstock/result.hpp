@@ -17,10 +17,9 @@
 
 namespace penstock {
 
-/// One output of a result: a view of the message that was received, or of the memory that is shared with the daemon,
-/// valid while a copy of its result lives.
+/// An output of a result: a view of the received message or of shared memory. Valid while a copy of the result exists.
 struct tensor_view {
-  std::string_view name;   ///< the stage that made it
+  std::string_view name;   ///< name of the stage
   std::string_view dtype;  ///< "u8", "i8", "i16", "i32", "f32", "c64"
   /// Little-endian, row-major, at ANY alignment: copy it out, or read it with memcpy.
   std::span<const std::byte> bytes;
@@ -30,7 +29,7 @@ struct tensor_view {
   /// shape[0] is the number of frames.
   [[nodiscard]] std::span<const std::int64_t> shape() const noexcept { return {extents.data(), dimensions}; }
 
-  /// The elements, copied. Throws std::invalid_argument when the bytes are no whole number of them.
+  /// A copy of the elements. Throws std::invalid_argument when the bytes are not a whole number of elements.
   template <class Element>
   [[nodiscard]] std::vector<Element> to_vector() const {
     static_assert(std::is_trivially_copyable_v<Element>);
@@ -45,22 +44,22 @@ struct tensor_view {
   }
 };
 
-/// What came back for one request. Copies are cheap and share what was received. One that came through shared memory
-/// keeps its room there until the last copy has gone, on whatever thread, also when the client has gone before.
+/// The result of a request. Copies are cheap and share the data. A result in shared memory keeps its block until the
+/// last copy is destroyed, on any thread, also after the client.
 class PENSTOCK_EXPORT result {
  public:
-  /// For the client: `storage` keeps what the views look at.
+  /// For the client's use: `storage` owns the data of the views.
   result(std::uint64_t request_id, std::uint32_t frames, std::vector<tensor_view> outputs,
          std::shared_ptr<const void> storage)
       : request_id_(request_id), frames_(frames), outputs_(std::move(outputs)), storage_(std::move(storage)) {}
 
   [[nodiscard]] std::uint64_t request_id() const noexcept { return request_id_; }
   [[nodiscard]] std::uint32_t frames() const noexcept { return frames_; }
-  /// In the order in which the pipeline declares them.
+  /// In the pipeline's order.
   [[nodiscard]] std::span<const tensor_view> outputs() const noexcept { return outputs_; }
   /// Throws std::out_of_range when the pipeline has no output of that name.
   [[nodiscard]] const tensor_view& output(std::string_view name) const;
-  /// From the call of submit to the arrival of the reply.
+  /// Time from submit to the arrival of the reply.
   [[nodiscard]] std::chrono::nanoseconds latency() const noexcept { return latency_; }
   void set_latency(std::chrono::nanoseconds latency) noexcept { latency_ = latency; }
 

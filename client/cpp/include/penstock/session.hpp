@@ -16,59 +16,56 @@ namespace link {
 class session_record;
 }
 
-/// What becomes of samples at a recording's end that fill no frame, where a pipeline takes frames of one length.
+/// What to do with samples at the end of a recording that do not fill a frame of fixed length.
 enum class unfilled : std::uint8_t {
-  refuse,  ///< nothing is sent
-  drop,    ///< they are left out
-  pad      ///< the frame is filled with zeros
+  refuse,  ///< throw, and send nothing
+  drop,    ///< omit them
+  pad      ///< pad the frame with zeros
 };
 
-/// An ordered sequence of frames that share what a pipeline's operators remember: a filter's history, running
-/// statistics. From client::open_session. It must be destroyed before its client is; one that was moved from can only
-/// be destroyed or assigned to.
+/// An ordered sequence of frames that share the state of a pipeline's operators, such as a filter's history. Opened
+/// with client::open_session. Must be destroyed before its client. After a move, only destruction and assignment are
+/// allowed.
 ///
-/// Order: requests are numbered as submit takes them, go through the pipeline in that order, and are sent again in it.
-/// No frame of a session runs twice. A request that expires or is cancelled still goes through the state when its turn
-/// comes, so that what follows it is right.
-/// Loss: when the daemon restarts, has dropped the session, or refuses one of its requests, there is a hole or nothing
-/// left to continue from. A refused request ends with its own error, all others in flight with kind session_lost, and
-/// from then on submit throws that. Open another session and begin anew. A refusal with NO_CREDIT is no such loss: the
-/// request, and what follows it, is sent again after a pause, until its timeout.
-/// Lengths: a variable output may have another leading extent in each result, also 0.
-/// Threads: every member may be called from any thread at once, but for moving and the destructor. Requests of several
-/// threads are numbered in the order in which they come, which is for the caller to settle.
+/// Order: requests are numbered by submit and processed, and sent again, in that order. No frame runs twice. A request
+/// that expires or is cancelled still updates the state in its turn, so that later results are correct. Loss: the
+/// session is lost when the daemon restarts, drops the session, or refuses one of its requests. A refused request ends
+/// with its own error, the others in flight with kind session_lost, which submit throws from then on. Open another
+/// session then. NO_CREDIT does not lose the session: the request and those behind it are sent again after a pause,
+/// until the timeout. Lengths: a variable output may have a different leading extent in each result, also 0. Threads:
+/// all members are thread-safe, except moves and the destructor. The order of concurrent submits is up to the caller.
 class PENSTOCK_EXPORT session {
  public:
   session(session&& other) noexcept;
   session& operator=(session&& other) noexcept;
   session(const session&) = delete;
   session& operator=(const session&) = delete;
-  /// Closes it.
+  /// Closes the session.
   ~session();
 
-  /// As client::submit, for the pipeline that the session was opened on. Throws request_error also when the session is
-  /// lost or closed (kind session_lost), and when there are several frames whose leading extent is no multiple of the
-  /// pipeline's period: send one longer frame then.
-  [[nodiscard]] std::future<result> submit(client::request what);
-  std::uint64_t submit(client::request what, completion done);
-  [[nodiscard]] std::optional<std::future<result>> try_submit(client::request what);
-  [[nodiscard]] std::optional<std::uint64_t> try_submit(client::request what, completion done);
+  /// As client::submit, for the session's pipeline. Also throws request_error when the session is lost or closed (kind
+  /// session_lost), and for several frames whose leading extent is not a multiple of the pipeline's period: then send
+  /// one longer frame.
+  [[nodiscard]] std::future<result> submit(client::request request);
+  std::uint64_t submit(client::request request, completion done);
+  [[nodiscard]] std::optional<std::future<result>> try_submit(client::request request);
+  [[nodiscard]] std::optional<std::uint64_t> try_submit(client::request request, completion done);
 
-  /// Sends a whole recording, as the session's next frames, and gives its whole result. It is cut into the pipeline's
-  /// frames, several of which travel together; the last is shorter where the pipeline takes "max N". An output of
-  /// variable length is joined along its first dimension, [samples, ...]; others have one entry a frame, [frames, ...].
-  /// Throws request_error as submit does, with wrong_shape when `samples` are no whole number of samples or, with
-  /// unfilled::refuse, of frames; and the first error of a request, after the others have been cancelled.
+  /// Sends a whole recording as the session's next frames and returns the joined result. The recording is split into
+  /// frames, several per request; the last frame is shorter if the pipeline takes "max N". Variable outputs are joined
+  /// along their first dimension, [samples, ...]; others have one entry per frame, [frames, ...]. Throws request_error
+  /// as submit does, with wrong_shape when `samples` are not a whole number of samples or, with unfilled::refuse, of
+  /// frames; or the first error of a request, after cancelling the others.
   [[nodiscard]] result run(std::span<const std::byte> samples, unfilled tail = unfilled::refuse);
 
-  /// What is in flight still ends as it would have; then the daemon drops the state. Later submits throw.
+  /// Requests in flight still end normally; then the daemon drops the state. Later submits throw.
   void close() noexcept;
 
-  /// How many frames submit has taken.
+  /// Number of accepted frames.
   [[nodiscard]] std::uint64_t frames() const noexcept;
-  /// Whether it can't go on: it is lost or closed.
+  /// True when it is lost or closed.
   [[nodiscard]] bool ended() const noexcept;
-  /// What the daemon calls it: the caller's name, or 16 random hex digits.
+  /// The caller's name, or 16 random hex digits.
   [[nodiscard]] std::string_view name() const noexcept;
   [[nodiscard]] std::string_view pipeline() const noexcept;
 
@@ -77,7 +74,7 @@ class PENSTOCK_EXPORT session {
   session(client::implementation& owner, std::shared_ptr<link::session_record> record) noexcept;
 
   client::implementation* owner_;
-  std::shared_ptr<link::session_record> record_;  ///< nullptr once moved from
+  std::shared_ptr<link::session_record> record_;  ///< nullptr after a move
 };
 
 }  // namespace penstock

@@ -16,8 +16,7 @@ For asyncio there is `AsyncClient`.
 from .asynchronous import AsyncClient, AsyncSession
 from .client import Client
 from .control import PipelineDescription, TensorDescription, Welcome
-from .errors import (Cancelled, Expired, Failed, NoCredit, PenstockError, Rejected, SessionLost, Shutdown,
-                     Unreachable)
+from .errors import Cancelled, Expired, Failed, NoCredit, PenstockError, Rejected, SessionLost, Shutdown, Unreachable
 from .result import Result
 from .session import Session
 from .version import __version__

@@ -17,8 +17,8 @@ from . import wire
 from .arena import Shape
 from .client import Client
 from .control import PipelineDescription
-from .exchange import Exchange, Request
 from .frames import checked
+from .pending_request import PendingRequest, SubmitRequest
 from .recording import Cutter, Joined, flattened
 from .result import Result
 from .session import DEFAULT, Session
@@ -100,8 +100,8 @@ class AsyncClient:
 
     @property
     def client(self) -> Client:
-        """The client behind it, whose methods may be called from any thread. Raises RuntimeError before it is connected.
-        """
+        """The client behind it, whose methods may be called from any thread. Raises RuntimeError before it is
+        connected."""
         if self._made is None:
             raise RuntimeError("the client is not connected: use it in \"async with\", or await one of its calls first")
         return self._made
@@ -277,22 +277,22 @@ async def _each(blocks: Union[Iterable[Any], AsyncIterable[Any]]) -> AsyncIterat
         await asyncio.sleep(0)
 
 
-async def _send(client: Client, request: Request, start: Callable[[Request], None]) -> Future[Result]:
+async def _send(client: Client, request: SubmitRequest, start: Callable[[SubmitRequest], None]) -> Future[Result]:
     """Waits for credits and hands the request over."""
     credits = client._connection.credits
     loop = asyncio.get_running_loop()
     come = asyncio.Event()
-    ticket = credits.wait_in_line(request.nbytes, lambda: _call_soon(loop, come.set))
-    if not ticket.granted:
+    waiter = credits.enqueue(request.nbytes, lambda: _call_soon(loop, come.set))
+    if not waiter.granted:
         left = None if request.deadline is None else max(0.0, request.deadline - time.monotonic())
         try:
             await asyncio.wait_for(come.wait(), left)
         except asyncio.TimeoutError:
             pass
         except BaseException:  # the task is cancelled
-            credits.leave_line(ticket)
+            credits.dequeue(waiter)
             raise
-        credits.settle(ticket)
+        credits.settle(waiter)
     return client._hand_over(request, start)
 
 
@@ -308,7 +308,7 @@ async def _result(future: Future[Any]) -> Any:
     return await asyncio.wrap_future(future)
 
 
-async def _ask(client: Client, exchange: Exchange) -> Any:
-    exchange.future.client = client
-    client._connection.start(exchange)
-    return await _result(exchange.future)
+async def _ask(client: Client, pending: PendingRequest) -> Any:
+    pending.future.client = client
+    client._connection.start(pending)
+    return await _result(pending.future)

@@ -17,11 +17,12 @@ from . import wire
 from .arena import Shape
 from .connection import Connection
 from .control import Hello, PipelineDescription, Welcome, is_name
-from .endpoint import Finding, look
+from .endpoint import EndpointReport, inspect_endpoint
 from .errors import Expired, Rejected, Unreachable
-from .exchange import Exchange, Opening, Patience, Ping, Request, StatusQuestion, TraceQuestion, done_within
 from .frames import dtype_of, pack
 from .keys import read_keys
+from .pending_request import (OpenRequest, Patience, PendingRequest, PingRequest, StatusRequest, SubmitRequest,
+                              TraceRequest, done_within)
 from .result import Result
 from .session import DEFAULT, Session
 from .version import __version__
@@ -260,25 +261,25 @@ class Client:
 
     # What is asked, of arguments that have been checked.
 
-    def _opening(self, pipeline: str, name: Optional[str], timeout: Optional[float]) -> Opening:
+    def _opening(self, pipeline: str, name: Optional[str], timeout: Optional[float]) -> OpenRequest:
         described = self._described(pipeline)
         if name is None:
             name = os.urandom(8).hex()
         elif not name or not is_name(name):
             raise ValueError("a session's name has 1 to 64 bytes and no control characters")
-        return Opening(described, name, _seconds("timeout", timeout), self._patience)
+        return OpenRequest(described, name, _seconds("timeout", timeout), self._patience)
 
-    def _ping(self, timeout: Optional[float]) -> Ping:
-        return Ping(_seconds("timeout", timeout), self._patience)
+    def _ping(self, timeout: Optional[float]) -> PingRequest:
+        return PingRequest(_seconds("timeout", timeout), self._patience)
 
-    def _status(self, timeout: Optional[float]) -> StatusQuestion:
-        return StatusQuestion(_seconds("timeout", timeout), self._patience)
+    def _status(self, timeout: Optional[float]) -> StatusRequest:
+        return StatusRequest(_seconds("timeout", timeout), self._patience)
 
-    def _trace(self, cursor: int, timeout: Optional[float]) -> TraceQuestion:
+    def _trace(self, cursor: int, timeout: Optional[float]) -> TraceRequest:
         cursor = operator.index(cursor)
         if not 0 <= cursor < 1 << 64:
             raise ValueError("a cursor is what the last trace gave, or 0")
-        return TraceQuestion(cursor, _seconds("timeout", timeout), self._patience)
+        return TraceRequest(cursor, _seconds("timeout", timeout), self._patience)
 
     def _stateless(self, pipeline: str) -> PipelineDescription:
         described = self._described(pipeline)
@@ -288,7 +289,7 @@ class Client:
         return described
 
     def _request(self, pipeline: PipelineDescription, x: Any, timeout: Optional[float] = DEFAULT,
-                 trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None) -> Request:
+                 trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None) -> SubmitRequest:
         self._connection.check_process()
         timeout = self._timeout if timeout is DEFAULT else _seconds("timeout", timeout, least=-_LONGEST_S)
         if not isinstance(trace_id, (bytes, bytearray, memoryview)):
@@ -301,15 +302,15 @@ class Client:
         most = min(self._welcome.max_request_bytes, self._welcome.credit_bytes)
         if nbytes > most:
             raise ValueError(f"a request has at most {most} bytes; x has {nbytes}")
-        return Request(pipeline, packed, trace_id, timeout, self._patience)
+        return SubmitRequest(pipeline, packed, trace_id, timeout, self._patience)
 
-    def _submit(self, request: Request, block: bool, start: Callable[[Request], None]) -> Future[Result]:
+    def _submit(self, request: SubmitRequest, block: bool, start: Callable[[SubmitRequest], None]) -> Future[Result]:
         """Takes credits and hands the request over with `start`."""
         connection, nbytes = self._connection, request.nbytes
         connection.credits.take(nbytes, request.deadline, block and not connection.is_own_thread())
         return self._hand_over(request, start)
 
-    def _hand_over(self, request: Request, start: Callable[[Request], None]) -> Future[Result]:
+    def _hand_over(self, request: SubmitRequest, start: Callable[[SubmitRequest], None]) -> Future[Result]:
         """The credits are there."""
         connection, future = self._connection, request.future
         request.credit_bytes = request.nbytes
@@ -327,21 +328,21 @@ class Client:
         """Waits for it. What is there instead is looked at when it does not come soon."""
         connection = self._connection
         patience = _CONNECT_S if connect_timeout is None else connect_timeout
-        found, broken_off = Finding(""), math.inf
+        found, broken_off = EndpointReport(""), math.inf
         while not done_within(connection.welcomed.future, min(began + patience, time.monotonic() + (
                 _LOOK_AGAIN_S if found.text else _LOOK_AFTER_S))):
             now = time.monotonic()
             if has_keys and connection.broken_off > broken_off:  # again, by what asks for keys, too
                 raise Unreachable(f"the daemon at {url} does not let this client in: {connection.trouble}", step="client")
             if math.isinf(broken_off):
-                found = look(url, has_keys, began + patience)
+                found = inspect_endpoint(url, has_keys, began + patience)
                 if not found.text:
                     broken_off = connection.broken_off  # a daemon may be there: it is not looked at again
             if done_within(connection.welcomed.future, now):
                 break
-            if found.shut:
+            if found.refused:
                 raise Rejected(f"the daemon does not let this client in: {found.text}", step="client")
-            if found.for_good:
+            if found.final:
                 raise Unreachable(f"no daemon answers at {url}: {found.text}", step="client")
             if now >= began + (_ABSENT_S if found.absent and connect_timeout is None else patience):
                 why = found.text or connection.trouble or "something listens there, but sends no welcome"
@@ -355,11 +356,11 @@ class Client:
             raise Rejected("the daemon shares no memory with its clients", step="client")
         coming.result()
 
-    def _ask(self, exchange: Exchange) -> Any:
+    def _ask(self, pending: PendingRequest) -> Any:
         if self._connection.is_own_thread():
             raise RuntimeError("a future's callback can't wait for the daemon")
-        self._connection.start(exchange)
-        return exchange.future.result()
+        self._connection.start(pending)
+        return pending.future.result()
 
 
 def _seconds(name: str, value: Any, least: float = 0.0) -> Optional[float]:

@@ -1,31 +1,31 @@
-"""The thread that owns the socket."""
+"""The client's thread, which owns the socket."""
 from __future__ import annotations
 
 import atexit
+import collections
 import itertools
 import logging
 import math
 import os
+import socket
 import sys
 import threading
 import time
 import weakref
-from typing import Optional
+from typing import Callable, Deque, Optional
 
 import zmq.utils.garbage  # noqa: F401  # its end at exit is registered before ours, and so comes after it
 
 from .control import Hello, Welcome
-from .conversation import Conversation
 from .errors import Cancelled
-from .exchange import Exchange, Patience, foreign_process
 from .keys import Keys
+from .pending_request import Patience, PendingRequest, foreign_process
+from .protocol_engine import ProtocolEngine
 from .session_requests import SessionRequests
 from .shared_memory import SharedMemory
-from .wakeup import Wakeup
 
 _RECEIVED_AT_ONCE = 256
-#: At the end of the program: how long without any word from the daemon until what is in flight is given up, in seconds;
-#: and while there is no connection.
+#: At the end of the program: seconds of silence after which what is in flight is abandoned, connected and not.
 _EXIT_SILENCE_S, _EXIT_UNGREETED_S = 10.0, 2.0
 
 LOGGER = logging.getLogger("penstock")
@@ -34,13 +34,13 @@ _running: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
 def _leave_all() -> None:
-    """At the end of the program, before the interpreter takes threads and pyzmq away."""
+    """Runs at exit, before the interpreter ends threads and pyzmq."""
     for each in list(_running):
         each.finish()
 
 
 def _leave_with_child() -> None:
-    """A child of multiprocessing ends without atexit, and has a way of its own."""
+    """Children of multiprocessing end without atexit; they have finalizers instead."""
     if "multiprocessing.util" in sys.modules:
         from multiprocessing import process, util
         if process.parent_process() is not None:
@@ -50,20 +50,69 @@ def _leave_with_child() -> None:
 atexit.register(_leave_all)
 
 
+class WorkQueue:
+    """A queue of functions for the connection's thread, with a descriptor that is readable while it is not empty."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._lock = threading.Lock()
+        self._work: Deque[Callable[[], None]] = collections.deque()
+        self._signalled = False
+        self._closed = False
+
+    def fileno(self) -> int:
+        """The descriptor to poll for reading."""
+        return self._reader.fileno()
+
+    def post(self, work: Callable[[], None]) -> bool:
+        """Queues `work` to run on the connection's thread. False when that thread has ended. Any thread."""
+        with self._lock:
+            if self._closed:
+                return False
+            self._work.append(work)
+            if not self._signalled:
+                self._signalled = True
+                self._writer.send(b"\0")
+            return True
+
+    def run(self) -> None:
+        """Runs everything queued, and logs exceptions. Thread: the connection's."""
+        with self._lock:
+            if not self._closed:
+                try:
+                    self._reader.recv(4096)  # a forked child may have written too
+                except BlockingIOError:
+                    pass
+                self._signalled = False
+            work, self._work = self._work, collections.deque()
+        for each in work:
+            try:
+                each()
+            except Exception:
+                LOGGER.exception("penstock: work of the client's thread failed")
+
+    def close(self) -> None:
+        """Accepts no more work; one last `run` does what is queued. Thread: the connection's."""
+        with self._lock:
+            self._closed = True
+            self._reader.close()
+            self._writer.close()
+
+
 class Connection:
-    """Runs one client's conversation on a thread of its own. Every method may be called from any thread, but for those
-    that say otherwise."""
+    """Runs one client's protocol engine on its own thread. Public methods are thread-safe."""
 
     def __init__(self, url: str, hello: Hello, patience: Patience, keys: Optional[Keys] = None, *,
                  shared_bytes: int = 0, shared_at_first: int = 0, shared_timeout: float = 0.0) -> None:
-        """shared_bytes: of memory to share with the daemon, 0 = none; shared_at_first: of it, to begin with;
-        shared_timeout: seconds to wait for it."""
-        self._conversation = Conversation(url, hello, patience, keys)
-        self.credits = self._conversation.credits
-        self.welcomed = self._conversation.welcomed
-        self._wakeup = Wakeup()
-        self.shared = SharedMemory(shared_bytes, shared_at_first, shared_timeout, patience, self._conversation.tenancy,
-                                   self.start, lambda: self._conversation.welcome)
+        """shared_bytes: upper limit of shared memory, 0 = none; shared_at_first: bytes of the first arena; shared_timeout:
+        seconds to wait for it."""
+        self._engine = ProtocolEngine(url, hello, patience, keys)
+        self.credits = self._engine.credits
+        self.welcomed = self._engine.welcomed
+        self._work = WorkQueue()
+        self.shared = SharedMemory(shared_bytes, shared_at_first, shared_timeout, patience, self._engine.lease,
+                                   self.start, lambda: self._engine.welcome)
         self._ids = itertools.count(1)
         self._closing = False
         self._finishing_since = math.inf  # in time.monotonic()'s seconds
@@ -76,21 +125,21 @@ class Connection:
 
     @property
     def welcome(self) -> Optional[Welcome]:
-        """The latest."""
-        return self._conversation.welcome
+        """The latest WELCOME."""
+        return self._engine.welcome
 
     @property
     def trouble(self) -> str:
         """Why the last handshake failed; "" when none did."""
-        return self._conversation.dealer.trouble
+        return self._engine.dealer.trouble
 
     @property
     def broken_off(self) -> int:
-        """How many handshakes were broken off without a reason."""
-        return self._conversation.dealer.broken_off
+        """Number of handshakes that the peer closed without a reason."""
+        return self._engine.dealer.broken_off
 
     def is_own_process(self) -> bool:
-        """Not so in a forked child: the thread and the socket are its parent's."""
+        """False in a forked child: thread and socket belong to the parent."""
         return os.getpid() == self._process
 
     def check_process(self) -> None:
@@ -98,42 +147,40 @@ class Connection:
         if not self.is_own_process():
             raise RuntimeError(foreign_process(self._process))
 
-    def start(self, exchange: Exchange) -> None:
-        """Gives an exchange its id, higher than those before it, sends it and sees it to its end."""
+    def start(self, pending: PendingRequest) -> None:
+        """Gives a request the next id, sends it and tracks it until its end."""
         self.check_process()
-        exchange.request_id = exchange.future.request_id = next(self._ids)
-        if not self._wakeup.post(lambda: self._begin(exchange)):
-            exchange.answer(error=self._closed(exchange))
+        pending.request_id = pending.future.request_id = next(self._ids)
+        if not self._work.post(lambda: self._begin(pending)):
+            pending.answer(error=self._closed(pending))
 
     def cancel(self, request_id: int) -> None:
-        """Asks the daemon to give a request up."""
+        """Cancels a request."""
         self.check_process()
-        self._wakeup.post(lambda: self._conversation.cancel(request_id))
+        self._work.post(lambda: self._engine.cancel(request_id))
 
     def close_session(self, session: SessionRequests) -> None:
-        """No more requests of it come. The daemon is told when those that there are have ended."""
+        """Accepts no more requests; CLOSE is sent when those in flight have ended."""
         if self.is_own_process():
-            self._wakeup.post(session.close)
+            self._work.post(session.close)
 
     def is_own_thread(self) -> bool:
-        """Whether the caller runs on the connection's thread, as a future's callback does."""
+        """True on the connection's thread, where callbacks of futures run."""
         return threading.current_thread() is self._thread
 
     def close(self) -> None:
-        """Says goodbye and ends what is in flight with Cancelled. Returns when the thread has ended (at once when it is
-        called from that thread)."""
+        """Sends GOODBYE and ends what is in flight with Cancelled. Waits for the thread, except when called on it."""
         if not self.is_own_process():
             return
         self.credits.close()
-        self._wakeup.post(self._stop)
+        self._work.post(self._stop)
         if not self.is_own_thread():
             self._thread.join()
 
     def finish(self) -> None:
-        """Waits until what is in flight has ended, as long as the daemon says something, and closes. Nothing more is
-        taken."""
+        """Accepts no more requests, waits for those in flight as long as the daemon is not silent, and closes."""
         if self.is_own_process() and self._thread.is_alive() and not self.is_own_thread():
-            self._wakeup.post(self._begin_to_finish)
+            self._work.post(self._begin_to_finish)
             self._thread.join()
 
     # On the connection's thread.
@@ -148,37 +195,37 @@ class Connection:
             self._shut()
 
     def _converse(self) -> None:
-        conversation = self._conversation
-        conversation.greet()
+        engine = self._engine
+        engine.greet()
         while not self._closing:
-            readable = conversation.dealer.wait(self._wakeup.fileno(), self._seconds_left(time.monotonic()))
-            conversation.look_at_door()
-            conversation.follow_connection()
-            conversation.tenancy.look()
-            self._wakeup.run()
+            readable = engine.dealer.wait(self._work.fileno(), self._seconds_left(time.monotonic()))
+            engine.check_handshake()
+            engine.follow_connection()
+            engine.lease.look()
+            self._work.run()
             for _ in range(_RECEIVED_AT_ONCE if readable else 0):
-                parts = conversation.dealer.receive()
+                parts = engine.dealer.receive()
                 if parts is None:
                     break
-                conversation.receive(parts)
-            conversation.dealer.flush()
-            conversation.run_timers(time.monotonic())
+                engine.receive(parts)
+            engine.dealer.flush()
+            engine.run_timers(time.monotonic())
             self._finish_when_done(time.monotonic())
 
     def _seconds_left(self, now: float) -> Optional[float]:
-        """Until something is due; None when nothing is."""
-        left = [self._conversation.seconds_left(now), self._conversation.tenancy.seconds_left(now)]
+        """Seconds until something is due; None = never."""
+        left = [self._engine.seconds_left(now), self._engine.lease.seconds_left(now)]
         if self._finishing_since < math.inf:
             left.append(max(0.0, self._given_up_at() - now))
         return min((each for each in left if each is not None), default=None)
 
-    def _begin(self, exchange: Exchange) -> None:
+    def _begin(self, pending: PendingRequest) -> None:
         if self._closing or self._finishing_since < math.inf:
-            exchange.answer(error=self._closed(exchange))
-            if exchange.credit_bytes is not None:
-                self.credits.give_back(exchange.credit_bytes)
+            pending.answer(error=self._closed(pending))
+            if pending.credit_bytes is not None:
+                self.credits.give_back(pending.credit_bytes)
         else:
-            self._conversation.begin(exchange)
+            self._engine.begin(pending)
 
     def _stop(self) -> None:
         self._closing = True
@@ -187,25 +234,25 @@ class Connection:
         self._finishing_since = time.monotonic()
 
     def _finish_when_done(self, now: float) -> None:
-        if self._finishing_since < math.inf and (not self._conversation.busy or now >= self._given_up_at()):
+        if self._finishing_since < math.inf and (not self._engine.busy or now >= self._given_up_at()):
             self._closing = True
 
     def _given_up_at(self) -> float:
-        patience = _EXIT_SILENCE_S if self._conversation.greeted else _EXIT_UNGREETED_S
-        return max(self._finishing_since, self._conversation.last_heard) + patience
+        patience = _EXIT_SILENCE_S if self._engine.greeted else _EXIT_UNGREETED_S
+        return max(self._finishing_since, self._engine.last_heard) + patience
 
     def _shut(self) -> None:
         self._closing = True
         self.credits.close(self._reason())
-        self._wakeup.close()
-        self._wakeup.run()
-        for exchange in self._conversation.leave():
-            exchange.answer(error=self._closed(exchange))
+        self._work.close()
+        self._work.run()
+        for pending in self._engine.leave():
+            pending.answer(error=self._closed(pending))
 
     def _reason(self) -> str:
         return "the client was closed" if self._failure is None else f"the client's thread has ended: {self._failure!r}"
 
-    def _closed(self, exchange: Exchange) -> Cancelled:
-        error = Cancelled(self._reason(), step="client", request_id=exchange.request_id)
+    def _closed(self, pending: PendingRequest) -> Cancelled:
+        error = Cancelled(self._reason(), step="client", request_id=pending.request_id)
         error.__cause__ = self._failure
         return error

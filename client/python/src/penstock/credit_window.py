@@ -1,4 +1,4 @@
-"""What the daemon lets this client have in flight."""
+"""The credit window: the requests and bytes that a client may have in flight."""
 from __future__ import annotations
 
 import collections
@@ -9,22 +9,22 @@ from typing import Callable, Deque, Optional
 from .errors import Cancelled, Expired, NoCredit, PenstockError
 
 
-class CreditTicket:
-    """A request that waits for credits, first come first served. It ends once: with credits, or with an error."""
+class CreditWaiter:
+    """A request in the queue for credits. It ends once, with credits or with an error."""
 
     def __init__(self, nbytes: int, ready: Callable[[], None]) -> None:
         self.nbytes = nbytes
-        self.ready = ready  #: called once it has ended, by whichever thread: it must be short
+        self.ready = ready  #: called once when it has ended, on any thread; must not block
         self.granted = False
         self.error: Optional[PenstockError] = None
 
 
 class CreditWindow:
-    """Requests and payload bytes that may be in flight. Thread-safe. Who waits is served in order."""
+    """Limits requests and payload bytes in flight. Waiters are served in order. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: Deque[CreditTicket] = collections.deque()
+        self._waiting: Deque[CreditWaiter] = collections.deque()
         self._requests = 0
         self._bytes = 0
         self._most_requests = 0
@@ -32,13 +32,13 @@ class CreditWindow:
         self._closed = ""
 
     def resize(self, requests: int, nbytes: int) -> None:
-        """Sets the window; what is in flight stays in flight."""
+        """Sets the limits. What is in flight above a lower limit stays in flight."""
         with self._lock:
             self._most_requests, self._most_bytes = requests, nbytes
         self._serve()
 
     def take(self, nbytes: int, deadline: Optional[float], block: bool) -> None:
-        """Takes one request of that many bytes, waiting for them until `deadline` (of time.monotonic()).
+        """Takes credit for one request of `nbytes`, waiting until `deadline` (in seconds of time.monotonic()).
 
         Raises NoCredit when it may not wait or can never have them, Expired at the deadline, Cancelled when the client
         is closed.
@@ -51,51 +51,50 @@ class CreditWindow:
                 self._take(nbytes)
             return
         come = threading.Event()
-        ticket = self.wait_in_line(nbytes, come.set)
-        if not ticket.granted:
+        waiter = self.enqueue(nbytes, come.set)
+        if not waiter.granted:
             try:
                 come.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
             except BaseException:  # Ctrl-C
-                self.leave_line(ticket)
+                self.dequeue(waiter)
                 raise
-            self.settle(ticket)
+            self.settle(waiter)
 
-    def wait_in_line(self, nbytes: int, ready: Callable[[], None]) -> CreditTicket:
-        """As `take`, without waiting: a ticket that has been `granted`, or that calls `ready` when it is to be settled.
-        """
+    def enqueue(self, nbytes: int, ready: Callable[[], None]) -> CreditWaiter:
+        """Begins to take credits without blocking. The waiter is `granted`, or calls `ready` before `settle`."""
         with self._lock:
             self._check(nbytes)
-            ticket = CreditTicket(nbytes, ready)
+            waiter = CreditWaiter(nbytes, ready)
             if not self._waiting and self._fits(nbytes):
                 self._take(nbytes)
-                ticket.granted = True
+                waiter.granted = True
             else:
-                self._waiting.append(ticket)
-            return ticket
+                self._waiting.append(waiter)
+            return waiter
 
-    def settle(self, ticket: CreditTicket) -> None:
-        """Ends the wait, successful or not. Raises what `take` raises when there are no credits."""
+    def settle(self, waiter: CreditWaiter) -> None:
+        """Ends the wait. Raises as `take` when there are no credits."""
         with self._lock:
-            if not ticket.granted and ticket.error is None:
-                self._waiting.remove(ticket)
-                ticket.error = Expired("no credit came back before the timeout", step="client")
-        if ticket.error is not None:
-            self._serve()  # it may have stood before others that fit
-            raise ticket.error
+            if not waiter.granted and waiter.error is None:
+                self._waiting.remove(waiter)
+                waiter.error = Expired("no credit came back before the timeout", step="client")
+        if waiter.error is not None:
+            self._serve()  # later waiters may fit
+            raise waiter.error
 
-    def leave_line(self, ticket: CreditTicket) -> None:
-        """Its owner does not want the credits any more."""
+    def dequeue(self, waiter: CreditWaiter) -> None:
+        """Gives up the wait, or returns the credits."""
         with self._lock:
-            granted = ticket.granted
-            if not granted and ticket.error is None:
-                self._waiting.remove(ticket)
+            granted = waiter.granted
+            if not granted and waiter.error is None:
+                self._waiting.remove(waiter)
         if granted:
-            self.give_back(ticket.nbytes)
+            self.give_back(waiter.nbytes)
         else:
             self._serve()
 
     def give_back(self, nbytes: int) -> None:
-        """Gives one request of that many bytes back."""
+        """Returns the credit of one request of `nbytes`."""
         with self._lock:
             self._requests -= 1
             self._bytes -= nbytes
@@ -104,29 +103,29 @@ class CreditWindow:
         self._serve()
 
     def close(self, reason: str = "the client is closed") -> None:
-        """Ends every wait, now and later."""
+        """Ends all waits, present and later."""
         with self._lock:
             self._closed = self._closed or reason
         self._serve()
 
     def _serve(self) -> None:
-        """Serves those at the head of the line, as far as it goes."""
+        """Grants credits to the waiters at the head of the queue."""
         served = []
         with self._lock:
             while self._waiting:
-                ticket = self._waiting[0]
+                waiter = self._waiting[0]
                 try:
-                    self._check(ticket.nbytes)
+                    self._check(waiter.nbytes)
                 except PenstockError as error:
-                    ticket.error = error
+                    waiter.error = error
                 else:
-                    if not self._fits(ticket.nbytes):
+                    if not self._fits(waiter.nbytes):
                         break
-                    self._take(ticket.nbytes)
-                    ticket.granted = True
+                    self._take(waiter.nbytes)
+                    waiter.granted = True
                 served.append(self._waiting.popleft())
-        for ticket in served:
-            ticket.ready()
+        for waiter in served:
+            waiter.ready()
 
     def _check(self, nbytes: int) -> None:
         if self._closed:

@@ -1,4 +1,4 @@
-"""The DEALER socket. One thread at a time."""
+"""The DEALER socket."""
 from __future__ import annotations
 
 import collections
@@ -33,14 +33,14 @@ def _needs_ipv6(url: str) -> bool:
 
 
 class Dealer:
-    """Sends and receives multiparts without ever blocking but in `wait`."""
+    """Sends and receives multipart messages; only `wait` blocks. Not thread-safe."""
 
     def __init__(self, url: str, keys: Optional[Keys] = None) -> None:
-        """Raises ValueError when that can't be connected to."""
+        """Begins to connect. Raises ValueError when the URL is invalid."""
         parse(url)
-        self.trouble = ""  #: why the last handshake failed; written by the thread that waits
+        self.trouble = ""  #: why the last handshake failed; written by the connection's thread
         self.shut_out = False  #: and trying again can't help
-        self.broken_off = 0  #: handshakes without a reason, so far
+        self.broken_off = 0  #: handshakes that the peer closed without a reason
         self._keys = keys
         self._context = zmq.Context()
         self._connections = 0  # of this socket, so far
@@ -56,9 +56,9 @@ class Dealer:
         self._poller.register(self._events, zmq.POLLIN)
 
     def _open(self, url: str) -> Tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
-        """A socket, and what reports its failed handshakes."""
+        """A new socket, and its monitor for handshakes."""
         fresh: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
-        # Nothing piles up for a daemon that is away; what is in flight is bounded by the credits.
+        # No messages queue up for an absent daemon; the credits limit what is in flight.
         fresh.setsockopt(zmq.IMMEDIATE, 1)
         fresh.setsockopt(zmq.SNDHWM, 0)
         fresh.setsockopt(zmq.RCVHWM, 0)
@@ -82,7 +82,7 @@ class Dealer:
         return fresh, events
 
     def move(self, url: str, farewell: List[Any]) -> None:
-        """Leaves with one last message and connects there instead. Raises ValueError, and stays, when that can't be connected to."""
+        """Sends one last message and connects to another address. Raises ValueError, and stays, when that fails."""
         fresh, events = self._open(url)
         self._poller.unregister(self._socket)
         self._poller.unregister(self._events)
@@ -92,25 +92,24 @@ class Dealer:
         self._poller.register(events, zmq.POLLIN)
 
     def has_reconnected(self) -> bool:
-        """Whether another connection stands in for one that broke, since the last call. To the daemon it is a stranger's.
-        """
+        """True once after each reconnection. To the daemon the new connection belongs to another peer."""
         reconnected, self._reconnected = self._reconnected, False
         return reconnected
 
     def watch(self, descriptor: int) -> None:
-        """`wait` returns also when that is readable, or has ended."""
+        """From now on `wait` also returns when the descriptor is readable or closed by the peer."""
         self._poller.register(descriptor, zmq.POLLIN)
 
     def unwatch(self, descriptor: int) -> None:
-        """Not any more. It must still be open."""
+        """Undoes `watch`. The descriptor must still be open."""
         self._poller.unregister(descriptor)
 
     def is_ready(self, descriptor: Optional[int]) -> bool:
-        """Whether that was readable, or had ended, when `wait` returned last."""
+        """True when the descriptor was readable at the last `wait`."""
         return descriptor in self._ready
 
     def wait(self, descriptor: int, seconds: Optional[float]) -> bool:
-        """Waits until there is something to do. Whether there is something to receive."""
+        """Waits for a message, a watched descriptor or the timeout. True when there is a message."""
         self._poller.register(self._socket, zmq.POLLIN | (zmq.POLLOUT if self._unsent else 0))
         self._poller.register(descriptor, zmq.POLLIN)
         at_most = None if seconds is None else math.ceil(1000 * min(seconds, _LONGEST_WAIT_S))
@@ -120,7 +119,7 @@ class Dealer:
         return bool(ready.get(self._socket, 0) & zmq.POLLIN)
 
     def _note(self, event: Any) -> None:
-        """A connection stands, or a handshake failed."""
+        """Notes an event of the monitor: a connection, or a failed handshake."""
         keys = self._keys is not None
         number, value = int(event["event"]), int(event["value"])
         if number == _SUCCEEDED:
@@ -141,13 +140,13 @@ class Dealer:
         self.shut_out = True
 
     def send(self, parts: List[Any]) -> None:
-        """Sends it, or keeps it, once, until there is a connection. Large parts are not copied."""
+        """Sends a message, or queues it until there is a connection. Large parts are not copied."""
         if not any(kept is parts for kept in self._unsent):
             self._unsent.append(parts)
         self.flush()
 
     def flush(self) -> None:
-        """Sends what was kept."""
+        """Sends the queued messages."""
         while self._unsent:
             try:
                 self._socket.send_multipart(self._unsent[0], zmq.NOBLOCK, copy=False)
@@ -156,14 +155,14 @@ class Dealer:
             self._unsent.popleft()
 
     def receive(self) -> Optional[List[Any]]:
-        """The parts of the next message as buffers that keep their memory alive; None when there is none."""
+        """The parts of the next message, as buffers that keep their memory alive; None when there is none."""
         try:
             return [part.buffer for part in self._socket.recv_multipart(zmq.NOBLOCK, copy=False)]
         except zmq.Again:
             return None
 
     def close(self, farewell: List[Any]) -> None:
-        """Sends one last message, where there is somebody to send it to."""
+        """Sends one last message, if connected, and closes."""
         self._leave(farewell)
         self._context.term()
 

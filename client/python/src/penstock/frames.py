@@ -7,8 +7,8 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from . import wire
+from .arena import SharedPayload
 from .control import PipelineDescription, TensorDescription
-from .placement import Placement
 from .result import Result
 
 #: Arrays below this are copied when they are submitted; larger ones are sent from where they lie.
@@ -25,15 +25,15 @@ class Frames(NamedTuple):
     single: bool  #: given without a frames dimension
     tensor: wire.TensorHeader
     payload: Any  #: contiguous bytes
-    placement: Optional[Placement] = None  #: where they lie in shared memory
+    placement: Optional[SharedPayload] = None  #: where they lie in shared memory
 
     def copied(self) -> Frames:
-        """The same in memory of its own: the array that they came from may be written to again."""
+        """A copy in memory of its own, so that the caller may reuse the array."""
         return self._replace(payload=bytes(self.payload), placement=None)
 
 
 #: Finds a place in shared memory for a batch of a pipeline's frames, to be of that dtype, and puts them there.
-Placer = Callable[[PipelineDescription, np.ndarray, "np.dtype[Any]"], Optional[Placement]]
+Placer = Callable[[PipelineDescription, np.ndarray, "np.dtype[Any]"], Optional[SharedPayload]]
 
 
 def dtype_of(described: TensorDescription) -> np.dtype[Any]:
@@ -42,7 +42,7 @@ def dtype_of(described: TensorDescription) -> np.dtype[Any]:
 
 
 def most_bytes(described: TensorDescription, count: int) -> int:
-    """The most that so many frames of a tensor can have."""
+    """The largest size in bytes of so many frames of a tensor."""
     return count * math.prod(described.shape) * _DTYPES[described.dtype].itemsize
 
 
@@ -141,7 +141,7 @@ def _is_frame(described: TensorDescription, shape: Tuple[int, ...], least: int) 
 
 
 def _may_be_channels(described: TensorDescription, shape: Tuple[int, ...]) -> bool:
-    """Whether nothing but its order tells a frames dimension before this shape from a channels dimension in it."""
+    """True when only the order of dimensions distinguishes a leading frames dimension from channels."""
     axes = len(described.shape) - (described.element in ("cu8", "ci8", "ci16"))
     return described.variable and axes == 1 and shape != described.shape
 
@@ -151,7 +151,7 @@ TakePayload = Callable[[int], Any]
 
 
 def taken_from(parts: Sequence[wire.Buffer]) -> TakePayload:
-    """Takes one payload after the other."""
+    """Returns a function that reads one payload after the other."""
     left = iter(parts)
 
     def take(nbytes: int) -> wire.Buffer:
@@ -164,8 +164,8 @@ def taken_from(parts: Sequence[wire.Buffer]) -> TakePayload:
 
 def unpack(outputs: Sequence[TensorDescription], header: wire.Header, head: wire.Buffer, take: TakePayload,
            single: bool) -> Result:
-    """The result whose header and part 0 these are, as views of its payloads. A variable output may have any length up
-    to its most, also 0. Raises DecodeError when it is not what `outputs` say."""
+    """Decodes a RESULT into views of its payloads. A variable output may have any length from 0 up to its maximum. Raises
+    DecodeError when the message does not match `outputs`."""
     if header.tensors != len(outputs):
         raise wire.DecodeError("bad_result", header.request_id)
     arrays: Dict[str, np.ndarray] = {}

@@ -12,21 +12,21 @@ _Z85 = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 
 
 class Keys(NamedTuple):
-    """Each is Z85."""
+    """The three keys, each in Z85."""
     server: bytes
     public: bytes
     secret: bytes
 
     def arm(self, socket: zmq.Socket[bytes]) -> None:
-        """Gives them to a socket that is not connected yet."""
+        """Sets the keys of a socket that is not connected yet."""
         socket.setsockopt(zmq.CURVE_SERVERKEY, self.server)
         socket.setsockopt(zmq.CURVE_PUBLICKEY, self.public)
         socket.setsockopt(zmq.CURVE_SECRETKEY, self.secret)
 
 
 def read_keys(server_key: Optional[str], key_file: Optional[str]) -> Optional[Keys]:
-    """Those that are named; None where none are. Raises ValueError when one is missing or is no key, or when others can
-    read the file; OSError when it can't be read. A key stands in no error."""
+    """Reads the keys; None when none are given. Raises ValueError when one is missing or malformed or when others can read
+    the file, OSError when it is unreadable. Errors never contain a key."""
     if not server_key and not key_file:
         return None
     if not server_key or not key_file:
@@ -44,7 +44,7 @@ def _is_key(text: bytes) -> bool:
 
 
 def _secret_key(path: str) -> bytes:
-    # What is no file, a pipe for one, is not waited for.
+    # O_NONBLOCK: do not wait for a pipe.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)) as file:
         found = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(found):
@@ -53,7 +53,7 @@ def _secret_key(path: str) -> bytes:
         if mode & 0o077:
             raise ValueError(f"the key file {path} has mode {mode:04o}, so that others can use the key in it: chmod 600 "
                              "it, and make a new key if somebody may have read this one")
-        lines = [line.rstrip() for line in file]
+        lines = [line.strip() for line in file]
     # A comment begins with "#", as no key does: in Z85 it would be a number beyond 32 bits there.
     keys = [line for line in lines if line and not line.startswith(b"#")]
     if len(keys) != 1 or not _is_key(keys[0]):

@@ -1,4 +1,4 @@
-"""Recordings and streams: cut into requests, and put together from their results."""
+"""Splits recordings and streams into requests, and joins the results."""
 from __future__ import annotations
 
 import warnings
@@ -11,7 +11,7 @@ from .frames import checked, dtype_of, most_bytes
 from .result import Result
 from .wire import NO_TRACE
 
-#: As large a request as keeps the daemon busy, while more are on their way.
+#: Large enough to keep the daemon busy while further requests are in flight.
 _REQUEST_BYTES = 256 << 10
 _IN_FLIGHT_BYTES = 16 << 20
 _LEAST_WINDOW, _MOST_WINDOW = 2, 32
@@ -19,7 +19,7 @@ _TAILS = (None, "drop", "pad", "error")
 
 
 class Cutter:
-    """Cuts samples into the frames of a pipeline, several to a request where they are small."""
+    """Splits samples into frames of a pipeline, and groups small frames into requests."""
 
     def __init__(self, pipeline: PipelineDescription, most: int, tail: Optional[str]) -> None:
         """most: bytes of a request. tail: as in `Session.run`. Raises ValueError."""
@@ -31,12 +31,12 @@ class Cutter:
         self._length = described.shape[0]
         nbytes = max(most_bytes(described, 1), 1)
         several = min(pipeline.max_frames, max(1, min(_REQUEST_BYTES, most) // nbytes))
-        # In a session several frames of one request have a length that is a multiple of the period.
+        # In a session, several frames in one request must have a length that is a multiple of the period.
         self._several = 1 if described.variable and self._length % pipeline.period != 0 else several
         self.window = max(_LEAST_WINDOW, min(_MOST_WINDOW, _IN_FLIGHT_BYTES // (self._several * nbytes)))
 
     def frames_of(self, x: np.ndarray) -> int:
-        """How many frames a recording has, its tail included. Raises ValueError for what has no dimension."""
+        """The number of frames of a recording, including its tail. Raises ValueError for a scalar."""
         if x.ndim == 0:
             raise ValueError(f"pipeline {self._pipeline.name!r} takes {self._pipeline.input}, not a single number")
         if x.ndim > len(self._pipeline.input.shape):
@@ -54,7 +54,7 @@ class Cutter:
         return self.cut([x])
 
     def cut(self, blocks: Iterable[Any]) -> Iterator[np.ndarray]:
-        """The requests of blocks of samples, as they come."""
+        """The requests of an iterable of blocks."""
         rest = self._nothing()
         for block in blocks:
             pieces, rest = self._add(rest, block)
@@ -62,7 +62,7 @@ class Cutter:
         yield from self._end(rest)
 
     async def cut_async(self, blocks: AsyncIterable[Any]) -> AsyncIterator[np.ndarray]:
-        """The same of an asynchronous iterable."""
+        """The same for an asynchronous iterable."""
         rest = self._nothing()
         async for block in blocks:
             pieces, rest = self._add(rest, block)
@@ -76,7 +76,7 @@ class Cutter:
         return np.empty((0, *described.shape[1:]), dtype_of(described))
 
     def _add(self, rest: np.ndarray, block: Any) -> Tuple[List[np.ndarray], np.ndarray]:
-        """What can be sent with one more block, and what waits for the next."""
+        """The requests that one more block completes, and the samples left over."""
         described = self._pipeline.input
         x = checked(self._pipeline, block)
         if x.ndim != len(described.shape) or x.shape[1:] != described.shape[1:]:
@@ -92,10 +92,10 @@ class Cutter:
         if described.variable and len(rest) > 0:
             pieces.append(rest[np.newaxis])
             rest = rest[:0]
-        return pieces, rest.copy()  # the block is its owner's again
+        return pieces, rest.copy()  # the caller may reuse the block
 
     def _end(self, rest: np.ndarray) -> List[np.ndarray]:
-        """What is sent of samples that no others follow."""
+        """The requests of the last samples."""
         if len(rest) == 0:
             return []
         what = (f"{len(rest)} samples at the end fill no frame of {self._length}, which is what pipeline "
@@ -113,7 +113,7 @@ class Cutter:
 
 
 def flattened(pipeline: PipelineDescription, result: Result) -> Result:
-    """A result with a frames dimension as part of a stream: an output of variable length is one along its length."""
+    """Removes the frames dimension of variable outputs, whose lengths are joined."""
     arrays: Dict[str, np.ndarray] = {}
     for described in pipeline.outputs:
         array = result[described.name]
@@ -124,8 +124,7 @@ def flattened(pipeline: PipelineDescription, result: Result) -> Result:
 
 
 class Joined:
-    """The results of a recording, one behind the other. They are copied as they come, so that the memory that is shared
-    with the daemon is free again."""
+    """Joins the results of a recording. Copies each part at once, which frees the memory shared with the daemon."""
 
     def __init__(self, pipeline: PipelineDescription, frames: int) -> None:
         self._pipeline = pipeline
@@ -133,13 +132,13 @@ class Joined:
         self._request_id = 0
 
     def add(self, result: Result) -> None:
-        """The next part, flattened."""
+        """Appends the next part, flattened."""
         self._request_id = result.request_id
         for output in self._outputs:
             output.add(result[output.described.name])
 
     def result(self) -> Result:
-        """All of it. Its request id is the last part's."""
+        """The whole, with the request id of the last part."""
         return Result({each.described.name: each.array() for each in self._outputs}, self._request_id, NO_TRACE)
 
 

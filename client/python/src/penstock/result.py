@@ -1,4 +1,4 @@
-"""What a request ends with when all went well."""
+"""The result of a request."""
 from __future__ import annotations
 
 from typing import Any, Dict, Iterator, Mapping

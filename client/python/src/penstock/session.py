@@ -15,8 +15,8 @@ from . import wire
 from .connection import Connection
 from .control import PipelineDescription
 from .errors import SessionLost
-from .exchange import Request, done_within
 from .frames import checked
+from .pending_request import SubmitRequest, done_within
 from .recording import Cutter, Joined, flattened
 from .result import Result
 from .session_requests import SessionRequests
@@ -160,7 +160,7 @@ class Session:
                 each.cancel()
 
     def _request(self, x: Any, timeout: Optional[float], trace_id: bytes = wire.NO_TRACE,
-                 frames: Optional[int] = None) -> Request:
+                 frames: Optional[int] = None) -> SubmitRequest:
         request = self._client._request(self.pipeline, x, timeout, trace_id, frames)
         packed, period = request.frames, self.pipeline.period
         assert packed is not None  # it has not been sent
@@ -184,7 +184,7 @@ class Session:
                  traceback: Optional[TracebackType]) -> None:
         self.close()
 
-    def _start(self, request: Request) -> None:
+    def _start(self, request: SubmitRequest) -> None:
         """Numbering and handing over are one step, so that requests are sent in the order of their numbers."""
         with self._lock:
             if self._requests.lost is not None:

@@ -1,43 +1,330 @@
-"""What goes through memory that is shared with the daemon, and what does not."""
+"""How a client gets memory that it shares with the daemon, uses it and loses it."""
 from __future__ import annotations
 
+import os
+import socket
+import struct
 import threading
 import time
 from concurrent import futures
 from concurrent.futures import Future
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Protocol, Tuple
 
 import numpy as np
 
-from . import frames
-from .arena import Arena, Shape, nbytes_of
-from .arena_size import ArenaSize
-from .control import PipelineDescription, Welcome
-from .errors import Rejected
-from .exchange import Attachment, Exchange, Patience
-from .placement import Placement
-from .tenancy import Tenancy
-from .wire import Status, room_for
+from . import frames, wire
+from .arena import Arena, Shape, SharedPayload, nbytes_of
+from .control import Attached, ErrorBody, PipelineDescription, Welcome
+from .dealer import Dealer
+from .errors import PenstockError, Rejected
+from .pending_request import AttachRequest, Patience, PendingRequest, PlaceRequest
+from .wire import MessageType, Status, room_for
 
-#: Requests whose frames and whose outputs are below this are not worth a place in shared memory, unless they lie there
-#: anyway.
+#: Requests with less input and less output go over the socket, unless they lie in the arena already.
 SHARE_FROM_BYTES = 16384
-#: How long to wait until an arena is asked for again, in seconds; twice as long each time that there was none.
+#: Pause before the next ATTACH after a refusal, in seconds; it doubles each time.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+#: Until the next attempt to connect while the listener's backlog is full.
+_BETWEEN_CONNECTS_S = 0.005
+#: Between two looks whether a former arena is empty.
+_BETWEEN_LOOKS_S = 1.0
+_RETURNS = (MessageType.RESULT, MessageType.RESULT_SHARED, MessageType.RELEASED)
+_LEAST_BYTES = 64 << 10
+_RECORD = struct.Struct("<4sIQ")
+_MAGIC = b"PNSM"
+_GET_SEALS, _SHRINK_AND_GROW = 1034, 2 | 4  # Linux's values; not every Python names them
+
+
+class ArenaSize:
+    """Decides how many bytes to ask for: few at first, twice as many when a request finds no room, half as many when
+    the daemon has no room. Not thread-safe."""
+
+    def __init__(self, first: int, need: int, held: int) -> None:
+        """first: bytes of the first arena, if two requests fit. need: bytes of the request that found no room, 0 =
+        none. held: bytes of the present arena, 0 = none."""
+        self._first = first
+        self._need = need
+        self._held = held
+        self._divisor = 1
+        self._may_be_less = False
+
+    def next(self, most: int) -> int:
+        """Bytes to ask for, at most `most`; 0 when a larger arena would not help."""
+        if self._held > 0 and (most <= self._held or most < self._need):
+            return 0
+        wanted = min(most, max(self._first, 2 * max(self._need, self._held)))
+        least = min(most, max(self._need, self._held + 1, _LEAST_BYTES))
+        asked = max(wanted // self._divisor, least)
+        self._may_be_less = asked > least
+        return asked
+
+    def halve(self) -> bool:
+        """The daemon had no room. True when asking for less makes sense."""
+        self._divisor *= 2
+        return self._may_be_less
+
+
+class ArenaSocket:
+    """The Unix connection that brings one arena and holds its lease. Never blocks: call `receive` when `fileno` is
+    readable. Thread: the connection's."""
+
+    def __init__(self, attached: Attached) -> None:
+        """Raises OSError where no descriptor can be passed."""
+        self.arena: Optional[Arena] = None  #: once it has come
+        self.connected = False
+        if not hasattr(socket, "recv_fds"):
+            raise OSError("descriptors can't be passed on this system")
+        self._attached = attached
+        self._record = b""
+        self._descriptors: List[int] = []
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.setblocking(False)
+
+    def connect(self) -> None:
+        """Connects and sends the ticket. Stays not `connected` while the listener's backlog is full: try again later.
+        Raises OSError."""
+        name = self._attached.socket
+        try:
+            self._socket.connect(b"\0" + name[1:].encode() if name.startswith("@") else name)
+            self._socket.sendall(self._attached.ticket.encode())
+            self.connected = True
+        except BlockingIOError:
+            pass
+        except (OSError, ValueError) as error:
+            raise OSError(f"can't fetch memory at {name}: {error}") from None
+
+    def fileno(self) -> int:
+        """The descriptor to poll for reading once connected."""
+        return self._socket.fileno()
+
+    def receive(self) -> None:
+        """Reads what has arrived, and maps the arena when the answer is complete. Raises OSError when the lease has
+        ended."""
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._socket, _RECORD.size, 1)
+        except BlockingIOError:
+            return
+        self._descriptors += descriptors
+        if not data:
+            raise OSError("the daemon has ended the lease" if self.arena else "the daemon gave no memory")
+        if self.arena is None:
+            self._record += data
+            if len(self._record) >= _RECORD.size:
+                self._map()
+
+    def close(self) -> None:
+        """Ends the lease. The arena stays mapped while arrays in it exist."""
+        self._close_descriptors()
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)  # a forked child has it too
+        except OSError:
+            pass
+        self._socket.close()
+
+    def _map(self) -> None:
+        magic, number, nbytes = _RECORD.unpack_from(self._record)
+        if magic != _MAGIC or not self._descriptors:
+            raise OSError("what answers at the daemon's socket is no daemon")
+        try:
+            _check_sealed(self._descriptors[0])
+            self.arena = Arena(number, self._descriptors[0], nbytes)
+        except (OSError, ValueError, OverflowError) as error:
+            raise OSError(f"can't map the daemon's memory: {error}") from None
+        self._close_descriptors()
+
+    def _close_descriptors(self) -> None:
+        descriptors, self._descriptors = self._descriptors, []
+        for each in descriptors:
+            os.close(each)
+
+
+def _check_sealed(descriptor: int) -> None:
+    """Raises OSError for memory that can change its size: a read beyond its end would raise SIGBUS."""
+    import fcntl  # no earlier: the package runs where there is none, too
+    if fcntl.fcntl(descriptor, _GET_SEALS) & _SHRINK_AND_GROW != _SHRINK_AND_GROW:
+        raise OSError("it is not sealed against another size")
+
+
+class Outlet(Protocol):
+    """The part of the protocol engine that the lease calls."""
+
+    def begin(self, pending: PendingRequest) -> None:
+        """Sends a request that has its id."""
+
+    def end(self, pending: PendingRequest, value: object = None, error: Optional[PenstockError] = None) -> None:
+        """Ends a request."""
+
+
+class ArenaLease:
+    """The client's arena, the smaller ones before it, and the requests whose memory the daemon may still use.
+
+    That memory stays reserved until the daemon's reply or RELEASED, or until the arena ends, also after the caller has
+    given up. Because those messages can be lost, the lease asks for them. Thread: the connection's."""
+
+    def __init__(self, outlet: Outlet, dealer: Dealer, patience: Patience) -> None:
+        self.arena: Optional[Arena] = None  #: written by the connection's thread, read by any
+        self._outlet = outlet
+        self._dealer = dealer
+        self._patience = patience
+        self._held: Optional[ArenaSocket] = None
+        self._outgrown: List[ArenaSocket] = []  # in whose arenas something still lies
+        self._coming: Optional[ArenaSocket] = None  # whose arena is being fetched
+        self._attachment: Optional[AttachRequest] = None  # for it
+        self._connect_at = 0.0  # of one that is not connected; in time.monotonic()'s seconds
+        self._lent: Dict[int, SharedPayload] = {}
+        self._questions: Dict[int, PlaceRequest] = {}  # after what is lent and has ended here
+
+    # The lease.
+
+    def fetch(self, pending: AttachRequest, attached: Attached) -> None:
+        """Handles ATTACHED: the request ends when the arena is mapped, or fails."""
+        if self._coming is not None:
+            return  # a repeat
+        try:
+            self._coming = ArenaSocket(attached)
+        except OSError as error:
+            self._outlet.end(pending, error=Rejected(str(error), step="client", request_id=pending.request_id))
+            return
+        self._attachment = pending
+        self._connect_at = 0.0
+        self.look()
+
+    def seconds_left(self, now: float) -> Optional[float]:
+        """Seconds until `look` must be called although no descriptor is readable; None = never."""
+        if self._coming is not None and not self._coming.connected:
+            return max(0.0, self._connect_at - now)
+        return _BETWEEN_LOOKS_S if self._outgrown else None
+
+    def look(self) -> None:
+        """Connects where that is due, and reads from the connections; notices their end."""
+        for connection in self._connections():
+            try:
+                if not connection.connected:
+                    self._connect(connection)
+                elif self._dealer.is_ready(connection.fileno()):
+                    connection.receive()
+            except OSError as error:
+                self._leave(connection, str(error))
+        if self._coming is not None and self._coming.arena is not None:
+            self._take_over(self._coming, self._coming.arena)
+        for connection in self._outgrown.copy():
+            if connection.arena is not None and connection.arena.unused:
+                self._leave(connection, "it was outgrown")
+
+    def end(self, arena: Arena) -> None:
+        """The daemon does not know this arena any more."""
+        arena.end()
+        for connection in self._connections():
+            if connection.arena is arena:
+                self._leave(connection, "the daemon does not know this memory any more")
+
+    def leave(self) -> None:
+        """Ends all leases: the daemon was restarted, or the client closes."""
+        for connection in self._connections():
+            self._leave(connection, "the lease has ended")
+
+    def ended(self, pending: PendingRequest) -> None:
+        """The caller does not wait for this request any more. An arena that arrives later is dropped; where the daemon
+        may still use the request's memory, the lease begins to ask."""
+        if pending is self._attachment:
+            self._attachment = None
+            if self._coming is not None:
+                self._leave(self._coming, "nobody waits for it")
+        request_id = pending.request_id
+        question = self._questions.pop(request_id, None)
+        if request_id in self._lent:
+            self._questions[request_id] = question = question or PlaceRequest(request_id, self._patience)
+            question.begins = True
+            self._outlet.begin(question)
+
+    def _connections(self) -> List[ArenaSocket]:
+        held = [] if self._held is None else [self._held]
+        return self._outgrown + held + ([] if self._coming is None else [self._coming])
+
+    def _take_over(self, connection: ArenaSocket, arena: Arena) -> None:
+        """Uses a new arena from now on. What lies in the old one stays there."""
+        if self._held is not None and self._held.arena is not None:
+            self._held.arena.outgrow()
+            self._outgrown.append(self._held)
+        attachment, self._attachment = self._attachment, None
+        self._held, self._coming, self.arena = connection, None, arena
+        if attachment is not None:
+            self._outlet.end(attachment, arena)
+
+    def _leave(self, connection: ArenaSocket, reason: str) -> None:
+        if connection.connected:
+            self._dealer.unwatch(connection.fileno())
+        connection.close()
+        if connection is self._coming:
+            attachment, self._coming, self._attachment = self._attachment, None, None
+            if attachment is not None:
+                self._outlet.end(attachment,
+                                 error=Rejected(reason, step="client", request_id=attachment.request_id))
+            return
+        if connection is self._held:
+            self._held = self.arena = None
+        else:
+            self._outgrown.remove(connection)
+        if connection.arena is not None:
+            connection.arena.end()
+        self._lent = {request_id: each for request_id, each in self._lent.items() if each.arena is not connection.arena}
+        for request_id, question in list(self._questions.items()):
+            if request_id not in self._lent:
+                self._outlet.end(question)
+
+    def _connect(self, connection: ArenaSocket) -> None:
+        now = time.monotonic()
+        if self._connect_at <= now:
+            self._connect_at = now + _BETWEEN_CONNECTS_S
+            connection.connect()
+            if connection.connected:
+                self._dealer.watch(connection.fileno())
+
+    # Memory that the daemon may use.
+
+    def lend(self, pending: PendingRequest) -> None:
+        """Notes that the request was sent."""
+        placement = pending.placement
+        if placement is not None and placement.lent > 0 and not placement.arena.ended:
+            self._lent[pending.request_id] = placement
+
+    def hear(self, header: wire.Header, error: Optional[ErrorBody]) -> None:
+        """Notes a message of the daemon; `error` is the body of an ERROR. Not for HELLO_REQUIRED, which does not
+        concern memory."""
+        placement = self._lent.get(header.request_id)
+        if placement is None or (error is None and header.type not in _RETURNS) or (error is not None and error.holds):
+            return
+        placement.lent -= 1
+        if header.status == Status.UNKNOWN_ARENA:
+            self.end(placement.arena)
+        elif error is None or placement.lent == 0 or self._asked(header) or not _only_refuses(header.status):
+            del self._lent[header.request_id]
+            placement.lent = 0
+
+    def _asked(self, header: wire.Header) -> bool:
+        """True when the message answers a question of this lease: then it is final, however often the request was
+        sent."""
+        question = self._questions.get(header.request_id)
+        return question is not None and question.asked
+
+
+def _only_refuses(status: int) -> bool:
+    """True for an ERROR that does not end an accepted request: another copy of it may still be in flight."""
+    return status >> 8 == Status.REJECTED >> 8 and status != Status.OVERFLOW
 
 
 class SharedMemory:
-    """The callers' side of an arena. Every method may be called from any thread."""
+    """The callers' side of the arena. Thread-safe."""
 
-    def __init__(self, nbytes: int, first: int, timeout: float, patience: Patience, tenancy: Tenancy,
-                 start: Callable[[Exchange], None], welcome: Callable[[], Optional[Welcome]]) -> None:
-        """nbytes: how much to ask for at most, where the daemon gives so much; first: how much to begin with; timeout:
-        seconds until it must be there."""
+    def __init__(self, nbytes: int, first: int, timeout: float, patience: Patience, lease: ArenaLease,
+                 start: Callable[[PendingRequest], None], welcome: Callable[[], Optional[Welcome]]) -> None:
+        """nbytes: upper limit, if the daemon gives that much. first: bytes of the first arena. timeout: seconds to
+        wait for it."""
         self._nbytes = nbytes
         self._first = first
         self._timeout = timeout
         self._patience = patience
-        self._tenancy = tenancy
+        self._lease = lease
         self._start = start
         self._welcome = welcome
         self._lock = threading.Lock()
@@ -48,19 +335,18 @@ class SharedMemory:
 
     @property
     def requests(self) -> Tuple[int, int]:
-        """How many found room there, and how many large ones did not."""
+        """Requests sent through the arena, and large requests for which it had no room."""
         with self._lock:
             return self._shared, self._unshared
 
     @property
     def arena(self) -> Optional[Arena]:
-        """The one that is in use; None when there is none."""
-        return self._tenancy.arena
+        """The present arena; None when there is none."""
+        return self._lease.arena
 
     def fetch(self, need: int = 0) -> Optional[Future[Arena]]:
-        """Asks in the background for an arena in which a request of so many bytes has room, which it has found in none.
-        The future of its coming; None where the daemon offers none, or no larger one, and for a while after one could
-        not be had."""
+        """Asks in the background for an arena with room for `need` bytes. Returns its future, or None when the daemon
+        offers none or no larger one, and for a while after a refusal."""
         with self._lock:
             if self._asking is not None and not self._asking.done():
                 return self._asking
@@ -76,7 +362,7 @@ class SharedMemory:
         return asking
 
     def empty(self, shape: Shape, dtype: Any, wait: bool) -> np.ndarray:
-        """An array in the arena, which `wait` waits for; an ordinary one where there is none, or no room in it."""
+        """An array in the arena; an ordinary one when there is no arena or no room. wait: wait for the arena."""
         made = self._empty(shape, dtype)
         if made is None:
             need = nbytes_of(shape, dtype)
@@ -86,10 +372,10 @@ class SharedMemory:
                 made = self._empty(shape, dtype)
         return np.empty(shape, dtype) if made is None else made
 
-    def place(self, pipeline: PipelineDescription, batch: np.ndarray, dtype: np.dtype[Any]) -> Optional[Placement]:
-        """Where to send the frames of `batch` from, which are to be of that dtype: where they lie, if that is in the
-        arena, else a copy of them there. None for few bytes there and back, and when there is no arena or no room in it: they then go
-        through the socket."""
+    def place(self, pipeline: PipelineDescription, batch: np.ndarray, dtype: np.dtype[Any]) -> Optional[SharedPayload]:
+        """Places the frames of `batch`, as `dtype`, in the arena: in place when they lie there already, else as a copy.
+        None when input and outputs are small, or when there is no arena or no room: the frames then go over the
+        socket."""
         room = sum(room_for(frames.most_bytes(each, len(batch))) for each in pipeline.outputs)
         large = max(batch.nbytes, _likely_output(pipeline, batch)) >= SHARE_FROM_BYTES
         placement = self._place(batch, dtype, room, large)
@@ -97,11 +383,11 @@ class SharedMemory:
             self._shared += placement is not None
             self._unshared += placement is None and large
         if placement is None and large:
-            # The first large request asks, and not the welcome: small users need no memory pinned for them.
+            # Not asked for at WELCOME: a client that sends only small requests needs no pinned memory.
             self.fetch(room_for(batch.nbytes) + room)
         return placement
 
-    def _place(self, batch: np.ndarray, dtype: np.dtype[Any], room: int, large: bool) -> Optional[Placement]:
+    def _place(self, batch: np.ndarray, dtype: np.dtype[Any], room: int, large: bool) -> Optional[SharedPayload]:
         arena = self.arena
         if arena is None:
             return None
@@ -114,7 +400,7 @@ class SharedMemory:
             return None
         if offset is None:
             np.copyto(placed, batch)
-        return Placement(arena, placed, arena.offset_of(placed) or 0, outputs, arena.offset_of(outputs) or 0)
+        return SharedPayload(arena, placed, arena.offset_of(placed) or 0, outputs, arena.offset_of(outputs) or 0)
 
     def _empty(self, shape: Shape, dtype: Any) -> Optional[np.ndarray]:
         arena = self.arena
@@ -125,7 +411,7 @@ class SharedMemory:
         return 0 if welcome is None else size.next(min(self._nbytes, welcome.shared_bytes))
 
     def _ask(self, size: ArenaSize, asking: Future[Arena]) -> None:
-        attempt = Attachment(self._offered(size), self._timeout, self._patience)
+        attempt = AttachRequest(self._offered(size), self._timeout, self._patience)
         attempt.future.add_done_callback(lambda done: self._answered(done, size, asking))
         self._start(attempt)
 
@@ -141,12 +427,12 @@ class SharedMemory:
 
 
 def _likely_output(pipeline: PipelineDescription, batch: np.ndarray) -> int:
-    """What the outputs are likely to take up: those of variable length as long in proportion as the input."""
+    """Estimated bytes of the outputs: a variable output is as long, in proportion, as the input."""
     part = batch.shape[1] / pipeline.input.shape[0] if pipeline.input.variable else 1.0
     return sum(room_for(int((part if each.variable else 1.0) * frames.most_bytes(each, len(batch))))
                for each in pipeline.outputs)
 
 
 def _lacks_room(error: BaseException) -> bool:
-    """Whether the daemon has refused so much memory, and might have less."""
+    """True when the daemon refused this amount of memory and may grant less."""
     return isinstance(error, Rejected) and error.step != "client" and error.status in (Status.REJECTED, Status.TOO_LARGE)

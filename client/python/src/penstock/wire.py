@@ -152,7 +152,7 @@ class SharedPlace(NamedTuple):
 
 
 def room_for(nbytes: int) -> int:
-    """Room that a tensor takes up in an arena, with the gap behind it."""
+    """Bytes that a tensor occupies in an arena, padding included."""
     return (nbytes + PLACE_ALIGNMENT - 1) // PLACE_ALIGNMENT * PLACE_ALIGNMENT
 
 

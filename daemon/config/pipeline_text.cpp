@@ -1,0 +1,361 @@
+#include "daemon/config/pipeline_text.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <type_traits>
+#include <variant>
+
+#include "daemon/config/npy.hpp"
+#include "daemon/pipeline/check.hpp"
+
+namespace penstock {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr std::int64_t max_extent = std::int64_t{1} << 40;
+constexpr const char* shape_rule = "an array of whole numbers from 1, the first of which may be the string \"max N\"";
+
+/// How messages call a table that has no name: "#1" is the first.
+std::string numbered(std::size_t index) {
+  return std::string("#").append(std::to_string(index + 1));
+}
+
+/// "max 512" → 512.
+std::optional<std::int64_t> parse_most(std::string_view text) {
+  constexpr std::string_view prefix = "max ";
+  if (!text.starts_with(prefix)) {
+    return std::nullopt;
+  }
+  text.remove_prefix(prefix.size());
+  std::int64_t value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && rest == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+void read_shape(table_reader& table, tensor_spec& input) {
+  const toml::node* node = table.find("shape");
+  if (node == nullptr) {
+    table.refuse_key("shape", std::string("is missing; give it ") + shape_rule);
+  }
+  const auto* array = node->as_array();
+  if (array == nullptr || array->empty()) {
+    table.refuse_value("shape", *node, shape_rule);
+  }
+  for (const toml::node& element : *array) {
+    std::optional<std::int64_t> extent = element.value_exact<std::int64_t>();
+    if (const auto* text = element.as_string(); text != nullptr && input.shape.empty()) {
+      extent = parse_most(text->get());
+      input.variable = true;
+    }
+    if (!extent || *extent < 1 || *extent > max_extent) {
+      table.refuse_value("shape", element, shape_rule);
+    }
+    input.shape.push_back(*extent);
+  }
+}
+
+/// The frame of a pipeline.
+struct input_kind {
+  [[nodiscard]] std::string summary() const { return "table"; }
+  void read(table_reader& pipeline, std::string_view key, tensor_spec& input) const {
+    const toml::node* node = pipeline.find(key);
+    constexpr const char* allowed = "a table such as { dtype = \"cu8\", shape = [1024] }";
+    if (node == nullptr) {
+      pipeline.refuse_key(key, std::string("is missing; give it ") + allowed);
+    }
+    if (!node->is_table()) {
+      pipeline.refuse_value(key, *node, allowed);
+    }
+    table_reader table = pipeline.nested(key, *node->as_table());
+    std::string type;
+    word_kind{element_names}.read(table, "dtype", type);
+    if (type.empty()) {
+      table.refuse_key("dtype", "is missing; give it the type of one element, such as \"f32\"");
+    }
+    input.type = element_type_of(type).value();
+    read_shape(table, input);
+    table.refuse_unknown();
+  }
+  [[nodiscard]] std::string print(const tensor_spec& input) const {
+    bool leads = input.variable;
+    const std::string shape = toml_array(input.shape, [&](std::int64_t extent) {
+      const bool is_most = std::exchange(leads, false);
+      return is_most ? toml_string("max " + std::to_string(extent)) : std::to_string(extent);
+    });
+    return "{ dtype = " + toml_string(name_of(input.type)) + ", shape = " + shape + " }";
+  }
+};
+
+const std::vector<setting<batch_limits>>& batch_settings() {
+  constexpr change effect = change::by_reload;
+  const auto row = [](std::string_view key, auto member, auto kind) {
+    return make_setting<batch_limits>(
+        key, [member](auto& batch) -> auto& { return batch.*member; }, kind, effect, "");
+  };
+  static const std::vector<setting<batch_limits>> rows{
+      row("max_frames", &batch_limits::max_frames, integer_kind{1, std::int64_t{1} << 24}),
+      row("max_bytes", &batch_limits::max_bytes, size_kind{1, std::size_t{64} << 30U}),
+      row("max_delay", &batch_limits::max_delay, duration_kind{nanoseconds(0), std::chrono::minutes(1)})};
+  return rows;
+}
+
+/// When a batch is closed.
+struct batch_kind {
+  [[nodiscard]] std::string summary() const { return "table"; }
+  void read(table_reader& pipeline, std::string_view key, batch_limits& batch) const {
+    const toml::node* node = pipeline.find(key);
+    if (node == nullptr) {
+      return;
+    }
+    if (!node->is_table()) {
+      pipeline.refuse_value(key, *node, "a table such as { max_frames = 256, max_bytes = \"8 MiB\" }");
+    }
+    table_reader table = pipeline.nested(key, *node->as_table());
+    read_all(batch_settings(), table, batch);
+    table.refuse_unknown();
+  }
+  [[nodiscard]] std::string print(const batch_limits& batch) const {
+    std::string text;
+    for (const setting<batch_limits>& row : batch_settings()) {
+      text += (text.empty() ? "{ " : ", ") + std::string(row.key) + " = " + row.print(batch);
+    }
+    return text + " }";
+  }
+};
+
+std::vector<double> read_numbers(const table_reader& table, std::string_view key, const toml::array& array) {
+  std::vector<double> numbers;
+  for (const toml::node& element : array) {
+    const auto number = element.is_number() ? element.value<double>() : std::nullopt;
+    if (!number || !std::isfinite(*number)) {
+      table.refuse_value(key, element, "an array of finite numbers");
+    }
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+parameters::value read_parameter(const table_reader& table, std::string_view key, const toml::node& node) {
+  if (const auto* flag = node.as_boolean()) {
+    return flag->get();
+  }
+  if (const auto* integer = node.as_integer()) {
+    return integer->get();
+  }
+  if (const auto* number = node.as_floating_point(); number != nullptr && std::isfinite(number->get())) {
+    return number->get();
+  }
+  if (const auto* text = node.as_string()) {
+    return text->get();
+  }
+  if (const auto* array = node.as_array()) {
+    return read_numbers(table, key, *array);
+  }
+  table.refuse_value(key, node, "true or false, a finite number, a string, or an array of numbers");
+}
+
+/// A parameter whose numbers stand in a .npy file beside the configuration; false when it is none.
+bool read_npy_parameter(const table_reader& table, std::string_view key, const toml::node& node,
+                        stage_declaration& stage) {
+  const auto* text = node.as_string();
+  if (text == nullptr || !names_npy_file(stage.op, key, text->get())) {
+    return false;
+  }
+  const std::string imaginary = std::string(key) + "_imag";
+  try {
+    const std::filesystem::path file = std::filesystem::path(stage.position.file).parent_path() / text->get();
+    parameters given;
+    set_from_npy_file(stage.op, std::string(key), file, given);
+    if (given.has(imaginary) && table.contents().contains(imaginary)) {
+      throw npy_error("its numbers are complex, but " + imaginary + " is given too");
+    }
+    for (const auto& [name, value] : given) {
+      stage.settings.set(name, value);
+    }
+  } catch (const npy_error& error) {
+    table.refuse_key(key, "\"" + text->get() + "\": " + error.what());
+  }
+  return true;
+}
+
+stage_declaration read_stage(const toml::table& contents, configuration_place place, std::size_t index,
+                             field_lines& lines) {
+  place.position.line = contents.source().begin.line;
+  place.stage = numbered(index);
+  if (const auto* name = contents["name"].as_string()) {
+    place.stage = name->get();
+  }
+  table_reader table(contents, place, "");
+  stage_declaration stage;
+  stage.position = place.position;
+  const std::vector<setting<stage_declaration>>& rows = stage_settings();
+  for (const setting<stage_declaration>& row : rows) {
+    if (row.is_required && !contents.contains(row.key)) {
+      table.refuse_key(row.key, "is missing; each stage has a name and an op");
+    }
+  }
+  read_all(rows, table, stage);
+  for (const auto& [key, node] : contents) {
+    lines.set(index, std::string(key.str()), key.source().begin.line);
+    if (std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.key == key.str(); })) {
+      continue;
+    }
+    if (read_npy_parameter(table, key.str(), node, stage)) {
+      lines.set(index, std::string(key.str()) + "_imag", key.source().begin.line);
+    } else {
+      stage.settings.set(std::string(key.str()), read_parameter(table, key.str(), node));
+    }
+  }
+  return stage;
+}
+
+void read_stages(table_reader& table, std::vector<stage_declaration>& stages, field_lines& lines) {
+  const toml::node* node = table.find("stage");
+  if (node == nullptr) {
+    return;
+  }
+  const auto* array = node->as_array();
+  if (array == nullptr || !array->is_homogeneous(toml::node_type::table)) {
+    table.refuse_value("stage", *node, "[[pipeline.stage]] tables, in double brackets");
+  }
+  for (std::size_t index = 0; index < array->size(); ++index) {
+    stages.push_back(read_stage(*(*array)[index].as_table(), table.place(), index, lines));
+  }
+}
+
+field_lines lines_of(const table_reader& table) {
+  field_lines lines;
+  for (const auto& [key, node] : table.contents()) {
+    lines.set(field_lines::own, std::string(key.str()), key.source().begin.line);
+  }
+  if (const toml::table* batch = table.contents()["batch"].as_table()) {
+    const table_reader nested = table.nested("batch", *batch);
+    for (const setting<batch_limits>& row : batch_settings()) {
+      lines.set(field_lines::own, "batch." + std::string(row.key), nested.line_of(row.key));
+    }
+  }
+  return lines;
+}
+
+pipeline_declaration read_pipeline(const toml::table& contents, configuration_place place, std::size_t index) {
+  place.position.line = contents.source().begin.line;
+  place.pipeline = numbered(index);
+  if (const auto* name = contents["name"].as_string()) {
+    place.pipeline = name->get();
+  }
+  table_reader table(contents, place, "");
+  pipeline_declaration pipeline;
+  pipeline.position = place.position;
+  if (!contents.contains("name")) {
+    table.refuse_key("name", "is missing; each pipeline has a name");
+  }
+  read_all(pipeline_settings(), table, pipeline);
+  field_lines lines = lines_of(table);
+  read_stages(table, pipeline.stages, lines);
+  table.refuse_unknown();
+  return check_pipeline(std::move(pipeline), lines);
+}
+
+std::string print_parameter(const parameters::value& value) {
+  return std::visit(
+      [](const auto& held) -> std::string {
+        using type = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<type, bool>) {
+          return held ? "true" : "false";
+        } else if constexpr (std::is_same_v<type, std::int64_t>) {
+          return std::to_string(held);
+        } else if constexpr (std::is_same_v<type, double>) {
+          return toml_real(held);
+        } else if constexpr (std::is_same_v<type, std::string>) {
+          return toml_string(held);
+        } else if constexpr (std::is_same_v<type, std::vector<double>>) {
+          return toml_array(held, toml_real);
+        } else {
+          return "";
+        }
+      },
+      value);
+}
+
+template <typename Owner, typename Value, typename Kind>
+setting<Owner> row(std::string_view key, Value Owner::*member, Kind kind, std::string_view help,
+                   bool is_required = false) {
+  setting<Owner> made = make_setting<Owner>(
+      key, [member](auto& owner) -> auto& { return owner.*member; }, kind, change::by_reload, help);
+  made.is_required = is_required;
+  return made;
+}
+
+}  // namespace
+
+const std::vector<setting<pipeline_declaration>>& pipeline_settings() {
+  using declared = pipeline_declaration;
+  static const std::vector<setting<declared>> rows{
+      row("name", &declared::name, text_kind{}, "What clients call it.", true),
+      row("input", &declared::input, input_kind{},
+          "The frame, as a table of `dtype` and `shape`. "
+          "A dtype is `u8`, `i8`, `i16`, `i32`, `f32`, `cf32` for complex numbers, or `cu8`, `ci8` or `ci16` for "
+          "integer IQ. "
+          "The first extent of the shape may be `\"max N\"` where frames differ.",
+          true),
+      row("batch", &declared::batch, batch_kind{},
+          "When a batch is closed: at `max_frames`, at `max_bytes`, or when its first frame has waited for "
+          "`max_delay`."),
+      row("priority", &declared::priority, named_kind{priority_names}, "Who goes first when the device is busy."),
+      row("overflow", &declared::overflow, named_kind{overflow_names},
+          "What happens beyond a client's credits. "
+          "`reject` refuses the new request. "
+          "`drop-oldest` refuses the client's oldest, which suits live feeds."),
+      row("ordered", &declared::ordered, flag_kind{}, "Whether the results of a session come in its order."),
+      row("outputs", &declared::outputs, texts_kind{},
+          "The stages whose results are sent back; the last stage when left out.")};
+  return rows;
+}
+
+const std::vector<setting<stage_declaration>>& stage_settings() {
+  using declared = stage_declaration;
+  static const std::vector<setting<declared>> rows{
+      row("name", &declared::name, text_kind{}, "The stage's own.", true),
+      row("op", &declared::op, text_kind{}, "The operator.", true),
+      row("from", &declared::from, texts_kind{},
+          "What it reads: a stage, or `\"input\"`, or an array of several. "
+          "When left out, the stage before it, and for the first the input.")};
+  return rows;
+}
+
+std::vector<pipeline_declaration> read_pipelines(const toml::node& pipelines, const std::string& file) {
+  configuration_place place{{file, pipelines.source().begin.line}, "", "", "pipeline"};
+  const auto* array = pipelines.as_array();
+  if (array == nullptr || !array->is_homogeneous(toml::node_type::table)) {
+    refuse(place, shown(pipelines) + " is given; allowed is [[pipeline]] tables, in double brackets");
+  }
+  place.field.clear();
+  std::vector<pipeline_declaration> declared;
+  for (std::size_t index = 0; index < array->size(); ++index) {
+    pipeline_declaration next = read_pipeline(*(*array)[index].as_table(), place, index);
+    for (const pipeline_declaration& other : declared) {
+      if (other.name == next.name) {
+        refuse({next.position, next.name, "", "name"},
+               "a pipeline of this name is on line " + std::to_string(other.position.line) + " already");
+      }
+    }
+    declared.push_back(std::move(next));
+  }
+  return declared;
+}
+
+std::string print_pipeline(const pipeline_declaration& pipeline) {
+  std::string text = "\n[[pipeline]]\n" + print_all(pipeline_settings(), pipeline);
+  for (const stage_declaration& stage : pipeline.stages) {
+    text += "\n[[pipeline.stage]]\n" + print_all(stage_settings(), stage);
+    for (const auto& [key, value] : stage.settings) {
+      text += toml_key(key) + " = " + print_parameter(value) + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace penstock

@@ -1,0 +1,276 @@
+#include "daemon/exec/batch_launch.hpp"
+
+#include <algorithm>
+
+#include "daemon/request/wire_tensor.hpp"
+#include "proto/message.hpp"
+
+namespace penstock {
+namespace {
+
+// Offset of an output in the memory that a shared request names for its outputs.
+std::size_t offset_of_output(const request& request, std::size_t output) noexcept {
+  std::size_t offset = 0;
+  for (std::size_t before = 0; before < output; ++before) {
+    const result_extent extent =
+        extent_of(request.pipeline->output_buffer(before), request.steps_before, request.leading, request.frames);
+    offset += wire::room_for(extent.bytes);
+  }
+  return offset;
+}
+
+std::size_t input_bytes(const batch& batch) noexcept {
+  return static_cast<std::size_t>(batch.frames) * batch.pipeline->input().bytes(batch.leading);
+}
+
+std::size_t output_bytes(const batch& batch) noexcept {
+  std::size_t sum = 0;
+  for (const plan_output& each : batch.pipeline->outputs) {
+    sum += static_cast<std::size_t>(batch.frames) * batch.pipeline->buffers[each.buffer].pitch(batch.leading);
+  }
+  return sum;
+}
+
+}  // namespace
+
+batch_launch::batch_launch(slot& filled, const launch_resources& resources) noexcept
+    : slot_(filled),
+      plan_(*filled.work.pipeline),
+      resources_(resources),
+      next_operand_(filled.operands.data()),
+      input_(input_memory(filled.work, resources.direct_bytes)),
+      outputs_(output_memory(filled.work, resources.direct_bytes)) {}
+
+// A client may write to its shared memory at any time, so a batch with such a request is always copied: its operators
+// must not see that.
+batch_launch::operand_memory batch_launch::input_memory(const batch& work, std::size_t direct_bytes) noexcept {
+  switch (work.payload) {
+    case payload_mode::in_place:
+    case payload_mode::rewritten:
+      return operand_memory::message;
+    case payload_mode::copied:
+      return input_bytes(work) <= direct_bytes ? operand_memory::pinned : operand_memory::device;
+    case payload_mode::shared:
+      break;
+  }
+  return operand_memory::device;
+}
+
+batch_launch::operand_memory batch_launch::output_memory(const batch& work, std::size_t direct_bytes) noexcept {
+  switch (work.payload) {
+    case payload_mode::rewritten:
+      return operand_memory::message;
+    case payload_mode::in_place:
+    case payload_mode::copied:
+      return output_bytes(work) <= direct_bytes ? operand_memory::pinned : operand_memory::device;
+    case payload_mode::shared:
+      break;
+  }
+  return operand_memory::device;
+}
+
+launch_fault batch_launch::enqueue() noexcept {
+  for (std::size_t index = 0; index < plan_.order.steps.size(); ++index) {
+    const schedule_step& step = plan_.order.steps[index];
+    stream& lane = *resources_.lanes[step.lane];
+    for (const std::uint32_t joint : step.waits) {
+      if (fault failed = lane.wait(*slot_.joints[joint])) {
+        return {failed};
+      }
+    }
+    if (launch_fault failed = enqueue_step(lane, index); failed.error) {
+      return failed;
+    }
+    if (step.event >= 0) {
+      if (fault failed = lane.record(*slot_.joints[static_cast<std::size_t>(step.event)])) {
+        return {failed};
+      }
+    }
+  }
+  for (const std::uint32_t joint : plan_.order.joins) {
+    if (fault failed = resources_.lanes.front()->wait(*slot_.joints[joint])) {
+      return {failed};
+    }
+  }
+  return {};
+}
+
+// Step 0 is the copy in; the stages follow, then a copy out for each output.
+launch_fault batch_launch::enqueue_step(stream& stream, std::size_t step) noexcept {
+  const std::size_t stages = plan_.stages.size();
+  if (slot_.clock != nullptr) {
+    if (fault failed = stream.record(*slot_.clock->begins[step])) {
+      return {failed};
+    }
+  }
+  launch_fault failed;
+  if (step == 0) {
+    failed.error = copy_in(stream);
+  } else if (step <= stages) {
+    failed = {run_stage(stream, step - 1), plan_.stages[step - 1].name.c_str()};
+  } else {
+    failed.error = copy_out(stream, step - 1 - stages);
+  }
+  if (!failed.error && slot_.clock != nullptr) {
+    failed = {stream.record(*slot_.clock->ends[step])};
+  }
+  return failed;
+}
+
+fault batch_launch::copy_in(stream& stream) noexcept {
+  if (input_ != operand_memory::device) {
+    return {};
+  }
+  resources_.pieces.clear();
+  if (slot_.work.payload != payload_mode::shared) {
+    add_frames_in(0, slot_.work.frames);
+  } else {
+    add_shared_in();
+  }
+  if (plan_.keeps_state()) {
+    resources_.pieces.add(slot_.workspace.get() + plan_.frame_table_offset,
+                          slot_.pinned_input.get() + plan_.frame_table_pinned,
+                          plan_.keepers.size() * static_cast<std::size_t>(slot_.work.frames) * sizeof(session_frame));
+  }
+  return stream.copy_pieces_in(resources_.pieces);
+}
+
+// Frames from the slot's pinned input; none if first equals end.
+void batch_launch::add_frames_in(std::int64_t first, std::int64_t end) noexcept {
+  const std::size_t pitch = plan_.input().bytes(slot_.work.leading);
+  const std::size_t offset = static_cast<std::size_t>(first) * pitch;
+  resources_.pieces.add(slot_.workspace.get() + offset, slot_.pinned_input.get() + offset,
+                        static_cast<std::size_t>(end - first) * pitch);
+}
+
+// One piece for each shared request, and one for the frames between two of them.
+void batch_launch::add_shared_in() noexcept {
+  const std::size_t pitch = plan_.input().bytes(slot_.work.leading);
+  std::int64_t first = 0;
+  for (const request* const each : slot_.work.requests) {
+    if (each->payload != payload_mode::shared) {
+      continue;
+    }
+    add_frames_in(first, each->first_frame);
+    resources_.pieces.add(slot_.workspace.get() + static_cast<std::size_t>(each->first_frame) * pitch,
+                          each->shared.input, each->bytes);
+    first = each->first_frame + each->frames;
+  }
+  add_frames_in(first, slot_.work.frames);
+}
+
+fault batch_launch::copy_out(stream& stream, std::size_t output) noexcept {
+  if (outputs_ != operand_memory::device) {
+    return {};
+  }
+  resources_.pieces.clear();
+  if (slot_.work.payload != payload_mode::shared) {
+    add_frames_out(plan_.outputs[output], 0, slot_.work.frames);
+  } else {
+    add_shared_out(output);
+  }
+  return stream.copy_pieces_out(resources_.pieces);
+}
+
+void batch_launch::add_frames_out(const plan_output& output, std::int64_t first, std::int64_t end) noexcept {
+  const plan_buffer& buffer = plan_.buffers[output.buffer];
+  const std::size_t pitch = buffer.pitch(slot_.work.leading);
+  const std::size_t offset = static_cast<std::size_t>(first) * pitch;
+  resources_.pieces.add(slot_.pinned_output.get() + output.pinned_offset + offset,
+                        slot_.workspace.get() + buffer.offset + offset, static_cast<std::size_t>(end - first) * pitch);
+}
+
+void batch_launch::add_shared_out(std::size_t output) noexcept {
+  const plan_buffer& buffer = plan_.output_buffer(output);
+  const std::size_t pitch = buffer.pitch(slot_.work.leading);
+  std::int64_t first = 0;
+  for (const request* const each : slot_.work.requests) {
+    if (each->payload != payload_mode::shared) {
+      continue;
+    }
+    add_frames_out(plan_.outputs[output], first, each->first_frame);
+    resources_.pieces.add(each->shared.output + offset_of_output(*each, output),
+                          slot_.workspace.get() + buffer.offset + static_cast<std::size_t>(each->first_frame) * pitch,
+                          extent_of(buffer, each->steps_before, each->leading, each->frames).bytes);
+    first = each->first_frame + each->frames;
+  }
+  add_frames_out(plan_.outputs[output], first, slot_.work.frames);
+}
+
+// Where a stage reads that buffer.
+const std::byte* batch_launch::operand(std::size_t buffer) const noexcept {
+  if (buffer != 0) {
+    return result(buffer);
+  }
+  switch (input_) {
+    case operand_memory::message:
+      return slot_.work.input;
+    case operand_memory::pinned:
+      return slot_.pinned_input.get();
+    case operand_memory::device:
+      break;
+  }
+  return result(buffer);
+}
+
+// Where a stage writes that buffer, or the input is copied to.
+std::byte* batch_launch::result(std::size_t buffer) const noexcept {
+  const auto output = std::find_if(plan_.outputs.begin(), plan_.outputs.end(),
+                                   [buffer](const plan_output& each) { return each.buffer == buffer; });
+  if (output == plan_.outputs.end() || outputs_ == operand_memory::device) {
+    return slot_.workspace.get() + plan_.buffers[buffer].offset;
+  }
+  return outputs_ == operand_memory::message ? slot_.work.input : slot_.pinned_output.get() + output->pinned_offset;
+}
+
+fault batch_launch::run_stage(stream& stream, std::size_t index) noexcept {
+  const plan_stage& stage = plan_.stages[index];
+  operation_arguments& arguments = slot_.launches[index];
+  arguments = {.inputs = {next_operand_, stage.inputs.size()},
+               .output = result(stage.output),
+               .scratch = slot_.workspace.get() + stage.scratch_offset,
+               .extent = {slot_.work.frames, slot_.work.leading},
+               .session = {}};
+  for (const std::size_t input : stage.inputs) {
+    const plan_buffer& buffer = plan_.buffers[input];
+    *next_operand_++ = operand(input);
+    if (buffer.spec.variable) {
+      arguments.extent.leading = buffer.rate.most(slot_.work.leading);
+    }
+  }
+  return stage.state ? run_stateful(stream, index, arguments) : stream.launch(*stage.compiled, arguments);
+}
+
+// On each lane, the first stage that keeps state waits for the batches that have its sessions' states, and the last one
+// records that it is done with them. All batches of a plan have the same stages on the same lane.
+fault batch_launch::run_stateful(stream& stream, std::size_t index, operation_arguments& arguments) noexcept {
+  const plan_stage& stage = plan_.stages[index];
+  const auto found = std::find(plan_.keepers.begin(), plan_.keepers.end(), index);
+  const auto keeper = static_cast<std::size_t>(found - plan_.keepers.begin());
+  const auto frames = static_cast<std::size_t>(slot_.work.frames);
+  const std::byte* const table = input_ != operand_memory::device ? slot_.pinned_input.get() + plan_.frame_table_pinned
+                                                                  : slot_.workspace.get() + plan_.frame_table_offset;
+  arguments.session.frames = reinterpret_cast<const session_frame*>(table) + keeper * frames;
+  arguments.session.pool = resources_.states + stage.state->offset;
+  arguments.session.stride = plan_.state_bytes;
+  const std::uint32_t lane = lane_of(index);
+  const auto shares_lane = [&](std::size_t other) { return lane_of(other) == lane; };
+  if (std::none_of(plan_.keepers.begin(), found, shares_lane)) {
+    for (const slot* before : slot_.predecessors) {
+      // One stream runs in order anyway.
+      if (before->streams[lane] == slot_.streams[lane]) {
+        continue;
+      }
+      if (fault failed = stream.wait(*before->carried[lane])) {
+        return failed;
+      }
+    }
+  }
+  fault failed = stream.launch(*stage.compiled, arguments);
+  if (!failed && std::none_of(found + 1, plan_.keepers.end(), shares_lane)) {
+    failed = stream.record(*slot_.carried[lane]);
+  }
+  return failed;
+}
+
+}  // namespace penstock

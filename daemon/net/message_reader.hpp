@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <zmq.hpp>
+
+#include "daemon/net/connection_limits.hpp"
+#include "daemon/net/router_socket.hpp"
+#include "daemon/request/payload_store.hpp"
+
+namespace penstock {
+
+/// A message as it came from a client. Its bytes are valid until the next `receive`.
+struct incoming {
+  std::string_view identity;        ///< ZeroMQ routing id of the client
+  std::span<const std::byte> head;  ///< part 0: header and tensor headers, at any alignment
+  /// A tensor's bytes, or a control message's JSON: part 1, or the end of part 0 if a SUBMIT has only that.
+  std::span<const std::byte> body;
+  std::size_t parts = 0;              ///< without the routing id
+  connection_name connection;         ///< over which it came
+  std::size_t bytes = 0;              ///< of all parts after part 0, or of the end of part 0
+  const std::string* user = nullptr;  ///< of a deferred message: what message_reader::user returned when it came
+};
+
+/// Takes messages off the socket without blocking. A payload stays in libzmq's buffer until it is copied into a slot,
+/// or the message moves to the payload store. Thread: the shard.
+class message_reader {
+ public:
+  message_reader(router_socket& socket, payload_store& payloads) : socket_(socket), payloads_(payloads) {}
+
+  /// The next message, or nullopt. Surplus parts are counted and freed.
+  [[nodiscard]] std::optional<incoming> receive();
+  /// The public key of the connection that the last message came over, in Z85; "" without keys.
+  [[nodiscard]] std::string user() const;
+  /// Moves the body of the last message into the payload store, under request::index.
+  void keep_payload(const incoming& message, std::uint32_t index);
+
+ private:
+  router_socket& socket_;
+  payload_store& payloads_;
+  zmq::message_t identity_;
+  std::array<zmq::message_t, 2> parts_;
+  zmq::message_t surplus_;
+};
+
+}  // namespace penstock

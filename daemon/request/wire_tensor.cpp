@@ -1,0 +1,78 @@
+#include "daemon/request/wire_tensor.hpp"
+
+#include <utility>
+
+namespace penstock {
+
+wire::data_type wire_type(element_type type) noexcept {
+  switch (type) {
+    case element_type::u8:
+    case element_type::cu8:
+      return wire::uint8_type;
+    case element_type::i8:
+    case element_type::ci8:
+      return wire::int8_type;
+    case element_type::i16:
+    case element_type::ci16:
+      return wire::int16_type;
+    case element_type::i32:
+      return wire::int32_type;
+    case element_type::f32:
+      return wire::float32_type;
+    case element_type::cf32:
+      return wire::complex64_type;
+  }
+  return {};
+}
+
+bool travels_as_pairs(element_type type) noexcept {
+  return type == element_type::cu8 || type == element_type::ci8 || type == element_type::ci16;
+}
+
+wire::tensor_header wire_header(const tensor_spec& spec, std::uint32_t frames, std::int64_t leading) noexcept {
+  wire::tensor_header header;
+  header.type = wire_type(spec.type);
+  header.shape[0] = frames;
+  std::size_t at = 1;
+  std::int64_t elements = frames;
+  for (std::int64_t extent : spec.shape) {
+    extent = at == 1 && spec.variable ? leading : extent;
+    header.shape[at++] = extent;
+    elements *= extent;
+  }
+  if (travels_as_pairs(spec.type)) {
+    header.shape[at++] = 2;
+  }
+  header.dimensions = static_cast<std::uint8_t>(at);
+  header.bytes = static_cast<std::uint64_t>(elements) * size_of(spec.type);
+  return header;
+}
+
+wire::tensor_description describe(const tensor_spec& spec, std::string name, std::string op) {
+  wire::tensor_description made;
+  made.name = std::move(name);
+  made.op = std::move(op);
+  made.element = name_of(spec.type);
+  made.shape = spec.shape;
+  made.variable = spec.variable;
+  made.dtype = made.element;
+  if (travels_as_pairs(spec.type)) {
+    made.dtype.erase(0, 1);
+    made.shape.push_back(2);
+  } else if (spec.type == element_type::cf32) {
+    made.dtype = "c64";
+  }
+  return made;
+}
+
+result_extent extent_of(const plan_buffer& output, std::int64_t steps_before, std::int64_t leading,
+                        std::uint32_t frames) noexcept {
+  std::int64_t each = leading;
+  if (output.rate.ragged()) {
+    const std::int64_t after = steps_before + leading * frames;
+    each = (output.rate.total(after) - output.rate.total(steps_before)) / frames;
+  }
+  return {each, output.spec.bytes(each) * frames};
+}
+
+}  // namespace penstock

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "daemon/pipeline/plan.hpp"
+#include "kernels/tensor.hpp"
+#include "proto/control.hpp"
+#include "proto/message.hpp"
+
+// A pipeline's tensors as messages carry them. Pure functions; any thread.
+
+namespace penstock {
+
+/// The element type on the wire. Integer IQ travels as integers with a last dimension of 2, cf32 as 64-bit complex.
+[[nodiscard]] wire::data_type wire_type(element_type type) noexcept;
+/// True if the type gets a last dimension of 2 on the wire.
+[[nodiscard]] bool travels_as_pairs(element_type type) noexcept;
+/// The tensor header of `frames` frames of a spec whose leading dimension is `leading`.
+[[nodiscard]] wire::tensor_header wire_header(const tensor_spec& spec, std::uint32_t frames,
+                                              std::int64_t leading) noexcept;
+/// The tensor's entry in WELCOME.
+[[nodiscard]] wire::tensor_description describe(const tensor_spec& spec, std::string name, std::string op);
+
+/// The part of one output that belongs to one request.
+struct result_extent {
+  std::int64_t leading = 0;  ///< of each frame; may be 0
+  std::size_t bytes = 0;     ///< of all frames; they are contiguous
+};
+
+/// `steps_before`: input steps of the session before this request. `leading`: leading dimension of the request's input
+/// frames. All frames of a request yield the same length (plan::period).
+[[nodiscard]] result_extent extent_of(const plan_buffer& output, std::int64_t steps_before, std::int64_t leading,
+                                      std::uint32_t frames) noexcept;
+
+}  // namespace penstock

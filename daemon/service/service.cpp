@@ -1,0 +1,375 @@
+#include "daemon/service/service.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/process_limits.hpp"
+#include "daemon/config/client_memory.hpp"
+#include "daemon/net/message_memory.hpp"
+#include "daemon/service/process.hpp"
+#include "penstock_version.hpp"
+
+namespace penstock {
+namespace {
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) {
+    all += (all.empty() ? "" : ", ") + text;
+  }
+  return all;
+}
+
+exit_code code_of(shard_ending ending) noexcept {
+  switch (ending) {
+    case shard_ending::drained:
+      return exit_code::ok;
+    case shard_ending::cut_short:
+      return exit_code::drain_cut_short;
+    case shard_ending::out_of_memory:
+      return exit_code::out_of_memory;
+    case shard_ending::device_lost:
+      return exit_code::device_lost;
+  }
+  return exit_code::internal;
+}
+
+// After a lost device or a cut drain the device may hold memory and threads for ever: waiting for it, as the
+// destructors would, is what must not happen. Every reply has gone out by now.
+[[noreturn]] void leave_at_once(exit_code code) {
+  spdlog::info("stopped with exit code {}", static_cast<int>(code));
+  spdlog::shutdown();
+  std::_Exit(static_cast<int>(code));
+}
+
+std::string_view text_of(completion_mode mode) noexcept {
+  switch (mode) {
+    case completion_mode::callback:
+      return "callback";
+    case completion_mode::poll:
+      return "polling";
+    case completion_mode::automatic:
+      return "whichever is quicker";
+  }
+  return "";
+}
+
+// While the daemon starts: how often people and the service manager are told, how long each sign is good for, and how
+// long a step may take before it is left to the unit's timeout.
+constexpr std::chrono::seconds between_signs{1};
+constexpr std::chrono::seconds start_extension{30};
+constexpr std::chrono::minutes longest_step{10};
+
+// Beyond drain_timeout, for replies to go out.
+constexpr auto reply_grace = std::chrono::seconds{6};
+
+// Rethrows what it failed with, but for a want of memory.
+shard_ending ending_of(const shard_thread& ended) {
+  try {
+    return ended.ending();
+  } catch (const std::bad_alloc&) {
+    return shard_ending::out_of_memory;
+  }
+}
+
+// How much worse than a drain an ending is.
+int severity(shard_ending ending) noexcept {
+  return static_cast<int>(ending);
+}
+
+}  // namespace
+
+service::service(settings configuration, std::function<settings()> read)
+    : settings_(std::move(configuration)), read_(std::move(read)) {}
+
+// Who keeps the arenas asks the shards as long as its thread runs, and has memory of theirs as long as they live.
+service::~service() {
+  if (shm_server_) {
+    shm_server_->stop();
+  }
+}
+
+void service::start_shards() {
+  if (settings_.security.encrypts()) {
+    keys_.emplace(settings_.security.secret_key_file, settings_.security.authorized_keys_file);
+    spdlog::info("connections are encrypted; {} keys are authorised by {}", keys_->authorized()->size(),
+                 settings_.security.authorized_keys_file.string());
+  }
+  devices_ = open_devices(settings_.device);
+  for (const opened_device& each : devices_) {
+    spdlog::info("device: {}", each.reason);
+  }
+  const std::size_t count = devices_.size() * static_cast<std::size_t>(settings_.device.shards);
+  const machine_share share = read_machine_share();
+  const client_memory held = memory_of_clients(settings_, count, share.memory_bytes);
+  check_memory_limit(settings_, held.limit);
+  memory_.emplace(held.limit);
+  spdlog::info("memory: {}", text_of(held));
+  std::vector<std::vector<std::string>> listen = endpoints_of_all(settings_.daemon.listen, count);
+  std::vector<device*> devices;
+  fitted_ = fitted(settings_, count, share.processors);
+  for (std::size_t number = 0; number < count; ++number) {
+    settings own = fitted_;
+    own.daemon.listen = std::move(listen[number]);
+    // Neighbours in number are on different devices, so that clients that come one after the other are too.
+    device& device = *devices_[number % devices_.size()].device;
+    devices.push_back(&device);
+    shards_.emplace_back(static_cast<std::uint32_t>(number), std::move(own), device, *memory_,
+                         keys_ ? &*keys_ : nullptr, progress_,
+                         [this] { boost::asio::post(admin_, [this] { note_ending(); }); });
+  }
+  std::vector<std::vector<std::string>> endpoints;
+  for (shard_thread& each : shards_) {
+    wait_for(each);
+    endpoints.push_back(each.wait_until_made());
+  }
+  directory_.emplace(std::move(endpoints));
+  if (settings_.shared_memory.max_bytes != 0) {
+    registry_.emplace(shards_, devices);
+    shm_server_.emplace(settings_.shared_memory, settings_.security, *registry_, *memory_);
+  }
+  configuration_.emplace(admin_, shards_, std::move(devices), keys_ ? &*keys_ : nullptr, settings_, read_);
+  for (shard_thread& each : shards_) {
+    each.join_directory(*directory_, shm_server_ ? &*shm_server_ : nullptr, configuration_->now());
+  }
+}
+
+// The service manager's patience is for a start that does nothing.
+void service::wait_for(shard_thread& shard) {
+  while (!shard.is_made_within(between_signs)) {
+    const std::optional<start_progress::longest> now = progress_.slowest();
+    if (!now) {
+      continue;
+    }
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now->time);
+    manager_.status(fmt::format("starting: {}, for {} s", now->text, seconds.count()));
+    if (now->time < longest_step) {
+      manager_.extend_timeout(start_extension);
+    }
+    if (now->text != slow_step_ && now->time > between_signs) {
+      slow_step_ = now->text;
+      spdlog::info("starting takes a while: {}", now->text);
+    }
+  }
+}
+
+void service::watch_signals() {
+  signals_.async_wait([this](const boost::system::error_code& error, int number) {
+    if (error) {
+      return;
+    }
+    if (number == SIGHUP) {
+      spdlog::info("SIGHUP received: the configuration is read again");
+      reload([](const reload_outcome&) {});
+    } else {
+      spdlog::info("{} received", number == SIGTERM ? "SIGTERM" : "SIGINT");
+      stop_all();
+    }
+    watch_signals();
+  });
+}
+
+void service::reload(live_configuration::callback done) {
+  if (stopping_) {
+    done({.version = configuration_->now().version,
+          .hash = configuration_->now().hash,
+          .error = "the daemon is stopping"});
+    return;
+  }
+  manager_.reloading();
+  configuration_->reload([this, done = std::move(done)](const reload_outcome& made) {
+    if (!stopping_) {
+      manager_.ready();
+    }
+    if (made.changed) {
+      settings_ = configuration_->running();
+      endpoint_->adopt(settings_);
+      heartbeat_->adopt(settings_);
+    }
+    endpoint_->count_reload(made);
+    done(made);
+  });
+}
+
+void service::stop_all() {
+  if (!stopping_) {
+    manager_.stopping();
+    heartbeat_->drain();
+    endpoint_->drain();
+  }
+  stopping_ = true;
+  for (shard_thread& each : shards_) {
+    each.stop();
+  }
+}
+
+// A shard that ended without being told has lost its device, or failed: the daemon does not go on with a part of it.
+// The others are drained, but not for ever: they may stand on the same device.
+void service::note_ending() {
+  if (!stopping_) {
+    stop_all();
+    patience_.expires_after(settings_.daemon.drain_timeout + reply_grace);
+    patience_.async_wait([](const boost::system::error_code& error) {
+      if (!error) {
+        spdlog::error("the other shards do not end");
+        leave_at_once(exit_code::device_lost);
+      }
+    });
+  }
+  if (std::all_of(shards_.begin(), shards_.end(), [](const shard_thread& each) { return each.has_ended(); })) {
+    endpoint_->stop([this] { admin_.stop(); });
+  }
+}
+
+exit_code service::outcome() const {
+  if (std::any_of(shards_.begin(), shards_.end(), [](const shard_thread& each) { return each.lost_its_device(); })) {
+    leave_at_once(exit_code::device_lost);
+  }
+  if (without_memory_) {
+    leave_at_once(exit_code::out_of_memory);
+  }
+  shard_ending worst = shard_ending::drained;
+  for (const shard_thread& each : shards_) {
+    worst = std::max(worst, ending_of(each),
+                     [](shard_ending left, shard_ending right) { return severity(left) < severity(right); });
+  }
+  if (worst != shard_ending::drained) {
+    leave_at_once(code_of(worst));
+  }
+  return exit_code::ok;
+}
+
+// On this thread: malloc holds a heap's lock while it gives back what the heap does not use.
+void service::look_after_memory() {
+  next_look_at_memory_.expires_after(message_memory_looks);
+  next_look_at_memory_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) {
+      return_unused_memory();
+      look_after_memory();
+    }
+  });
+}
+
+void service::serve() {
+  watch_signals();
+  std::vector<std::string> all;
+  for (const std::vector<std::string>& each : directory_->endpoints()) {
+    all.insert(all.end(), each.begin(), each.end());
+  }
+  endpoint_->start();
+  directory_->set_admin(endpoint_->addresses());
+  const std::string admin = joined(endpoint_->addresses());
+  spdlog::info(
+      "ready: {} {} on {}, {} {}, {} slots, {} streams and {} I/O {} each, completion by {}, "
+      "admin on {}",
+      settings_.pipelines.size(), settings_.pipelines.size() == 1 ? "pipeline" : "pipelines", joined(all),
+      shards_.size(), shards_.size() == 1 ? "shard" : "shards", settings_.stream_pool.slots,
+      settings_.stream_pool.streams, fitted_.daemon.io_threads, fitted_.daemon.io_threads == 1 ? "thread" : "threads",
+      text_of(fitted_.stream_pool.completion), admin.empty() ? "no address" : admin);
+  if (shm_server_) {
+    shm_server_->start();
+  }
+  let_allocations_throw();
+  for (shard_thread& each : shards_) {
+    each.serve();
+  }
+  manager_.ready();
+  connections_.emplace(admin_);
+  probe_threads();
+  heartbeat_.emplace(admin_, shards_, manager_, settings_, [this] { return probe_->complaint(self_probe::dead); });
+  look_after_memory();
+  auto work = boost::asio::make_work_guard(admin_);
+  unblock_served_signals();
+  while (!run_admin()) {
+    drain_without_memory();
+  }
+  probe_.reset();
+}
+
+void service::probe_threads() {
+  probe_.emplace(admin_, shards_, keys_ ? &*keys_ : nullptr);
+  const auto& endpoints = directory_->endpoints();
+  for (std::size_t number = 0; number < shards_.size(); ++number) {
+    shard_thread& each = shards_[number];
+    probe_->add_shard(static_cast<std::uint32_t>(number), endpoints[number], fitted_.daemon.io_threads);
+    probe_->add_rounds(
+        "the ZAP handler of shard " + std::to_string(number), [&each] { return each.zap_rounds(); },
+        [&each] { return each.has_ended(); });
+  }
+  if (shm_server_) {
+    probe_->add_thread("the thread of shared memory", [this](auto done) { shm_server_->ask(std::move(done)); });
+  }
+  probe_->add_thread(
+      "the thread of reloads", [this](auto done) { configuration_->ask(std::move(done)); },
+      [this] { return configuration_->is_reloading(); });
+  probe_->start();
+}
+
+// False when there was no memory for something that it did.
+bool service::run_admin() {
+  try {
+    admin_.run();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+// Whatever it was that failed does not come again, and could be what the end of the drain waits for.
+void service::drain_without_memory() noexcept {
+  if (std::exchange(without_memory_, true)) {
+    end_without_memory();
+  }
+  spdlog::error("out of memory: the daemon stops, to be restarted");
+  stop_all();
+  patience_.expires_after(settings_.daemon.drain_timeout + reply_grace);
+  patience_.async_wait([](const boost::system::error_code& error) {
+    if (!error) {
+      leave_at_once(exit_code::out_of_memory);
+    }
+  });
+}
+
+daemon_vitals service::vitals() {
+  return {.shortage = connections_ ? connections_->shortage() : "",
+          .late = probe_ ? probe_->complaint(self_probe::late) : "",
+          .dead = probe_ ? probe_->complaint(self_probe::dead) : ""};
+}
+
+exit_code service::run() {
+  spdlog::info("penstockd {} starts", version);
+  // Before any thread starts: signals are for the admin loop, and wait for it. On another thread the handler of
+  // any signal would interrupt ZeroMQ's calls, in the middle of a message too.
+  block_signals();
+  for (const int each : served_signals) {
+    signals_.add(each);
+  }
+  endpoint_.emplace(
+      admin_, shards_, settings_, [this](live_configuration::callback done) { reload(std::move(done)); },
+      [this] { return vitals(); });
+  start_shards();
+  serve();
+  const exit_code code = outcome();
+  if (shm_server_) {
+    shm_server_->stop();
+  }
+  for (shard_thread& each : shards_) {
+    each.join();
+  }
+  if (configuration_->is_reading()) {
+    leave_at_once(code);
+  }
+  spdlog::info("stopped");
+  return code;
+}
+
+}  // namespace penstock

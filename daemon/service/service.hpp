@@ -1,0 +1,83 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/exit_code.hpp"
+#include "daemon/config/settings.hpp"
+#include "daemon/device/backend.hpp"
+#include "daemon/net/keys.hpp"
+#include "daemon/net/shard_directory.hpp"
+#include "daemon/service/connection_watch.hpp"
+#include "daemon/service/http_routes.hpp"
+#include "daemon/service/reload.hpp"
+#include "daemon/service/self_probe.hpp"
+#include "daemon/service/shard_thread.hpp"
+#include "daemon/service/systemd.hpp"
+
+namespace penstock {
+
+/// The daemon around its shards: opens the devices, starts a thread for each shard, and runs the admin loop (signals,
+/// HTTP) on the calling thread until every shard has ended. When one ends by itself, the others are stopped.
+class service {
+ public:
+  /// `read` reads the configuration again, for a reload; on another thread.
+  service(settings configuration, std::function<settings()> read);
+  ~service();
+  service(const service&) = delete;
+  service& operator=(const service&) = delete;
+
+  /// Serves until SIGTERM or SIGINT (the first drains, a second ends the drain) or until a device is lost.
+  /// Throws device_error, configuration_error or std::runtime_error when it can't start.
+  [[nodiscard]] exit_code run();
+
+ private:
+  void start_shards();
+  void wait_for(shard_thread& shard);
+  void serve();
+  void probe_threads();
+  [[nodiscard]] daemon_vitals vitals();
+  [[nodiscard]] bool run_admin();
+  void drain_without_memory() noexcept;
+  void watch_signals();
+  void stop_all();
+  void note_ending();
+  void look_after_memory();
+  void reload(live_configuration::callback done);
+  [[nodiscard]] exit_code outcome() const;
+
+  settings settings_;
+  settings fitted_;  // to this machine: the shards were started with it
+  std::function<settings()> read_;
+  service_manager manager_;
+  bool stopping_ = false;
+  bool without_memory_ = false;  // it stops because an allocation failed
+  std::optional<keyring> keys_;  // where connections need keys
+  // Declared before the loop: its handlers may hold memory of theirs.
+  std::optional<memory_budget> memory_;  // for all that peers make the daemon hold
+  std::vector<opened_device> devices_;
+  boost::asio::io_context admin_{1};
+  boost::asio::signal_set signals_{admin_};
+  boost::asio::steady_timer patience_{admin_};
+  boost::asio::steady_timer next_look_at_memory_{admin_};
+  std::optional<shard_directory> directory_;
+  std::optional<shard_arena_registry> registry_;
+  std::optional<shm_server> shm_server_;  // where clients may share memory, in which requests lie until the shards end
+  start_progress progress_;
+  std::string slow_step_;  // of the start, that was last logged
+  std::deque<shard_thread> shards_;
+  std::optional<admin_endpoint> endpoint_;
+  std::optional<live_configuration> configuration_;
+  std::optional<connection_watch> connections_;  // and these:
+  std::optional<self_probe> probe_;
+  std::optional<heartbeat> heartbeat_;  // once the shards serve
+};
+
+}  // namespace penstock

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "daemon/config/settings.hpp"
+#include "daemon/pipeline/plan.hpp"
+
+namespace penstock {
+
+/// A step of a start or a reload that takes longer is logged.
+inline constexpr std::chrono::seconds long_step{1};
+
+/// The steps in which the shards of a starting daemon are. A step that took more than a second is logged when it ends;
+/// while it goes on, the admin's thread tells the service manager. Threads: any.
+class start_progress {
+ public:
+  /// A step of a shard's start, for as long as this object lives.
+  class step {
+   public:
+    step(start_progress& progress, std::uint32_t shard, std::string text);
+    step(const step&) = delete;
+    step& operator=(const step&) = delete;
+    ~step();
+
+   private:
+    start_progress& progress_;
+    std::uint32_t shard_;
+  };
+
+  /// The step that has gone on for the longest.
+  struct longest {
+    std::string text;  ///< "shard 0: pipeline 'fine' is compiled"
+    std::chrono::steady_clock::duration time{};
+  };
+  [[nodiscard]] std::optional<longest> slowest() const;
+
+ private:
+  struct entry {
+    std::string text;
+    std::chrono::steady_clock::time_point since;
+  };
+
+  mutable std::mutex mutex_;
+  std::map<std::uint32_t, entry> steps_;  // by shard
+};
+
+/// Throws configuration_error or device_error for what a start would refuse, as far as that is known without the
+/// device: pipelines that don't compile (for the host), more of them than WELCOME can describe, endpoints that shards
+/// can't have, and slots that the machine has no memory for. Returns lines for people: what each pipeline and all of
+/// them cost in memory, and a warning where that is more than a quarter of the machine's.
+[[nodiscard]] std::string check_start(const settings& settings);
+
+/// Throws configuration_error when the slots of all shards, and on the host backend the states of sessions as well,
+/// need more memory than this process may have: the kernel would kill it, or others, in the middle of the start.
+void check_memory(const settings& settings, std::span<const plan> plans, bool on_host);
+
+}  // namespace penstock

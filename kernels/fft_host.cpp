@@ -1,0 +1,452 @@
+#include "kernels/fft_host.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include <fftw3.h>
+
+#include "kernels/function_attributes.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr double planning_seconds = 1.0;
+
+/// FFTW's planner is global, and so is this lock.
+std::mutex& planner_lock() {
+  static std::mutex lock;
+  return lock;
+}
+
+struct fftw_deleter {
+  void operator()(float* memory) const noexcept { fftwf_free(memory); }
+};
+
+std::unique_ptr<float, fftw_deleter> allocate_complex(std::size_t count) {
+  return std::unique_ptr<float, fftw_deleter>{static_cast<float*>(fftwf_malloc(count * sizeof(fftwf_complex)))};
+}
+
+fftwf_complex* as_complex(float* values) noexcept {
+  return reinterpret_cast<fftwf_complex*>(values);
+}
+
+}  // namespace
+
+fft_plan::fft_plan(std::int64_t length, bool complex_input) : complex_input_{complex_input} {
+  const auto in = allocate_complex(static_cast<std::size_t>(length));
+  const auto out = allocate_complex(static_cast<std::size_t>(length));
+  if (in == nullptr || out == nullptr) {
+    throw std::runtime_error("no memory to plan a DFT of " + std::to_string(length));
+  }
+  const fftwf_iodim64 row{.n = length, .is = 1, .os = 1};
+  const unsigned flags = FFTW_MEASURE | FFTW_DESTROY_INPUT;
+  const std::lock_guard hold{planner_lock()};
+  fftwf_set_timelimit(planning_seconds);
+  plan_ = complex_input ? fftwf_plan_guru64_dft(1, &row, 0, nullptr, as_complex(in.get()), as_complex(out.get()),
+                                                FFTW_FORWARD, flags)
+                        : fftwf_plan_guru64_dft_r2c(1, &row, 0, nullptr, in.get(), as_complex(out.get()), flags);
+  if (plan_ == nullptr) {
+    throw std::runtime_error("FFTW has no plan for a DFT of " + std::to_string(length));
+  }
+}
+
+fft_plan::~fft_plan() {
+  const std::lock_guard hold{planner_lock()};
+  fftwf_destroy_plan(plan_);
+}
+
+void fft_plan::execute(float* in, float* out) const noexcept {
+  if (complex_input_) {
+    fftwf_execute_dft(plan_, as_complex(in), as_complex(out));
+  } else {
+    fftwf_execute_dft_r2c(plan_, in, as_complex(out));
+  }
+}
+
+namespace {
+
+// Everything goes through forward transforms. Of complex rows, z = conj(F(conj Z)) / L. Of real rows, with the Hartley
+// transform g[k] = Re Z[k] - Im Z[k] of a real z, z[i] = (Re G[i] - Im G[i]) / L, G = F(g) (R. N. Bracewell, J. Opt.
+// Soc. Am. 73, 1983). The 1 / L stands in the template's spectrum.
+
+/// If the peak of a span is at least 1/8 of the level of its block, the transform of the block gives its result
+/// accurately enough: it rounds by about 1e-7 of the level.
+constexpr double max_level_per_peak = 8.0;
+
+constexpr std::uint32_t magnitude_bits = 0x7fffffffU;
+constexpr std::uint32_t min_normal = 0x00800000U;
+constexpr std::uint32_t infinity_bits = 0x7f800000U;
+/// Samples are scaled if the exponent of their peak is beyond this, templates beyond the smaller limit.
+constexpr int max_exponent = 30;
+constexpr int max_template_exponent = 20;
+
+[[gnu::always_inline]] inline std::uint32_t magnitude_of(float value) noexcept {
+  return std::bit_cast<std::uint32_t>(value) & magnitude_bits;
+}
+
+/// e of a magnitude in [2^(e-1), 2^e).
+int exponent_of(std::uint32_t magnitude) noexcept {
+  return magnitude < min_normal ? 0 : std::ilogb(std::bit_cast<float>(magnitude)) + 1;
+}
+
+PENSTOCK_VECTOR_CLONES void scale(float* values, std::size_t count, float factor) {
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] *= factor;
+  }
+}
+
+/// Scales by a power of two that may not fit in f32; products may leave its range.
+PENSTOCK_VECTOR_CLONES void scale_widely(float* values, std::size_t count, double factor) {
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>(static_cast<double>(values[i]) * factor);
+  }
+}
+
+/// The largest magnitude of each piece.
+PENSTOCK_VECTOR_CLONES void peaks_of_pieces(const float* __restrict values, std::size_t count, std::size_t piece,
+                                            std::uint32_t* __restrict peaks) {
+  for (std::size_t first = 0; first < count; first += piece) {
+    const std::size_t end = first + piece < count ? first + piece : count;
+    std::int32_t peak = 0;
+#pragma omp simd reduction(max : peak)
+    for (std::size_t i = first; i < end; ++i) {
+      const std::int32_t magnitude = std::bit_cast<std::int32_t>(values[i]) & 0x7fffffff;
+      peak = magnitude > peak ? magnitude : peak;
+    }
+    *peaks++ = static_cast<std::uint32_t>(peak);
+  }
+}
+
+PENSTOCK_VECTOR_CLONES void magnitudes_of(const float* __restrict values, std::size_t count, bool pairs,
+                                          std::uint32_t* __restrict magnitudes) {
+  if (pairs) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint32_t re = std::bit_cast<std::uint32_t>(values[2 * i]) & 0x7fffffffU;
+      const std::uint32_t im = std::bit_cast<std::uint32_t>(values[2 * i + 1]) & 0x7fffffffU;
+      magnitudes[i] = re > im ? re : im;
+    }
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      magnitudes[i] = std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffU;
+    }
+  }
+}
+
+/// values[i] becomes the larger of values[i] and values[i + ahead].
+PENSTOCK_VECTOR_CLONES void take_larger(std::uint32_t* values, std::size_t count, std::size_t ahead) {
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = values[i] > values[i + ahead] ? values[i] : values[i + ahead];
+  }
+}
+
+/// Values above the ceiling become zero.
+PENSTOCK_VECTOR_CLONES void keep_below(const float* __restrict values, std::size_t count, bool pairs,
+                                       std::uint32_t ceiling, double factor, float* __restrict kept) {
+  const auto most = static_cast<std::int32_t>(ceiling);
+  if (pairs) {
+    for (std::size_t i = 0; i < count; i += 2) {
+      const bool low = (std::bit_cast<std::int32_t>(values[i]) & 0x7fffffff) <= most &&
+                       (std::bit_cast<std::int32_t>(values[i + 1]) & 0x7fffffff) <= most;
+      kept[i] = low ? static_cast<float>(static_cast<double>(values[i]) * factor) : 0.0F;
+      kept[i + 1] = low ? static_cast<float>(static_cast<double>(values[i + 1]) * factor) : 0.0F;
+    }
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool low = (std::bit_cast<std::int32_t>(values[i]) & 0x7fffffff) <= most;
+      kept[i] = low ? static_cast<float>(static_cast<double>(values[i]) * factor) : 0.0F;
+    }
+  }
+}
+
+PENSTOCK_VECTOR_CLONES double dot(const float* __restrict x, const float* __restrict h, std::size_t count) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t i = 0; i < count; ++i) {
+    sum += static_cast<double>(x[i]) * static_cast<double>(h[i]);
+  }
+  return sum;
+}
+
+/// Dot product of every second float.
+PENSTOCK_VECTOR_CLONES double dot_of_pairs(const float* __restrict x, const float* __restrict h, std::size_t count) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t i = 0; i < count; ++i) {
+    sum += static_cast<double>(x[2 * i]) * static_cast<double>(h[2 * i]);
+  }
+  return sum;
+}
+
+/// g of Z = X conj(H); `length` is even.
+PENSTOCK_VECTOR_CLONES void multiply_real(const float* __restrict x, const float* __restrict h, float* __restrict g,
+                                          std::size_t length) {
+  const std::size_t half = length / 2;
+  for (std::size_t k = 0; k <= half; ++k) {
+    const float re = x[2 * k] * h[2 * k] + x[2 * k + 1] * h[2 * k + 1];
+    const float im = x[2 * k + 1] * h[2 * k] - x[2 * k] * h[2 * k + 1];
+    g[k] = re - im;
+  }
+  for (std::size_t k = 1; k < half; ++k) {
+    const float re = x[2 * k] * h[2 * k] + x[2 * k + 1] * h[2 * k + 1];
+    const float im = x[2 * k + 1] * h[2 * k] - x[2 * k] * h[2 * k + 1];
+    g[length - k] = re + im;
+  }
+}
+
+/// z from G, the first `count` of `length`.
+PENSTOCK_VECTOR_CLONES void read_real(const float* __restrict spectrum, float* __restrict out, std::size_t length,
+                                      std::size_t count) {
+  const std::size_t direct = std::min(count, length / 2 + 1);
+  for (std::size_t i = 0; i < direct; ++i) {
+    out[i] = spectrum[2 * i] - spectrum[2 * i + 1];
+  }
+  for (std::size_t i = direct; i < count; ++i) {
+    out[i] = spectrum[2 * (length - i)] + spectrum[2 * (length - i) + 1];
+  }
+}
+
+/// conj(Z) = conj(X) H.
+PENSTOCK_VECTOR_CLONES void multiply_complex(const float* __restrict x, const float* __restrict h,
+                                             float* __restrict out, std::size_t length) {
+  for (std::size_t k = 0; k < length; ++k) {
+    out[2 * k] = x[2 * k] * h[2 * k] + x[2 * k + 1] * h[2 * k + 1];
+    out[2 * k + 1] = x[2 * k] * h[2 * k + 1] - x[2 * k + 1] * h[2 * k];
+  }
+}
+
+PENSTOCK_VECTOR_CLONES void read_conjugate(const float* __restrict in, float* __restrict out, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    out[2 * i] = in[2 * i];
+    out[2 * i + 1] = -in[2 * i + 1];
+  }
+}
+
+/// Rounds up to keep the next array aligned.
+std::size_t space_for(std::size_t values) noexcept {
+  constexpr std::size_t step = fft_plan::alignment / sizeof(float);
+  return (values + step - 1) / step * step;
+}
+
+/// The largest power of two that is at most a quarter of a span, if that is worth a loop of its own.
+std::size_t piece_for(std::size_t span) noexcept {
+  return span >= 64 ? std::bit_floor(span / 4) : span >= 15 ? 8 : 1;
+}
+
+}  // namespace
+
+fft_correlation::fft_correlation(std::int64_t length, std::int64_t taps, bool complex_samples)
+    : length_{static_cast<std::size_t>(length)},
+      taps_{static_cast<std::size_t>(std::min(taps, length))},
+      complex_{complex_samples},
+      piece_{piece_for(taps_ * parts())},
+      transform_{length, complex_samples} {}
+
+std::size_t fft_correlation::sample_space() const noexcept {
+  return space_for(parts() * length_);
+}
+
+std::size_t fft_correlation::spectrum_space() const noexcept {
+  return space_for(2 * bins());
+}
+
+std::size_t fft_correlation::template_space() const noexcept {
+  return spectrum_space() + parts() * space_for(parts() * taps_) + space_for(3);
+}
+
+std::size_t fft_correlation::scratch_space() const noexcept {
+  return 2 * sample_space() + spectrum_space() + space_for(length_);
+}
+
+fft_correlation::template_parts fft_correlation::parts_of(const float* prepared) const noexcept {
+  const float* const direct = prepared + spectrum_space();
+  const std::size_t space = space_for(parts() * taps_);
+  const float* const facts = direct + parts() * space;
+  return {prepared, direct, direct + space, static_cast<int>(facts[0]), facts[1] != 0.0F, facts[2] != 0.0F};
+}
+
+void fft_correlation::set_template(float* samples, float* prepared) const noexcept {
+  const std::size_t values = parts() * taps_;
+  float* const direct = prepared + spectrum_space();
+  float* const turned = direct + space_for(values);
+  float* const facts = direct + parts() * space_for(values);
+  std::copy_n(samples, values, direct);
+  std::uint32_t peak = 0;
+  bool real = true;
+  for (std::size_t i = 0; i < values; ++i) {
+    peak = std::max(peak, magnitude_of(direct[i]));
+    real = real && (!complex_ || i % 2 == 0 || direct[i] == 0.0F);
+  }
+  for (std::size_t i = 0; complex_ && i < values; i += 2) {
+    turned[i] = -direct[i + 1];
+    turned[i + 1] = direct[i];
+  }
+  const bool finite = peak < infinity_bits;
+  const int own = finite ? exponent_of(peak) : 0;
+  const int exponent = std::abs(own) > max_template_exponent ? own : 0;
+  facts[0] = static_cast<float>(exponent);
+  facts[1] = finite ? 1.0F : 0.0F;
+  facts[2] = real ? 1.0F : 0.0F;
+  if (exponent != 0) {
+    scale_widely(samples, values, std::ldexp(1.0, -exponent));
+  }
+  transform_.execute(samples, prepared);
+  scale(prepared, 2 * bins(), 1.0F / static_cast<float>(length_));
+}
+
+/// True if summing so many results in float64 takes no longer than two transforms.
+bool fft_correlation::sums_are_cheap(std::size_t results) const noexcept {
+  const auto length = static_cast<double>(length_);
+  return static_cast<double>(results) * static_cast<double>(taps_ * parts()) <= 0.5 * length * std::log2(length);
+}
+
+fft_correlation::block_level fft_correlation::level_of(const float* samples, std::size_t seen,
+                                                       std::uint32_t* pieces) const noexcept {
+  const std::size_t values = parts() * length_;
+  peaks_of_pieces(samples, values, piece_, pieces);
+  const std::size_t count = (values + piece_ - 1) / piece_;
+  const std::size_t whole = std::min(parts() * seen, values) / piece_;
+  block_level found{infinity_bits, 0, 0.0};
+  double squares = 0.0;
+  for (std::size_t at = 0; at < count; ++at) {
+    found.lowest = at < whole ? std::min(found.lowest, pieces[at]) : found.lowest;
+    found.highest = std::max(found.highest, pieces[at]);
+    const auto peak = static_cast<double>(std::bit_cast<float>(pieces[at]));
+    squares += peak * peak;
+  }
+  found.level = std::sqrt(squares / static_cast<double>(count));
+  return found;
+}
+
+void fft_correlation::find_peaks(const float* samples, std::uint32_t* magnitudes, std::uint32_t* peaks,
+                                 std::size_t count) const noexcept {
+  magnitudes_of(samples, length_, complex_, magnitudes);
+  std::size_t width = 1;
+  for (; 2 * width <= taps_; width *= 2) {
+    take_larger(magnitudes, length_ - width, width);
+  }
+  // Two such widths cover a span; samples after the block are zero.
+  const std::size_t rest = taps_ - width;
+  for (std::size_t i = 0; i < count; ++i) {
+    peaks[i] = i + rest < length_ ? std::max(magnitudes[i], magnitudes[i + rest]) : magnitudes[i];
+  }
+}
+
+void fft_correlation::transform(float* samples, float* spectrum, const float* prepared, float* out,
+                                std::size_t count) const noexcept {
+  transform_.execute(samples, spectrum);
+  if (complex_) {
+    multiply_complex(spectrum, prepared, samples, length_);
+    transform_.execute(samples, spectrum);
+    read_conjugate(spectrum, out, count);
+  } else {
+    multiply_real(spectrum, prepared, samples, length_);
+    transform_.execute(samples, spectrum);
+    read_real(spectrum, out, length_, count);
+  }
+}
+
+void fft_correlation::run(float* samples, float* scratch, const float* prepared, float* out, std::size_t count,
+                          std::size_t every) const noexcept {
+  const template_parts filter = parts_of(prepared);
+  if (!filter.finite || sums_are_cheap((count + every - 1) / every)) {
+    for (std::size_t at = 0; at < count; at += every) {
+      sum(samples, filter, at, out + at * parts());
+    }
+    return;
+  }
+  const scratch_parts memory{scratch, scratch + sample_space(), scratch + sample_space() + spectrum_space(),
+                             reinterpret_cast<std::uint32_t*>(scratch + 2 * sample_space() + spectrum_space())};
+  const block_level block = level_of(samples, count - 1 + taps_, reinterpret_cast<std::uint32_t*>(memory.results));
+  const auto lowest = static_cast<double>(std::bit_cast<float>(block.lowest));
+  if (block.highest >= infinity_bits || !(lowest * max_level_per_peak >= block.level)) {
+    run_by_level(samples, memory, filter, out, {count, every});
+    return;
+  }
+  const int own = exponent_of(block.highest);
+  const int exponent = std::abs(own) > max_exponent ? own : 0;
+  if (exponent != 0) {
+    scale_widely(samples, parts() * length_, std::ldexp(1.0, -exponent));
+  }
+  transform(samples, memory.spectrum, filter.spectrum, out, count);
+  if (exponent + filter.exponent != 0) {
+    scale_widely(out, parts() * count, std::ldexp(1.0, exponent + filter.exponent));
+  }
+}
+
+void fft_correlation::run_by_level(const float* samples, const scratch_parts& scratch, const template_parts& filter,
+                                   float* out, const result_range& range) const noexcept {
+  find_peaks(samples, reinterpret_cast<std::uint32_t*>(scratch.work), scratch.peaks, range.count);
+  // Calls compute(at) for the results whose spans have peaks in this range.
+  const auto visit = [&](std::uint32_t least, std::uint32_t most, auto&& compute) {
+    for (std::size_t at = 0; at < range.count; at += range.every) {
+      if (scratch.peaks[at] >= least && scratch.peaks[at] <= most) {
+        compute(at);
+      }
+    }
+  };
+  const auto sum_those = [&](std::uint32_t least, std::uint32_t most) {
+    visit(least, most, [&](std::size_t at) { sum(samples, filter, at, out + at * parts()); });
+  };
+  sum_those(infinity_bits, magnitude_bits);
+  visit(0, min_normal - 1, [&](std::size_t at) { std::fill_n(out + at * parts(), parts(), 0.0F); });
+  std::uint32_t ceiling = infinity_bits - 1;
+  while (ceiling >= min_normal) {
+    std::uint32_t top = 0;
+    std::size_t left = 0;
+    visit(min_normal, ceiling, [&](std::size_t at) {
+      top = std::max(top, scratch.peaks[at]);
+      ++left;
+    });
+    if (sums_are_cheap(left)) {
+      sum_those(min_normal, ceiling);
+      return;
+    }
+    const int exponent = exponent_of(top);
+    keep_below(samples, parts() * length_, complex_, top, std::ldexp(1.0, -exponent), scratch.work);
+    const block_level kept = level_of(scratch.work, length_, reinterpret_cast<std::uint32_t*>(scratch.results));
+    const auto least = static_cast<float>(std::ldexp(kept.level / max_level_per_peak, exponent));
+    const std::uint32_t floor = std::clamp(std::bit_cast<std::uint32_t>(least), min_normal, top);
+    std::size_t those = 0;
+    visit(floor, top, [&](std::size_t /*at*/) { ++those; });
+    if (sums_are_cheap(those)) {
+      sum_those(floor, top);
+    } else {
+      transform(scratch.work, scratch.spectrum, filter.spectrum, scratch.results, range.count);
+      const double factor = std::ldexp(1.0, exponent + filter.exponent);
+      visit(floor, top, [&](std::size_t at) {
+        for (std::size_t part = at * parts(); part < (at + 1) * parts(); ++part) {
+          out[part] = static_cast<float>(static_cast<double>(scratch.results[part]) * factor);
+        }
+      });
+    }
+    ceiling = floor - 1;
+  }
+}
+
+void fft_correlation::sum(const float* samples, const template_parts& filter, std::size_t at,
+                          float* out) const noexcept {
+  const std::size_t terms = std::min(taps_, length_ - at);
+  const float* const x = samples + at * parts();
+  if (!complex_) {
+    out[0] = static_cast<float>(dot(x, filter.direct, terms));
+  } else if (filter.real) {
+    out[0] = static_cast<float>(dot_of_pairs(x, filter.direct, terms));
+    out[1] = static_cast<float>(dot_of_pairs(x + 1, filter.direct, terms));
+  } else {
+    out[0] = static_cast<float>(dot(x, filter.direct, 2 * terms));
+    out[1] = static_cast<float>(dot(x, filter.turned, 2 * terms));
+  }
+}
+
+aligned_floats::aligned_floats(std::size_t count)
+    : pieces_((count * sizeof(float) + sizeof(piece) - 1) / sizeof(piece)) {}
+
+}  // namespace penstock

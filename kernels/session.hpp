@@ -1,0 +1,235 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/function_attributes.hpp"
+
+namespace penstock {
+
+/// Ratio of output steps to input steps, counted from the start of a session. A decimation by D gives an output at once
+/// and then one for every D steps: {D, D − 1}. Frames of N steps are output when they are complete: {N, 0}.
+struct step_rate {
+  std::int64_t divisor = 1;
+  std::int64_t offset = 0;  ///< 0 … divisor − 1
+
+  bool operator==(const step_rate&) const = default;
+  /// Output steps after `taken` input steps.
+  [[nodiscard]] constexpr std::int64_t total(std::int64_t taken) const noexcept { return (taken + offset) / divisor; }
+  /// Maximum output of `taken` consecutive input steps.
+  [[nodiscard]] constexpr std::int64_t most(std::int64_t taken) const noexcept {
+    return (taken + divisor - 1) / divisor;
+  }
+  /// True if the number of output steps of a frame depends on its position in the session.
+  [[nodiscard]] constexpr bool ragged() const noexcept { return divisor != 1; }
+  /// This rate followed by `next`: ⌊(⌊(n + a) / d⌋ + b) / e⌋ = ⌊(n + a + d·b) / (d·e)⌋.
+  [[nodiscard]] constexpr step_rate then(const step_rate& next) const noexcept {
+    return {divisor * next.divisor, offset + divisor * next.offset};
+  }
+};
+
+/// How an operator with state divides a session into steps.
+struct session_traits {
+  bool whole_frames = false;  ///< a step is a frame, not an index of its first dimension
+  step_rate rate;             ///< never with whole_frames; for a fixed input its extent is a multiple of the divisor
+};
+
+/// One frame of a batch, for an operator with state. A step is one index of the first dimension of the input, or a
+/// whole frame (session_traits). The dimensions after it are channels.
+///
+/// The frames of a session in one batch form a list in order. The first (previous == −1) continues from the state that
+/// the previous batch left in half `half`. The last (next == −1) writes the new state to the other half, so that no
+/// frame overwrites what another frame of the launch still reads.
+///
+/// States are not cleared. At position 0 the state holds nothing, whatever is in memory; at position p only the last p
+/// steps are valid.
+struct session_frame {
+  std::int64_t position;  ///< input steps of the session before this frame
+  std::int32_t steps;     ///< of this frame, at most batch_extent::leading
+  std::int32_t produced;  ///< output steps: rate.total(position + steps) − rate.total(position)
+  std::int32_t previous;  ///< index of the session's previous frame in the batch; −1: none
+  std::int32_t next;      ///< index of the session's next frame in the batch; −1: none
+  std::int32_t place;     ///< the session's place in the pool
+  std::int32_t half;      ///< half of the state to read: 0 or 1
+};
+static_assert(sizeof(session_frame) == 32);
+
+/// Session table and states of a run, in device memory.
+struct session_arguments {
+  const session_frame* frames = nullptr;  ///< one for each frame of the batch
+  std::byte* pool = nullptr;              ///< aligned to 256 bytes
+  std::size_t stride = 0;                 ///< bytes from one half to the next, a multiple of 256
+
+  /// Address of one half of a state: state_bytes() bytes, aligned to 256.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::byte* half(std::int32_t place, std::int32_t number) const noexcept {
+    return pool + (2 * static_cast<std::size_t>(place) + static_cast<std::size_t>(number)) * stride;
+  }
+};
+
+/// A session as one continuous row of steps, for operators that look back a fixed number of steps: this frame, the
+/// earlier frames of the batch, then the state. Elements before the start of the session are zero.
+///
+/// The state holds the last `length` steps, the newest at its end. If the session had fewer, only those are valid.
+template <class Element>
+struct session_history {
+  const Element* input = nullptr;
+  session_arguments session;
+  std::int64_t pitch = 0;     ///< elements from one frame of the batch to the next
+  std::int64_t channels = 1;  ///< elements of a step
+  std::int64_t length = 0;    ///< steps that the state keeps
+
+  [[nodiscard]] static std::size_t state_bytes(std::int64_t length, std::int64_t channels) noexcept {
+    return static_cast<std::size_t>(length * channels) * sizeof(Element);
+  }
+
+  /// Step −length … steps − 1 of the frame; negative ones lie before its first step.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE Element at(std::int32_t frame, std::int64_t step,
+                                                std::int64_t channel) const noexcept {
+    while (step < 0) {
+      const session_frame& entry = session.frames[frame];
+      if (entry.position + step < 0) {
+        return Element{};
+      }
+      if (entry.previous < 0) {
+        const auto* const kept = reinterpret_cast<const Element*>(session.half(entry.place, entry.half));
+        return kept[(length + step) * channels + channel];
+      }
+      frame = entry.previous;
+      step += session.frames[frame].steps;
+    }
+    return input[frame * pitch + step * channels + channel];
+  }
+
+  /// The same by the flat index step · channels + channel, without a division for elements of the frame itself.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE Element at_element(std::int32_t frame, std::int64_t index) const noexcept {
+    if (index >= 0) {
+      return input[frame * pitch + index];
+    }
+    const std::int64_t step = (index - channels + 1) / channels;
+    return at(frame, step, index - step * channels);
+  }
+
+  /// Address of step −length … −1 in the new state, counted from the end of the last frame of the session in this
+  /// batch. Write every step and channel, even if the session had fewer.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE Element* kept(const session_frame& last, std::int64_t step) const noexcept {
+    return reinterpret_cast<Element*>(session.half(last.place, 1 - last.half)) + (length + step) * channels;
+  }
+};
+
+/// A position in the steps of one session in one batch: in the state or in any of its frames. Steps are counted from
+/// the first step of the initial frame: earlier ones are negative, later ones may lie in the frames after it. Moving to
+/// a near step is fast.
+template <class Element>
+class session_cursor {
+ public:
+  PENSTOCK_HOST_DEVICE session_cursor(const session_history<Element>& history, std::int32_t frame) noexcept
+      : history_{history}, frame_{frame} {}
+
+  /// Elements of a step.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::int64_t channels() const noexcept { return history_.channels; }
+  /// Address of the channels of a step; nullptr before the start of the session. The step lies in the state or in this
+  /// batch.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE const Element* at(std::int64_t step) noexcept {
+    while (step < first_) {
+      const session_frame& entry = history_.session.frames[frame_];
+      if (entry.previous < 0) {
+        const std::int64_t before = step - first_;
+        const auto* const kept = reinterpret_cast<const Element*>(history_.session.half(entry.place, entry.half));
+        return entry.position + before < 0 ? nullptr : kept + (history_.length + before) * history_.channels;
+      }
+      frame_ = entry.previous;
+      first_ -= history_.session.frames[frame_].steps;
+    }
+    return history_.input + index(step);
+  }
+
+  /// Index of the first element of a step of this batch.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::int64_t index(std::int64_t step) noexcept {
+    while (step < first_) {
+      frame_ = history_.session.frames[frame_].previous;
+      first_ -= history_.session.frames[frame_].steps;
+    }
+    while (step >= first_ + history_.session.frames[frame_].steps) {
+      first_ += history_.session.frames[frame_].steps;
+      frame_ = history_.session.frames[frame_].next;
+    }
+    return frame_ * history_.pitch + (step - first_) * history_.channels;
+  }
+
+  /// Number of steps from this one on, at most `most`, that lie together in memory or before the start of the session.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::int64_t run(std::int64_t step, std::int64_t most) noexcept {
+    static_cast<void>(at(step));
+    const session_frame& entry = history_.session.frames[frame_];
+    const std::int64_t start = first_ - entry.position;
+    const std::int64_t end = step >= first_ ? first_ + entry.steps : step < start ? start : first_;
+    return end - step < most ? end - step : most;
+  }
+
+ private:
+  const session_history<Element>& history_;
+  std::int32_t frame_;
+  std::int64_t first_ = 0;  ///< the step that frame_ begins with
+};
+
+/// Host only: visits steps first … first + count − 1 of `frame`, from −length on, as contiguous pieces of memory, at
+/// most one a frame. Calls visit(source, offset, steps): `steps` steps, `offset` steps after `first`, at `source`,
+/// which is nullptr before the start of the session.
+template <class Element, class Visit>
+void visit_runs(const session_history<Element>& history, std::int32_t frame, std::int64_t first, std::int64_t count,
+                Visit&& visit) {
+  std::int64_t end = first + count;
+  while (end > first) {
+    const session_frame& entry = history.session.frames[frame];
+    const std::int64_t begin = std::clamp<std::int64_t>(0, first, end);
+    if (end > begin) {
+      visit(history.input + frame * history.pitch + begin * history.channels, begin - first, end - begin);
+      end = begin;
+    }
+    if (entry.previous < 0) {
+      break;
+    }
+    frame = entry.previous;
+    first += history.session.frames[frame].steps;
+    end += history.session.frames[frame].steps;
+  }
+  if (end > first) {
+    const session_frame& entry = history.session.frames[frame];
+    const std::int64_t begin = std::clamp(-entry.position, first, end);
+    const auto* const kept = reinterpret_cast<const Element*>(history.session.half(entry.place, entry.half));
+    if (end > begin) {
+      visit(kept + (history.length + begin) * history.channels, begin - first, end - begin);
+    }
+    if (begin > first) {
+      visit(static_cast<const Element*>(nullptr), std::int64_t{0}, begin - first);
+    }
+  }
+}
+
+/// Copies these steps; those before the start of the session are zero.
+template <class Element>
+void copy_steps(const session_history<Element>& history, std::int32_t frame, std::int64_t first, std::int64_t count,
+                Element* destination) noexcept {
+  visit_runs(history, frame, first, count, [&](const Element* from, std::int64_t offset, std::int64_t steps) {
+    Element* const at = destination + offset * history.channels;
+    if (from == nullptr) {
+      std::fill_n(at, steps * history.channels, Element{});
+    } else {
+      std::copy_n(from, steps * history.channels, at);
+    }
+  });
+}
+
+/// Writes the new state, the last `length` steps, of each session of the batch.
+template <class Element>
+void keep_steps(const session_history<Element>& history, std::int64_t frames) noexcept {
+  for (std::int32_t index = 0; index < frames; ++index) {
+    const session_frame& frame = history.session.frames[index];
+    if (frame.next < 0) {
+      copy_steps(history, index, frame.steps - history.length, history.length, history.kept(frame, -history.length));
+    }
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,304 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <initializer_list>
+#include <numbers>
+#include <random>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "tests/bench/operators.hpp"
+
+namespace penstock::bench {
+namespace {
+
+/// Drawing takes far longer than copying.
+constexpr std::size_t max_drawn = std::size_t{32} << 20U;
+
+template <class Value, class Draw>
+void draw_values(std::vector<std::byte>& bytes, Draw draw) {
+  const std::size_t drawn = std::min(bytes.size(), max_drawn);
+  for (std::size_t at = 0; at < drawn; at += sizeof(Value)) {
+    const auto value = static_cast<Value>(draw());
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+  }
+  for (std::size_t at = drawn; at < bytes.size(); at += drawn) {
+    std::memcpy(bytes.data() + at, bytes.data(), std::min(drawn, bytes.size() - at));
+  }
+}
+
+}  // namespace
+
+tensor_spec operator_case::output() const {
+  return find_operator(op)->infer(settings, inputs);
+}
+
+std::size_t operator_case::input_bytes() const {
+  std::size_t bytes = 0;
+  for (const tensor_spec& each : inputs) {
+    bytes += static_cast<std::size_t>(frames) * each.bytes();
+  }
+  return bytes;
+}
+
+std::size_t operator_case::output_bytes() const {
+  return static_cast<std::size_t>(frames) * output().bytes();
+}
+
+std::size_t operator_case::sessions() const noexcept {
+  return one_session ? 1 : static_cast<std::size_t>(frames);
+}
+
+std::vector<session_frame> operator_case::session_frames() const {
+  const operator_definition& definition = *find_operator(op);
+  if (definition.session == nullptr) {
+    return {};
+  }
+  const session_traits traits = definition.session(settings, inputs);
+  const std::int64_t steps = traits.whole_frames ? 1 : inputs.front().shape.front();
+  std::vector<session_frame> frames_;
+  for (std::int32_t index = 0; index < frames; ++index) {
+    const std::int64_t position = (earlier_frames + (one_session ? index : 0)) * steps;
+    const bool last = !one_session || index + 1 == frames;
+    frames_.push_back(
+        {.position = position,
+         .steps = static_cast<std::int32_t>(steps),
+         .produced = static_cast<std::int32_t>(traits.rate.total(position + steps) - traits.rate.total(position)),
+         .previous = one_session ? index - 1 : -1,
+         .next = last ? -1 : index + 1,
+         .place = one_session ? 0 : index,
+         .half = 0});
+  }
+  return frames_;
+}
+
+std::vector<std::byte> input_batch(const operator_case& subject, std::size_t input) {
+  const tensor_spec& spec = subject.inputs[input];
+  std::vector<std::byte> batch(static_cast<std::size_t>(subject.frames) * spec.bytes());
+  std::mt19937 random(static_cast<unsigned>(input) + 1);
+  if (is_floating(spec.type)) {
+    std::normal_distribution<float> noise(0.0F, 0.3F);
+    draw_values<float>(batch, [&] { return noise(random); });
+  } else {
+    draw_values<std::uint8_t>(batch, [&] { return random() >> 24U; });
+  }
+  return batch;
+}
+
+nlohmann::ordered_json to_json(const operator_case& subject) {
+  nlohmann::ordered_json json = {{"name", subject.name},
+                                 {"op", subject.op},
+                                 {"frames", subject.frames},
+                                 {"one_session", subject.one_session},
+                                 {"settings", nlohmann::ordered_json::object()},
+                                 {"inputs", nlohmann::ordered_json::array()}};
+  for (const auto& [key, value] : subject.settings) {
+    std::visit(
+        [&, &named = key](const auto& held) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(held)>, no_parameter>) {
+            json["settings"][named] = held;
+          }
+        },
+        value);
+  }
+  const auto described = [](const tensor_spec& spec) {
+    return nlohmann::ordered_json{{"type", name_of(spec.type)}, {"shape", spec.shape}};
+  };
+  for (const tensor_spec& each : subject.inputs) {
+    json["inputs"].push_back(described(each));
+  }
+  json["output"] = described(subject.output());
+  return json;
+}
+
+namespace {
+
+using list = std::vector<double>;
+using type = element_type;
+
+constexpr std::int64_t few = 1024;
+constexpr std::int64_t many = 1 << 20;
+constexpr std::int64_t batch = 64;
+
+parameters with(std::initializer_list<std::pair<const char*, parameters::value>> given) {
+  parameters settings;
+  for (const auto& [key, value] : given) {
+    settings.set(key, value);
+  }
+  return settings;
+}
+
+/// A low-pass of so many taps: a sinc under a Hann window, which passes a sixteenth of the band.
+list low_pass(std::size_t taps) {
+  list weights(taps);
+  const double middle = (static_cast<double>(taps) - 1.0) / 2.0;
+  for (std::size_t k = 0; k < taps; ++k) {
+    const double x = std::numbers::pi * (static_cast<double>(k) - middle) / 16.0;
+    const double sinc = x == 0.0 ? 1.0 : std::sin(x) / x;
+    const double t = 2.0 * std::numbers::pi * (static_cast<double>(k) + 0.5) / static_cast<double>(taps);
+    weights[k] = sinc * (0.5 - 0.5 * std::cos(t)) / 16.0;
+  }
+  return weights;
+}
+
+/// A Butterworth low-pass of the fourth order at a tenth of the band.
+list butterworth() {
+  return {0.0004165992044065994,
+          0.0008331984088131987,
+          0.0004165992044065994,
+          1.0,
+          -1.4796742169311934,
+          0.5558215432824889,
+          1.0,
+          2.0,
+          1.0,
+          1.0,
+          -1.7009643319435257,
+          0.7884997398152979};
+}
+
+class case_list {
+ public:
+  /// Both shapes; `element` is the shape of one sample.
+  void add(const char* name, const char* op, parameters settings, type element_kind, std::size_t inputs = 1,
+           const std::vector<std::int64_t>& element = {}) {
+    for (const auto& [frames, samples] : {std::pair{batch, few}, std::pair{std::int64_t{1}, many}}) {
+      add_one(name, op, settings, {element_kind, with_samples(samples, element)}, frames, inputs);
+    }
+  }
+  void add_one(const char* name, const char* op, parameters settings, const tensor_spec& input, std::int64_t frames,
+               std::size_t inputs = 1, bool one_session = false) {
+    cases_.push_back({.name = name,
+                      .op = op,
+                      .settings = std::move(settings),
+                      .inputs = std::vector<tensor_spec>(inputs, input),
+                      .frames = frames,
+                      .one_session = one_session});
+  }
+  [[nodiscard]] std::vector<operator_case> take() { return std::move(cases_); }
+
+ private:
+  static std::vector<std::int64_t> with_samples(std::int64_t samples, const std::vector<std::int64_t>& element) {
+    std::vector<std::int64_t> shape{samples};
+    shape.insert(shape.end(), element.begin(), element.end());
+    return shape;
+  }
+
+  std::vector<operator_case> cases_;
+};
+
+void add_elementwise(case_list& cases) {
+  cases.add("affine", "affine", with({{"a", 2.5}, {"b", -0.1}}), type::f32);
+  cases.add("add", "add", {}, type::f32, 2);
+  cases.add("multiply, cf32", "multiply", {}, type::cf32, 2);
+  cases.add("multiply, conjugate", "multiply", with({{"conjugate", true}}), type::cf32, 2);
+  cases.add("magnitude", "magnitude", {}, type::cf32);
+  cases.add("magnitude, squared", "magnitude", with({{"squared", true}}), type::cf32);
+  cases.add("window", "window", {}, type::f32);
+  cases.add("window, cf32", "window", {}, type::cf32);
+  cases.add("concat", "concat", {}, type::f32, 2);
+}
+
+void add_conversions(case_list& cases) {
+  cases.add("convert, cu8", "convert", {}, type::cu8);
+  cases.add("convert, i16", "convert", {}, type::i16);
+  cases.add("convert, ci16", "convert", {}, type::ci16);
+  cases.add("convert, planar i16 of 2 channels", "convert", with({{"planar", true}}), type::i16, 1, {2});
+}
+
+void add_rows(case_list& cases) {
+  cases.add("moments", "moments", {}, type::f32);
+  cases.add("moments, cf32", "moments", {}, type::cf32);
+  cases.add("histogram, u8", "histogram", {}, type::u8);
+  cases.add("histogram, f32", "histogram", {}, type::f32);
+  cases.add("detect", "detect", with({{"high", 0.9}, {"low", 0.3}}), type::f32);
+  cases.add("power_spectrum, f32", "power_spectrum", {}, type::f32);
+  cases.add("power_spectrum, cf32", "power_spectrum", {}, type::cf32);
+  cases.add("power_spectrum, cf32 dB", "power_spectrum", with({{"scale", std::string("db")}}), type::cf32);
+  cases.add("correlate, 16 taps", "correlate", with({{"template", low_pass(16)}, {"mode", std::string("valid")}}),
+            type::f32);
+  cases.add("correlate, 128 taps", "correlate", with({{"template", low_pass(128)}, {"mode", std::string("valid")}}),
+            type::f32);
+  cases.add("correlate, 128 taps cf32", "correlate",
+            with({{"template", low_pass(128)}, {"mode", std::string("valid")}}), type::cf32);
+}
+
+void add_sessions(case_list& cases) {
+  cases.add("fir, 64 taps", "fir", with({{"taps", low_pass(64)}}), type::f32);
+  cases.add("fir, 64 taps cf32 by 8", "fir", with({{"taps", low_pass(64)}, {"decimation", std::int64_t{8}}}),
+            type::cf32);
+  cases.add("fir, 512 taps", "fir", with({{"taps", low_pass(512)}}), type::f32);
+  cases.add("iir, 2 sections", "iir", with({{"sections", butterworth()}}), type::f32);
+  cases.add("iir, 2 sections cf32", "iir", with({{"sections", butterworth()}}), type::cf32);
+  cases.add("iir, 2 sections, 8 channels", "iir", with({{"sections", butterworth()}}), type::f32, 1, {8});
+  cases.add("moving_zscore, 256 steps", "moving_zscore", with({{"window", std::int64_t{256}}}), type::f32);
+  cases.add("reframe to 256", "reframe", with({{"length", std::int64_t{256}}}), type::f32);
+  for (const char* const kind : {"mean", "peak"}) {
+    const std::string name = std::string("accumulate, ") + kind;
+    const parameters frames = with({{"frames", std::int64_t{16}}, {"kind", std::string(kind)}});
+    cases.add_one((name + " of 16 frames").c_str(), "accumulate", frames, {type::f32, {few}}, batch, 1, true);
+    parameters rows = frames;
+    rows.set("frames", std::int64_t{256});
+    rows.set("along", std::string("rows"));
+    cases.add_one((name + " of 256 steps").c_str(), "accumulate", rows, {type::f32, {many}}, 1);
+  }
+}
+
+/// Cases that only a GPU gets: what a library for GPUs does as well, and many sessions with much state.
+void add_for_gpu(case_list& cases) {
+  cases.add_one("accumulate, mean of 16 frames, a session each", "accumulate", with({{"frames", std::int64_t{16}}}),
+                {type::f32, {few}}, batch);
+  cases.add("affine, a·x alone", "affine", with({{"a", 2.5}}), type::f32);
+  const parameters by_transform =
+      with({{"template", low_pass(512)}, {"mode", std::string("valid")}, {"method", std::string("fft")}});
+  cases.add("correlate, 512 taps by FFT", "correlate", by_transform, type::f32);
+  cases.add("correlate, 512 taps cf32 by FFT", "correlate", by_transform, type::cf32);
+}
+
+/// More than the state of any operator covers.
+constexpr std::int64_t enough_frames = 4096;
+
+/// About 256 MiB in and out, in frames of the smaller batch's length.
+operator_case beyond_cache(operator_case subject) {
+  constexpr std::size_t bytes = std::size_t{256} << 20U;
+  subject.frames = 1;
+  const std::size_t frame = subject.input_bytes() + subject.output_bytes();
+  subject.frames = static_cast<std::int64_t>(bytes / frame / 1024 * 1024);
+  subject.beyond_cache = true;
+  subject.earlier_frames = enough_frames;
+  return subject;
+}
+
+}  // namespace
+
+std::vector<operator_case> operator_cases() {
+  case_list all;
+  add_elementwise(all);
+  add_conversions(all);
+  add_rows(all);
+  add_sessions(all);
+  return all.take();
+}
+
+std::vector<operator_case> gpu_operator_cases() {
+  case_list more;
+  add_for_gpu(more);
+  std::vector<operator_case> smaller = operator_cases();
+  for (operator_case& each : more.take()) {
+    each.earlier_frames = enough_frames;
+    smaller.push_back(std::move(each));
+  }
+  std::vector<operator_case> all;
+  for (std::size_t at = 0; at < smaller.size(); ++at) {
+    all.push_back(smaller[at]);
+    const bool last = at + 1 == smaller.size() || smaller[at + 1].name != smaller[at].name;
+    const operator_case& first = at > 0 && smaller[at - 1].name == smaller[at].name ? smaller[at - 1] : smaller[at];
+    if (last && first.frames == batch) {
+      all.push_back(beyond_cache(first));
+    }
+  }
+  return all;
+}
+
+}  // namespace penstock::bench

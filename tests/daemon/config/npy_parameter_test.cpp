@@ -1,0 +1,143 @@
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/config/settings.hpp"
+#include "kernels/operation.hpp"
+#include "tests/base/npy_text.hpp"
+
+namespace penstock {
+namespace {
+
+using numbers = std::vector<double>;
+
+/// A configuration "penstock.toml" and .npy files, in a folder of their own.
+class npy_parameter : public testing::Test {
+ protected:
+  npy_parameter() : folder_(std::filesystem::path(testing::TempDir()) / "penstock_npy_parameter_test") {
+    std::filesystem::create_directories(folder_ / "deeper");
+  }
+  ~npy_parameter() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& type, const std::string& shape, const std::string& bytes) {
+    std::ofstream(folder_ / name, std::ios::binary)
+        << npy_text("{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }", bytes);
+  }
+  /// One pipeline 'p' with one stage 's' of that operator (lines 4 to 6); `lines` begin on line 7.
+  settings load(const std::string& op, const std::string& lines) {
+    std::ofstream(folder_ / "penstock.toml")
+        << "config_version = 1\n[[pipeline]]\nname = 'p'\ninput = { dtype = 'f32', shape = [64] }\n"
+           "[[pipeline.stage]]\nname = 's'\nop = '"
+        << op << "'\n"
+        << lines;
+    return load_settings(folder_ / "penstock.toml");
+  }
+  parameters loaded(const std::string& op, const std::string& lines) {
+    return load(op, lines).pipelines.at(0).stages.at(0).settings;
+  }
+  std::string complaint_about(const std::string& op, const std::string& lines) {
+    try {
+      (void)load(op, lines);
+    } catch (const configuration_error& error) {
+      return error.what();
+    }
+    return "no complaint";
+  }
+  /// How an error begins that is about a parameter on line 8.
+  [[nodiscard]] std::string place(const std::string& field) const {
+    return (folder_ / "penstock.toml").string() + ":8: pipeline 'p', stage 's', field '" + field + "': ";
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(npy_parameter, IsLookedForBesideTheConfiguration) {
+  write("deeper/range.npy", "<f8", "(2,)", bytes_of<double>({-0.1, 8}));
+  EXPECT_EQ(loaded("histogram", "range = 'deeper/range.npy'").numbers("range"), (numbers{-0.1, 8}));
+  const std::string whole = (folder_ / "deeper" / "range.npy").string();
+  EXPECT_EQ(loaded("histogram", "range = '" + whole + "'").numbers("range"), (numbers{-0.1, 8}));
+}
+
+TEST_F(npy_parameter, IsPrintedAsNumbers) {
+  write("range.npy", "<f4", "(2,)", bytes_of<float>({-0.5F, 0.25F}));
+  const std::string text = print_settings(load("histogram", "range = 'range.npy'"));
+  EXPECT_THAT(text, testing::HasSubstr("\nrange = [-0.5, 0.25]\n"));
+  EXPECT_EQ(print_settings(parse_settings(text, "printed.toml")), text);
+}
+
+TEST_F(npy_parameter, NamesItsPlaceTheFileAndWhatIsWrong) {
+  EXPECT_EQ(complaint_about("histogram", "range = 'missing.npy'"),
+            place("range") + "\"missing.npy\": it can't be read: No such file or directory");
+  write("rows.npy", "<f8", "(2, 1)", bytes_of<double>({1, 2}));
+  EXPECT_EQ(complaint_about("histogram", "range = 'rows.npy'"),
+            place("range") + "\"rows.npy\": its array has 2 dimensions; allowed is 1");
+  write("one.npy", "<f8", "()", bytes_of<double>({1}));
+  EXPECT_EQ(complaint_about("histogram", "range = 'one.npy'"),
+            place("range") + "\"one.npy\": its array has 0 dimensions; allowed is 1");
+}
+
+TEST_F(npy_parameter, IsRefusedComplexWhereTheOperatorTakesRealNumbers) {
+  write("range.npy", "<c8", "(1,)", bytes_of<float>({1, 2}));
+  EXPECT_EQ(complaint_about("histogram", "range = 'range.npy'"),
+            place("range") + "\"range.npy\": its numbers are complex, but operator 'histogram' takes real ones alone");
+}
+
+TEST_F(npy_parameter, GivesTheTwoPartsOfComplexTaps) {
+  write("taps.npy", "<c16", "(2,)", bytes_of<double>({0.5, -1, 0.25, 2}));
+  const parameters given = loaded("fir", "taps = 'taps.npy'");
+  EXPECT_EQ(given.numbers("taps"), (numbers{0.5, 0.25}));
+  EXPECT_EQ(given.numbers("taps_imag"), (numbers{-1, 2}));
+  EXPECT_EQ(complaint_about("fir", "taps = 'taps.npy'\ntaps_imag = [1, 2]"),
+            place("taps") + "\"taps.npy\": its numbers are complex, but taps_imag is given too");
+}
+
+TEST_F(npy_parameter, GivesTheTwoPartsOfAComplexTemplate) {
+  write("template.npy", "<c8", "(2,)", bytes_of<float>({0.5, -1, 0.25, 2}));
+  const parameters given = loaded("correlate", "template = 'template.npy'");
+  EXPECT_EQ(given.numbers("template"), (numbers{0.5, 0.25}));
+  EXPECT_EQ(given.numbers("template_imag"), (numbers{-1, 2}));
+  EXPECT_EQ(complaint_about("correlate", "template = 'template.npy'\ntemplate_imag = [1, 2]"),
+            place("template") + "\"template.npy\": its numbers are complex, but template_imag is given too");
+}
+
+TEST_F(npy_parameter, TakesTheTwoPartsFromFilesOfTheirOwn) {
+  write("real.npy", "<f8", "(2,)", bytes_of<double>({0.5, 0.25}));
+  write("imaginary.npy", "<f8", "(2,)", bytes_of<double>({-1, 2}));
+  const parameters given = loaded("fir", "taps = 'real.npy'\ntaps_imag = 'imaginary.npy'");
+  EXPECT_EQ(given.numbers("taps"), (numbers{0.5, 0.25}));
+  EXPECT_EQ(given.numbers("taps_imag"), (numbers{-1, 2}));
+}
+
+TEST_F(npy_parameter, NamesTheLineOfTheFileForWhatIsWrongWithItsImaginaryPart) {
+  write("taps.npy", "<c16", "(1,)", bytes_of<double>({0.5, 1e300}));
+  EXPECT_THAT(complaint_about("fir", "taps = 'taps.npy'"), testing::StartsWith(place("taps_imag")));
+}
+
+TEST_F(npy_parameter, TakesTheSectionsOfAFilterAsRows) {
+  const numbers sections{0.5, 0.5, 0, 1, 0, 0, 0.25, 0.25, 0, 1, -0.5, 0};
+  write("sections.npy", "<f8", "(2, 6)", bytes_of<double>(sections));
+  EXPECT_EQ(loaded("iir", "sections = 'sections.npy'").numbers("sections"), sections);
+  write("flat.npy", "<f8", "(12,)", bytes_of<double>(sections));
+  EXPECT_EQ(loaded("iir", "sections = 'flat.npy'").numbers("sections"), sections);
+  write("columns.npy", "<f8", "(6, 2)", bytes_of<double>(sections));
+  EXPECT_EQ(complaint_about("iir", "sections = 'columns.npy'"),
+            place("sections") + "\"columns.npy\": its rows have 2 numbers; a section has 6");
+}
+
+TEST_F(npy_parameter, IsHeldAgainstTheOperatorsRules) {
+  write("range.npy", "<f8", "(3,)", bytes_of<double>({1, 2, 3}));
+  EXPECT_THAT(complaint_about("histogram", "range = 'range.npy'"), testing::StartsWith(place("range")));
+}
+
+TEST_F(npy_parameter, IsAPlainTextWhereNoArrayIsTaken) {
+  EXPECT_THAT(
+      complaint_about("window", "window = 'hann.npy'"),
+      testing::AllOf(testing::StartsWith(place("window") + "must be "), testing::Not(testing::HasSubstr("read"))));
+  EXPECT_THAT(complaint_about("moments", "range = 'range.npy'"),
+              testing::StartsWith(place("range") + "operator 'moments' has no such parameter"));
+}
+
+}  // namespace
+}  // namespace penstock
