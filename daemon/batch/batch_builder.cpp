@@ -61,7 +61,8 @@ bool batch_builder::fits(const request& next) const noexcept {
 
 close_reason batch_builder::reason_against(const request& next) const noexcept {
   const batch& work = open_->work;
-  const bool full = stays_in_message(work.payload) || work.frames + next.frames > pipeline_.max_frames ||
+  const bool full = stays_in_message(work.payload) || stays_in_message(next.payload) ||
+                    work.frames + next.frames > pipeline_.max_frames ||
                     (next.payload == payload_mode::shared && work.shared >= most_shared_);
   return full ? close_reason::full : close_reason::extent;
 }

@@ -24,6 +24,14 @@ class batch_builder_fixture {
       : plans_(testing::hand_made_plans({{.max_frames = 8, .max_delay = max_delay}})) {}
 
   batch_builder& builder() { return builder_; }
+  close_reason reason_against(payload_mode mode, std::uint32_t leading = 16) {
+    request next;
+    next.frames = 1;
+    next.leading = leading;
+    next.payload = mode;
+    EXPECT_FALSE(builder_.fits(next));
+    return builder_.reason_against(next);
+  }
   /// Puts a request of so many frames, received at `start`, into the open batch; opens one if there is none.
   void put(std::uint32_t frames, payload_mode mode = payload_mode::copied) {
     request_.frames = frames;
@@ -140,6 +148,13 @@ TEST_F(PayloadMode, IsCopiedIfAnElementWouldBeMisaligned) {
 TEST_F(PayloadMode, StaysSharedForSharedMemory) {
   request_.payload = payload_mode::shared;
   EXPECT_EQ(mode_of(48), payload_mode::shared);
+}
+
+TEST(BatchBuilder, IsFullForARequestThatStaysInItsMessage) {
+  batch_builder_fixture fixture;
+  fixture.put(1);
+  EXPECT_EQ(fixture.reason_against(payload_mode::in_place), close_reason::full);
+  EXPECT_EQ(fixture.reason_against(payload_mode::copied, 8), close_reason::extent);
 }
 
 }  // namespace
