@@ -15,7 +15,7 @@ import threading
 import unittest
 
 import numpy as np
-from penstock import Client, PenstockError
+from penstock import Client, PenstockError, Shutdown
 
 from attack import chosen
 from daemon_process import BIN, wait_until
@@ -190,8 +190,13 @@ class AllocationSweep(unittest.TestCase):
         self.assertTrue(self.ready(), self.log.read_text())
 
         def serve():
-            with Client(self.url, connect_timeout=30) as client:
-                return work(client)
+            while True:  # one that stops refuses HELLO with SHUTDOWN, and its successor takes it
+                try:
+                    with Client(self.url, connect_timeout=30) as client:
+                        return work(client)
+                except Shutdown:
+                    wait_until(lambda: self.log.read_text().count("ready: ") and "draining" not in self.log.read_text(),
+                               "it is started again", 60)
 
         before = self.memory.calls
         self.assertEqual(serve(), [])
