@@ -208,12 +208,16 @@ class deadline_measurement {
 // Timeliness is a measurement, and other programs take this machine's cores when they like: it may be taken three
 // times. What is not about time holds in each.
 TEST(Deadline, ExpiredComesOnTimeWhileTheDeviceIsBusyForSeconds) {
-  const std::size_t rows = calibrated_rows();
+  std::size_t rows = calibrated_rows();
   std::string measured;
   bool timely = false;
   for (int attempt = 0; attempt < 3 && !timely; ++attempt) {
     const deadline_run run = deadline_measurement(rows).run();
     ASSERT_EQ(run.expired.size(), requests) << run.otherwise.size() << " were answered otherwise";
+    if (run.blocker_seconds < 1 && attempt < 2) {  // the machine was busier while it was calibrated
+      rows = static_cast<std::size_t>(std::ceil(static_cast<double>(rows) * wanted_seconds / run.blocker_seconds));
+      continue;
+    }
     EXPECT_GE(run.blocker_seconds, 1) << "the device was not busy for long enough to show anything";
     EXPECT_TRUE(sanitized || run.before_the_blocker == requests)
         << "the device was not busy all the while: " << run.before_the_blocker << " of " << requests << " came before";
