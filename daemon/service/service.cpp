@@ -15,6 +15,7 @@
 #include "base/process_limits.hpp"
 #include "daemon/config/client_memory.hpp"
 #include "daemon/net/message_memory.hpp"
+#include "daemon/net/ping_client.hpp"
 #include "daemon/service/process.hpp"
 #include "penstock_version.hpp"
 
@@ -292,7 +293,6 @@ void service::serve() {
   while (!run_admin()) {
     drain_without_memory();
   }
-  probe_.reset();
 }
 
 void service::probe_threads() {
@@ -319,7 +319,10 @@ bool service::run_admin() {
   try {
     admin_.run();
     return true;
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) {
+      throw;
+    }
     return false;
   }
 }
@@ -357,8 +360,17 @@ exit_code service::run() {
       admin_, shards_, settings_, [this](live_configuration::callback done) { reload(std::move(done)); },
       [this] { return vitals(); });
   start_shards();
-  serve();
+  try {
+    serve();
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) {
+      throw;
+    }
+    // Not by destroying what is there: libzmq waits for ever for a socket that it had no memory to finish.
+    end_without_memory();
+  }
   const exit_code code = outcome();
+  probe_.reset();  // not before, for the same reason
   if (shm_server_) {
     shm_server_->stop();
   }
