@@ -25,6 +25,7 @@
 #include "daemon/doctor/doctor.hpp"
 #include "daemon/net/keys.hpp"
 #include "daemon/net/message_memory.hpp"
+#include "daemon/net/router_socket.hpp"
 #include "daemon/pipeline/check.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/pipeline/plan_printer.hpp"
@@ -255,6 +256,9 @@ int main(int argc, char** argv) {
   } catch (const std::runtime_error& error) {
     return fail(exit_code::unavailable, error.what());
   } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) {
+      end_without_memory();
+    }
     return fail(exit_code::internal, error.what());
   }
 }

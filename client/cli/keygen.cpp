@@ -46,7 +46,7 @@ key_pair new_pair() {
 [[noreturn]] void fail(const std::string& file, int error) {
   const bool exists = error == EEXIST;
   throw std::runtime_error("can't write " + file + ": " +
-                           (exists ? "it is there already, and whoever is known by that key would be no more; --force "
+                           (exists ? "it exists already, and a client with that key could no longer connect; --force "
                                      "takes its place"
                                    : std::generic_category().message(error)));
 }

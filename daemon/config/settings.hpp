@@ -139,11 +139,11 @@ struct settings {
 [[nodiscard]] settings load_settings(const std::filesystem::path& file);
 /// The same from text; `name` stands for the file in messages, and .npy files are looked for in its folder.
 [[nodiscard]] settings parse_settings(std::string_view text, const std::string& name);
-/// Refuses what [admin] may not be. parse_settings has called it; whoever sets other addresses calls it again. Throws
+/// Refuses what [admin] may not be. parse_settings calls it; call it again after changing addresses. Throws
 /// configuration_error.
 void check_admin(const admin_settings& admin);
 /// Refuses malformed endpoints, and plain text where other machines can connect unless the configuration allows it.
-/// parse_settings has called it; whoever sets other endpoints calls it again. Throws configuration_error.
+/// parse_settings calls it; call it again after changing endpoints. Throws configuration_error.
 void check_exposure(const settings& settings);
 
 /// The effective configuration as TOML, defaults filled in; parse_settings reads it back to the same settings.

@@ -306,7 +306,7 @@ settings_section shared_memory_section() {
 settings_section security_section() {
   const settings_of row(&settings::security);
   return {"security",
-          "Without keys, whoever can connect may use every pipeline. "
+          "Without keys, everyone who can connect may use every pipeline. "
           "With them each connection is encrypted, over ipc too, and needs a key of the list. "
           "Give both files or none; `penstock keygen` makes the keys.",
           {row("secret_key_file", &security_settings::secret_key_file, file_kind{}, by_restart,
@@ -365,7 +365,7 @@ void check_admin(const table_reader& table, const admin_settings& admin) {
     }
     if (!address->is_local() && !admin.insecure_beyond_loopback) {
       table.refuse_key("listen",
-                       "\"" + text + "\" can be reached from beyond this machine, and whoever reaches it may " +
+                       "\"" + text + "\" can be reached from beyond this machine, and anyone who reaches it may " +
                            "read everything and reload; if that is wanted, say " + "insecure_beyond_loopback = true");
     }
   }

@@ -1,8 +1,6 @@
 #include "daemon/net/ping_client.hpp"
 
 #include <array>
-#include <cerrno>
-#include <new>
 #include <stdexcept>
 #include <string_view>
 
@@ -72,11 +70,6 @@ ping_connection& ping_client::connect(const std::string& endpoint, const keyring
   } catch (const zmq::error_t& error) {
     throw std::runtime_error(error.what());
   }
-}
-
-bool is_out_of_memory(const std::exception& error) noexcept {
-  const auto* const refused = dynamic_cast<const zmq::error_t*>(&error);
-  return (refused != nullptr && refused->num() == ENOMEM) || dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
 }
 
 }  // namespace penstock

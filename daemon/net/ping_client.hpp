@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <list>
 #include <string>
 
@@ -26,9 +25,6 @@ class ping_connection {
  private:
   zmq::socket_t socket_;
 };
-
-/// Whether an allocation failed, one of libzmq's included.
-[[nodiscard]] bool is_out_of_memory(const std::exception& error) noexcept;
 
 /// The connections of one process to itself.
 class ping_client {

@@ -114,7 +114,7 @@ void router_socket::close(int linger_ms) noexcept {
   files_.clear();
 }
 
-bool is_want_of_memory(const std::exception& error) noexcept {
+bool is_out_of_memory(const std::exception& error) noexcept {
   const auto* const of_zmq = dynamic_cast<const zmq::error_t*>(&error);
   return (of_zmq != nullptr && of_zmq->num() == ENOMEM) || dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
 }

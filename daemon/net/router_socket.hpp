@@ -67,6 +67,6 @@ class router_socket {
 };
 
 /// Whether the exception means that an allocation failed, in libzmq or elsewhere.
-[[nodiscard]] bool is_want_of_memory(const std::exception& error) noexcept;
+[[nodiscard]] bool is_out_of_memory(const std::exception& error) noexcept;
 
 }  // namespace penstock

@@ -131,7 +131,7 @@ class admin_endpoint {
   void adopt(const settings& settings) { api_.set_patience(settings.stream_pool.hang_timeout / 2); }
   /// Finishes the answers that are being made and calls `done`, within a second.
   void stop(std::function<void()> done) { server_.stop(std::move(done)); }
-  /// Each reload, whoever request for it.
+  /// Every reload, by HTTP or by signal.
   void count_reload(const reload_outcome& made) { metrics_.count_reload(made); }
 
   /// As bound; empty when there is none.

@@ -73,10 +73,13 @@ std::terminate_handler otherwise = nullptr;
     if (const std::exception_ptr thrown = std::current_exception()) {
       std::rethrow_exception(thrown);
     }
-  } catch (const std::bad_alloc&) {
-    end_without_memory();
-  } catch (...) {
+  } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) {
+      end_without_memory();
+    }
     otherwise();  // which names it
+  } catch (...) {
+    otherwise();
   }
   std::abort();
 }

@@ -15,7 +15,7 @@
 #include "base/process_limits.hpp"
 #include "daemon/config/client_memory.hpp"
 #include "daemon/net/message_memory.hpp"
-#include "daemon/net/ping_client.hpp"
+#include "daemon/net/router_socket.hpp"
 #include "daemon/service/process.hpp"
 #include "penstock_version.hpp"
 
@@ -359,8 +359,8 @@ exit_code service::run() {
   endpoint_.emplace(
       admin_, shards_, settings_, [this](live_configuration::callback done) { reload(std::move(done)); },
       [this] { return vitals(); });
-  start_shards();
   try {
+    start_shards();
     serve();
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) {

@@ -170,7 +170,7 @@ shard_ending shard::run() {
     try {
       go_round();
     } catch (const std::exception& error) {
-      if (!is_want_of_memory(error)) {
+      if (!is_out_of_memory(error)) {
         throw;
       }
       if (ending_ == shard_ending::out_of_memory) {

@@ -32,8 +32,8 @@ class sealed_memory {
 };
 
 /// Tells whether anybody still has a memory file, as a descriptor or mapped: all of its pages stay as long as somebody
-/// does. It sees whoever got the file from `open_again`, and what was made of that, in whichever process; not those
-/// that have the first descriptor, nor a descriptor that was opened with O_PATH. Thread: one at a time.
+/// does. It sees every process that got the file from `open_again`, and what was made of that, in whichever process;
+/// not those that have the first descriptor, nor a descriptor that was opened with O_PATH. Thread: one at a time.
 class memory_watch {
  public:
   /// `file` stays the caller's. Where the system can't say, the watch never sees anybody.

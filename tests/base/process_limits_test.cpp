@@ -1,10 +1,11 @@
 #include "base/process_limits.hpp"
 
-#include <cstdlib>
 #include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "tests/support/temporary_folder.hpp"
 
 namespace penstock {
 namespace {
@@ -14,16 +15,11 @@ namespace fs = std::filesystem;
 constexpr std::size_t mebibyte = std::size_t{1} << 20U;
 
 /// A machine of 8 processors and 16 GiB, 12 of them available, as files in a folder of its own.
-class MachineShare : public testing::Test {
+class MachineShare : public ::testing::Test {
  protected:
   MachineShare() {
-    std::string name = (fs::temp_directory_path() / "penstock-machine-XXXXXX").string();
-    root_ = ::mkdtemp(name.data());
     write("proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1048576 kB\nMemAvailable:   12582912 kB\n");
   }
-  ~MachineShare() override { fs::remove_all(root_); }
-  MachineShare(const MachineShare&) = delete;
-  MachineShare& operator=(const MachineShare&) = delete;
 
   void write(const std::string& file, const std::string& text) {
     fs::create_directories((root_ / file).parent_path());
@@ -40,7 +36,8 @@ class MachineShare : public testing::Test {
   }
   [[nodiscard]] machine_share read(std::size_t affinity = 8) const { return read_machine_share(root_, affinity); }
 
-  fs::path root_;
+  testing::temporary_folder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 TEST_F(MachineShare, WithoutGroupsItIsTheMachineByAffinity) {

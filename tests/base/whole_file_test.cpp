@@ -6,8 +6,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
+
+#include "tests/support/temporary_folder.hpp"
 
 namespace penstock {
 namespace {
@@ -15,17 +16,11 @@ namespace {
 /// A folder of its own, for one file.
 class WholeFile : public ::testing::Test {
  protected:
-  WholeFile() {
-    std::string name = (std::filesystem::temp_directory_path() / "penstock-files-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-    file_ = folder_ / "f";
-  }
-  ~WholeFile() override { std::filesystem::remove_all(folder_); }
-
   void write(const std::string& text) const { std::ofstream(file_, std::ios::binary) << text; }
 
-  std::filesystem::path folder_;
-  std::filesystem::path file_;
+  testing::temporary_folder kept_;
+  const std::filesystem::path folder_ = kept_.path();
+  const std::filesystem::path file_ = folder_ / "f";
 };
 
 TEST_F(WholeFile, IsReadToItsLastByte) {

@@ -22,6 +22,7 @@
 #include "daemon/device/backend.hpp"
 #include "daemon/device/device.hpp"
 #include "tests/bench/benchmarks.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -288,23 +289,11 @@ class host_copy final : public operation {
   std::size_t bytes_;
 };
 
-class temporary_folder {
+class data_folder {
  public:
-  temporary_folder() : path_((fs::temp_directory_path() / "penstock-operators-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) {
-      throw std::runtime_error("cannot make a folder for the operators' data");
-    }
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-
   /// Returns the file's path.
   std::string write(const std::string& name, const std::vector<std::byte>& bytes) const {
-    const fs::path file = fs::path(path_) / name;
+    const fs::path file = folder_.path() / name;
     std::ofstream stream(file, std::ios::binary);
     if (!stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()))) {
       throw std::runtime_error("cannot write " + file.string());
@@ -313,7 +302,7 @@ class temporary_folder {
   }
 
  private:
-  std::string path_;
+  testing::temporary_folder folder_;
 };
 
 std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
@@ -349,7 +338,7 @@ class operator_comparison {
 
   /// numpy does the same work on the same data and compares the results. Throws std::runtime_error if they differ.
   void add_numpy(numpy_process& numpy) {
-    const temporary_folder data;
+    const data_folder data;
     ordered_json inputs = ordered_json::array();
     for (std::size_t input = 0; input < subject_.inputs.size(); ++input) {
       inputs.push_back(data.write("input" + std::to_string(input), input_batch(subject_, input)));

@@ -62,19 +62,6 @@ bool is_free(std::uint16_t port) {
 
 }  // namespace
 
-endpoint_source::endpoint_source() {
-  std::string name = (std::filesystem::temp_directory_path() / "penstock-bench-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw std::runtime_error("cannot make a folder for sockets");
-  }
-  folder_ = name;
-}
-
-endpoint_source::~endpoint_source() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 std::string endpoint_source::tcp() {
   static std::atomic<std::uint32_t> next{std::random_device{}()};  // shared by all sources: no port is given twice
   for (std::uint32_t attempt = 0; attempt < ports; ++attempt) {
@@ -87,7 +74,7 @@ std::string endpoint_source::tcp() {
 }
 
 std::string endpoint_source::ipc() {
-  return "ipc://" + (folder_ / std::to_string(next_socket_++)).string();
+  return "ipc://" + (folder_.path() / std::to_string(next_socket_++)).string();
 }
 
 namespace {

@@ -2,11 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <string>
 
 #include <sys/types.h>
+
+#include "tests/support/temporary_folder.hpp"
 
 namespace penstock::bench {
 
@@ -28,12 +29,6 @@ class child_process {
 /// a temporary folder.
 class endpoint_source {
  public:
-  /// Throws std::runtime_error if the folder cannot be created.
-  endpoint_source();
-  ~endpoint_source();
-  endpoint_source(const endpoint_source&) = delete;
-  endpoint_source& operator=(const endpoint_source&) = delete;
-
   /// Another one at each call. Throws std::runtime_error if no port is free.
   [[nodiscard]] std::string tcp();
   [[nodiscard]] std::string ipc();
@@ -41,7 +36,7 @@ class endpoint_source {
   [[nodiscard]] std::string next(const std::string& transport) { return transport == "ipc" ? ipc() : tcp(); }
 
  private:
-  std::filesystem::path folder_;
+  testing::temporary_folder folder_;
   std::uint32_t next_socket_ = 0;
 };
 

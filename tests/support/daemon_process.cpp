@@ -62,14 +62,6 @@ int exit_code_of(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-fs::path new_folder() {
-  std::string name = (fs::temp_directory_path() / "penstock-test-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw std::runtime_error("cannot make a folder for the test");
-  }
-  return name;
-}
-
 }  // namespace
 
 std::vector<std::string> backends_to_test() {
@@ -83,15 +75,13 @@ std::vector<std::string> backends_to_test() {
 }
 
 daemon_process::daemon_process(const daemon_options& options)
-    : folder_(new_folder()),
-      endpoint_(options.listen.empty() ? "ipc://" + (folder_ / "data").string() : options.listen) {
+    : endpoint_(options.listen.empty() ? "ipc://" + (folder_.path() / "data").string() : options.listen) {
   start(options);
   try {
     await_ready();
   } catch (...) {
     signal(SIGKILL);
     wait();
-    fs::remove_all(folder_);
     throw;
   }
 }
@@ -101,17 +91,15 @@ daemon_process::~daemon_process() {
     signal(SIGKILL);
     wait();
   }
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
 }
 
 void daemon_process::start(const daemon_options& options) {
-  const fs::path file = folder_ / "penstock.toml";
+  const fs::path file = folder_.path() / "penstock.toml";
   std::ofstream(file) << options.configuration;
-  const std::string admin = options.admin.empty() ? "unix:" + (folder_ / "admin").string() : options.admin;
+  const std::string admin = options.admin.empty() ? "unix:" + (folder_.path() / "admin").string() : options.admin;
   pid_ = spawn({penstockd(), "--config", file.string(), "--listen", endpoint_, "--admin", admin, "--backend",
                 options.backend, "--completion", options.completion},
-               folder_ / "log");
+               folder_.path() / "log");
 }
 
 void daemon_process::await_ready() {
@@ -135,7 +123,7 @@ void daemon_process::reload(const std::string& configuration) {
   }
   const auto version = [&] { return asking_->status().at("configuration").at("version").get<std::uint64_t>(); };
   const std::uint64_t before = version();
-  const fs::path file = folder_ / "penstock.toml";
+  const fs::path file = folder_.path() / "penstock.toml";
   std::ofstream(file) << configuration;
   signal(SIGHUP);
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes{1};
@@ -181,7 +169,7 @@ int daemon_process::stop() {
 }
 
 std::string daemon_process::log() const {
-  return read_file(folder_ / "log");
+  return read_file(folder_.path() / "log");
 }
 
 std::string free_tcp_endpoint() {
@@ -200,13 +188,12 @@ std::string free_tcp_endpoint() {
 }
 
 int run_penstockd(const std::vector<std::string>& arguments, std::string& output) {
-  const fs::path folder = new_folder();
+  const temporary_folder folder;
   std::vector<std::string> words{penstockd()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   int status = 0;
-  ::waitpid(spawn(words, folder / "log"), &status, 0);
-  output = read_file(folder / "log");
-  fs::remove_all(folder);
+  ::waitpid(spawn(words, folder.path() / "log"), &status, 0);
+  output = read_file(folder.path() / "log");
   return exit_code_of(status);
 }
 

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
+
+#include "tests/support/temporary_folder.hpp"
 
 namespace penstock::testing {
 
@@ -51,7 +52,7 @@ class daemon_process {
   [[nodiscard]] bool running();
 
   std::unique_ptr<raw_peer> asking_;  // one client, however many reloads
-  std::filesystem::path folder_;
+  temporary_folder folder_;
   std::string endpoint_;
   pid_t pid_ = -1;
   int exit_code_ = 0;

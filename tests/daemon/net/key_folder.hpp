@@ -5,9 +5,10 @@
 #include <fstream>
 #include <string>
 
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <zmq.h>
+
+#include "tests/support/temporary_folder.hpp"
 
 namespace penstock::testing {
 
@@ -23,23 +24,15 @@ struct key_pair {
 /// A folder of its own, for files of keys.
 class key_folder {
  public:
-  key_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "penstock-keys-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  key_folder(const key_folder&) = delete;
-  key_folder& operator=(const key_folder&) = delete;
-  ~key_folder() { std::filesystem::remove_all(path_); }
-
   std::filesystem::path write(const std::string& name, const std::string& text, mode_t mode = 0600) const {
-    const std::filesystem::path file = path_ / name;
+    const std::filesystem::path file = folder_.path() / name;
     std::ofstream(file) << text;
     ::chmod(file.c_str(), mode);
     return file;
   }
 
  private:
-  std::filesystem::path path_;
+  temporary_folder folder_;
 };
 
 }  // namespace penstock::testing

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <stdexcept>
 #include <string>
 
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "tests/support/start.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace penstock {
 namespace {
@@ -33,7 +33,7 @@ class manager_socket {
   manager_socket() : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    const std::string path = folder_ + "/notify";
+    const std::string path = folder_.path() / "notify";
     path.copy(address.sun_path, sizeof(address.sun_path) - 1);
     if (::bind(socket_, static_cast<const sockaddr*>(static_cast<const void*>(&address)), sizeof(address)) != 0) {
       throw std::runtime_error("can't bind " + path);
@@ -45,7 +45,6 @@ class manager_socket {
     ::unsetenv("WATCHDOG_USEC");
     ::unsetenv("WATCHDOG_PID");
     ::close(socket_);
-    std::filesystem::remove_all(folder_);
   }
   manager_socket(const manager_socket&) = delete;
   manager_socket& operator=(const manager_socket&) = delete;
@@ -58,15 +57,7 @@ class manager_socket {
   }
 
  private:
-  static std::string new_folder() {
-    std::string name = "/tmp/penstock-notify-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw std::runtime_error("can't make a folder");
-    }
-    return name;
-  }
-
-  std::string folder_ = new_folder();
+  testing::temporary_folder folder_;
   int socket_;
 };
 
