@@ -12,5 +12,6 @@ pkg_check_modules(zmq REQUIRED IMPORTED_TARGET libzmq)  # (libzmq3-dev, cppzmq-d
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)    # (libhwloc-dev)
 pkg_check_modules(systemd REQUIRED IMPORTED_TARGET libsystemd)  # sd_notify and the journal (libsystemd-dev)
 pkg_check_modules(ncursesw REQUIRED IMPORTED_TARGET ncursesw)  # `penstock top` alone (libncurses-dev)
+pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)  # SHA-256 (libsodium-dev, which libzmq3-dev needs)
 pkg_check_modules(sndfile REQUIRED IMPORTED_TARGET sndfile)  # `penstock send` alone (libsndfile1-dev)
 pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET prometheus-cpp-core)  # (prometheus-cpp-dev)

@@ -19,6 +19,7 @@
 #include "base/exit_code.hpp"
 #include "base/process_limits.hpp"
 #include "base/unix_listener.hpp"
+#include "daemon/code/compiler.hpp"
 #include "daemon/config/client_memory.hpp"
 #include "daemon/config/settings.hpp"
 #include "daemon/device/backend.hpp"
@@ -45,6 +46,7 @@ struct command_line {
   std::string backend;
   std::string completion;
   bool check = false;
+  std::string arch;  ///< for which a check compiles users' code
   bool print = false;
   bool manual = false;
   bool doctor = false;
@@ -79,6 +81,7 @@ void declare(CLI::App& app, command_line& line) {
   app.add_option("--completion", line.completion, "Take this completion mode instead")
       ->check(CLI::IsMember(words(completion_names)));
   app.add_flag("--check-config", line.check, "Check the configuration file and exit");
+  app.add_option("--arch", line.arch, "With --check-config: compile users' code for this architecture too (sm_90)");
   app.add_flag("--print-config", line.print, "Print the configuration with every default filled in and exit");
   app.add_flag("--print-settings", line.manual, "Print every setting with its default and what it is for, and exit");
   app.add_flag(
@@ -154,7 +157,7 @@ exit_code check(const command_line& line, const settings& settings) {
     const keyring good(settings.security.secret_key_file, settings.security.authorized_keys_file);
   }
   (void)group_of(settings.security.ipc_group);
-  const std::string costs = check_start(settings);
+  const std::string costs = check_start(settings, line.arch);
   const std::size_t devices = settings.device.every_device ? 1 : settings.device.ids.size();
   const client_memory held = memory_of_clients(settings, devices * static_cast<std::size_t>(settings.device.shards),
                                                read_machine_share().memory_bytes);
@@ -232,6 +235,9 @@ int fail(exit_code code, const char* what) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && argv[1] == compile_word) {
+    return run_compiler_process();
+  }
   CLI::App app{"penstockd puts live data on a GPU: it serves the pipelines of its configuration over ZeroMQ."};
   command_line line;
   declare(app, line);

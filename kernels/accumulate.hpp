@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "kernels/operation.hpp"
@@ -45,9 +46,9 @@ struct accumulate_settings {
   return parsed;
 }
 
-[[nodiscard]] inline session_traits accumulate_session(const parameters& settings,
-                                                       std::span<const tensor_spec> inputs) {
-  return {.whole_frames = parse_accumulate(settings, inputs[0]).window.whole_frames, .rate = {}};
+[[nodiscard]] inline std::optional<session_traits> accumulate_session(const parameters& settings,
+                                                                      std::span<const tensor_spec> inputs) {
+  return session_traits{.whole_frames = parse_accumulate(settings, inputs[0]).window.whole_frames, .rate = {}};
 }
 
 [[nodiscard]] std::unique_ptr<operation> make_accumulate_host(const operation_request& request);

@@ -2,6 +2,7 @@
 #include <array>
 #include <iterator>
 
+#include "kernels/kernel.hpp"
 #include "kernels/operation.hpp"
 #include "kernels/operator_checks.hpp"
 #include "kernels/operators.hpp"
@@ -38,6 +39,12 @@ PENSTOCK_OPERATORS(PENSTOCK_INFERENCE)
   {#name, name##_keys, infer_##name, make_##name##_host, session, overwrites},
 constexpr operator_definition all_operators[] = {PENSTOCK_OPERATORS(PENSTOCK_DEFINITION)};
 
+// What users bring. The host has none of them.
+constexpr auto kernel_keys = keys("file", "entry", "output", "grid", "block", "shared", "args", "values", "state",
+                                  "options", "include", "sha256", "code", "symbol");
+constexpr operator_definition user_operators[] = {
+    {"kernel", kernel_keys, infer_kernel, nullptr, kernel_session, false}};
+
 }  // namespace
 
 std::span<const operator_definition> operator_catalogue() noexcept {
@@ -45,9 +52,13 @@ std::span<const operator_definition> operator_catalogue() noexcept {
 }
 
 const operator_definition* find_operator(std::string_view name) noexcept {
-  const auto* const found = std::find_if(std::begin(all_operators), std::end(all_operators),
-                                         [name](const operator_definition& known) { return known.name == name; });
-  return found == std::end(all_operators) ? nullptr : found;
+  const auto named = [name](const operator_definition& known) { return known.name == name; };
+  if (const auto* found = std::find_if(std::begin(all_operators), std::end(all_operators), named);
+      found != std::end(all_operators)) {
+    return found;
+  }
+  const auto* const found = std::find_if(std::begin(user_operators), std::end(user_operators), named);
+  return found == std::end(user_operators) ? nullptr : found;
 }
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/kernel.hpp"
 #include "kernels/operators.hpp"
 
 namespace penstock {
@@ -9,6 +10,9 @@ make_operation find_cuda_operation(std::string_view name) noexcept {
 #define PENSTOCK_IMPLEMENTATION(name, session, overwrites, ...) {#name, &make_##name##_cuda},
   static constexpr std::pair<std::string_view, make_operation> catalogue[] = {
       PENSTOCK_OPERATORS(PENSTOCK_IMPLEMENTATION)};
+  if (name == "kernel") {
+    return &make_kernel_cuda;
+  }
   for (const auto& [known, make] : catalogue) {
     if (known == name) {
       return make;

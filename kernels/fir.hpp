@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -118,8 +119,9 @@ inline constexpr std::size_t max_fir_taps = 65536;
   return parsed;
 }
 
-[[nodiscard]] inline session_traits fir_session(const parameters& settings, std::span<const tensor_spec> inputs) {
-  return {.whole_frames = false, .rate = parse_fir(settings, sole_input("fir", inputs)).rate()};
+[[nodiscard]] inline std::optional<session_traits> fir_session(const parameters& settings,
+                                                               std::span<const tensor_spec> inputs) {
+  return session_traits{.whole_frames = false, .rate = parse_fir(settings, sole_input("fir", inputs)).rate()};
 }
 
 [[nodiscard]] std::unique_ptr<operation> make_fir_host(const operation_request& request);

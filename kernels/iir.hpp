@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -103,9 +104,9 @@ inline constexpr std::size_t max_iir_sections = 64;
   return parsed;
 }
 
-[[nodiscard]] inline session_traits iir_session(const parameters& /*settings*/,
-                                                std::span<const tensor_spec> /*inputs*/) {
-  return {};
+[[nodiscard]] inline std::optional<session_traits> iir_session(const parameters& /*settings*/,
+                                                               std::span<const tensor_spec> /*inputs*/) {
+  return session_traits{};
 }
 
 [[nodiscard]] std::unique_ptr<operation> make_iir_host(const operation_request& request);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include <cuda_runtime_api.h>
@@ -13,13 +14,15 @@ namespace penstock {
 inline constexpr std::size_t max_kernel_arguments = 16;
 inline constexpr std::size_t max_argument_bytes = 4096;
 
-/// One launch. `arguments` points to each parameter of the kernel, `sizes` has their bytes.
+/// One launch. `kernel` is a function of this module or a cudaKernel_t. `arguments` points to each parameter of the
+/// kernel, `sizes` has their bytes.
 struct kernel_call {
   const void* kernel = nullptr;
   dim3 grid;
   dim3 block;
   std::span<void* const> arguments;
   std::span<const std::size_t> sizes;
+  std::uint32_t shared = 0;  ///< dynamic shared memory of a block, in bytes
 };
 
 /// Runs kernels on one stream, in order. Several may be launched together, which saves half of the CPU time of a

@@ -78,8 +78,8 @@ void load_kernel(void (*kernel)(Parameters...)) {
 class immediate_queue final : public kernel_queue {
  public:
   fault add(const kernel_call& call) noexcept override {
-    const fault failed = cuda_fault(
-        cudaLaunchKernel(call.kernel, call.grid, call.block, const_cast<void**>(call.arguments.data()), 0, stream()));
+    const fault failed = cuda_fault(cudaLaunchKernel(call.kernel, call.grid, call.block,
+                                                     const_cast<void**>(call.arguments.data()), call.shared, stream()));
     if (failed) {
       static_cast<void>(cudaGetLastError());
     }

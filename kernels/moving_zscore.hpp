@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -255,9 +256,9 @@ struct moving_zscore_settings {
   return parsed;
 }
 
-[[nodiscard]] inline session_traits moving_zscore_session(const parameters& /*settings*/,
-                                                          std::span<const tensor_spec> /*inputs*/) {
-  return {};
+[[nodiscard]] inline std::optional<session_traits> moving_zscore_session(const parameters& /*settings*/,
+                                                                         std::span<const tensor_spec> /*inputs*/) {
+  return session_traits{};
 }
 
 [[nodiscard]] std::unique_ptr<operation> make_moving_zscore_host(const operation_request& request);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -65,16 +66,16 @@ struct operator_definition {
   std::span<const std::string_view> keys;
   /// The output's spec; throws parameter_error on a wrong parameter, a wrong input or a wrong number of inputs.
   tensor_spec (*infer)(const parameters& settings, std::span<const tensor_spec> inputs);
-  make_operation make_host;
-  /// nullptr for an operator without state. Call it only with what `infer` has accepted.
-  session_traits (*session)(const parameters& settings, std::span<const tensor_spec> inputs) = nullptr;
+  make_operation make_host;  ///< nullptr: the host backend has none
+  /// nullptr for an operator that never keeps state. Call it only with what `infer` has accepted.
+  std::optional<session_traits> (*session)(const parameters& settings, std::span<const tensor_spec> inputs) = nullptr;
   /// True if on the host the output of a run may be its first input.
   bool overwrites = false;
 };
 
-/// All operators, sorted by name.
+/// All built-in operators, sorted by name.
 [[nodiscard]] std::span<const operator_definition> operator_catalogue() noexcept;
-/// nullptr if there is no such operator.
+/// A built-in operator, or one that runs users' code; nullptr if there is no such operator.
 [[nodiscard]] const operator_definition* find_operator(std::string_view name) noexcept;
 
 /// The CUDA implementation of an operator; nullptr if there is none. Exists in the CUDA module only.

@@ -82,4 +82,32 @@ std::vector<double> parameters::numbers(std::string_view key) const {
   return as<std::vector<double>>(require(values_, key), key, "a list of numbers");
 }
 
+std::vector<std::string> parameters::texts(std::string_view key) const {
+  const value* const found = find(values_, key);
+  if (found == nullptr) {
+    return {};
+  }
+  if (const auto* const all = std::get_if<std::vector<double>>(found)) {
+    std::vector<std::string> texts;
+    for (const double each : *all) {
+      if (each != static_cast<double>(static_cast<std::int64_t>(each))) {
+        refuse(key, "a list of strings and whole numbers");
+      }
+      texts.push_back(std::to_string(static_cast<std::int64_t>(each)));
+    }
+    return texts;
+  }
+  return as<std::vector<std::string>>(*found, key, "a list of strings");
+}
+
+const parameters& parameters::table(std::string_view key) const {
+  static const parameters none;
+  const value* const found = find(values_, key);
+  return found == nullptr ? none : *as<std::shared_ptr<const parameters>>(*found, key, "a table");
+}
+
+const code_file& parameters::code(std::string_view key) const {
+  return *as<std::shared_ptr<const code_file>>(require(values_, key), key, "a file of code");
+}
+
 }  // namespace penstock

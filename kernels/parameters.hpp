@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -31,11 +32,19 @@ struct no_parameter {
   friend bool operator==(const no_parameter& /*left*/, const no_parameter& /*right*/) noexcept { return true; }
 };
 
+/// A file of users' code that the configuration allows, as it was read.
+struct code_file {
+  std::string name;  ///< as the configuration gives it
+  std::string path;  ///< as messages and the compiler call it
+  std::string text;  ///< its bytes
+};
+
 /// The parameters of one stage as the configuration gives them, without the keys that every stage has (`name`, `op`,
 /// `from`). The getters throw parameter_error if a key is missing or has another type.
 class parameters {
  public:
-  using value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>, no_parameter>;
+  using value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>, std::vector<std::string>,
+                             std::shared_ptr<const parameters>, std::shared_ptr<const code_file>, no_parameter>;
 
   void set(std::string key, value given);
   [[nodiscard]] bool has(std::string_view key) const noexcept;
@@ -48,6 +57,11 @@ class parameters {
   [[nodiscard]] std::string text(std::string_view key, std::string_view otherwise) const;
   [[nodiscard]] std::string text(std::string_view key) const;
   [[nodiscard]] std::vector<double> numbers(std::string_view key) const;
+  /// Accepts numbers too, as the configuration writes them; empty if the key is missing.
+  [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;
+  /// A table; an empty one if the key is missing.
+  [[nodiscard]] const parameters& table(std::string_view key) const;
+  [[nodiscard]] const code_file& code(std::string_view key) const;
 
   [[nodiscard]] auto begin() const noexcept { return values_.begin(); }
   [[nodiscard]] auto end() const noexcept { return values_.end(); }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -74,8 +75,9 @@ struct reframe_settings {
   return parsed;
 }
 
-[[nodiscard]] inline session_traits reframe_session(const parameters& settings, std::span<const tensor_spec> inputs) {
-  return {.whole_frames = false, .rate = parse_reframe(settings, sole_input("reframe", inputs)).rate()};
+[[nodiscard]] inline std::optional<session_traits> reframe_session(const parameters& settings,
+                                                                   std::span<const tensor_spec> inputs) {
+  return session_traits{.whole_frames = false, .rate = parse_reframe(settings, sole_input("reframe", inputs)).rate()};
 }
 
 [[nodiscard]] std::unique_ptr<operation> make_reframe_host(const operation_request& request);

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "base/guarded_file.hpp"
 #include "daemon/config/npy.hpp"
 #include "daemon/pipeline/check.hpp"
 
@@ -138,6 +139,47 @@ std::vector<double> read_numbers(const table_reader& table, std::string_view key
   return numbers;
 }
 
+/// As texts where there is one among them.
+std::vector<std::string> read_texts(const table_reader& table, std::string_view key, const toml::array& array) {
+  std::vector<std::string> texts;
+  for (const toml::node& element : array) {
+    if (const auto* text = element.as_string()) {
+      texts.push_back(text->get());
+    } else if (const auto* number = element.as_integer()) {
+      texts.push_back(std::to_string(number->get()));
+    } else {
+      table.refuse_value(key, element, "an array of strings and whole numbers");
+    }
+  }
+  return texts;
+}
+
+parameters::value read_parameter(const table_reader& table, std::string_view key, const toml::node& node);
+
+/// A table of parameters. Arrays of numbers may come from .npy files.
+std::shared_ptr<const parameters> read_parameters(const table_reader& table, std::string_view key,
+                                                  const toml::table& contents) {
+  auto made = std::make_shared<parameters>();
+  const table_reader nested = table.nested(std::string(key), contents);
+  for (const auto& [name, node] : contents) {
+    const auto* const text = node.as_string();
+    if (text == nullptr || !text->get().ends_with(".npy")) {
+      made->set(std::string(name.str()), read_parameter(nested, name.str(), node));
+      continue;
+    }
+    try {
+      npy_array array = read_npy(std::filesystem::path(table.place().position.file).parent_path() / text->get());
+      if (array.is_complex) {
+        throw npy_error("its numbers are complex");
+      }
+      made->set(std::string(name.str()), std::move(array.real));
+    } catch (const npy_error& error) {
+      nested.refuse_key(name.str(), "\"" + text->get() + "\": " + error.what());
+    }
+  }
+  return made;
+}
+
 parameters::value read_parameter(const table_reader& table, std::string_view key, const toml::node& node) {
   if (const auto* flag = node.as_boolean()) {
     return flag->get();
@@ -152,9 +194,15 @@ parameters::value read_parameter(const table_reader& table, std::string_view key
     return text->get();
   }
   if (const auto* array = node.as_array()) {
+    if (std::any_of(array->begin(), array->end(), [](const toml::node& each) { return each.is_string(); })) {
+      return read_texts(table, key, *array);
+    }
     return read_numbers(table, key, *array);
   }
-  table.refuse_value(key, node, "true or false, a finite number, a string, or an array of numbers");
+  if (const auto* nested = node.as_table()) {
+    return read_parameters(table, key, *nested);
+  }
+  table.refuse_value(key, node, "true or false, a finite number, a string, an array of them, or a table");
 }
 
 /// A parameter whose numbers stand in a .npy file beside the configuration; false when it is none.
@@ -181,8 +229,51 @@ bool read_npy_parameter(const table_reader& table, std::string_view key, const t
   return true;
 }
 
+constexpr std::size_t largest_code = std::size_t{256} << 20U;
+
+/// Whether `file` is one of the allowed files, or lies below an allowed folder, links followed.
+bool is_allowed(const std::filesystem::path& folder, const std::filesystem::path& file, const code_settings& code) {
+  std::error_code unknown;
+  const std::filesystem::path real = std::filesystem::canonical(file, unknown);
+  return !unknown && std::any_of(code.allow.begin(), code.allow.end(), [&](const std::string& each) {
+    std::error_code missing;
+    const std::filesystem::path allowed = std::filesystem::canonical(folder / each, missing);
+    return !missing && std::mismatch(allowed.begin(), allowed.end(), real.begin(), real.end()).first == allowed.end();
+  });
+}
+
+/// The stage's file of users' code; false when `key` names none.
+bool read_code(const table_reader& table, std::string_view key, const toml::node& node, const code_settings& code,
+               stage_declaration& stage) {
+  if (stage.op != "kernel" || key != "file") {
+    return false;
+  }
+  const auto* const text = node.as_string();
+  if (text == nullptr) {
+    table.refuse_value(key, node, "the name of a file beside the configuration");
+  }
+  const std::filesystem::path folder = std::filesystem::path(stage.position.file).parent_path();
+  const std::filesystem::path file = folder / text->get();
+  if (std::error_code unknown; !std::filesystem::exists(file, unknown)) {
+    table.refuse_key(key, "\"" + text->get() + "\": there is no such file");
+  }
+  if (!is_allowed(folder, file, code)) {
+    table.refuse_key(key, "\"" + text->get() +
+                              "\" is not allowed: add it, or its folder, to code.allow if you trust it with "
+                              "all that the daemon may do");
+  }
+  try {
+    stage.settings.set(
+        "file", std::make_shared<const code_file>(
+                    code_file{text->get(), file.string(), read_guarded_file(file, file_guard::code, largest_code)}));
+  } catch (const configuration_error& error) {
+    table.refuse_key(key, error.what());
+  }
+  return true;
+}
+
 stage_declaration read_stage(const toml::table& contents, configuration_place place, std::size_t index,
-                             field_lines& lines) {
+                             field_lines& lines, const code_settings& code) {
   place.position.line = contents.source().begin.line;
   place.stage = numbered(index);
   if (const auto* name = contents["name"].as_string()) {
@@ -203,6 +294,9 @@ stage_declaration read_stage(const toml::table& contents, configuration_place pl
     if (std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.key == key.str(); })) {
       continue;
     }
+    if (read_code(table, key.str(), node, code, stage)) {
+      continue;
+    }
     if (read_npy_parameter(table, key.str(), node, stage)) {
       lines.set(index, std::string(key.str()) + "_imag", key.source().begin.line);
     } else {
@@ -212,7 +306,8 @@ stage_declaration read_stage(const toml::table& contents, configuration_place pl
   return stage;
 }
 
-void read_stages(table_reader& table, std::vector<stage_declaration>& stages, field_lines& lines) {
+void read_stages(table_reader& table, std::vector<stage_declaration>& stages, field_lines& lines,
+                 const code_settings& code) {
   const toml::node* node = table.find("stage");
   if (node == nullptr) {
     return;
@@ -222,7 +317,7 @@ void read_stages(table_reader& table, std::vector<stage_declaration>& stages, fi
     table.refuse_value("stage", *node, "[[pipeline.stage]] tables, in double brackets");
   }
   for (std::size_t index = 0; index < array->size(); ++index) {
-    stages.push_back(read_stage(*(*array)[index].as_table(), table.place(), index, lines));
+    stages.push_back(read_stage(*(*array)[index].as_table(), table.place(), index, lines, code));
   }
 }
 
@@ -240,7 +335,8 @@ field_lines lines_of(const table_reader& table) {
   return lines;
 }
 
-pipeline_declaration read_pipeline(const toml::table& contents, configuration_place place, std::size_t index) {
+pipeline_declaration read_pipeline(const toml::table& contents, configuration_place place, std::size_t index,
+                                   const code_settings& code) {
   place.position.line = contents.source().begin.line;
   place.pipeline = numbered(index);
   if (const auto* name = contents["name"].as_string()) {
@@ -254,9 +350,19 @@ pipeline_declaration read_pipeline(const toml::table& contents, configuration_pl
   }
   read_all(pipeline_settings(), table, pipeline);
   field_lines lines = lines_of(table);
-  read_stages(table, pipeline.stages, lines);
+  read_stages(table, pipeline.stages, lines, code);
   table.refuse_unknown();
   return check_pipeline(std::move(pipeline), lines);
+}
+
+std::string print_parameter(const parameters::value& value);
+
+std::string print_table(const parameters& table) {
+  std::string text;
+  for (const auto& [key, value] : table) {
+    text += (text.empty() ? "{ " : ", ") + toml_key(key) + " = " + print_parameter(value);
+  }
+  return text.empty() ? "{}" : text + " }";
 }
 
 std::string print_parameter(const parameters::value& value) {
@@ -273,6 +379,12 @@ std::string print_parameter(const parameters::value& value) {
           return toml_string(held);
         } else if constexpr (std::is_same_v<type, std::vector<double>>) {
           return toml_array(held, toml_real);
+        } else if constexpr (std::is_same_v<type, std::vector<std::string>>) {
+          return toml_array(held, toml_string);
+        } else if constexpr (std::is_same_v<type, std::shared_ptr<const parameters>>) {
+          return print_table(*held);
+        } else if constexpr (std::is_same_v<type, std::shared_ptr<const code_file>>) {
+          return toml_string(held->name);
         } else {
           return "";
         }
@@ -326,7 +438,8 @@ const std::vector<setting<stage_declaration>>& stage_settings() {
   return rows;
 }
 
-std::vector<pipeline_declaration> read_pipelines(const toml::node& pipelines, const std::string& file) {
+std::vector<pipeline_declaration> read_pipelines(const toml::node& pipelines, const std::string& file,
+                                                 const code_settings& code) {
   configuration_place place{{file, pipelines.source().begin.line}, "", "", "pipeline"};
   const auto* array = pipelines.as_array();
   if (array == nullptr || !array->is_homogeneous(toml::node_type::table)) {
@@ -335,7 +448,7 @@ std::vector<pipeline_declaration> read_pipelines(const toml::node& pipelines, co
   place.field.clear();
   std::vector<pipeline_declaration> declared;
   for (std::size_t index = 0; index < array->size(); ++index) {
-    pipeline_declaration next = read_pipeline(*(*array)[index].as_table(), place, index);
+    pipeline_declaration next = read_pipeline(*(*array)[index].as_table(), place, index, code);
     for (const pipeline_declaration& other : declared) {
       if (other.name == next.name) {
         refuse({next.position, next.name, "", "name"},

@@ -105,7 +105,7 @@ settings read_file(const toml::table& contents, const std::string& name) {
   if (pipelines == nullptr) {
     file.refuse_key("pipeline", "there is none; add a [[pipeline]] table");
   }
-  read.pipelines = read_pipelines(*pipelines, name);
+  read.pipelines = read_pipelines(*pipelines, name, read.code);
   const table_reader clients = section(file, "clients");
   for (const pipeline_declaration& pipeline : read.pipelines) {
     check_fits(clients, read.clients, pipeline);
@@ -168,7 +168,11 @@ std::string configuration_hash(const settings& settings) {
 }
 
 bool same_pipeline(const pipeline_declaration& left, const pipeline_declaration& right) {
-  return print_pipeline(left) == print_pipeline(right);
+  const auto same_code = [](const stage_declaration& one, const stage_declaration& other) {
+    return !one.settings.has("file") || one.settings.code("file").text == other.settings.code("file").text;
+  };
+  return print_pipeline(left) == print_pipeline(right) &&
+         std::equal(left.stages.begin(), left.stages.end(), right.stages.begin(), same_code);
 }
 
 std::vector<std::string> needs_restart(const settings& started, const settings& wanted) {

@@ -119,6 +119,13 @@ struct shared_memory_settings {
   bool operator==(const shared_memory_settings&) const = default;
 };
 
+/// Users' code that stages may run.
+struct code_settings {
+  std::vector<std::string> allow{};  ///< files, and folders of files, relative to the configuration's folder
+
+  bool operator==(const code_settings&) const = default;
+};
+
 /// The whole configuration file, checked.
 struct settings {
   daemon_settings daemon;
@@ -131,6 +138,7 @@ struct settings {
   shared_memory_settings shared_memory;
   admin_settings admin;
   security_settings security;
+  code_settings code;
   std::vector<pipeline_declaration> pipelines;
 };
 

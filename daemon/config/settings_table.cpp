@@ -303,6 +303,17 @@ settings_section shared_memory_section() {
                "`\"@NAME\"` has no file; `\"\"` has none either, and any name.")}};
 }
 
+settings_section code_section() {
+  const settings_of row(&settings::code);
+  return {"code",
+          "Stages may run code of users: kernels and plug-ins. "
+          "It runs in the daemon, with all that the daemon may do. "
+          "Such a file must belong to root or to the daemon's user, and nobody else may be able to change it.",
+          {row("allow", &code_settings::allow, texts_kind{}, by_reload,
+               "Files whose code may run, and folders of such files, relative to the configuration's folder. "
+               "None when left out.")}};
+}
+
 settings_section security_section() {
   const settings_of row(&settings::security);
   return {"security",
@@ -346,9 +357,9 @@ settings_section admin_section() {
 }  // namespace
 
 const std::vector<settings_section>& settings_table() {
-  static const std::vector<settings_section> table{daemon_section(),        device_section(),   clients_section(),
-                                                   limits_section(),        sessions_section(), timing_section(),
-                                                   shared_memory_section(), security_section(), admin_section()};
+  static const std::vector<settings_section> table{
+      daemon_section(), device_section(),        clients_section(),  limits_section(), sessions_section(),
+      timing_section(), shared_memory_section(), security_section(), code_section(),   admin_section()};
   return table;
 }
 

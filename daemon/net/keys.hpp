@@ -13,18 +13,6 @@
 
 namespace penstock {
 
-/// What others than its owner may do with a file.
-enum class file_guard {
-  secret,   ///< nothing
-  trusted,  ///< read it
-};
-
-/// Reads a regular file of root or of this process's user. Its mode must allow others no more than `guard` says, and
-/// nobody else may be able to write to a folder above it (except sticky ones such as /tmp). The check is of the opened
-/// file, so it can't be replaced in between. Throws configuration_error, which names the file, its mode and the remedy;
-/// file_unreadable if the file could not be read this time.
-[[nodiscard]] std::string read_guarded_file(const std::filesystem::path& file, file_guard guard);
-
 /// A CURVE public key, 32 bytes. base/key_file.hpp says what its text is.
 using curve_public_key = std::array<std::uint8_t, 32>;
 

@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "daemon/code/stage_code.hpp"
 #include "daemon/pipeline/buffer_layout.hpp"
 #include "daemon/pipeline/check.hpp"
 #include "daemon/pipeline/declaration.hpp"
+#include "kernels/kernel.hpp"
 
 namespace penstock {
 namespace {
@@ -62,15 +64,48 @@ std::size_t buffer_named(const plan& made, const std::string& name, const config
   return static_cast<std::size_t>(found - made.buffers.begin());
 }
 
-std::unique_ptr<operation> compile_stage(const plan& made, const stage_declaration& stage,
-                                         std::span<const std::size_t> inputs, device& target) {
+bool runs_users_code(const stage_declaration& stage) {
+  return stage.op == "kernel";
+}
+
+/// Stands for users' code where nothing is run.
+class unrunnable final : public operation {
+ public:
+  explicit unrunnable(std::size_t state_bytes) : state_bytes_(state_bytes) {}
+  [[nodiscard]] std::size_t state_bytes() const noexcept override { return state_bytes_; }
+  fault run(void* /*stream*/, const operation_arguments& /*arguments*/) noexcept override { return {"checked only"}; }
+
+ private:
+  std::size_t state_bytes_;
+};
+
+std::unique_ptr<operation> compile_stage(const plan& made, const stage_declaration& stage, plan_stage& compiled,
+                                         device& target, const compile_options& options) {
   std::vector<tensor_spec> specs;
-  for (const std::size_t buffer : inputs) {
+  for (const std::size_t buffer : compiled.inputs) {
     specs.push_back(made.buffers[buffer].spec);
   }
   configuration_place place{stage.position, made.declaration.name, stage.name, ""};
   try {
-    return target.compile(stage.op, {stage.settings, specs, made.max_frames});
+    if (!runs_users_code(stage)) {
+      return target.compile(stage.op, {stage.settings, specs, made.max_frames});
+    }
+    const bool checks = options.checks_for.has_value();
+    const std::string& architecture = checks ? *options.checks_for : target.facts().architecture;
+    parameters settings = stage.settings;
+    if (!architecture.empty()) {
+      settings = with_machine_code(stage.settings, specs, architecture, options.compiler);
+      compiled.code = code_text(settings, architecture);
+    }
+    if (checks) {
+      return std::make_unique<unrunnable>(parse_kernel(settings, specs).state_bytes);
+    }
+    return target.compile(stage.op, {settings, specs, made.max_frames});
+  } catch (const code_error& error) {
+    place.field = "file";
+    refuse(place, error.what());
+  } catch (const compiler_error& error) {
+    throw device_error(place.text() + ": " + error.what());
   } catch (const parameter_error& error) {
     place.field = error.field;
     refuse(place, error.what());
@@ -97,14 +132,14 @@ void add_state(plan& made, const stage_declaration& stage, plan_stage& compiled)
   compiled.state = std::move(state);
 }
 
-void add_stage(plan& made, const stage_declaration& stage, device& target) {
+void add_stage(plan& made, const stage_declaration& stage, device& target, const compile_options& options) {
   plan_stage compiled;
   compiled.name = stage.name;
   compiled.op = stage.op;
   for (const std::string& source : stage.from) {
     compiled.inputs.push_back(buffer_named(made, source, {stage.position, made.declaration.name, stage.name, "from"}));
   }
-  compiled.compiled = compile_stage(made, stage, compiled.inputs, target);
+  compiled.compiled = compile_stage(made, stage, compiled, target, options);
   compiled.scratch_bytes = compiled.compiled->scratch_bytes();
   compiled.output = made.buffers.size();
   if (stage.session) {
@@ -269,7 +304,8 @@ void lay_out_buffers(plan& made) {
 
 }  // namespace
 
-plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, device& target, std::uint32_t max_lanes) {
+plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, device& target, std::uint32_t max_lanes,
+                  const compile_options& options) {
   plan made;
   made.id = id;
   made.place = id;
@@ -279,7 +315,7 @@ plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, dev
     made.pinned_input_bytes = batch_bytes(declaration.input, made.max_frames);
     made.buffers.push_back({std::string(input_name), declaration.input, {}, 0, made.pinned_input_bytes});
     for (const stage_declaration& stage : made.declaration.stages) {
-      add_stage(made, stage, target);
+      add_stage(made, stage, target, options);
     }
     add_outputs(made);
     made.single_pass = goes_over_once(made);

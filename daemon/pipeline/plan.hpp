@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/code/compiler.hpp"
 #include "daemon/device/device.hpp"
 #include "daemon/pipeline/declaration.hpp"
 #include "daemon/pipeline/schedule.hpp"
@@ -52,6 +53,7 @@ struct plan_stage {
   std::size_t scratch_bytes = 0;
   std::unique_ptr<operation> compiled;
   std::optional<plan_state> state;  ///< of a stage that keeps some
+  std::string code{};               ///< what the compiler made of users' code, for people
 };
 
 /// One output of a pipeline and where its batch lies in a slot's pinned output region.
@@ -101,10 +103,17 @@ struct plan {
   [[nodiscard]] const tensor_spec& output_spec(std::size_t index) const noexcept { return output_buffer(index).spec; }
 };
 
+/// How users' code is compiled.
+struct compile_options {
+  compiler_settings compiler{};
+  /// For a check without the device: users' code is compiled for this architecture, "" for none, and never run.
+  std::optional<std::string> checks_for{};
+};
+
 /// Compiles a checked declaration for a device. A batch runs on at most `max_lanes` streams at once. Throws
 /// device_error, or configuration_error when the device can't run a stage.
 [[nodiscard]] plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, device& target,
-                                std::uint32_t max_lanes = 8);
+                                std::uint32_t max_lanes = 8, const compile_options& options = {});
 
 /// The pipelines that a shard serves, as clients know them. Thread: the shard.
 struct served_pipelines {

@@ -174,17 +174,26 @@ std::string text_of_costs(const settings& settings, const std::vector<plan>& pla
 
 }  // namespace
 
-std::string check_start(const settings& settings) {
+std::string check_start(const settings& settings, const std::string& architecture) {
   const std::unique_ptr<device> host = open_host_device(1);
   std::vector<plan> plans;
   for (const pipeline_declaration& each : settings.pipelines) {
     plans.push_back(compile_plan(each, static_cast<std::uint32_t>(plans.size()), *host,
-                                 static_cast<std::uint32_t>(settings.stream_pool.streams)));
+                                 static_cast<std::uint32_t>(settings.stream_pool.streams),
+                                 {.compiler = {}, .checks_for = architecture}));
   }
   check_welcome(settings, plans);
   // What lies on the device is counted where that is the host for certain.
   check_memory(settings, plans, settings.device.backend == backend_choice::host);
-  return text_of_costs(settings, plans);
+  std::string text = text_of_costs(settings, plans);
+  for (const plan& each : plans) {
+    for (const plan_stage& stage : each.stages) {
+      text += stage.code.empty()
+                  ? ""
+                  : fmt::format("pipeline '{}', stage '{}': {}\n", each.declaration.name, stage.name, stage.code);
+    }
+  }
+  return text;
 }
 
 }  // namespace penstock

@@ -51,11 +51,13 @@ class start_progress {
   std::map<std::uint32_t, entry> steps_;  // by shard
 };
 
+/// Users' code is compiled for `architecture`, such as "sm_90"; "": it is not.
+///
 /// Throws configuration_error or device_error for what a start would refuse, as far as that is known without the
 /// device: pipelines that don't compile (for the host), more of them than WELCOME can describe, endpoints that shards
 /// can't have, and slots that the machine has no memory for. Returns lines for people: what each pipeline and all of
 /// them cost in memory, and a warning where that is more than a quarter of the machine's.
-[[nodiscard]] std::string check_start(const settings& settings);
+[[nodiscard]] std::string check_start(const settings& settings, const std::string& architecture = "");
 
 /// Throws configuration_error when the slots of all shards, and on the host backend the states of sessions as well,
 /// need more memory than this process may have: the kernel would kill it, or others, in the middle of the start.

@@ -136,10 +136,10 @@ TEST(Accumulate, SaysWhatAStepIs) {
   const tensor_spec variable{.type = element_type::f32, .shape = {8, 2}, .variable = true};
   const operator_definition& definition = *find_operator("accumulate");
   EXPECT_EQ(definition.infer(settings, std::span{&fixed, 1}), fixed);
-  EXPECT_TRUE(definition.session(settings, std::span{&fixed, 1}).whole_frames);
+  EXPECT_TRUE(definition.session(settings, std::span{&fixed, 1})->whole_frames);
   settings.set("along", std::string{"rows"});
   EXPECT_EQ(definition.infer(settings, std::span{&variable, 1}), variable);
-  EXPECT_FALSE(definition.session(settings, std::span{&variable, 1}).whole_frames);
+  EXPECT_FALSE(definition.session(settings, std::span{&variable, 1})->whole_frames);
 }
 
 TEST(Accumulate, RefusesWhatItCannotDo) {

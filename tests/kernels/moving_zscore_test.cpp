@@ -339,7 +339,7 @@ TEST(MovingZscore, GoesAlongStepsAndKeepsTheirNumber) {
   const tensor_spec input{.type = element_type::f32, .shape = {8, 2}, .variable = true};
   const operator_definition& definition = *find_operator("moving_zscore");
   EXPECT_EQ(definition.infer(settings, std::span{&input, 1}), input);
-  const session_traits traits = definition.session(settings, std::span{&input, 1});
+  const session_traits traits = *definition.session(settings, std::span{&input, 1});
   EXPECT_FALSE(traits.whole_frames);
   EXPECT_EQ(traits.rate, step_rate{});
   settings.set("output", std::string{"flags"});

@@ -73,6 +73,7 @@ cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) 
             .name = properties.name,
             .detail = versions + ", compute capability " + std::to_string(properties.major) + "." +
                       std::to_string(properties.minor),
+            .architecture = "sm_" + std::to_string(10 * properties.major + properties.minor),
             .memory_bytes = properties.totalGlobalMem,
             .pci_bus_id = bus_id_of(id),
             .at_once = 0,

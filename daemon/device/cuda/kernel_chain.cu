@@ -89,6 +89,7 @@ fault kernel_chain::add(const kernel_call& call) noexcept {
   added.func = const_cast<void*>(call.kernel);
   added.gridDim = call.grid;
   added.blockDim = call.block;
+  added.sharedMemBytes = call.shared;
   added.kernelParams = places.data();
   return {};
 }
@@ -109,7 +110,7 @@ cudaError_t kernel_chain::launch_all() noexcept {
     return graphs_[count_ - 2].launch(kernels, stream_);
   }
   const cudaKernelNodeParams& sole = kernels.front();
-  return cudaLaunchKernel(sole.func, sole.gridDim, sole.blockDim, sole.kernelParams, 0, stream_);
+  return cudaLaunchKernel(sole.func, sole.gridDim, sole.blockDim, sole.kernelParams, sole.sharedMemBytes, stream_);
 }
 
 }  // namespace penstock

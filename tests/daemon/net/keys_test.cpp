@@ -76,9 +76,9 @@ TEST_P(Modes, DecideWhoMayTouchTheFile) {
   for (const file_guard guard : {file_guard::secret, file_guard::trusted}) {
     const bool taken = guard == file_guard::secret ? GetParam().secret : GetParam().trusted;
     if (taken) {
-      EXPECT_EQ(read_guarded_file(file, guard), "text");
+      EXPECT_EQ(read_guarded_file(file, guard, 1024), "text");
     } else {
-      EXPECT_THROW((void)read_guarded_file(file, guard), configuration_error);
+      EXPECT_THROW((void)read_guarded_file(file, guard, 1024), configuration_error);
     }
   }
 }
@@ -94,14 +94,14 @@ INSTANTIATE_TEST_SUITE_P(GuardedFile, Modes,
 TEST(GuardedFile, RefusesWhatIsFarTooLarge) {
   const testing::key_folder folder;
   const auto file = folder.write("f", std::string((1U << 20U) + 1, 'x'));
-  EXPECT_THROW((void)read_guarded_file(file, file_guard::secret), configuration_error);
+  EXPECT_THROW((void)read_guarded_file(file, file_guard::secret, 1024), configuration_error);
 }
 
 TEST(GuardedFile, NamesFileAndModeInItsRefusal) {
   const testing::key_folder folder;
   const auto file = folder.write("f", "text", 0644);
   try {
-    (void)read_guarded_file(file, file_guard::secret);
+    (void)read_guarded_file(file, file_guard::secret, 1024);
     FAIL() << "it was taken";
   } catch (const configuration_error& error) {
     EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr(file.string()), ::testing::HasSubstr("mode 0644"),

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace penstock {
+
+/// What others than its owner may do with a file.
+enum class file_guard : std::uint8_t {
+  secret,   ///< nothing
+  trusted,  ///< read it
+  code,     ///< read it: it is run
+};
+
+/// Reads a regular file of root or of this process's user, of at most `most` bytes. Its mode must allow others no more
+/// than `guard` says, and nobody else may be able to write to a folder above it (except sticky ones such as /tmp). The
+/// check is of the opened file, so it can't be replaced in between. Throws configuration_error, which names the file,
+/// its mode and the remedy; file_unreadable (base/whole_file.hpp) if the file could not be read this time.
+[[nodiscard]] std::string read_guarded_file(const std::filesystem::path& file, file_guard guard, std::size_t most);
+
+}  // namespace penstock

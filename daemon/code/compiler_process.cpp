@@ -1,0 +1,304 @@
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "daemon/code/compiler.hpp"
+#include "daemon/code/compiler_messages.hpp"
+#include "penstock_cuh.hpp"
+
+namespace penstock {
+namespace {
+
+std::vector<std::string> folders() {
+  std::vector<std::string> all{""};
+  for (const char* variable : {"CUDA_PATH", "CUDA_HOME"}) {
+    if (const char* toolkit = std::getenv(variable); toolkit != nullptr && *toolkit != '\0') {
+      all.push_back(std::string(toolkit) + "/lib64/");
+      all.push_back(std::string(toolkit) + "/targets/x86_64-linux/lib/");
+    }
+  }
+  all.emplace_back("/usr/local/cuda/lib64/");
+  all.emplace_back("/usr/local/cuda/targets/x86_64-linux/lib/");
+  return all;
+}
+
+/// One of CUDA's compilers, opened at run time: a user installs it, or not.
+class compiler_library {
+ public:
+  /// `variable` may name the file. Throws compiler_error.
+  compiler_library(const std::string& name, const char* variable, const std::string& package,
+                   const std::string& beside = {}) {
+    std::vector<std::string> paths;
+    if (const char* chosen = std::getenv(variable); chosen != nullptr && *chosen != '\0') {
+      paths.emplace_back(chosen);
+    } else {
+      for (const std::string& folder : folders()) {
+        for (const char* major : {".so.13", ".so.12"}) {
+          paths.push_back(folder + name + major);
+        }
+      }
+    }
+    std::string failure;
+    for (const std::string& path : paths) {
+      if (!beside.empty()) {
+        open_beside(path, beside);
+      }
+      library_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+      if (library_ != nullptr) {
+        return;
+      }
+      const char* const reason = ::dlerror();
+      if (failure.empty() && reason != nullptr) {
+        failure = reason;
+      }
+    }
+    throw compiler_error("users' code needs " + name + ", which could not be loaded (" + failure +
+                         "): install it (Debian: " + package + "; PyPI has it too), or name its file in " + variable);
+  }
+
+  template <class Function>
+  void resolve(const char* symbol, Function& function) const {
+    void* const address = ::dlsym(library_, symbol);
+    if (address == nullptr) {
+      throw compiler_error(std::string("the library of the compiler has no ") + symbol);
+    }
+    function = reinterpret_cast<Function>(address);
+  }
+
+ private:
+  // A library opened by its path does not find what it opens itself, unless that is loaded already.
+  static void open_beside(const std::string& path, const std::string& name) {
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    for (const char* version : {".so.13.0", ".so.13.1", ".so.13.2", ".so.13", ".so.12.9", ".so.12.8", ".so.12"}) {
+      if (::dlopen((folder + name + version).c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) {
+        return;
+      }
+    }
+  }
+
+  void* library_ = nullptr;
+};
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\0' || text.back() == '\n' || text.back() == ' ')) {
+    text.pop_back();
+  }
+  return text;
+}
+
+/// NVRTC, with the types of its C interface.
+class nvrtc {
+ public:
+  nvrtc() : library_("libnvrtc", "PENSTOCK_NVRTC", "libnvrtc13 or cuda-nvrtc-13-0", "libnvrtc-builtins") {
+    library_.resolve("nvrtcCreateProgram", create_);
+    library_.resolve("nvrtcDestroyProgram", destroy_);
+    library_.resolve("nvrtcAddNameExpression", add_name_);
+    library_.resolve("nvrtcCompileProgram", compile_);
+    library_.resolve("nvrtcGetLoweredName", lowered_);
+    library_.resolve("nvrtcGetProgramLogSize", log_size_);
+    library_.resolve("nvrtcGetProgramLog", log_);
+    library_.resolve("nvrtcGetCUBINSize", cubin_size_);
+    library_.resolve("nvrtcGetCUBIN", cubin_);
+    library_.resolve("nvrtcGetErrorString", error_text_);
+  }
+
+  [[nodiscard]] machine_code compile(const user_code& code, const std::string& architecture) const {
+    program made;
+    const char* const headers[] = {penstock_cuh};
+    const char* const names[] = {"penstock.cuh"};
+    require(create_(&made.handle, code.text.c_str(), code.name.c_str(), 1, headers, names), "begin");
+    made.destroy = destroy_;
+    if (!code.entry.empty() && add_name_(made.handle, code.entry.c_str()) != success) {
+      throw code_error("'" + code.entry + "' can't be the name of a kernel");
+    }
+    std::vector<std::string> words{"--gpu-architecture=" + architecture, "--std=c++20",
+                                   "--device-as-default-execution-space"};
+    for (const std::filesystem::path& folder : code.include) {
+      words.push_back("--include-path=" + folder.string());
+    }
+    words.insert(words.end(), code.options.begin(), code.options.end());
+    std::vector<const char*> options;
+    for (const std::string& word : words) {
+      options.push_back(word.c_str());
+    }
+    const int compiled = compile_(made.handle, static_cast<int>(options.size()), options.data());
+    const std::string log = log_of(made.handle);
+    if (compiled != success) {
+      // An entry that is unknown is an error in a file of NVRTC's own.
+      const bool only_entry = log.starts_with("__nv_name_map");
+      throw code_error(only_entry    ? code.name + ": there is no kernel '" + code.entry + "'"
+                       : log.empty() ? error_text_(compiled)
+                                     : log);
+    }
+    machine_code result;
+    result.log = log;
+    std::size_t size = 0;
+    require(cubin_size_(made.handle, &size), "tell the size of the machine code");
+    result.binary.resize(size);
+    require(cubin_(made.handle, result.binary.data()), "give the machine code");
+    if (!code.entry.empty()) {
+      const char* symbol = nullptr;
+      if (lowered_(made.handle, code.entry.c_str(), &symbol) != success) {
+        throw code_error("there is no kernel '" + code.entry + "'");
+      }
+      result.symbol = symbol;
+    }
+    return result;
+  }
+
+ private:
+  static constexpr int success = 0;
+  struct program {
+    void* handle = nullptr;
+    int (*destroy)(void**) = nullptr;
+    ~program() {
+      if (destroy != nullptr) {
+        destroy(&handle);
+      }
+    }
+  };
+
+  void require(int met, const char* action) const {
+    if (met != success) {
+      throw compiler_error(std::string("NVRTC can't ") + action + ": " + error_text_(met));
+    }
+  }
+
+  [[nodiscard]] std::string log_of(void* handle) const {
+    std::size_t size = 0;
+    require(log_size_(handle, &size), "tell the size of its log");
+    std::string log(size, '\0');
+    require(log_(handle, log.data()), "give its log");
+    return trimmed(std::move(log));
+  }
+
+  compiler_library library_;
+  int (*create_)(void**, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*destroy_)(void**) = nullptr;
+  int (*add_name_)(void*, const char*) = nullptr;
+  int (*compile_)(void*, int, const char* const*) = nullptr;
+  int (*lowered_)(void*, const char*, const char**) = nullptr;
+  int (*log_size_)(void*, std::size_t*) = nullptr;
+  int (*log_)(void*, char*) = nullptr;
+  int (*cubin_size_)(void*, std::size_t*) = nullptr;
+  int (*cubin_)(void*, char*) = nullptr;
+  const char* (*error_text_)(int) = nullptr;
+};
+
+/// nvJitLink, with the types of its C interface. Each name carries the library's version.
+class nvjitlink {
+ public:
+  nvjitlink() : library_("libnvJitLink", "PENSTOCK_NVJITLINK", "libnvjitlink13 or libnvjitlink-13-0") {
+    library_.resolve("nvJitLinkCreate", create_);
+    library_.resolve("nvJitLinkDestroy", destroy_);
+    library_.resolve("nvJitLinkAddData", add_);
+    library_.resolve("nvJitLinkComplete", complete_);
+    library_.resolve("nvJitLinkGetLinkedCubinSize", cubin_size_);
+    library_.resolve("nvJitLinkGetLinkedCubin", cubin_);
+    library_.resolve("nvJitLinkGetErrorLogSize", log_size_);
+    library_.resolve("nvJitLinkGetErrorLog", log_);
+  }
+
+  [[nodiscard]] machine_code compile(const user_code& code, const std::string& architecture) const {
+    linker made;
+    std::vector<std::string> words{"-arch=" + architecture};
+    words.insert(words.end(), code.options.begin(), code.options.end());
+    std::vector<const char*> options;
+    for (const std::string& word : words) {
+      options.push_back(word.c_str());
+    }
+    if (create_(&made.handle, static_cast<std::uint32_t>(options.size()), options.data()) != success) {
+      throw code_error("nvJitLink takes no such options or architecture: " + words.front());
+    }
+    made.destroy = destroy_;
+    // `complete` returns success even after an `add` that failed.
+    const std::string text = code.text + '\0';
+    if (add_(made.handle, input_ptx, text.data(), text.size(), code.name.c_str()) != success ||
+        complete_(made.handle) != success) {
+      throw code_error(code.name + ": " + log_of(made.handle));
+    }
+    std::size_t size = 0;
+    machine_code result;
+    if (cubin_size_(made.handle, &size) != success) {
+      throw compiler_error("nvJitLink made no machine code");
+    }
+    result.binary.resize(size);
+    if (cubin_(made.handle, result.binary.data()) != success) {
+      throw compiler_error("nvJitLink does not give its machine code");
+    }
+    result.symbol = code.entry;
+    return result;
+  }
+
+ private:
+  static constexpr int success = 0;
+  static constexpr int input_ptx = 2;
+  struct linker {
+    void* handle = nullptr;
+    int (*destroy)(void**) = nullptr;
+    ~linker() {
+      if (destroy != nullptr) {
+        destroy(&handle);
+      }
+    }
+  };
+
+  [[nodiscard]] std::string log_of(void* handle) const {
+    std::size_t size = 0;
+    if (log_size_(handle, &size) != success || size == 0) {
+      return "it can't be linked";
+    }
+    std::string log(size, '\0');
+    return log_(handle, log.data()) == success ? trimmed(std::move(log)) : "it can't be linked";
+  }
+
+  compiler_library library_;
+  int (*create_)(void**, std::uint32_t, const char**) = nullptr;
+  int (*destroy_)(void**) = nullptr;
+  int (*add_)(void*, int, const void*, std::size_t, const char*) = nullptr;
+  int (*complete_)(void*) = nullptr;
+  int (*cubin_size_)(void*, std::size_t*) = nullptr;
+  int (*cubin_)(void*, void*) = nullptr;
+  int (*log_size_)(void*, std::size_t*) = nullptr;
+  int (*log_)(void*, char*) = nullptr;
+};
+
+compile_reply compile_now(const compile_request& request) {
+  compile_reply reply;
+  try {
+    reply.code = request.code.kind == code_kind::cuda ? nvrtc().compile(request.code, request.architecture)
+                                                      : nvjitlink().compile(request.code, request.architecture);
+  } catch (const code_error& error) {
+    reply.status = compile_status::code_is_wrong;
+    reply.message = error.what();
+  } catch (const std::exception& error) {
+    reply.status = compile_status::no_compiler;
+    reply.message = error.what();
+  }
+  return reply;
+}
+
+}  // namespace
+
+int run_compiler_process() {
+  const std::optional<std::string> asked = read_everything(STDIN_FILENO);
+  if (!asked) {
+    return 1;
+  }
+  const std::optional<compile_request> request = decode_request(*asked);
+  if (!request) {
+    return 1;
+  }
+  // A compiler may print: the answer has a descriptor of its own.
+  const int answer = ::dup(STDOUT_FILENO);
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  return answer >= 0 && write_everything(answer, encode_reply(compile_now(*request))) ? 0 : 1;
+}
+
+}  // namespace penstock

@@ -1,0 +1,84 @@
+#include "daemon/code/stage_code.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+#include "kernels/kernel.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, code_kind>, 3> kinds{
+    {{".cu", code_kind::cuda}, {".ptx", code_kind::ptx}, {".cubin", code_kind::cubin}}};
+
+}  // namespace
+
+user_code code_of(const parameters& settings) {
+  const code_file& file = settings.code("file");
+  const auto* const kind =
+      std::find_if(kinds.begin(), kinds.end(), [&](const auto& each) { return file.name.ends_with(each.first); });
+  if (kind == kinds.end()) {
+    throw parameter_error("file", "\"" + file.name + "\" is given; allowed are files that end in .cu, .ptx or .cubin");
+  }
+  user_code code;
+  code.kind = kind->second;
+  code.name = file.path;
+  code.text = file.text;
+  code.entry = settings.text("entry", "");
+  code.options = settings.texts("options");
+  const std::filesystem::path folder = std::filesystem::path(file.path).parent_path();
+  for (const std::string& each : settings.texts("include")) {
+    code.include.push_back(folder / each);
+  }
+  return code;
+}
+
+namespace {
+
+/// Throws parameter_error if the kernel takes other parameters than the stage's `args` are.
+void check_arguments(const std::vector<kernel_argument>& arguments, const kernel_usage& kernel) {
+  if (kernel.parameters.size() != arguments.size()) {
+    throw parameter_error("args", "has " + std::to_string(arguments.size()) + ", and the kernel takes " +
+                                      std::to_string(kernel.parameters.size()) + " parameters");
+  }
+  for (std::size_t at = 0; at < arguments.size(); ++at) {
+    if (arguments[at].bytes != kernel.parameters[at]) {
+      throw parameter_error("args", "has \"" + arguments[at].text + "\", of " + std::to_string(arguments[at].bytes) +
+                                        " bytes, as its number " + std::to_string(at + 1) +
+                                        "; that parameter of the kernel has " + std::to_string(kernel.parameters[at]));
+    }
+  }
+}
+
+}  // namespace
+
+parameters with_machine_code(const parameters& settings, std::span<const tensor_spec> inputs,
+                             std::string_view architecture, const compiler_settings& compiler) {
+  machine_code made = compile(code_of(settings), architecture, compiler);
+  for (const kernel_usage& each : usage_of(made.binary)) {
+    if (each.symbol == made.symbol) {
+      check_arguments(parse_kernel(settings, inputs).arguments, each);
+    }
+  }
+  parameters result = settings;
+  const code_file& file = settings.code("file");
+  result.set("symbol", made.symbol);
+  result.set("code", std::make_shared<const code_file>(code_file{file.name, file.path, std::move(made.binary)}));
+  return result;
+}
+
+std::string code_text(const parameters& settings, std::string_view architecture) {
+  const std::string symbol = settings.text("symbol");
+  for (const kernel_usage& each : usage_of(settings.code("code").text)) {
+    if (each.symbol == symbol) {
+      return "kernel " + symbol + " for " + std::string(architecture) + ": " + std::to_string(each.registers) +
+             " registers, " + std::to_string(each.shared) + " bytes of shared memory, " + std::to_string(each.stack) +
+             " bytes of stack";
+    }
+  }
+  return "";
+}
+
+}  // namespace penstock

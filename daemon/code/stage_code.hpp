@@ -1,0 +1,24 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "daemon/code/compiler.hpp"
+#include "kernels/parameters.hpp"
+#include "kernels/tensor.hpp"
+
+namespace penstock {
+
+/// What the parameters of a `kernel` stage ask to be compiled. Throws parameter_error.
+[[nodiscard]] user_code code_of(const parameters& settings);
+
+/// What the compiler made of a stage's kernel, for people: "kernel agc for sm_90: 10 registers, …". `settings` have
+/// been through with_machine_code.
+[[nodiscard]] std::string code_text(const parameters& settings, std::string_view architecture);
+
+/// The parameters, with the machine code of the stage's kernel as `code` and `symbol`. Throws as compile does, and
+/// parameter_error.
+[[nodiscard]] parameters with_machine_code(const parameters& settings, std::span<const tensor_spec> inputs,
+                                           std::string_view architecture, const compiler_settings& compiler);
+
+}  // namespace penstock

@@ -1,0 +1,305 @@
+#include "kernels/kernel.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "kernels/operator_checks.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t most_inputs = 8;
+constexpr std::size_t most_arguments = 16;
+constexpr std::size_t most_extents = 8;
+constexpr std::array<std::string_view, most_extents + 1> variables{"frames", "n0", "n1", "n2", "n3",
+                                                                   "n4",     "n5", "n6", "n7"};
+
+/// A type that a kernel's scalar or array can have.
+struct scalar_type {
+  std::string_view name;
+  std::size_t bytes;
+  void (*store)(double number, std::byte* to);
+};
+
+template <class Type>
+void store(double number, std::byte* to) {
+  const auto value = static_cast<Type>(number);
+  std::memcpy(to, &value, sizeof value);
+}
+
+constexpr std::array<scalar_type, 8> scalar_types{{{"i32", 4, store<std::int32_t>},
+                                                   {"u32", 4, store<std::uint32_t>},
+                                                   {"i64", 8, store<std::int64_t>},
+                                                   {"u64", 8, store<std::uint64_t>},
+                                                   {"f32", 4, store<float>},
+                                                   {"f64", 8, store<double>},
+                                                   {"u8", 1, store<std::uint8_t>},
+                                                   {"i16", 2, store<std::int16_t>}}};
+
+const scalar_type* find_type(std::string_view name) noexcept {
+  const auto* const found = std::find_if(scalar_types.begin(), scalar_types.end(),
+                                         [name](const scalar_type& each) { return each.name == name; });
+  return found == scalar_types.end() ? nullptr : found;
+}
+
+/// Compiles the expressions of one kernel.
+class expressions {
+ public:
+  explicit expressions(const tensor_spec& input) : names_(std::span(variables).first(input.shape.size() + 1)) {}
+
+  [[nodiscard]] size_expression compile(std::string_view key, std::string_view text) const {
+    try {
+      return {text, names_};
+    } catch (const expression_error& error) {
+      throw parameter_error(std::string(key), error.what());
+    }
+  }
+
+  /// 1 to 3 of them; those that are missing are 1.
+  [[nodiscard]] std::array<size_expression, 3> compile_three(const parameters& settings, std::string_view key) const {
+    const std::vector<std::string> texts = settings.texts(key);
+    if (texts.empty() || texts.size() > 3) {
+      throw parameter_error(std::string(key),
+                            "must be a list of 1 to 3 expressions, such as [\"ceil(n0 / 256)\", \"frames\"]");
+    }
+    std::array<size_expression, 3> all{size_expression(1), size_expression(1), size_expression(1)};
+    for (std::size_t at = 0; at < texts.size(); ++at) {
+      all[at] = compile(key, texts[at]);
+    }
+    return all;
+  }
+
+ private:
+  std::span<const std::string_view> names_;
+};
+
+bool knows(const parameters& settings, std::string_view key) {
+  return settings.has(key);
+}
+
+/// A text, or a number as a text.
+std::string expression_text(const parameters& settings, std::string_view key, std::string_view otherwise) {
+  if (!knows(settings, key)) {
+    return std::string(otherwise);
+  }
+  for (const auto& [name, value] : settings) {
+    if (const auto* const number = std::get_if<std::int64_t>(&value); number != nullptr && name == key) {
+      return std::to_string(*number);
+    }
+  }
+  return settings.text(key);
+}
+
+tensor_spec parse_output(const parameters& settings, const tensor_spec& input, const expressions& compiler) {
+  if (!settings.has("output")) {
+    return input;
+  }
+  const parameters& given = settings.table("output");
+  tensor_spec output = input;
+  const std::string type = given.text("dtype", name_of(input.type));
+  const std::optional<element_type> known = element_type_of(type);
+  if (!known) {
+    throw parameter_error("output", "has an unknown dtype \"" + type + "\"");
+  }
+  output.type = *known;
+  if (!given.has("shape")) {
+    return output;
+  }
+  const std::vector<std::string> texts = given.texts("shape");
+  const kernel_extents extents(input, {.frames = 1, .leading = input.shape.front()});
+  output.shape.clear();
+  output.variable = input.variable && !texts.empty() && texts.front() == "n0";
+  for (const std::string& text : texts) {
+    const size_expression extent = compiler.compile("output", text);
+    if (extent.uses(0) || (input.variable && extent.uses(1) && !(output.variable && output.shape.empty()))) {
+      throw parameter_error("output",
+                            "= \"" + text + "\" depends on the batch: an extent depends on fixed ones, or is \"n0\"");
+    }
+    output.shape.push_back(extent.value(extents.values()));
+    if (output.shape.back() < 1) {
+      throw parameter_error("output", "= \"" + text + "\" is " + std::to_string(output.shape.back()) + ", less than 1");
+    }
+  }
+  if (output.shape.empty() || output.shape.size() > most_extents) {
+    throw parameter_error("output",
+                          "has a shape of " + std::to_string(output.shape.size()) + " extents; allowed are 1 to 8");
+  }
+  return output;
+}
+
+/// "in" is 0, "in2" is 2.
+std::optional<std::size_t> input_named(std::string_view word) noexcept {
+  if (!word.starts_with("in") || word.size() > 3 || (word.size() == 3 && (word[2] < '0' || word[2] > '9'))) {
+    return std::nullopt;
+  }
+  return word.size() == 2 ? 0 : static_cast<std::size_t>(word[2] - '0');
+}
+
+std::string_view trimmed(std::string_view text) noexcept {
+  while (text.starts_with(' ')) {
+    text.remove_prefix(1);
+  }
+  while (text.ends_with(' ')) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+std::vector<double> numbers_of(const parameters& values, std::string_view name) {
+  try {
+    return values.numbers(name);
+  } catch (const parameter_error& error) {
+    throw parameter_error("values", "'" + std::string(name) + "' " + error.what());
+  }
+}
+
+bool is_array(const parameters& values, std::string_view name) {
+  return std::any_of(values.begin(), values.end(), [name](const auto& each) {
+    return each.first == name && std::holds_alternative<std::vector<double>>(each.second);
+  });
+}
+
+kernel_argument array_argument(const parameters& values, std::string_view name, const scalar_type& type) {
+  kernel_argument made;
+  made.from = kernel_argument::source::array;
+  for (const double each : numbers_of(values, name)) {
+    made.array.resize(made.array.size() + type.bytes);
+    type.store(each, made.array.data() + made.array.size() - type.bytes);
+  }
+  if (made.array.empty()) {
+    throw parameter_error("values", "'" + std::string(name) + "' is an empty array");
+  }
+  return made;
+}
+
+kernel_argument parse_argument(std::string_view text, const parameters& settings, std::size_t inputs, bool has_state,
+                               const expressions& compiler) {
+  const parameters& values = settings.table("values");
+  kernel_argument made;
+  if (text == "out") {
+    made.from = kernel_argument::source::output;
+    return made;
+  }
+  if (text == "session") {
+    if (!has_state) {
+      throw parameter_error("args", "has \"session\", and the stage has no `state`");
+    }
+    made.from = kernel_argument::source::session;
+    made.bytes = sizeof(session_arguments);
+    return made;
+  }
+  if (const std::optional<std::size_t> input = input_named(text)) {
+    if (*input >= inputs) {
+      throw parameter_error("args",
+                            "has \"" + std::string(text) + "\", and the stage reads from " + std::to_string(inputs));
+    }
+    made.input = *input;
+    return made;
+  }
+  const std::size_t blank = text.find(' ');
+  const std::string_view word = text.substr(0, blank);
+  const bool points = word.ends_with('*');
+  const scalar_type* const type = find_type(points ? word.substr(0, word.size() - 1) : word);
+  const std::string_view name = type == nullptr || blank == text.npos ? text : trimmed(text.substr(blank));
+  if (is_array(values, name)) {
+    if (type != nullptr && !points) {
+      throw parameter_error("args", "has \"" + std::string(text) + "\", and '" + std::string(name) +
+                                        "' is an array: write \"" + std::string(word) + "* " + std::string(name) +
+                                        "\"");
+    }
+    return array_argument(values, name, type == nullptr ? *find_type("f32") : *type);
+  }
+  if (values.has(name)) {
+    if (type == nullptr || points) {
+      throw parameter_error("args", "has \"" + std::string(text) + "\": say the type of the number, such as \"f32 " +
+                                        std::string(name) + "\"");
+    }
+    made.from = kernel_argument::source::number;
+    made.bytes = type->bytes;
+    type->store(values.number(name), made.number.data());
+    return made;
+  }
+  if (points || (type != nullptr && (type->name == "f32" || type->name == "f64"))) {
+    throw parameter_error("args", "has \"" + std::string(text) + "\", and `values` has no '" + std::string(name) + "'");
+  }
+  made.from = kernel_argument::source::expression;
+  made.bytes = type == nullptr ? sizeof(std::int64_t) : type->bytes;
+  made.expression = compiler.compile("args", name);
+  return made;
+}
+
+void parse_state(const parameters& settings, const tensor_spec& input, const expressions& compiler,
+                 kernel_settings& parsed) {
+  if (!settings.has("state")) {
+    return;
+  }
+  const parameters& state = settings.table("state");
+  const size_expression bytes = compiler.compile("state", expression_text(state, "bytes", ""));
+  const kernel_extents extents(input, {.frames = 1, .leading = input.shape.front()});
+  const std::int64_t value = bytes.value(extents.values());
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  if (bytes.uses(0) || value < 1 || value > most) {
+    throw parameter_error("state", "needs bytes from 1 to 1 GiB that do not depend on `frames`");
+  }
+  parsed.state_bytes = static_cast<std::size_t>(value);
+  parsed.whole_frames = parse_choice(state, "steps", {"rows", "frames"}) == 1;
+  if (parsed.whole_frames && input.variable) {
+    throw parameter_error("state", "with steps = \"frames\" needs frames of one fixed shape, not " + input.text());
+  }
+  if (!parsed.whole_frames && parsed.output.shape.front() != input.shape.front()) {
+    throw parameter_error("state", "with steps = \"rows\" needs as many rows out as in; steps = \"frames\" does not");
+  }
+}
+
+}  // namespace
+
+kernel_extents::kernel_extents(const tensor_spec& input, const batch_extent& extent) noexcept
+    : count_(std::min(input.shape.size(), most_extents) + 1) {
+  values_[0] = extent.frames;
+  for (std::size_t axis = 0; axis + 1 < count_; ++axis) {
+    values_[axis + 1] = axis == 0 && input.variable ? extent.leading : input.shape[axis];
+  }
+}
+
+kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_spec> inputs) {
+  if (inputs.empty() || inputs.size() > most_inputs) {
+    throw parameter_error("from", "operator 'kernel' takes 1 to 8 inputs");
+  }
+  const tensor_spec& input = inputs.front();
+  const expressions compiler(input);
+  kernel_settings parsed;
+  parsed.inputs.assign(inputs.begin(), inputs.end());
+  parsed.output = parse_output(settings, input, compiler);
+  parsed.grid = compiler.compile_three(settings, "grid");
+  parsed.block = compiler.compile_three(settings, "block");
+  parsed.shared = compiler.compile("shared", expression_text(settings, "shared", "0"));
+  parse_state(settings, input, compiler, parsed);
+  const std::vector<std::string> texts = settings.texts("args");
+  if (texts.empty() || texts.size() > most_arguments) {
+    throw parameter_error("args", "must be a list of 1 to 16 texts, such as [\"in\", \"out\", \"frames\"]");
+  }
+  for (const std::string& text : texts) {
+    kernel_argument& made = parsed.arguments.emplace_back(
+        parse_argument(trimmed(text), settings, inputs.size(), parsed.state_bytes != 0, compiler));
+    made.text = text;
+  }
+  if (std::none_of(parsed.arguments.begin(), parsed.arguments.end(),
+                   [](const kernel_argument& each) { return each.from == kernel_argument::source::output; })) {
+    throw parameter_error("args", "has no \"out\": the kernel could not write its result");
+  }
+  return parsed;
+}
+
+tensor_spec infer_kernel(const parameters& settings, std::span<const tensor_spec> inputs) {
+  (void)settings.code("file");
+  return parse_kernel(settings, inputs).output;
+}
+
+std::optional<session_traits> kernel_session(const parameters& settings, std::span<const tensor_spec> inputs) {
+  const kernel_settings parsed = parse_kernel(settings, inputs);
+  return parsed.state_bytes == 0 ? std::nullopt
+                                 : std::optional(session_traits{.whole_frames = parsed.whole_frames, .rate = {}});
+}
+
+}  // namespace penstock

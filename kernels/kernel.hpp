@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/operation.hpp"
+#include "kernels/size_expression.hpp"
+
+namespace penstock {
+
+/// What a kernel gets for one of its parameters.
+struct kernel_argument {
+  enum class source : std::uint8_t {
+    input,       ///< a pointer to the batch's frames of an input
+    output,      ///< a pointer to those of the output
+    session,     ///< session_arguments, by value
+    expression,  ///< a whole number, by value
+    number,      ///< a number of `values`, by value
+    array,       ///< a pointer to an array of `values`, in device memory
+  };
+
+  std::string text;  ///< as the configuration gives it
+  source from = source::input;
+  std::size_t input = 0;  ///< of `input`
+  std::size_t bytes = sizeof(void*);
+  std::array<std::byte, 8> number{};  ///< of `number`; of an expression, what it is converted to
+  element_type type = element_type::f32;
+  size_expression expression;
+  std::vector<std::byte> array;
+};
+
+/// kernel: a CUDA kernel of the user's own, run once for each batch.
+///
+/// Inputs: 1 to 8, of any type. Output: what `output` says.
+/// Parameters:
+///   file     CUDA C++ (.cu), PTX (.ptx) or machine code (.cubin), beside the configuration; see [code]
+///   entry    the kernel, such as "agc<float>"; may be left out if the file has one
+///   output   { dtype, shape }; an extent may be an expression; default: the first input's
+///   grid     1 to 3 expressions: blocks
+///   block    1 to 3 expressions: threads
+///   shared   an expression: bytes of dynamic shared memory, default 0
+///   args     what the kernel's parameters get, in order:
+///              in, in1, in2, …    T const*: the frames of an input, one after the other
+///              out                T*: room for as many frames of the output
+///              session            penstock::session, for a kernel with state
+///              frames, n0, n1, …  long long; with a type ("i32 frames") as that
+///              TYPE EXPRESSION    a whole number: "i32 n0 * n1"
+///              TYPE NAME          a number of `values`: "f32 gain"
+///              NAME, TYPE* NAME   T const*: an array of `values`, as f32 or as that type
+///   values   numbers, and arrays of numbers (or .npy files)
+///   state    { bytes, steps }: of each session, an expression; steps = "rows" (default) or "frames"
+///   options  of the compiler; include: folders of its headers
+/// Expressions (size_expression.hpp) know `frames`, and n0, n1, …: the extents of a frame of the first input; n0 of
+/// "max N" frames is their length in this batch. A variable first extent goes on to the output as "n0".
+struct kernel_settings {
+  tensor_spec output;
+  std::array<size_expression, 3> grid{size_expression(1), size_expression(1), size_expression(1)};
+  std::array<size_expression, 3> block{size_expression(1), size_expression(1), size_expression(1)};
+  size_expression shared{0};
+  std::vector<kernel_argument> arguments;
+  std::vector<tensor_spec> inputs;
+  std::size_t state_bytes = 0;
+  bool whole_frames = false;
+};
+
+/// Values of the variables of a kernel's expressions.
+class kernel_extents {
+ public:
+  kernel_extents(const tensor_spec& input, const batch_extent& extent) noexcept;
+  [[nodiscard]] std::span<const std::int64_t> values() const noexcept { return std::span(values_).first(count_); }
+
+ private:
+  std::array<std::int64_t, 9> values_{};
+  std::size_t count_ = 0;
+};
+
+/// Throws parameter_error.
+[[nodiscard]] kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] tensor_spec infer_kernel(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] std::optional<session_traits> kernel_session(const parameters& settings,
+                                                           std::span<const tensor_spec> inputs);
+
+/// Its `code` is machine code, and `symbol` the kernel in it. Throws parameter_error and std::runtime_error.
+[[nodiscard]] std::unique_ptr<operation> make_kernel_cuda(const operation_request& request);
+
+}  // namespace penstock
