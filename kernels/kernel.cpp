@@ -10,6 +10,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t most_inputs = 8;
+constexpr std::size_t most_outputs = 8;
 constexpr std::size_t most_arguments = 16;
 constexpr std::size_t most_extents = 8;
 constexpr std::array<std::string_view, most_extents + 1> variables{"frames", "n0", "n1", "n2", "n3",
@@ -91,16 +92,14 @@ std::string expression_text(const parameters& settings, std::string_view key, st
   return settings.text(key);
 }
 
-tensor_spec parse_output(const parameters& settings, const tensor_spec& input, const expressions& compiler) {
-  if (!settings.has("output")) {
-    return input;
-  }
-  const parameters& given = settings.table("output");
+/// `key` is the parameter that holds the table.
+tensor_spec parse_output(const parameters& given, const char* key, const tensor_spec& input,
+                         const expressions& compiler) {
   tensor_spec output = input;
   const std::string type = given.text("dtype", name_of(input.type));
   const std::optional<element_type> known = element_type_of(type);
   if (!known) {
-    throw parameter_error("output", "has an unknown dtype \"" + type + "\"");
+    throw parameter_error(key, "has an unknown dtype \"" + type + "\"");
   }
   output.type = *known;
   if (!given.has("shape")) {
@@ -111,21 +110,45 @@ tensor_spec parse_output(const parameters& settings, const tensor_spec& input, c
   output.shape.clear();
   output.variable = input.variable && !texts.empty() && texts.front() == "n0";
   for (const std::string& text : texts) {
-    const size_expression extent = compiler.compile("output", text);
+    const size_expression extent = compiler.compile(key, text);
     if (extent.uses(0) || (input.variable && extent.uses(1) && !(output.variable && output.shape.empty()))) {
-      throw parameter_error("output",
+      throw parameter_error(key,
                             "= \"" + text + "\" depends on the batch: an extent depends on fixed ones, or is \"n0\"");
     }
     output.shape.push_back(extent.value(extents.values()));
     if (output.shape.back() < 1) {
-      throw parameter_error("output", "= \"" + text + "\" is " + std::to_string(output.shape.back()) + ", less than 1");
+      throw parameter_error(key, "= \"" + text + "\" is " + std::to_string(output.shape.back()) + ", less than 1");
     }
   }
   if (output.shape.empty() || output.shape.size() > most_extents) {
-    throw parameter_error("output",
+    throw parameter_error(key,
                           "has a shape of " + std::to_string(output.shape.size()) + " extents; allowed are 1 to 8");
   }
   return output;
+}
+
+/// "" for the sole output.
+std::vector<operator_output> parse_outputs(const parameters& settings, const tensor_spec& input,
+                                           const expressions& compiler) {
+  if (!settings.has("outputs")) {
+    return {{"", parse_output(settings.table("output"), "output", input, compiler)}};
+  }
+  if (settings.has("output")) {
+    throw parameter_error("outputs", "and `output` are given; one of them says what the kernel writes");
+  }
+  std::vector<operator_output> all;
+  const parameters& tables = settings.table("outputs");
+  for (const auto& [name, value] : tables) {
+    if (!std::holds_alternative<std::shared_ptr<const parameters>>(value)) {
+      throw parameter_error("outputs", "'" + name + "' must be a table of `dtype` and `shape`");
+    }
+    all.push_back({name, parse_output(tables.table(name), "outputs", input, compiler)});
+  }
+  if (all.empty() || all.size() > most_outputs) {
+    throw parameter_error("outputs",
+                          "has " + std::to_string(all.size()) + "; allowed are 1 to " + std::to_string(most_outputs));
+  }
+  return all;
 }
 
 /// "in" is 0, "in2" is 2.
@@ -173,16 +196,30 @@ kernel_argument array_argument(const parameters& values, std::string_view name, 
   return made;
 }
 
-kernel_argument parse_argument(std::string_view text, const parameters& settings, std::size_t inputs, bool has_state,
+/// The output that an argument names; `text` is "out" or starts with "out.".
+std::size_t output_named(std::string_view text, const std::vector<operator_output>& outputs) {
+  const std::string_view name = text.size() > 3 ? text.substr(4) : "";
+  std::string known;
+  for (std::size_t index = 0; index < outputs.size(); ++index) {
+    if (outputs[index].name == name) {
+      return index;
+    }
+    known += (known.empty() ? "\"out" : "\", \"out") + (outputs[index].name.empty() ? "" : "." + outputs[index].name);
+  }
+  throw parameter_error("args", "has \"" + std::string(text) + "\"; the kernel writes " + known + "\"");
+}
+
+kernel_argument parse_argument(std::string_view text, const parameters& settings, const kernel_settings& parsed,
                                const expressions& compiler) {
   const parameters& values = settings.table("values");
   kernel_argument made;
-  if (text == "out") {
+  if (text == "out" || text.starts_with("out.")) {
     made.from = kernel_argument::source::output;
+    made.index = output_named(text, parsed.outputs);
     return made;
   }
   if (text == "session") {
-    if (!has_state) {
+    if (parsed.state_bytes == 0) {
       throw parameter_error("args", "has \"session\", and the stage has no `state`");
     }
     made.from = kernel_argument::source::session;
@@ -190,11 +227,11 @@ kernel_argument parse_argument(std::string_view text, const parameters& settings
     return made;
   }
   if (const std::optional<std::size_t> input = input_named(text)) {
-    if (*input >= inputs) {
-      throw parameter_error("args",
-                            "has \"" + std::string(text) + "\", and the stage reads from " + std::to_string(inputs));
+    if (*input >= parsed.inputs.size()) {
+      throw parameter_error("args", "has \"" + std::string(text) + "\", and the stage reads from " +
+                                        std::to_string(parsed.inputs.size()));
     }
-    made.input = *input;
+    made.index = *input;
     return made;
   }
   const std::size_t blank = text.find(' ');
@@ -247,7 +284,9 @@ void parse_state(const parameters& settings, const tensor_spec& input, const exp
   if (parsed.whole_frames && input.variable) {
     throw parameter_error("state", "with steps = \"frames\" needs frames of one fixed shape, not " + input.text());
   }
-  if (!parsed.whole_frames && parsed.output.shape.front() != input.shape.front()) {
+  if (!parsed.whole_frames &&
+      std::any_of(parsed.outputs.begin(), parsed.outputs.end(),
+                  [&](const operator_output& each) { return each.spec.shape.front() != input.shape.front(); })) {
     throw parameter_error("state", "with steps = \"rows\" needs as many rows out as in; steps = \"frames\" does not");
   }
 }
@@ -270,7 +309,7 @@ kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_
   const expressions compiler(input);
   kernel_settings parsed;
   parsed.inputs.assign(inputs.begin(), inputs.end());
-  parsed.output = parse_output(settings, input, compiler);
+  parsed.outputs = parse_outputs(settings, input, compiler);
   parsed.grid = compiler.compile_three(settings, "grid");
   parsed.block = compiler.compile_three(settings, "block");
   parsed.shared = compiler.compile("shared", expression_text(settings, "shared", "0"));
@@ -280,20 +319,29 @@ kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_
     throw parameter_error("args", "must be a list of 1 to 16 texts, such as [\"in\", \"out\", \"frames\"]");
   }
   for (const std::string& text : texts) {
-    kernel_argument& made = parsed.arguments.emplace_back(
-        parse_argument(trimmed(text), settings, inputs.size(), parsed.state_bytes != 0, compiler));
+    kernel_argument& made = parsed.arguments.emplace_back(parse_argument(trimmed(text), settings, parsed, compiler));
     made.text = text;
   }
-  if (std::none_of(parsed.arguments.begin(), parsed.arguments.end(),
-                   [](const kernel_argument& each) { return each.from == kernel_argument::source::output; })) {
-    throw parameter_error("args", "has no \"out\": the kernel could not write its result");
+  for (std::size_t output = 0; output < parsed.outputs.size(); ++output) {
+    if (std::none_of(parsed.arguments.begin(), parsed.arguments.end(), [output](const kernel_argument& each) {
+          return each.from == kernel_argument::source::output && each.index == output;
+        })) {
+      const std::string& name = parsed.outputs[output].name;
+      throw parameter_error(
+          "args", "has no \"out" + (name.empty() ? "" : "." + name) + "\": the kernel could not write its result");
+    }
   }
   return parsed;
 }
 
 tensor_spec infer_kernel(const parameters& settings, std::span<const tensor_spec> inputs) {
   (void)settings.code("file");
-  return parse_kernel(settings, inputs).output;
+  return parse_kernel(settings, inputs).outputs.front().spec;
+}
+
+std::vector<operator_output> kernel_outputs(const parameters& settings, std::span<const tensor_spec> inputs) {
+  std::vector<operator_output> outputs = parse_kernel(settings, inputs).outputs;
+  return outputs.front().name.empty() ? std::vector<operator_output>{} : outputs;
 }
 
 std::optional<session_traits> kernel_session(const parameters& settings, std::span<const tensor_spec> inputs) {

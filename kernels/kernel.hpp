@@ -19,7 +19,7 @@ namespace penstock {
 struct kernel_argument {
   enum class source : std::uint8_t {
     input,       ///< a pointer to the batch's frames of an input
-    output,      ///< a pointer to those of the output
+    output,      ///< a pointer to those of an output
     session,     ///< session_arguments, by value
     expression,  ///< a whole number, by value
     number,      ///< a number of `values`, by value
@@ -28,7 +28,7 @@ struct kernel_argument {
 
   std::string text;  ///< as the configuration gives it
   source from = source::input;
-  std::size_t input = 0;  ///< of `input`
+  std::size_t index = 0;  ///< of `input` or `output`
   std::size_t bytes = sizeof(void*);
   std::array<std::byte, 8> number{};  ///< of `number`; of an expression, what it is converted to
   element_type type = element_type::f32;
@@ -43,12 +43,14 @@ struct kernel_argument {
 ///   file     CUDA C++ (.cu), PTX (.ptx) or machine code (.cubin), beside the configuration; see [code]
 ///   entry    the kernel, such as "agc<float>"; may be left out if the file has one
 ///   output   { dtype, shape }; an extent may be an expression; default: the first input's
+///   outputs  { NAME = { dtype, shape }, … } instead: up to 8 outputs, which others read as "STAGE.NAME"
 ///   grid     1 to 3 expressions: blocks
 ///   block    1 to 3 expressions: threads
 ///   shared   an expression: bytes of dynamic shared memory, default 0
 ///   args     what the kernel's parameters get, in order:
 ///              in, in1, in2, …    T const*: the frames of an input, one after the other
 ///              out                T*: room for as many frames of the output
+///              out.NAME           the same, of one of `outputs`
 ///              session            penstock::session, for a kernel with state
 ///              frames, n0, n1, …  long long; with a type ("i32 frames") as that
 ///              TYPE EXPRESSION    a whole number: "i32 n0 * n1"
@@ -60,7 +62,7 @@ struct kernel_argument {
 /// Expressions (size_expression.hpp) know `frames`, and n0, n1, …: the extents of a frame of the first input; n0 of
 /// "max N" frames is their length in this batch. A variable first extent goes on to the output as "n0".
 struct kernel_settings {
-  tensor_spec output;
+  std::vector<operator_output> outputs;  ///< in the order of their names; the sole output has the name ""
   std::array<size_expression, 3> grid{size_expression(1), size_expression(1), size_expression(1)};
   std::array<size_expression, 3> block{size_expression(1), size_expression(1), size_expression(1)};
   size_expression shared{0};
@@ -84,6 +86,8 @@ class kernel_extents {
 /// Throws parameter_error.
 [[nodiscard]] kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_spec> inputs);
 [[nodiscard]] tensor_spec infer_kernel(const parameters& settings, std::span<const tensor_spec> inputs);
+[[nodiscard]] std::vector<operator_output> kernel_outputs(const parameters& settings,
+                                                          std::span<const tensor_spec> inputs);
 [[nodiscard]] std::optional<session_traits> kernel_session(const parameters& settings,
                                                            std::span<const tensor_spec> inputs);
 

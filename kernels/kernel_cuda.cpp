@@ -81,10 +81,10 @@ class kernel_cuda final : public operation {
       sizes[at] = each.bytes;
       switch (each.from) {
         case kernel_argument::source::input:
-          put(values[at], arguments.inputs[each.input]);
+          put(values[at], arguments.inputs[each.index]);
           break;
         case kernel_argument::source::output:
-          put(values[at], arguments.output);
+          put(values[at], arguments.outputs[each.index]);
           break;
         case kernel_argument::source::session:
           put(values[at], arguments.session);

@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/fault.hpp"
 #include "kernels/parameters.hpp"
@@ -20,10 +22,11 @@ namespace penstock {
 /// overlap the output or the scratch. Exception: the output of an operator that overwrites may be its first input.
 struct operation_arguments {
   std::span<const void* const> inputs;
-  void* output = nullptr;
+  void* output = nullptr;  ///< the first
   void* scratch = nullptr;
   batch_extent extent;
-  session_arguments session;  ///< for an operation with state_bytes() > 0
+  session_arguments session;         ///< for an operation with state_bytes() > 0
+  std::span<void* const> outputs{};  ///< all, for an operator with named outputs
 };
 
 /// One stage's operator, compiled for one backend, one set of input specs and at most `max_frames` frames a batch.
@@ -59,18 +62,31 @@ struct operation_request {
 
 using make_operation = std::unique_ptr<operation> (*)(const operation_request&);
 
+/// One of several outputs of an operator.
+struct operator_output {
+  std::string name;  ///< others read "STAGE.NAME"
+  tensor_spec spec;
+
+  bool operator==(const operator_output&) const = default;
+};
+
 /// One operator of the catalogue: its name, its parameters and its output.
 struct operator_definition {
   std::string_view name;
   /// The parameter keys that it knows; any other is an error.
   std::span<const std::string_view> keys;
-  /// The output's spec; throws parameter_error on a wrong parameter, a wrong input or a wrong number of inputs.
+  /// The spec of the output, of several the first; throws parameter_error on a wrong parameter, a wrong input or a
+  /// wrong number of inputs.
   tensor_spec (*infer)(const parameters& settings, std::span<const tensor_spec> inputs);
   make_operation make_host;  ///< nullptr: the host backend has none
   /// nullptr for an operator that never keeps state. Call it only with what `infer` has accepted.
   std::optional<session_traits> (*session)(const parameters& settings, std::span<const tensor_spec> inputs) = nullptr;
   /// True if on the host the output of a run may be its first input.
   bool overwrites = false;
+  /// All outputs, in the order of operation_arguments::outputs; none for a stage whose output has the stage's name.
+  /// nullptr for an operator without named outputs. Call it only with what `infer` has accepted.
+  std::vector<operator_output> (*named_outputs)(const parameters& settings,
+                                                std::span<const tensor_spec> inputs) = nullptr;
 };
 
 /// All built-in operators, sorted by name.

@@ -11,8 +11,10 @@ slot_size size_for(std::span<const plan> plans) {
   slot_size most;
   for (const plan& each : plans) {
     std::size_t operands = 0;
+    std::size_t results = 0;
     for (const plan_stage& stage : each.stages) {
       operands += stage.inputs.size();
+      results += stage.outputs;
     }
     most.pinned_input = std::max(most.pinned_input, each.pinned_input_bytes);
     most.pinned_output = std::max(most.pinned_output, each.pinned_output_bytes);
@@ -20,6 +22,7 @@ slot_size size_for(std::span<const plan> plans) {
     most.max_frames = std::max(most.max_frames, static_cast<std::size_t>(each.max_frames));
     most.launches = std::max(most.launches, each.stages.size());
     most.operands = std::max(most.operands, operands);
+    most.results = std::max(most.results, results);
     most.lanes = std::max(most.lanes, std::size_t{each.order.lanes});
     most.events = std::max(most.events, std::size_t{each.order.events});
   }
@@ -31,6 +34,7 @@ slot_size with_room(slot_size least, std::size_t streams) noexcept {
   least.max_frames = std::max<std::size_t>(least.max_frames, 4096);
   least.launches = std::max(least.launches, stages);
   least.operands = std::max(least.operands, 2 * stages);
+  least.results = std::max(least.results, 2 * stages);
   least.lanes = std::max(least.lanes, streams);
   least.events = std::max<std::size_t>(least.events, 16);
   return least;
@@ -50,6 +54,7 @@ std::string lack_of(const slot_size& available, const slot_size& needed) {
   compare(available.max_frames, needed.max_frames, "frames");
   compare(available.launches, needed.launches, "stages");
   compare(available.operands, needed.operands, "inputs of stages");
+  compare(available.results, needed.results, "outputs of stages");
   compare(available.lanes, needed.lanes, "streams");
   compare(available.events, needed.events, "events");
   return text;
@@ -80,6 +85,7 @@ slot_ring::slot_ring(device& device, std::size_t slots, const slot_size& size, b
     made->work.requests.reserve(size.max_frames);
     made->launches.resize(size.launches);
     made->operands.resize(size.operands);
+    made->results.resize(size.results);
     made->completed.owner = made.get();
     made->completed.queue = &completed;
     made->returned.owner = made.get();

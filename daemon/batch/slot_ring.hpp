@@ -69,6 +69,7 @@ struct slot_size {
   std::size_t max_frames = 0;  ///< of a batch, and so its most requests
   std::size_t launches = 0;    ///< stages of a plan
   std::size_t operands = 0;    ///< inputs of all stages of a plan
+  std::size_t results = 0;     ///< outputs of all stages of a plan
   std::size_t lanes = 1;       ///< streams of a batch
   std::size_t events = 0;      ///< between the streams of a batch
 };
@@ -107,6 +108,7 @@ struct slot {
   std::vector<const slot*> predecessors;        ///< slots in flight whose states this batch continues
   std::vector<operation_arguments> launches;    ///< by stage; must live until the batch completes
   std::vector<const void*> operands;
+  std::vector<void*> results;
 
   completion_node completed;  ///< pushed by the device's callback, or by the stream pool if it polls
   completion_node returned;   ///< pushed by the thread that drops the last reference

@@ -27,8 +27,10 @@ std::size_t slot_bytes(const pipeline_declaration& pipeline, const client_settin
   const std::size_t frames = request / std::max<std::size_t>(pipeline.input.bytes(), 1);
   std::size_t reply = wire::part_bytes(pipeline.outputs.size());
   for (const stage_declaration& stage : pipeline.stages) {
-    const bool given_back = std::count(pipeline.outputs.begin(), pipeline.outputs.end(), stage.name) != 0;
-    reply += given_back ? frames * stage.output.bytes() : 0;
+    for (const operator_output& each : stage.outputs()) {
+      const bool given_back = std::count(pipeline.outputs.begin(), pipeline.outputs.end(), each.name) != 0;
+      reply += given_back ? frames * each.spec.bytes() : 0;
+    }
   }
   return request + reply;
 }

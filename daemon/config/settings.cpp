@@ -60,7 +60,9 @@ void check_fits(const table_reader& clients, const client_settings& given, const
   const std::size_t request = wire::part_bytes(1) + pipeline.input.bytes();
   std::size_t result = wire::part_bytes(pipeline.outputs.size());
   for (const stage_declaration& stage : pipeline.stages) {
-    result += std::count(pipeline.outputs.begin(), pipeline.outputs.end(), stage.name) == 0 ? 0 : stage.output.bytes();
+    for (const operator_output& each : stage.outputs()) {
+      result += std::count(pipeline.outputs.begin(), pipeline.outputs.end(), each.name) == 0 ? 0 : each.spec.bytes();
+    }
   }
   const auto require = [&](const char* key, std::size_t have, std::size_t need, const std::string& what) {
     if (have < need) {

@@ -138,7 +138,6 @@ struct device_facts {
   std::string backend;         ///< "cuda" or "host"
   std::string name;            ///< "NVIDIA H200", or the processor's name
   std::string detail;          ///< driver and runtime versions, or the number of worker threads
-  std::string architecture{};  ///< "sm_90"; "" for the host
   std::size_t memory_bytes = 0;
   std::string pci_bus_id{};  ///< "0000:1b:00.0"; "" for the host
   /// Number of batches that the device runs at once; more wait in its queue. 0: not known.
@@ -157,6 +156,7 @@ struct device_facts {
   bool events_come_first = false;
   /// Batches up to this long run faster on the thread that enqueues them (stream::run_inline). 0: none.
   std::chrono::microseconds inline_limit{0};
+  std::string architecture{};  ///< "sm_90"; "" for the host
 };
 
 /// Everything Penstock asks of a device. Its memory, streams, events and operations must not outlive it.

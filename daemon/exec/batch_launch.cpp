@@ -38,6 +38,7 @@ batch_launch::batch_launch(slot& filled, const launch_resources& resources) noex
       plan_(*filled.work.pipeline),
       resources_(resources),
       next_operand_(filled.operands.data()),
+      next_result_(filled.results.data()),
       input_(input_memory(filled.work, resources.direct_bytes)),
       outputs_(output_memory(filled.work, resources.direct_bytes)) {}
 
@@ -230,13 +231,17 @@ fault batch_launch::run_stage(stream& stream, std::size_t index) noexcept {
                .output = result(stage.output),
                .scratch = slot_.workspace.get() + stage.scratch_offset,
                .extent = {slot_.work.frames, slot_.work.leading},
-               .session = {}};
+               .session = {},
+               .outputs = {next_result_, stage.outputs}};
   for (const std::size_t input : stage.inputs) {
     const plan_buffer& buffer = plan_.buffers[input];
     *next_operand_++ = operand(input);
     if (buffer.spec.variable) {
       arguments.extent.leading = buffer.rate.most(slot_.work.leading);
     }
+  }
+  for (std::size_t each = 0; each < stage.outputs; ++each) {
+    *next_result_++ = result(stage.output + each);
   }
   return stage.state ? run_stateful(stream, index, arguments) : stream.launch(*stage.compiled, arguments);
 }

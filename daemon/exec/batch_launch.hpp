@@ -63,6 +63,7 @@ class batch_launch {
   const plan& plan_;
   launch_resources resources_;
   const void** next_operand_;
+  void** next_result_;
   operand_memory input_;
   operand_memory outputs_;
 };

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/configuration_error.hpp"
@@ -76,10 +77,11 @@ class checker {
     resolve_sources();
     check_order();
     resolve_outputs();
-    check_taken();
     for (const std::size_t stage : order_) {
       check_stage(stage);
     }
+    check_outputs();
+    check_taken();
     check_state();
     put_in_order();
   }
@@ -90,6 +92,7 @@ class checker {
   void resolve_sources();
   void check_order();
   void resolve_outputs();
+  void check_outputs();
   void check_taken() const;
   void check_stage(std::size_t index);
   void check_lengths(std::size_t index);
@@ -113,7 +116,35 @@ class checker {
                                     [&](const stage_declaration& stage) { return stage.name == name; });
     return static_cast<std::size_t>(found - pipeline_.stages.begin());
   }
-  [[nodiscard]] bool exists(std::string_view name) const { return place_of(name) < pipeline_.stages.size(); }
+  /// The place of the stage that `source`, "STAGE" or "STAGE.OUTPUT", names; as place_of.
+  [[nodiscard]] std::size_t stage_of(std::string_view source) const {
+    std::size_t place = place_of(source);
+    for (std::size_t dot = source.rfind('.'); place == pipeline_.stages.size() && dot != source.npos && dot != 0;
+         dot = source.rfind('.', dot - 1)) {
+      place = place_of(source.substr(0, dot));
+    }
+    return place;
+  }
+  [[nodiscard]] bool exists(std::string_view source) const { return stage_of(source) < pipeline_.stages.size(); }
+  /// The output that `source` names, of a stage that has been checked; nullptr and why not.
+  [[nodiscard]] std::pair<const tensor_spec*, std::string> output_of(std::string_view source) const {
+    const stage_declaration& stage = pipeline_.stages[stage_of(source)];
+    if (stage.named_outputs.empty()) {
+      return source == stage.name
+                 ? std::pair{&stage.output, std::string()}
+                 : std::pair{nullptr, "stage '" + stage.name + "' has one output: read '" + stage.name + "'"};
+    }
+    std::vector<std::string_view> known;
+    std::string all;
+    for (const operator_output& each : stage.named_outputs) {
+      if (each.name == source) {
+        return {&each.spec, ""};
+      }
+      known.emplace_back(each.name);
+      all += (all.empty() ? "'" : ", '") + each.name + "'";
+    }
+    return {nullptr, "stage '" + stage.name + "' has the outputs " + all + suggestion(std::string(source), known)};
+  }
 
   pipeline_declaration& pipeline_;
   const field_lines& lines_;
@@ -191,7 +222,7 @@ void checker::resolve_sources() {
         known.push_back(input_name);
         refuse_stage(index, "from", "there is no stage '" + source + "'" + suggestion(source, known));
       }
-      graph_.reads[index].push_back(place_of(source));
+      graph_.reads[index].push_back(stage_of(source));
     }
   }
 }
@@ -211,13 +242,6 @@ void checker::check_order() {
 
 void checker::resolve_outputs() {
   auto& outputs = pipeline_.outputs;
-  if (outputs.empty()) {
-    outputs.push_back(pipeline_.stages.back().name);
-  }
-  if (outputs.size() > max_outputs) {
-    refuse_own("outputs",
-               std::to_string(outputs.size()) + " are given; allowed are 1 to " + std::to_string(max_outputs));
-  }
   for (auto output = outputs.begin(); output != outputs.end(); ++output) {
     if (!exists(*output)) {
       refuse_own("outputs", "there is no stage '" + *output + "'" + suggestion(*output, names_));
@@ -228,13 +252,34 @@ void checker::resolve_outputs() {
   }
 }
 
+void checker::check_outputs() {
+  auto& outputs = pipeline_.outputs;
+  if (outputs.empty()) {
+    for (operator_output& each : pipeline_.stages.back().outputs()) {
+      outputs.push_back(std::move(each.name));
+    }
+  }
+  if (outputs.size() > max_outputs) {
+    refuse_own("outputs",
+               std::to_string(outputs.size()) + " are given; allowed are 1 to " + std::to_string(max_outputs));
+  }
+  for (const std::string& output : outputs) {
+    if (const auto [spec, problem] = output_of(output); spec == nullptr) {
+      refuse_own("outputs", "there is no '" + output + "': " + problem);
+    }
+  }
+}
+
 void checker::check_taken() const {
-  std::set<std::string_view> taken(pipeline_.outputs.begin(), pipeline_.outputs.end());
-  for (const stage_declaration& stage : pipeline_.stages) {
-    taken.insert(stage.from.begin(), stage.from.end());
+  std::set<std::size_t> taken;
+  for (const std::string& output : pipeline_.outputs) {
+    taken.insert(stage_of(output));
+  }
+  for (const std::vector<std::size_t>& reads : graph_.reads) {
+    taken.insert(reads.begin(), reads.end());
   }
   for (std::size_t index = 0; index < pipeline_.stages.size(); ++index) {
-    if (!taken.contains(pipeline_.stages[index].name)) {
+    if (!taken.contains(index)) {
       refuse_stage(index, "", "nobody takes its result; add it to the pipeline's outputs, read from it, or remove it");
     }
   }
@@ -259,20 +304,39 @@ void checker::check_stage(std::size_t index) {
   }
   std::vector<tensor_spec> inputs;
   for (const std::string& source : stage.from) {
-    inputs.push_back(source == input_name ? pipeline_.input : pipeline_.stages[place_of(source)].output);
+    if (source == input_name) {
+      inputs.push_back(pipeline_.input);
+      continue;
+    }
+    const auto [spec, problem] = output_of(source);
+    if (spec == nullptr) {
+      refuse_stage(index, "from", "there is no '" + source + "': " + problem);
+    }
+    inputs.push_back(*spec);
   }
   try {
     stage.output = definition->infer(stage.settings, inputs);
     if (definition->session != nullptr) {
       stage.session = definition->session(stage.settings, inputs);
     }
+    if (definition->named_outputs != nullptr) {
+      stage.named_outputs = definition->named_outputs(stage.settings, inputs);
+    }
   } catch (const parameter_error& error) {
     refuse_stage(index, error.field, error.what());
   }
+  for (operator_output& each : stage.named_outputs) {
+    each.name.insert(0, stage.name + ".");
+    if (place_of(each.name) != pipeline_.stages.size()) {
+      refuse_stage(index, "", "its output '" + each.name + "' has the name of another stage");
+    }
+  }
   check_lengths(index);
-  if (stage.output.shape.size() > max_extents) {
-    refuse_stage(index, "",
-                 "its result, " + stage.output.text() + ", has more than " + std::to_string(max_extents) + " extents");
+  for (const operator_output& each : stage.outputs()) {
+    if (each.spec.shape.size() > max_extents) {
+      refuse_stage(index, "",
+                   "its result, " + each.spec.text() + ", has more than " + std::to_string(max_extents) + " extents");
+    }
   }
 }
 
@@ -283,17 +347,19 @@ void checker::check_lengths(std::size_t index) {
   std::optional<step_rate> rate;
   for (const std::string& source : stage.from) {
     const bool own = source == input_name;
-    if (!(own ? pipeline_.input : pipeline_.stages[place_of(source)].output).variable) {
+    if (!(own ? pipeline_.input : *output_of(source).first).variable) {
       continue;
     }
-    const step_rate its = own ? step_rate{} : pipeline_.stages[place_of(source)].rate;
+    const step_rate its = own ? step_rate{} : pipeline_.stages[stage_of(source)].rate;
     if (rate && *rate != its) {
       refuse_stage(index, "from", "its inputs have frames of different lengths: '" + source + "' has another rate");
     }
     rate = its;
   }
   const step_rate given = rate.value_or(step_rate{});
-  if (given.ragged() && !stage.output.variable) {
+  const std::vector<operator_output> outputs = stage.outputs();
+  if (given.ragged() &&
+      !std::all_of(outputs.begin(), outputs.end(), [](const operator_output& each) { return each.spec.variable; })) {
     refuse_stage(index, "from",
                  "its input's length differs from frame to frame, so nothing can be made of a frame as a whole; a "
                  "'reframe' stage before it makes frames of one length");
@@ -417,12 +483,15 @@ std::string doubt_about(const stage_declaration& stage, const layout& source) {
 /// Calls `each(stage, source, result)` in the stages' order, `source` being the layout of what it reads first.
 template <class Each>
 void walk(const pipeline_declaration& pipeline, const Each& each) {
-  std::map<std::string_view, layout> known{{input_name, {.spec = pipeline.input}}};
+  std::map<std::string, layout, std::less<>> known{{std::string(input_name), {.spec = pipeline.input}}};
   for (const stage_declaration& stage : pipeline.stages) {
     const layout& source = known.at(stage.from.front());
-    const layout result = layout_behind(stage, source);
+    layout result = layout_behind(stage, source);
     each(stage, source, result);
-    known.emplace(stage.name, result);
+    for (const operator_output& output : stage.outputs()) {
+      result.spec = output.spec;
+      known.emplace(output.name, result);
+    }
   }
 }
 

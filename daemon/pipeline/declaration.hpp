@@ -28,14 +28,21 @@ struct batch_limits {
 struct stage_declaration {
   std::string name;
   std::string op;
-  std::vector<std::string> from;  ///< stage names, or "input"; the stage before it when the configuration has none
+  std::vector<std::string>
+      from;  ///< outputs of stages, or "input"; the stage before it when the configuration has none
   parameters settings;
   source_position position;
 
   // Filled in by the check.
-  tensor_spec output;
-  step_rate rate;                         ///< between the pipeline's input and a variable output
-  std::optional<session_traits> session;  ///< of an operator that keeps state
+  tensor_spec output;                          ///< of several outputs, the first
+  std::vector<operator_output> named_outputs;  ///< all, with the names by which others read them: "STAGE.NAME"
+  step_rate rate;                              ///< between the pipeline's input and a variable output
+  std::optional<session_traits> session;       ///< of an operator that keeps state
+
+  /// All of them. The sole output has the stage's name.
+  [[nodiscard]] std::vector<operator_output> outputs() const {
+    return named_outputs.empty() ? std::vector<operator_output>{{name, output}} : named_outputs;
+  }
 };
 
 /// One [[pipeline]] of the configuration, checked: names resolve, stages stand in an order in which they can run,
@@ -47,7 +54,7 @@ struct pipeline_declaration {
   stream_priority priority = stream_priority::normal;
   overflow_policy overflow = overflow_policy::reject;
   bool ordered = true;               ///< results of a session come in its order
-  std::vector<std::string> outputs;  ///< stage names; the last stage when the configuration has none
+  std::vector<std::string> outputs;  ///< of stages; those of the last stage when the configuration has none
   std::vector<stage_declaration> stages;
   source_position position;
 };

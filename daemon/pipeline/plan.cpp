@@ -33,13 +33,15 @@ std::size_t batch_bytes(const tensor_spec& spec, std::int64_t frames) {
 std::int64_t frames_that_can_be_filled(const pipeline_declaration& declaration, std::int64_t frames) {
   std::int64_t filled = frames;
   for (const stage_declaration& stage : declaration.stages) {
-    if (!stage.output.variable || !stage.rate.ragged()) {
-      continue;
+    for (const operator_output& each : stage.outputs()) {
+      if (!each.spec.variable || !stage.rate.ragged()) {
+        continue;
+      }
+      const std::int64_t given = stage.rate.most(frames * declaration.input.shape.front());
+      const std::int64_t longest = each.spec.shape.front();
+      const auto fitting = static_cast<std::int64_t>(declaration.batch.max_bytes / each.spec.bytes());
+      filled = std::min(filled, std::max({(given + longest - 1) / longest, fitting, std::int64_t{1}}));
     }
-    const std::int64_t given = stage.rate.most(frames * declaration.input.shape.front());
-    const std::int64_t longest = stage.output.shape.front();
-    const auto fitting = static_cast<std::int64_t>(declaration.batch.max_bytes / stage.output.bytes());
-    filled = std::min(filled, std::max({(given + longest - 1) / longest, fitting, std::int64_t{1}}));
   }
   return filled;
 }
@@ -145,10 +147,15 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
   if (stage.session) {
     add_state(made, stage, compiled);
   }
-  if (stage.output.variable) {
-    made.period = std::lcm(made.period, stage.rate.divisor);
+  const std::vector<operator_output> outputs = stage.outputs();
+  compiled.outputs = outputs.size();
+  for (const operator_output& each : outputs) {
+    if (each.spec.variable) {
+      made.period = std::lcm(made.period, stage.rate.divisor);
+    }
+    made.buffers.push_back(
+        {each.name, each.spec, stage.rate, 0, batch_bytes(each.spec, made.max_frames), made.stages.size() + 1});
   }
-  made.buffers.push_back({stage.name, stage.output, stage.rate, 0, batch_bytes(stage.output, made.max_frames)});
   made.stages.push_back(std::move(compiled));
 }
 
@@ -161,8 +168,9 @@ void add_outputs(plan& made) {
       refuse(place, "the input itself can't be an output");
     }
     const std::size_t offset = aligned_bytes(made.pinned_output_bytes);
-    const auto covered = static_cast<std::uint64_t>(std::max<std::int64_t>(steps[buffer - 1], 1));
-    made.outputs.push_back({name, made.declaration.stages[buffer - 1].op, buffer, offset, covered});
+    const std::size_t stage = made.buffers[buffer].writer - 1;
+    const auto covered = static_cast<std::uint64_t>(std::max<std::int64_t>(steps[stage], 1));
+    made.outputs.push_back({name, made.declaration.stages[stage].op, buffer, offset, covered});
     made.pinned_output_bytes = offset + made.buffers[buffer].bytes;
   }
 }
@@ -170,7 +178,8 @@ void add_outputs(plan& made) {
 /// Whether no stage makes something fixed of a variable frame as a whole.
 bool works_step_by_step(const plan& made) {
   return std::all_of(made.stages.begin(), made.stages.end(), [&](const plan_stage& stage) {
-    return made.buffers[stage.output].spec.variable ||
+    const auto outputs = std::span(made.buffers).subspan(stage.output, stage.outputs);
+    return std::all_of(outputs.begin(), outputs.end(), [](const plan_buffer& each) { return each.spec.variable; }) ||
            std::none_of(stage.inputs.begin(), stage.inputs.end(),
                         [&](std::size_t input) { return made.buffers[input].spec.variable; });
   });
@@ -186,10 +195,15 @@ bool goes_over_once(const plan& made) {
     return std::any_of(made.outputs.begin(), made.outputs.end(),
                        [buffer](const plan_output& each) { return each.buffer == buffer; });
   };
+  const auto sends = [&](const plan_stage& stage) {
+    return std::any_of(made.outputs.begin(), made.outputs.end(), [&stage](const plan_output& each) {
+      return each.buffer >= stage.output && each.buffer < stage.output + stage.outputs;
+    });
+  };
   std::ptrdiff_t reads = 0;
   for (const plan_stage& stage : made.stages) {
     const std::ptrdiff_t of_input = std::count(stage.inputs.begin(), stage.inputs.end(), std::size_t{0});
-    if (((of_input != 0 || goes_out(stage.output)) && !stage.compiled->single_pass()) ||
+    if (((of_input != 0 || sends(stage)) && !stage.compiled->single_pass()) ||
         std::any_of(stage.inputs.begin(), stage.inputs.end(), goes_out)) {
       return false;
     }
@@ -203,8 +217,7 @@ bool may_rewrite_input(const plan& made) {
   if (made.keeps_state() || made.outputs.size() != 1) {
     return false;
   }
-  const std::size_t written = made.outputs.front().buffer;
-  const plan_buffer& output = made.buffers[written];
+  const plan_buffer& output = made.buffers[made.outputs.front().buffer];
   if (output.spec.bytes() != made.input().bytes() || output.spec.variable != made.input().variable ||
       output.rate.ragged()) {
     return false;
@@ -214,7 +227,7 @@ bool may_rewrite_input(const plan& made) {
     const auto reads = std::count(stage.inputs.begin(), stage.inputs.end(), std::size_t{0});
     const operator_definition* const op = find_operator(stage.op);
     const bool bears_it = reads == 1 && stage.inputs.front() == 0 && op != nullptr && op->overwrites;
-    if (reads != 0 && !(node == written ? bears_it : made.order.before(node, written))) {
+    if (reads != 0 && !(node == output.writer ? bears_it : made.order.before(node, output.writer))) {
       return false;
     }
   }
@@ -225,11 +238,13 @@ bool may_rewrite_input(const plan& made) {
 void make_order(plan& made, std::uint32_t max_lanes) {
   std::vector<schedule_node> nodes{{.reads = {}, .follows = false}};
   for (const plan_stage& stage : made.stages) {
-    // Buffer 0 is written by the copy in, buffer n by stage n − 1: buffers and nodes have the same numbers.
-    nodes.push_back({.reads = stage.inputs, .follows = false});
+    schedule_node& node = nodes.emplace_back(schedule_node{.reads = {}, .follows = false});
+    for (const std::size_t buffer : stage.inputs) {
+      node.reads.push_back(made.buffers[buffer].writer);
+    }
   }
   for (const plan_output& output : made.outputs) {
-    nodes.push_back({.reads = {output.buffer}, .follows = true});
+    nodes.push_back({.reads = {made.buffers[output.buffer].writer}, .follows = true});
   }
   made.order = make_schedule(nodes, max_lanes);
 }
@@ -245,7 +260,7 @@ struct placed_buffer {
 std::vector<placed_buffer> buffers_to_place(const plan& made) {
   std::vector<placed_buffer> all;
   for (std::size_t buffer = 0; buffer < made.buffers.size(); ++buffer) {
-    all.push_back({made.buffers[buffer].bytes, buffer, {buffer}});
+    all.push_back({made.buffers[buffer].bytes, made.buffers[buffer].writer, {made.buffers[buffer].writer}});
   }
   for (std::size_t stage = 0; stage < made.stages.size(); ++stage) {
     for (const std::size_t buffer : made.stages[stage].inputs) {

@@ -18,11 +18,12 @@ namespace penstock {
 
 /// Where one buffer of a plan lies in the device memory of a slot.
 struct plan_buffer {
-  std::string name;  ///< "input", or the stage that writes it
+  std::string name;  ///< "input", or as plan_output::name
   tensor_spec spec;
   step_rate rate;          ///< between the input's leading dimension and its own; of a variable spec
   std::size_t offset = 0;  ///< from the start of that memory, a multiple of 256 bytes
   std::size_t bytes = 0;   ///< for the most frames of a batch
+  std::size_t writer = 0;  ///< the node of plan::order that writes it
 
   /// Bytes from one frame to the next, in a batch whose input has that leading extent.
   [[nodiscard]] std::size_t pitch(std::int64_t input_leading) const noexcept {
@@ -48,17 +49,18 @@ struct plan_stage {
   std::string name;
   std::string op;
   std::vector<std::size_t> inputs;
-  std::size_t output = 0;
+  std::size_t output = 0;  ///< the first; the others follow it
   std::size_t scratch_offset = 0;
   std::size_t scratch_bytes = 0;
   std::unique_ptr<operation> compiled;
   std::optional<plan_state> state;  ///< of a stage that keeps some
   std::string code{};               ///< what the compiler made of users' code, for people
+  std::size_t outputs = 1;
 };
 
 /// One output of a pipeline and where its batch lies in a slot's pinned output region.
 struct plan_output {
-  std::string name;  ///< the stage that makes it
+  std::string name;  ///< the stage that makes it, with the output's name where it has several
   std::string op;
   std::size_t buffer = 0;         ///< index into plan::buffers
   std::size_t pinned_offset = 0;  ///< a multiple of 256

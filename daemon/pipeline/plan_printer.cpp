@@ -99,7 +99,8 @@ struct plan_step {
   std::string name;                ///< of the stage; "copy in", "copy out"
   std::string op;                  ///< empty for a copy
   std::vector<std::size_t> reads;  ///< indices of plan::buffers
-  std::int64_t writes = -1;        ///< the same; −1 for a copy out
+  std::size_t writes = 0;          ///< the first of the buffers that it writes
+  std::size_t written = 1;         ///< how many; 0 for a copy out
 };
 
 /// All steps, in the order in which they are enqueued.
@@ -107,10 +108,10 @@ std::vector<plan_step> steps_of(const plan& shown) {
   std::vector<plan_step> steps{{.name = "copy in", .op = "", .reads = {}, .writes = 0}};
   for (const plan_stage& stage : shown.stages) {
     steps.push_back(
-        {.name = stage.name, .op = stage.op, .reads = stage.inputs, .writes = static_cast<std::int64_t>(stage.output)});
+        {.name = stage.name, .op = stage.op, .reads = stage.inputs, .writes = stage.output, .written = stage.outputs});
   }
   for (const plan_output& output : shown.outputs) {
-    steps.push_back({.name = "copy out", .op = "", .reads = {output.buffer}, .writes = -1});
+    steps.push_back({.name = "copy out", .op = "", .reads = {output.buffer}, .written = 0});
   }
   return steps;
 }
@@ -228,13 +229,16 @@ std::string steps_text(const plan& shown) {
     for (const std::size_t buffer : steps[step].reads) {
       reads.push_back(shown.buffers[buffer].name);
     }
-    std::string writes = "reply";
-    if (steps[step].writes >= 0) {
-      const plan_buffer& buffer = shown.buffers[static_cast<std::size_t>(steps[step].writes)];
-      writes = buffer.name + " " + buffer.spec.text();
+    std::vector<std::string> writes;
+    for (std::size_t each = 0; each < steps[step].written; ++each) {
+      const plan_buffer& buffer = shown.buffers[steps[step].writes + each];
+      writes.push_back(buffer.name + " " + buffer.spec.text());
+    }
+    if (writes.empty()) {
+      writes.emplace_back("reply");
     }
     table.add({std::to_string(step), lanes_text(shown.order, step), steps[step].name, steps[step].op,
-               waits_text(scheduled.waits, recorders), listed(reads), writes,
+               waits_text(scheduled.waits, recorders), listed(reads), listed(writes),
                scheduled.event < 0 ? "" : "e" + std::to_string(scheduled.event)});
   }
   table.add({std::to_string(steps.size()), lanes_text(shown.order, steps.size()), "completion", "",
@@ -259,7 +263,7 @@ std::vector<shown_buffer> shown_buffers(const plan& shown) {
   std::vector<shown_buffer> all;
   for (std::size_t buffer = 0; buffer < shown.buffers.size(); ++buffer) {
     const plan_buffer& each = shown.buffers[buffer];
-    all.push_back({each.name, each.offset, each.bytes, buffer, buffer});
+    all.push_back({each.name, each.offset, each.bytes, each.writer, each.writer});
   }
   const std::vector<plan_step> steps = steps_of(shown);
   for (std::size_t step = 0; step < steps.size(); ++step) {

@@ -313,7 +313,7 @@ tensor_spec session_case::output() const {
 
 session_traits session_case::traits() const {
   static_cast<void>(output());
-  return definition_of(op).session(settings, std::span{&input, 1});
+  return definition_of(op).session(settings, std::span{&input, 1}).value();
 }
 
 std::size_t session_case::input_step_bytes() const {

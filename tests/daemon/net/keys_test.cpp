@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/guarded_file.hpp"
 #include "daemon/pipeline/declaration.hpp"
 #include "tests/daemon/net/key_folder.hpp"
 

@@ -11,6 +11,7 @@
 namespace penstock {
 namespace {
 
+using ::testing::HasSubstr;
 using names = std::vector<std::string>;
 
 std::string complaint_about(const pipeline_declaration& declared, const field_lines& lines = {}) {
@@ -53,6 +54,29 @@ TEST(check, InfersShapesAndTypesFromEndToEnd) {
   const auto checked = check_pipeline(declared);
   EXPECT_EQ(checked.stages[0].output, (tensor_spec{element_type::cf32, {1024}, false}));
   EXPECT_EQ(checked.stages[1].output, (tensor_spec{element_type::f32, {1024}, false}));
+}
+
+TEST(check, LetsAStageHaveSeveralOutputs) {
+  const auto checked =
+      check_pipeline(pipeline({two_outputs("vad", {}), convert("out", {"vad.level"})}, {"out", "vad.loud"}));
+  EXPECT_EQ(checked.stages[1].output, (tensor_spec{element_type::f32, {4}, false}));
+  EXPECT_EQ(checked.stages[0].named_outputs,
+            (std::vector<operator_output>{{"vad.level", {element_type::f32, {4}, false}},
+                                          {"vad.loud", {element_type::f32, {1024}, false}}}));
+  EXPECT_EQ(check_pipeline(pipeline({two_outputs("vad", {})})).outputs, (names{"vad.level", "vad.loud"}));
+}
+
+TEST(check, NamesTheOutputsThatAStageHas) {
+  EXPECT_THAT(
+      complaint_about(pipeline({two_outputs("vad", {}), convert("out", {})})),
+      HasSubstr("stage 'out', field 'from': there is no 'vad': stage 'vad' has the outputs 'vad.level', 'vad.loud'"));
+  EXPECT_THAT(complaint_about(pipeline({two_outputs("vad", {}), convert("out", {"vad.levl"})})),
+              HasSubstr("did you mean 'vad.level'?"));
+  EXPECT_THAT(complaint_about(pipeline({two_outputs("vad", {})}, {"vad"})), HasSubstr("stage 'vad' has the outputs"));
+  EXPECT_THAT(complaint_about(pipeline({convert("a", {}), convert("b", {"a.x"})})),
+              HasSubstr("there is no 'a.x': stage 'a' has one output: read 'a'"));
+  EXPECT_THAT(complaint_about(pipeline({two_outputs("vad", {}), convert("vad.loud", {"vad.level"})})),
+              HasSubstr("its output 'vad.loud' has the name of another stage"));
 }
 
 TEST(check, LetsSeveralStagesReadOne) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,25 @@ inline stage_declaration fir(std::string name, std::vector<std::string> from, st
 
 inline stage_declaration reframe(std::string name, std::vector<std::string> from, std::int64_t length) {
   return stage(std::move(name), "reframe", std::move(from), {{"length", length}});
+}
+
+/// A kernel that writes `loud`, 1024 f32, and `level`, 4 f32.
+inline stage_declaration two_outputs(std::string name, std::vector<std::string> from) {
+  const auto spec = [](const char* extent) {
+    auto table = std::make_shared<parameters>();
+    table->set("dtype", std::string("f32"));
+    table->set("shape", std::vector<std::string>{extent});
+    return std::shared_ptr<const parameters>(std::move(table));
+  };
+  auto outputs = std::make_shared<parameters>();
+  outputs->set("loud", spec("n0"));
+  outputs->set("level", spec("4"));
+  return stage(std::move(name), "kernel", std::move(from),
+               {{"file", std::make_shared<const code_file>(code_file{"k.cu", "k.cu", ""})},
+                {"outputs", std::shared_ptr<const parameters>(std::move(outputs))},
+                {"grid", std::vector<std::string>{"frames"}},
+                {"block", std::vector<std::string>{"128"}},
+                {"args", std::vector<std::string>{"in", "out.loud", "out.level"}}});
 }
 
 /// A pipeline of 1024 i16 samples a frame.

@@ -221,6 +221,25 @@ TEST_F(plan_compiler, LaysOutputsOutInTheirDeclaredOrder) {
   EXPECT_EQ(made.pinned_output_bytes, made.outputs[2].pinned_offset + std::size_t{3} * 4096);
 }
 
+TEST_F(plan_compiler, GivesEachOutputOfAStageABuffer) {
+  auto declared = pipeline({two_outputs("vad", {}), convert("a", {"vad.loud"}), convert("b", {"vad.level"})},
+                           {"vad.level", "a", "b"});
+  declared.batch.max_frames = 3;
+  const plan made = compile(declared);
+  ASSERT_EQ(made.buffers.size(), 5U);
+  EXPECT_EQ(made.stages[0].output, 1U);
+  EXPECT_EQ(made.stages[0].outputs, 2U);
+  EXPECT_EQ(made.buffers[1].name, "vad.level");
+  EXPECT_EQ(made.stages[1].inputs, std::vector<std::size_t>{2});
+  EXPECT_EQ(made.stages[2].inputs, std::vector<std::size_t>{1});
+  EXPECT_EQ(made.outputs[0].op, "kernel");
+  EXPECT_EQ(made.outputs[2].op, "convert");
+  // Both matter while the two branches run.
+  EXPECT_FALSE(overlap(made.buffers[1], made.buffers[2]));
+  EXPECT_FALSE(overlap(made.buffers[1], made.buffers[3]));
+  EXPECT_EQ(made.order.steps.size(), 1U + 3U + 3U);
+}
+
 TEST_F(plan_compiler, WiresStagesToTheBuffersTheyRead) {
   const plan made = compile(pipeline({convert("b", {"a"}), convert("a", {"input"})}, {"b"}));
   EXPECT_EQ(made.stages[0].name, "a");
