@@ -218,9 +218,23 @@ kernel_argument parse_argument(std::string_view text, const parameters& settings
     made.index = output_named(text, parsed.outputs);
     return made;
   }
+  if (text == "state" || text == "new_state") {
+    if (!parsed.waves) {
+      throw parameter_error("args",
+                            "has \"" + std::string(text) + "\", and the stage has no `state` with order = \"waves\"");
+    }
+    // It comes behind the stage's own inputs and outputs.
+    made.from = text == "state" ? kernel_argument::source::input : kernel_argument::source::output;
+    made.index = text == "state" ? parsed.inputs.size() : parsed.outputs.size();
+    return made;
+  }
   if (text == "session") {
     if (parsed.state_bytes == 0) {
       throw parameter_error("args", "has \"session\", and the stage has no `state`");
+    }
+    if (parsed.waves) {
+      throw parameter_error("args",
+                            "has \"session\": in order = \"waves\" the kernel gets \"state\" and \"new_state\"");
     }
     made.from = kernel_argument::source::session;
     made.bytes = sizeof(session_arguments);
@@ -280,9 +294,11 @@ void parse_state(const parameters& settings, const tensor_spec& input, const exp
     throw parameter_error("state", "needs bytes from 1 to 1 GiB that do not depend on `frames`");
   }
   parsed.state_bytes = static_cast<std::size_t>(value);
-  parsed.whole_frames = parse_choice(state, "steps", {"rows", "frames"}) == 1;
+  parsed.waves = parse_choice(state, "order", {"links", "waves"}) == 1;
+  parsed.whole_frames = parsed.waves || parse_choice(state, "steps", {"rows", "frames"}) == 1;
   if (parsed.whole_frames && input.variable) {
-    throw parameter_error("state", "with steps = \"frames\" needs frames of one fixed shape, not " + input.text());
+    throw parameter_error("state", std::string("with ") + (parsed.waves ? "order = \"waves\"" : "steps = \"frames\"") +
+                                       " needs frames of one fixed shape, not " + input.text());
   }
   if (!parsed.whole_frames &&
       std::any_of(parsed.outputs.begin(), parsed.outputs.end(),
@@ -299,6 +315,19 @@ kernel_extents::kernel_extents(const tensor_spec& input, const batch_extent& ext
   for (std::size_t axis = 0; axis + 1 < count_; ++axis) {
     values_[axis + 1] = axis == 0 && input.variable ? extent.leading : input.shape[axis];
   }
+}
+
+wave_layout kernel_settings::layout(std::int64_t max_frames) const {
+  wave_layout made;
+  for (const tensor_spec& each : inputs) {
+    made.inputs.push_back(each.bytes());
+  }
+  for (const operator_output& each : outputs) {
+    made.outputs.push_back(each.spec.bytes());
+  }
+  made.state_bytes = state_bytes;
+  made.max_frames = max_frames;
+  return made;
 }
 
 kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_spec> inputs) {

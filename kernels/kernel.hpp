@@ -12,6 +12,7 @@
 
 #include "kernels/operation.hpp"
 #include "kernels/size_expression.hpp"
+#include "kernels/waves.hpp"
 
 namespace penstock {
 
@@ -51,13 +52,16 @@ struct kernel_argument {
 ///              in, in1, in2, …    T const*: the frames of an input, one after the other
 ///              out                T*: room for as many frames of the output
 ///              out.NAME           the same, of one of `outputs`
-///              session            penstock::session, for a kernel with state
+///              session            penstock::session, for a kernel with state in order = "links"
+///              state, new_state   T const*, T*: of as many sessions as frames; in order = "waves"
 ///              frames, n0, n1, …  long long; with a type ("i32 frames") as that
 ///              TYPE EXPRESSION    a whole number: "i32 n0 * n1"
 ///              TYPE NAME          a number of `values`: "f32 gain"
 ///              NAME, TYPE* NAME   T const*: an array of `values`, as f32 or as that type
 ///   values   numbers, and arrays of numbers (or .npy files)
-///   state    { bytes, steps }: of each session, an expression; steps = "rows" (default) or "frames"
+///   state    { bytes, steps, order }: bytes of each session, an expression; steps = "rows" (default) or "frames";
+///            order = "links" (default): the kernel follows a session's frames; "waves": it gets one frame of each
+///            session, with its state (waves.hpp); steps are "frames" then
 ///   options  of the compiler; include: folders of its headers
 /// Expressions (size_expression.hpp) know `frames`, and n0, n1, …: the extents of a frame of the first input; n0 of
 /// "max N" frames is their length in this batch. A variable first extent goes on to the output as "n0".
@@ -70,6 +74,10 @@ struct kernel_settings {
   std::vector<tensor_spec> inputs;
   std::size_t state_bytes = 0;
   bool whole_frames = false;
+  bool waves = false;
+
+  /// Of a kernel in waves.
+  [[nodiscard]] wave_layout layout(std::int64_t max_frames) const;
 };
 
 /// Values of the variables of a kernel's expressions.

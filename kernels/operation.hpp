@@ -25,8 +25,9 @@ struct operation_arguments {
   void* output = nullptr;  ///< the first
   void* scratch = nullptr;
   batch_extent extent;
-  session_arguments session;         ///< for an operation with state_bytes() > 0
-  std::span<void* const> outputs{};  ///< all, for an operator with named outputs
+  session_arguments session;                   ///< for an operation with state_bytes() > 0
+  std::span<void* const> outputs{};            ///< all, for an operator with named outputs
+  const session_frame* host_frames = nullptr;  ///< session.frames, in host memory
 };
 
 /// One stage's operator, compiled for one backend, one set of input specs and at most `max_frames` frames a batch.

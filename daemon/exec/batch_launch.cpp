@@ -256,6 +256,8 @@ fault batch_launch::run_stateful(stream& stream, std::size_t index, operation_ar
   const std::byte* const table = input_ != operand_memory::device ? slot_.pinned_input.get() + plan_.frame_table_pinned
                                                                   : slot_.workspace.get() + plan_.frame_table_offset;
   arguments.session.frames = reinterpret_cast<const session_frame*>(table) + keeper * frames;
+  const std::byte* const written = slot_.pinned_input.get() + plan_.frame_table_pinned;
+  arguments.host_frames = reinterpret_cast<const session_frame*>(written) + keeper * frames;
   arguments.session.pool = resources_.states + stage.state->offset;
   arguments.session.stride = plan_.state_bytes;
   const std::uint32_t lane = lane_of(index);
