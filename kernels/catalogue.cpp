@@ -40,7 +40,7 @@ PENSTOCK_OPERATORS(PENSTOCK_INFERENCE)
 constexpr operator_definition all_operators[] = {PENSTOCK_OPERATORS(PENSTOCK_DEFINITION)};
 
 // What users bring. The host has none of them.
-constexpr auto kernel_keys = keys("file", "entry", "output", "outputs", "grid", "block", "shared", "args", "values",
+constexpr auto kernel_keys = keys("file", "entry", "output", "outputs", "grid", "block", "cluster", "shared", "args", "values",
                                   "state", "options", "include", "sha256", "code", "symbol");
 constexpr operator_definition user_operators[] = {
     {"kernel", kernel_keys, infer_kernel, nullptr, kernel_session, false, kernel_outputs}};

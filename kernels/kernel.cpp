@@ -317,6 +317,26 @@ kernel_extents::kernel_extents(const tensor_spec& input, const batch_extent& ext
   }
 }
 
+namespace {
+
+void parse_cluster(const parameters& settings, kernel_settings& parsed) {
+  if (!settings.has("cluster")) {
+    return;
+  }
+  constexpr std::int64_t most = 8;  // on every device that has clusters
+  const std::vector<double> sizes = settings.numbers("cluster");
+  std::int64_t blocks = 1;
+  for (std::size_t axis = 0; axis < std::min<std::size_t>(sizes.size(), 3); ++axis) {
+    parsed.cluster[axis] = static_cast<std::int64_t>(std::clamp(sizes[axis], 0.0, 64.0));
+    blocks *= parsed.cluster[axis];
+  }
+  if (sizes.empty() || sizes.size() > 3 || blocks < 1 || blocks > most) {
+    throw parameter_error("cluster", "must be a list of 1 to 3 whole numbers, together at most 8 blocks, such as [2]");
+  }
+}
+
+}  // namespace
+
 wave_layout kernel_settings::layout(std::int64_t max_frames) const {
   wave_layout made;
   for (const tensor_spec& each : inputs) {
@@ -341,6 +361,7 @@ kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_
   parsed.outputs = parse_outputs(settings, input, compiler);
   parsed.grid = compiler.compile_three(settings, "grid");
   parsed.block = compiler.compile_three(settings, "block");
+  parse_cluster(settings, parsed);
   parsed.shared = compiler.compile("shared", expression_text(settings, "shared", "0"));
   parse_state(settings, input, compiler, parsed);
   const std::vector<std::string> texts = settings.texts("args");

@@ -47,6 +47,7 @@ struct kernel_argument {
 ///   outputs  { NAME = { dtype, shape }, … } instead: up to 8 outputs, which others read as "STAGE.NAME"
 ///   grid     1 to 3 expressions: blocks
 ///   block    1 to 3 expressions: threads
+///   cluster  1 to 3 whole numbers: blocks of a thread block cluster, at most 8; `grid` is a multiple of them
 ///   shared   an expression: bytes of dynamic shared memory, default 0
 ///   args     what the kernel's parameters get, in order:
 ///              in, in1, in2, …    T const*: the frames of an input, one after the other
@@ -69,6 +70,7 @@ struct kernel_settings {
   std::vector<operator_output> outputs;  ///< in the order of their names; the sole output has the name ""
   std::array<size_expression, 3> grid{size_expression(1), size_expression(1), size_expression(1)};
   std::array<size_expression, 3> block{size_expression(1), size_expression(1), size_expression(1)};
+  std::array<std::int64_t, 3> cluster{1, 1, 1};
   size_expression shared{0};
   std::vector<kernel_argument> arguments;
   std::vector<tensor_spec> inputs;

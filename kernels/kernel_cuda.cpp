@@ -107,7 +107,9 @@ class kernel_cuda final : public operation {
          .block = dim3(unsigned_of(size.block[0]), unsigned_of(size.block[1]), unsigned_of(size.block[2])),
          .arguments = std::span(places).first(count),
          .sizes = std::span(sizes).first(count),
-         .shared = unsigned_of(size.shared)});
+         .shared = unsigned_of(size.shared),
+         .cluster = dim3(unsigned_of(settings_.cluster[0]), unsigned_of(settings_.cluster[1]),
+                         unsigned_of(settings_.cluster[2]))});
   }
 
  private:
@@ -141,7 +143,12 @@ class kernel_cuda final : public operation {
            within(size.grid[2], max_grid_rows) && within(size.block[0], limits_.threads) &&
            within(size.block[1], limits_.threads) && within(size.block[2], 64) &&
            size.block[0] * size.block[1] * size.block[2] <= limits_.threads && size.shared >= 0 &&
-           size.shared <= limits_.shared;
+           size.shared <= limits_.shared && whole_clusters(size);
+  }
+
+  [[nodiscard]] bool whole_clusters(const launch_size& size) const noexcept {
+    return size.grid[0] % settings_.cluster[0] == 0 && size.grid[1] % settings_.cluster[1] == 0 &&
+           size.grid[2] % settings_.cluster[2] == 0;
   }
 
   /// Throws parameter_error, which names what does not fit.
@@ -164,6 +171,9 @@ class kernel_cuda final : public operation {
     if (!block_fits) {
       throw parameter_error("block", "is " + text(size.block) + " threads" + batch + "; this kernel can have " +
                                          std::to_string(limits_.threads));
+    }
+    if (!whole_clusters(size)) {
+      throw parameter_error("grid", "is " + text(size.grid) + " blocks" + batch + ", not a multiple of the cluster");
     }
     throw parameter_error("grid", "is " + text(size.grid) + " blocks" + batch +
                                       "; allowed are 1 to 2147483647, and 1 to 65535 in the second and third place");

@@ -23,6 +23,7 @@ struct kernel_call {
   std::span<void* const> arguments;
   std::span<const std::size_t> sizes;
   std::uint32_t shared = 0;  ///< dynamic shared memory of a block, in bytes
+  dim3 cluster{1, 1, 1};     ///< blocks of a cluster; other than one, the kernel is launched alone
 };
 
 /// Runs kernels on one stream, in order. Several may be launched together, which saves half of the CPU time of a

@@ -14,6 +14,23 @@ constexpr std::size_t aligned(std::size_t bytes) noexcept {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
+// Takes a copy of the arguments, as every launch does.
+cudaError_t launch_clusters(const kernel_call& call, cudaStream_t stream) noexcept {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = call.cluster.x;
+  attribute.val.clusterDim.y = call.cluster.y;
+  attribute.val.clusterDim.z = call.cluster.z;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = call.grid;
+  launch.blockDim = call.block;
+  launch.dynamicSmemBytes = call.shared;
+  launch.stream = stream;
+  launch.attrs = &attribute;
+  launch.numAttrs = 1;
+  return cudaLaunchKernelExC(&launch, call.kernel, const_cast<void**>(call.arguments.data()));
+}
+
 }  // namespace
 
 kernel_graph::kernel_graph(std::size_t kernels, cudaStream_t stream, cudaError_t& made) noexcept {
@@ -69,6 +86,10 @@ kernel_chain::~kernel_chain() {
 }
 
 fault kernel_chain::add(const kernel_call& call) noexcept {
+  if (call.cluster.x * call.cluster.y * call.cluster.z != 1) {
+    const fault failed = flush();
+    return failed ? failed : context_.leave(launch_clusters(call, stream_));
+  }
   static_assert(max_argument_bytes + max_kernel_arguments * alignment <= argument_bytes, "one kernel has room");
   std::size_t bytes = 0;
   for (const std::size_t size : call.sizes) {
