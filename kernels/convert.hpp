@@ -57,6 +57,12 @@ struct convert_scale {
       return {0.0F, 2147483648.0F};
     case element_type::f32:
     case element_type::cf32:
+    case element_type::u16:
+    case element_type::i64:
+    case element_type::f16:
+    case element_type::bf16:
+    case element_type::f64:
+    case element_type::boolean:
       break;
   }
   return {0.0F, 1.0F};
@@ -90,6 +96,9 @@ inline void require_planar_input(const tensor_spec& input) {
 
 /// Throws parameter_error.
 [[nodiscard]] inline convert_settings parse_convert(const parameters& settings, const tensor_spec& input) {
+  require_element_type("convert", input,
+                       {element_type::u8, element_type::i8, element_type::i16, element_type::i32, element_type::f32,
+                        element_type::cf32, element_type::cu8, element_type::ci8, element_type::ci16});
   convert_settings parsed;
   parsed.from = input.type;
   parsed.to = parse_convert_type(settings, input);

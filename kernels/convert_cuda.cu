@@ -201,6 +201,12 @@ class convert_cuda final : public operation {
       case element_type::ci16:
         return convert<short2, float2>(stream, arguments);
       case element_type::cf32:
+      case element_type::u16:
+      case element_type::i64:
+      case element_type::f16:
+      case element_type::bf16:
+      case element_type::f64:
+      case element_type::boolean:
         break;
     }
     return convert<float2, float2>(stream, arguments);

@@ -103,6 +103,12 @@ conversion conversion_of(element_type type) noexcept {
       return convert_i32;
     case element_type::f32:
     case element_type::cf32:
+    case element_type::u16:
+    case element_type::i64:
+    case element_type::f16:
+    case element_type::bf16:
+    case element_type::f64:
+    case element_type::boolean:
       break;
   }
   return convert_f32;

@@ -70,6 +70,9 @@ struct histogram_range {
 
 /// Throws parameter_error.
 [[nodiscard]] inline histogram_settings parse_histogram(const parameters& settings, const tensor_spec& input) {
+  require_element_type("histogram", input,
+                       {element_type::u8, element_type::i8, element_type::i16, element_type::i32, element_type::f32,
+                        element_type::cf32, element_type::cu8, element_type::ci8, element_type::ci16});
   const histogram_range range = parse_histogram_range(settings, input);
   histogram_settings parsed;
   parsed.type = input.type;

@@ -155,6 +155,12 @@ class histogram_cuda final : public operation {
       case element_type::ci16:
         return count<short2>(stream, arguments);
       case element_type::cf32:
+      case element_type::u16:
+      case element_type::i64:
+      case element_type::f16:
+      case element_type::bf16:
+      case element_type::f64:
+      case element_type::boolean:
         break;
     }
     return count<float2>(stream, arguments);

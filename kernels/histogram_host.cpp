@@ -105,6 +105,13 @@ void count_row(const std::byte* row, std::size_t count, const histogram_settings
     case element_type::f32:
     case element_type::cf32:
       return count_floats(static_cast<const float*>(values), count, settings, counts);
+    case element_type::u16:
+    case element_type::i64:
+    case element_type::f16:
+    case element_type::bf16:
+    case element_type::f64:
+    case element_type::boolean:
+      return;
   }
 }
 

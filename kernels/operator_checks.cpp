@@ -62,9 +62,9 @@ void require_element_type(std::string_view operator_name, const tensor_spec& inp
   for (const element_type type : allowed) {
     names.emplace_back(name_of(type));
   }
-  const bool integers = !is_floating(input.type);
+  const bool convertible = input.type != element_type::f32 && input.type != element_type::cf32;
   refuse_input(operator_name, "takes " + alternatives(names) + ", not " + input.text() +
-                                  (integers ? "; a 'convert' stage before it makes that" : ""));
+                                  (convertible ? "; a 'convert' stage before it makes that" : ""));
 }
 
 void require_fixed_last_axis(std::string_view operator_name, const tensor_spec& input) {

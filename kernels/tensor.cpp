@@ -16,7 +16,7 @@ struct element_facts {
 };
 
 /// In the order of element_type.
-constexpr std::array<element_facts, 9> all_elements{{
+constexpr std::array<element_facts, element_types> all_elements{{
     {element_type::u8, "u8", 1, false, false},
     {element_type::i8, "i8", 1, false, false},
     {element_type::i16, "i16", 2, false, false},
@@ -26,6 +26,12 @@ constexpr std::array<element_facts, 9> all_elements{{
     {element_type::cu8, "cu8", 2, true, false},
     {element_type::ci8, "ci8", 2, true, false},
     {element_type::ci16, "ci16", 4, true, false},
+    {element_type::u16, "u16", 2, false, false},
+    {element_type::i64, "i64", 8, false, false},
+    {element_type::f16, "f16", 2, false, true},
+    {element_type::bf16, "bf16", 2, false, true},
+    {element_type::f64, "f64", 8, false, true},
+    {element_type::boolean, "bool", 1, false, false},
 }};
 
 const element_facts& facts_of(element_type type) noexcept {

@@ -9,8 +9,27 @@
 
 namespace penstock {
 
-/// Type of one element. Integer IQ (`cu8`, `ci8`, `ci16`) is one element of two integers, I then Q.
-enum class element_type : std::uint8_t { u8, i8, i16, i32, f32, cf32, cu8, ci8, ci16 };
+/// Type of one element. Integer IQ (`cu8`, `ci8`, `ci16`) is one element of two integers, I then Q. `boolean` ("bool")
+/// is a byte: 0 is false, any other is true, and operators write 1. `bf16` is the upper half of an f32.
+enum class element_type : std::uint8_t {
+  u8,
+  i8,
+  i16,
+  i32,
+  f32,
+  cf32,
+  cu8,
+  ci8,
+  ci16,
+  u16,
+  i64,
+  f16,
+  bf16,
+  f64,
+  boolean
+};
+/// Of element_type.
+inline constexpr std::size_t element_types = 15;
 
 /// Bytes of one element; a complex one counts both parts.
 [[nodiscard]] std::size_t size_of(element_type type) noexcept;

@@ -56,7 +56,7 @@ struct hello {
 /// One tensor of a pipeline, as one frame of it has it on the wire (integer IQ: dtype "u8", last dimension 2).
 struct tensor_description {
   std::string name;                 ///< "input", or the output's stage
-  std::string dtype;                ///< on the wire: "u8", "i8", "i16", "i32", "f32", "c64"
+  std::string dtype;                ///< on the wire: "u8", "i64", "bf16", "c64", "bool", ...
   std::string element;              ///< what it means: as dtype, or "cu8", "ci8", "ci16", "cf32"
   std::vector<std::int64_t> shape;  ///< of one frame, without the leading frames dimension
   bool variable = false;            ///< shape[0] is only the most that it can be

@@ -81,9 +81,13 @@ bool is_known(const data_type& type) noexcept {
     case 1:  // uint
       return type.bits == 8 || type.bits == 16 || type.bits == 32 || type.bits == 64;
     case 2:  // float
-      return type.bits == 32 || type.bits == 64;
+      return type.bits == 16 || type.bits == 32 || type.bits == 64;
+    case 4:  // bfloat
+      return type.bits == 16;
     case 5:  // complex
       return type.bits == 64 || type.bits == 128;
+    case 6:  // bool
+      return type.bits == 8;
     default:
       return false;
   }

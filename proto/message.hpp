@@ -10,7 +10,7 @@
 
 namespace penstock::wire {
 
-/// A DLPack data type: code 0 = int, 1 = uint, 2 = float, 5 = complex; bits of one lane; lanes.
+/// A DLPack data type: code 0 = int, 1 = uint, 2 = float, 4 = bfloat, 5 = complex, 6 = bool; bits of one lane; lanes.
 struct data_type {
   std::uint8_t code = 0;
   std::uint8_t bits = 0;
@@ -25,11 +25,17 @@ struct data_type {
 };
 
 inline constexpr data_type uint8_type{1, 8, 1};
+inline constexpr data_type uint16_type{1, 16, 1};
 inline constexpr data_type int8_type{0, 8, 1};
 inline constexpr data_type int16_type{0, 16, 1};
 inline constexpr data_type int32_type{0, 32, 1};
+inline constexpr data_type int64_type{0, 64, 1};
+inline constexpr data_type float16_type{2, 16, 1};
+inline constexpr data_type bfloat16_type{4, 16, 1};
 inline constexpr data_type float32_type{2, 32, 1};
+inline constexpr data_type float64_type{2, 64, 1};
 inline constexpr data_type complex64_type{5, 64, 1};
+inline constexpr data_type bool_type{6, 8, 1};
 
 inline constexpr std::uint32_t magic = 0x4B534E50;  ///< the bytes "PNSK"
 inline constexpr std::uint8_t major_version = 1;

@@ -13,13 +13,19 @@
 namespace penstock::link {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, wire::data_type>, 6> dtypes{{
+constexpr std::array<std::pair<std::string_view, wire::data_type>, 12> dtypes{{
     {"u8", wire::uint8_type},
     {"i8", wire::int8_type},
     {"i16", wire::int16_type},
     {"i32", wire::int32_type},
     {"f32", wire::float32_type},
     {"c64", wire::complex64_type},
+    {"u16", wire::uint16_type},
+    {"i64", wire::int64_type},
+    {"f16", wire::float16_type},
+    {"bf16", wire::bfloat16_type},
+    {"f64", wire::float64_type},
+    {"bool", wire::bool_type},
 }};
 
 }  // namespace

@@ -16,7 +16,7 @@
 
 namespace penstock::link {
 
-/// "u8", "i8", "i16", "i32", "f32", "c64"; "" for any other type.
+/// "u8", "u16", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "bool"; "" for any other type.
 [[nodiscard]] std::string_view name_of(const wire::data_type& type) noexcept;
 [[nodiscard]] std::optional<wire::data_type> dtype_of(std::string_view name) noexcept;
 

@@ -409,8 +409,9 @@ const std::vector<setting<pipeline_declaration>>& pipeline_settings() {
       row("name", &declared::name, text_kind{}, "What clients call it.", true),
       row("input", &declared::input, input_kind{},
           "The frame, as a table of `dtype` and `shape`. "
-          "A dtype is `u8`, `i8`, `i16`, `i32`, `f32`, `cf32` for complex numbers, or `cu8`, `ci8` or `ci16` for "
-          "integer IQ. "
+          "A dtype is `u8`, `u16`, `i8`, `i16`, `i32` or `i64`, `f16`, `bf16`, `f32` or `f64`, `bool` (a byte, 0 or "
+          "1), "
+          "`cf32` for complex numbers, or `cu8`, `ci8` or `ci16` for integer IQ. "
           "The first extent of the shape may be `\"max N\"` where frames differ.",
           true),
       row("batch", &declared::batch, batch_kind{},

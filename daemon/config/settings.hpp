@@ -203,7 +203,7 @@ inline constexpr std::array<named_value<stream_priority>, 3> priority_names{
 inline constexpr std::array<named_value<overflow_policy>, 2> overflow_names{
     {{"reject", overflow_policy::reject}, {"drop-oldest", overflow_policy::drop_oldest}}};
 inline constexpr std::array<std::string_view, 5> log_levels{"trace", "debug", "info", "warn", "error"};
-inline constexpr std::array<std::string_view, 9> element_names{"u8",   "i8",  "i16", "i32", "f32",
-                                                               "cf32", "cu8", "ci8", "ci16"};
+inline constexpr std::array<std::string_view, 15> element_names{
+    "u8", "u16", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "cf32", "cu8", "ci8", "ci16", "bool"};
 
 }  // namespace penstock

@@ -21,6 +21,18 @@ wire::data_type wire_type(element_type type) noexcept {
       return wire::float32_type;
     case element_type::cf32:
       return wire::complex64_type;
+    case element_type::u16:
+      return wire::uint16_type;
+    case element_type::i64:
+      return wire::int64_type;
+    case element_type::f16:
+      return wire::float16_type;
+    case element_type::bf16:
+      return wire::bfloat16_type;
+    case element_type::f64:
+      return wire::float64_type;
+    case element_type::boolean:
+      return wire::bool_type;
   }
   return {};
 }

@@ -76,6 +76,12 @@ def add_data(to):
     to.data("submit_every_dtype", "submit",
             [(name, [1, 1], [1, -1] if code == 5 else [1]) for name, (code, _, _) in DTYPES.items()],
             request_id=12, frames=1)
+    to.data("submit_every_float", "submit",
+            [("f16", [1, 4], [65504.0, -0.0, 2.0 ** -24, -1.5]), ("bf16", [1, 4], [2.0 ** 127, -0.0, 2.0 ** -126, -1.5]),
+             ("f64", [1, 3], [0.1, -2.5e300, 5e-324])], request_id=16, frames=1)
+    to.data("submit_every_integer", "submit",
+            [("i64", [1, 2], [-2**63, 2**63 - 1]), ("u16", [1, 2], [0, 65535]), ("bool", [1, 4], [True, False, 1, 0])],
+            request_id=17, frames=1)
     to.data("submit_eight_dimensions", "submit", [("i8", [1, 1, 2, 1, 1, 2, 1, 1], [-1, 2, -3, 4])], request_id=13,
             frames=1)
     to.data("submit_no_elements", "submit", [("u8", [1, 0, 2], [])], request_id=14, frames=1)
@@ -232,7 +238,10 @@ def add_malformed_tensors(to):
         to.bad(name, "bad_tensor", one + pack_tensor(*given, **more), request_id=7)
 
     bad("bad_dtype_code", 3, 8, 1, 2, [1, 2])
-    bad("bad_dtype_bits", 2, 16, 1, 4, [1, 2])
+    bad("bad_dtype_bits", 2, 8, 1, 2, [1, 2])
+    bad("bad_dtype_bfloat_bits", 4, 32, 1, 8, [1, 2])
+    bad("bad_dtype_bool_bits", 6, 1, 1, 2, [1, 2])
+    bad("bad_dtype_unknown", 7, 8, 1, 2, [1, 2])
     bad("bad_dtype_no_bits", 1, 0, 1, 0, [1, 2])
     bad("bad_dtype_lanes", 1, 8, 2, 4, [1, 2])
     bad("bad_dtype_no_lanes", 1, 8, 0, 0, [1, 2])

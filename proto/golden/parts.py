@@ -16,10 +16,11 @@ STATUS = {"OK": 0, "WRONG_SHAPE": 0x0107, "UNSUPPORTED_VERSION": 0x0102, "HELLO_
           "SESSION_REQUIRED": 0x010C, "SEQUENCE_GAP": 0x010D, "REPLY_GONE": 0x010E, "TOO_MANY_SESSIONS": 0x010F,
           "UNKNOWN_ARENA": 0x0110, "BAD_PLACE": 0x0111, "UNKNOWN_REPEAT": 0x0112, "EXPIRED": 0x0200,
           "CANCELLED": 0x0300, "FAILED": 0x0400, "SHUTDOWN": 0x0500, "SESSION_LOST": 0x0600}
-# DLPack: code, bits; and how struct writes one element.
+# DLPack: code, bits; and how struct writes one element ("bf": it can't, see pack_numbers).
 DTYPES = {"i8": (0, 8, "b"), "i16": (0, 16, "h"), "i32": (0, 32, "i"), "i64": (0, 64, "q"),
           "u8": (1, 8, "B"), "u16": (1, 16, "H"), "u32": (1, 32, "I"), "u64": (1, 64, "Q"),
-          "f32": (2, 32, "f"), "f64": (2, 64, "d"), "c64": (5, 64, "2f"), "c128": (5, 128, "2d")}
+          "f16": (2, 16, "e"), "f32": (2, 32, "f"), "f64": (2, 64, "d"), "bf16": (4, 16, "bf"),
+          "c64": (5, 64, "2f"), "c128": (5, 128, "2d"), "bool": (6, 8, "?")}
 TRACE = bytes(range(16))
 U64_MAX = 2**64 - 1
 
@@ -41,6 +42,12 @@ def header_fields(kind, **given):
 def pack_tensor(code, bits, lanes, nbytes, shape, ndim=None):
     padded = list(shape) + [0] * (8 - len(shape))
     return TENSOR.pack(code, bits, lanes, len(shape) if ndim is None else ndim, bytes(3), nbytes, *padded)
+
+
+def pack_numbers(dtype, numbers):
+    if dtype == "bf16":  # the upper halves of f32, for numbers of at most 8 significant bits
+        return b"".join(struct.pack("<f", number)[2:] for number in numbers)
+    return struct.pack(f"<{len(numbers)}{DTYPES[dtype][2][-1]}", *numbers)
 
 
 def pack_place(place):
@@ -82,8 +89,8 @@ class Collection:
         fields = header_fields(kind, tensors=len(tensors), header_len=64 + len(extra), **given)
         head, payloads, described = pack_header(fields) + extra, [], []
         for dtype, shape, numbers in tensors:
-            code, bits, letter = DTYPES[dtype]
-            payload = struct.pack(f"<{len(numbers)}{letter[-1]}", *numbers)
+            code, bits, _ = DTYPES[dtype]
+            payload = pack_numbers(dtype, numbers)
             head += pack_tensor(code, bits, 1, len(payload), shape)
             payloads.append(payload)
             described.append({"dtype": dtype, "code": code, "bits": bits, "lanes": 1, "bytes": len(payload),

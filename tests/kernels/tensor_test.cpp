@@ -22,7 +22,13 @@ TEST(ElementType, HasTheNameSizeAndKindOfItsRow) {
                                  {element_type::cf32, "cf32", 8, true, true},
                                  {element_type::cu8, "cu8", 2, true, false},
                                  {element_type::ci8, "ci8", 2, true, false},
-                                 {element_type::ci16, "ci16", 4, true, false}}) {
+                                 {element_type::ci16, "ci16", 4, true, false},
+                                 {element_type::u16, "u16", 2, false, false},
+                                 {element_type::i64, "i64", 8, false, false},
+                                 {element_type::f16, "f16", 2, false, true},
+                                 {element_type::bf16, "bf16", 2, false, true},
+                                 {element_type::f64, "f64", 8, false, true},
+                                 {element_type::boolean, "bool", 1, false, false}}) {
     EXPECT_EQ(name_of(row.type), row.name);
     EXPECT_EQ(size_of(row.type), row.bytes) << row.name;
     EXPECT_EQ(is_complex(row.type), row.complex) << row.name;
@@ -32,7 +38,7 @@ TEST(ElementType, HasTheNameSizeAndKindOfItsRow) {
 }
 
 TEST(ElementType, IsNotFoundByOtherNames) {
-  for (const char* const name : {"", "f64", "F32", "f32 ", "float32", "u", "cu16"}) {
+  for (const char* const name : {"", "f8", "F32", "f32 ", "float32", "u", "cu16", "boolean", "b1"}) {
     EXPECT_EQ(element_type_of(name), std::nullopt) << name;
   }
 }

@@ -190,9 +190,12 @@ INSTANTIATE_TEST_SUITE_P(
         tensor_case{"NoElements", {float32_type, 2, 0, {1, 0}}, ok}, tensor_case{"Double", {{2, 64, 1}, 1, 8, {1}}, ok},
         tensor_case{"Complex128", {{5, 128, 1}, 1, 16, {1}}, ok},
         tensor_case{"MostBytes", {uint8_type, 2, std::uint64_t{1} << 63U, {2, large}}, ok},
-        tensor_case{"HalfFloat", {{2, 16, 1}, 1, 2, {1}}, bad}, tensor_case{"BrainFloat", {{4, 16, 1}, 1, 2, {1}}, bad},
-        tensor_case{"UnknownCode", {{6, 8, 1}, 1, 1, {1}}, bad}, tensor_case{"OddBits", {{1, 12, 1}, 1, 1, {1}}, bad},
-        tensor_case{"TwoLanes", {{2, 32, 2}, 1, 8, {1}}, bad},
+        tensor_case{"HalfFloat", {float16_type, 1, 2, {1}}, ok},
+        tensor_case{"BrainFloat", {bfloat16_type, 1, 2, {1}}, ok}, tensor_case{"Bool", {bool_type, 1, 1, {1}}, ok},
+        tensor_case{"QuarterFloat", {{2, 8, 1}, 1, 1, {1}}, bad},
+        tensor_case{"WideBrain", {{4, 32, 1}, 1, 4, {1}}, bad}, tensor_case{"BitBool", {{6, 1, 8}, 1, 1, {1}}, bad},
+        tensor_case{"WideBool", {{6, 32, 1}, 1, 4, {1}}, bad}, tensor_case{"UnknownCode", {{7, 8, 1}, 1, 1, {1}}, bad},
+        tensor_case{"OddBits", {{1, 12, 1}, 1, 1, {1}}, bad}, tensor_case{"TwoLanes", {{2, 32, 2}, 1, 8, {1}}, bad},
         tensor_case{"NineDimensions", {uint8_type, 9, 1, {1, 1, 1, 1, 1, 1, 1, 1}}, bad},
         tensor_case{"NegativeExtent", {uint8_type, 2, 6, {-2, -3}}, bad},
         tensor_case{"NegativeExtentBesideNone", {uint8_type, 2, 0, {0, -3}}, bad},
@@ -295,6 +298,8 @@ TEST(DataType, CountsTheBytesOfAnItem) {
   EXPECT_EQ(int32_type.item_bytes(), 4U);
   EXPECT_EQ(float32_type.item_bytes(), 4U);
   EXPECT_EQ(complex64_type.item_bytes(), 8U);
+  EXPECT_EQ(float16_type.item_bytes(), 2U);
+  EXPECT_EQ(bool_type.item_bytes(), 1U);
 }
 
 TEST(DataType, MultipliesByLanes) {

@@ -85,8 +85,11 @@ class Golden(unittest.TestCase):
                 with self.subTest(entry["name"], dtype=described["dtype"]):
                     array = np.frombuffer(payload, wire.dtype_of(tensor)).reshape(tensor.shape)
                     flat = array.view(array.real.dtype).ravel() if array.dtype.kind == "c" else array.ravel()
+                    is_bfloat16 = described["dtype"] == "bf16"
+                    if is_bfloat16:
+                        flat = (flat.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
                     self.assertEqual(flat.tolist(), described["numbers"])
-                    self.assertEqual(wire.tensor_header(array), tensor)
+                    self.assertEqual(wire.tensor_header(array, is_bfloat16), tensor)
                     self.assertEqual(array.tobytes(), payload)
 
     def test_payloads_of_other_sizes_are_refused(self):

@@ -219,9 +219,9 @@ INSTANTIATE_TEST_SUITE_P(
         wrong_text{head("name = 'p'"), "2: pipeline 'p', field 'input': is missing"},
         wrong_text{head("name = 'p'\ninput = 'cu8'"), "4: pipeline 'p', field 'input': \"cu8\" is given; allowed is a"},
         wrong_text{head("name = 'p'\ninput = { shape = [1] }"), "4: pipeline 'p', field 'input.dtype': is missing"},
-        wrong_text{head("name = 'p'\ninput = { dtype = 'u16', shape = [1] }"),
-                   "4: pipeline 'p', field 'input.dtype': \"u16\" is given; allowed is one of u8, i8, i16, i32, f32, "
-                   "cf32, cu8, ci8, ci16"},
+        wrong_text{head("name = 'p'\ninput = { dtype = 'u32', shape = [1] }"),
+                   "4: pipeline 'p', field 'input.dtype': \"u32\" is given; allowed is one of u8, u16, i8, i16, "
+                   "i32, i64, f16, bf16, f32, f64, cf32, cu8, ci8, ci16, bool"},
         wrong_text{head("name = 'p'\ninput = { dtype = 'u8' }"), "4: pipeline 'p', field 'input.shape': is missing"},
         wrong_text{head("name = 'p'\ninput = { dtype = 'u8', shape = 5 }"),
                    "4: pipeline 'p', field 'input.shape': 5 is given; allowed is an array of whole numbers"},

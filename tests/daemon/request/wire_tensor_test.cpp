@@ -19,11 +19,14 @@ struct type_row {
 // PROTOCOL.md: "Integer IQ travels as its integers with a last dimension of 2, floating IQ as c64".
 const std::vector<type_row>& rows() {
   static const std::vector<type_row> all{
-      {element_type::u8, {1, 8, 1}, "u8", false},    {element_type::i8, {0, 8, 1}, "i8", false},
-      {element_type::i16, {0, 16, 1}, "i16", false}, {element_type::i32, {0, 32, 1}, "i32", false},
-      {element_type::f32, {2, 32, 1}, "f32", false}, {element_type::cf32, {5, 64, 1}, "c64", false},
-      {element_type::cu8, {1, 8, 1}, "u8", true},    {element_type::ci8, {0, 8, 1}, "i8", true},
-      {element_type::ci16, {0, 16, 1}, "i16", true},
+      {element_type::u8, {1, 8, 1}, "u8", false},        {element_type::i8, {0, 8, 1}, "i8", false},
+      {element_type::i16, {0, 16, 1}, "i16", false},     {element_type::i32, {0, 32, 1}, "i32", false},
+      {element_type::f32, {2, 32, 1}, "f32", false},     {element_type::cf32, {5, 64, 1}, "c64", false},
+      {element_type::cu8, {1, 8, 1}, "u8", true},        {element_type::ci8, {0, 8, 1}, "i8", true},
+      {element_type::ci16, {0, 16, 1}, "i16", true},     {element_type::u16, {1, 16, 1}, "u16", false},
+      {element_type::i64, {0, 64, 1}, "i64", false},     {element_type::f16, {2, 16, 1}, "f16", false},
+      {element_type::bf16, {4, 16, 1}, "bf16", false},   {element_type::f64, {2, 64, 1}, "f64", false},
+      {element_type::boolean, {6, 8, 1}, "bool", false},
   };
   return all;
 }

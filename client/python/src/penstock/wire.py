@@ -156,24 +156,34 @@ def room_for(nbytes: int) -> int:
     return (nbytes + PLACE_ALIGNMENT - 1) // PLACE_ALIGNMENT * PLACE_ALIGNMENT
 
 
+try:
+    import ml_dtypes
+    BFLOAT16: np.dtype = np.dtype(ml_dtypes.bfloat16)
+except ImportError:
+    BFLOAT16 = np.dtype("<u2")  #: numpy has no bfloat16: without ml_dtypes its bits, as uint16
+
 # DLPack's code and bits, in numpy's words.
 _DTYPES: Dict[Tuple[int, int], np.dtype] = {
     **{(0, bits): np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
     **{(1, bits): np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)},
-    **{(2, bits): np.dtype(f"<f{bits // 8}") for bits in (32, 64)},
+    **{(2, bits): np.dtype(f"<f{bits // 8}") for bits in (16, 32, 64)},
+    (4, 16): BFLOAT16,
     **{(5, bits): np.dtype(f"<c{bits // 8}") for bits in (64, 128)},
+    (6, 8): np.dtype("?"),
 }
-_CODES = {dtype: key for key, dtype in _DTYPES.items()}
+_CODES = {dtype: key for key, dtype in reversed(_DTYPES.items())}  # uint16 alone is u16
 
 
 def dtype_of(tensor: TensorHeader) -> np.dtype:
-    """The numpy dtype of a tensor that decode_tensor took."""
+    """The numpy dtype of a tensor that decode_tensor took. A bf16 tensor has ml_dtypes.bfloat16 where that package is
+    installed, and uint16, its bits, where it is not."""
     return _DTYPES[tensor.code, tensor.bits]
 
 
-def tensor_header(array: np.ndarray) -> TensorHeader:
-    """The header of an array whose dtype is little-endian and known to the wire; KeyError otherwise."""
-    code, bits = _CODES[array.dtype]
+def tensor_header(array: np.ndarray, is_bfloat16: bool = False) -> TensorHeader:
+    """The header of an array whose dtype is little-endian and known to the wire; KeyError otherwise. `is_bfloat16`: its
+    elements are bf16, whatever numpy calls them."""
+    code, bits = (4, 16) if is_bfloat16 else _CODES[array.dtype]
     return TensorHeader(code, bits, array.nbytes, array.shape)
 
 
