@@ -6,6 +6,7 @@
 #include "kernels/operation.hpp"
 #include "kernels/operator_checks.hpp"
 #include "kernels/operators.hpp"
+#include "kernels/plugin.hpp"
 
 namespace penstock {
 namespace {
@@ -39,11 +40,13 @@ PENSTOCK_OPERATORS(PENSTOCK_INFERENCE)
   {#name, name##_keys, infer_##name, make_##name##_host, session, overwrites},
 constexpr operator_definition all_operators[] = {PENSTOCK_OPERATORS(PENSTOCK_DEFINITION)};
 
-// What users bring. The host has none of them.
-constexpr auto kernel_keys = keys("file", "entry", "output", "outputs", "grid", "block", "cluster", "shared", "args", "values",
-                                  "state", "options", "include", "sha256", "code", "symbol");
+// What users bring.
+constexpr auto kernel_keys = keys("file", "entry", "output", "outputs", "grid", "block", "cluster", "shared", "args",
+                                  "values", "state", "options", "include", "sha256", "code", "symbol", "host");
+constexpr auto plugin_keys = keys("file", "entry", "values", "sha256");
 constexpr operator_definition user_operators[] = {
-    {"kernel", kernel_keys, infer_kernel, nullptr, kernel_session, false, kernel_outputs}};
+    {"kernel", kernel_keys, infer_kernel, make_kernel_host, kernel_session, false, kernel_outputs},
+    {"plugin", plugin_keys, infer_plugin, make_plugin_host, plugin_session, false, plugin_outputs}};
 
 }  // namespace
 

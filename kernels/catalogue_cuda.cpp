@@ -3,6 +3,7 @@
 
 #include "kernels/kernel.hpp"
 #include "kernels/operators.hpp"
+#include "kernels/plugin.hpp"
 
 namespace penstock {
 
@@ -12,6 +13,9 @@ make_operation find_cuda_operation(std::string_view name) noexcept {
       PENSTOCK_OPERATORS(PENSTOCK_IMPLEMENTATION)};
   if (name == "kernel") {
     return &make_kernel_cuda;
+  }
+  if (name == "plugin") {
+    return &make_plugin_cuda;
   }
   for (const auto& [known, make] : catalogue) {
     if (known == name) {

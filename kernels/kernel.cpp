@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/operator_checks.hpp"
+#include "kernels/plugin.hpp"
 
 namespace penstock {
 namespace {
@@ -337,19 +338,6 @@ void parse_cluster(const parameters& settings, kernel_settings& parsed) {
 
 }  // namespace
 
-wave_layout kernel_settings::layout(std::int64_t max_frames) const {
-  wave_layout made;
-  for (const tensor_spec& each : inputs) {
-    made.inputs.push_back(each.bytes());
-  }
-  for (const operator_output& each : outputs) {
-    made.outputs.push_back(each.spec.bytes());
-  }
-  made.state_bytes = state_bytes;
-  made.max_frames = max_frames;
-  return made;
-}
-
 kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_spec> inputs) {
   if (inputs.empty() || inputs.size() > most_inputs) {
     throw parameter_error("from", "operator 'kernel' takes 1 to 8 inputs");
@@ -384,14 +372,59 @@ kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_
   return parsed;
 }
 
+namespace {
+
+/// "f32[4]"; with names "level f32[4], loud f32[1024]".
+std::string text_of(const std::vector<operator_output>& outputs) {
+  std::string text;
+  for (const operator_output& each : outputs) {
+    text += (text.empty() ? "" : ", ") + (outputs.size() == 1 ? "" : each.name + " ") + each.spec.text();
+  }
+  return text;
+}
+
+/// The plug-in of `host` makes what the kernel makes.
+void check_host(const parameters& settings, const kernel_settings& kernel) {
+  if (!settings.has("host")) {
+    return;
+  }
+  const plugin_inference made = infer_with(plugin_operator(settings, "host"), settings, kernel.inputs);
+  if (text_of(made.outputs) != text_of(kernel.outputs)) {
+    throw parameter_error("host",
+                          "makes " + text_of(made.outputs) + ", where the kernel makes " + text_of(kernel.outputs));
+  }
+  const bool keeps_state = made.state_bytes != 0;
+  if (keeps_state != (kernel.state_bytes != 0)) {
+    throw parameter_error("host", keeps_state ? "keeps state, and the stage has no `state`"
+                                              : "keeps no state, and the stage has `state`");
+  }
+  if (keeps_state && made.session()->whole_frames != kernel.whole_frames) {
+    throw parameter_error("host", std::string("counts a session in ") + (kernel.whole_frames ? "rows" : "frames") +
+                                      ", and the stage's `state` in " + (kernel.whole_frames ? "frames" : "rows"));
+  }
+}
+
+}  // namespace
+
 tensor_spec infer_kernel(const parameters& settings, std::span<const tensor_spec> inputs) {
   (void)settings.code("file");
-  return parse_kernel(settings, inputs).outputs.front().spec;
+  const kernel_settings parsed = parse_kernel(settings, inputs);
+  check_host(settings, parsed);
+  return parsed.outputs.front().spec;
 }
 
 std::vector<operator_output> kernel_outputs(const parameters& settings, std::span<const tensor_spec> inputs) {
   std::vector<operator_output> outputs = parse_kernel(settings, inputs).outputs;
   return outputs.front().name.empty() ? std::vector<operator_output>{} : outputs;
+}
+
+std::unique_ptr<operation> make_kernel_host(const operation_request& request) {
+  if (!request.settings.has("host")) {
+    throw parameter_error("host",
+                          "is missing: the host backend can't run a CUDA kernel; name a plug-in that does the "
+                          "same, or set device.backend = \"cuda\"");
+  }
+  return make_plugin(plugin_operator(request.settings, "host"), request);
 }
 
 std::optional<session_traits> kernel_session(const parameters& settings, std::span<const tensor_spec> inputs) {

@@ -64,6 +64,9 @@ struct kernel_argument {
 ///            order = "links" (default): the kernel follows a session's frames; "waves": it gets one frame of each
 ///            session, with its state (waves.hpp); steps are "frames" then
 ///   options  of the compiler; include: folders of its headers
+///   host     a plug-in (plugin.hpp) that does the same on the host backend, with the same `values`: its operator of
+///   the
+///            name `entry`, or its only one
 /// Expressions (size_expression.hpp) know `frames`, and n0, n1, …: the extents of a frame of the first input; n0 of
 /// "max N" frames is their length in this batch. A variable first extent goes on to the output as "n0".
 struct kernel_settings {
@@ -77,9 +80,6 @@ struct kernel_settings {
   std::size_t state_bytes = 0;
   bool whole_frames = false;
   bool waves = false;
-
-  /// Of a kernel in waves.
-  [[nodiscard]] wave_layout layout(std::int64_t max_frames) const;
 };
 
 /// Values of the variables of a kernel's expressions.
@@ -101,6 +101,8 @@ class kernel_extents {
 [[nodiscard]] std::optional<session_traits> kernel_session(const parameters& settings,
                                                            std::span<const tensor_spec> inputs);
 
+/// What `host` names. Throws parameter_error.
+[[nodiscard]] std::unique_ptr<operation> make_kernel_host(const operation_request& request);
 /// Its `code` is machine code, and `symbol` the kernel in it. Throws parameter_error and std::runtime_error.
 [[nodiscard]] std::unique_ptr<operation> make_kernel_cuda(const operation_request& request);
 

@@ -206,7 +206,9 @@ class kernel_cuda final : public operation {
 std::unique_ptr<operation> make_kernel_cuda(const operation_request& request) {
   const kernel_settings settings = parse_kernel(request.settings, request.inputs);
   auto kernel = std::make_unique<kernel_cuda>(settings, request);
-  return settings.waves ? make_waves_cuda(std::move(kernel), settings.layout(request.max_frames)) : std::move(kernel);
+  return settings.waves ? make_waves_cuda(std::move(kernel), wave_layout_of(settings.inputs, settings.outputs,
+                                                                            settings.state_bytes, request.max_frames))
+                        : std::move(kernel);
 }
 
 }  // namespace penstock

@@ -50,6 +50,8 @@ class operation {
   /// True if a run reads its inputs once and writes its output once, both in order, and does not read the output again.
   /// On CUDA it may then get pinned host memory; on the host the minimum payload size for reading in place is lower.
   [[nodiscard]] virtual bool single_pass() const noexcept { return false; }
+  /// True if the output of a run may be its first input, as operator_definition::overwrites says of a whole operator.
+  [[nodiscard]] virtual bool overwrites() const noexcept { return false; }
   /// `stream` is a kernel_queue on CUDA and nullptr on the host.
   virtual fault run(void* stream, const operation_arguments& arguments) noexcept = 0;
 };

@@ -32,11 +32,14 @@ struct no_parameter {
   friend bool operator==(const no_parameter& /*left*/, const no_parameter& /*right*/) noexcept { return true; }
 };
 
+struct plugin_library;
+
 /// A file of users' code that the configuration allows, as it was read.
 struct code_file {
-  std::string name;  ///< as the configuration gives it
-  std::string path;  ///< as messages and the compiler call it
-  std::string text;  ///< its bytes
+  std::string name;                                         ///< as the configuration gives it
+  std::string path;                                         ///< as messages and the compiler call it
+  std::string text;                                         ///< its bytes; none of a plug-in
+  std::shared_ptr<const plugin_library> library = nullptr;  ///< of a plug-in
 };
 
 /// The parameters of one stage as the configuration gives them, without the keys that every stage has (`name`, `op`,

@@ -235,6 +235,18 @@ fault copy_rows_host(void* /*stream*/, row_table to, row_table from, std::size_t
 
 }  // namespace
 
+wave_layout wave_layout_of(std::span<const tensor_spec> inputs, std::span<const operator_output> outputs,
+                           std::size_t state_bytes, std::int64_t max_frames) {
+  wave_layout made{.inputs = {}, .outputs = {}, .state_bytes = state_bytes, .max_frames = max_frames};
+  for (const tensor_spec& each : inputs) {
+    made.inputs.push_back(each.bytes());
+  }
+  for (const operator_output& each : outputs) {
+    made.outputs.push_back(each.spec.bytes());
+  }
+  return made;
+}
+
 std::unique_ptr<operation> make_waves(std::unique_ptr<operation> step, wave_layout layout, copy_rows_function copy_rows,
                                       bool keeps_book) {
   return std::make_unique<waves>(std::move(step), std::move(layout), copy_rows, keeps_book);

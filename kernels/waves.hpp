@@ -34,6 +34,9 @@ struct wave_layout {
   std::int64_t max_frames = 1;
 };
 
+[[nodiscard]] wave_layout wave_layout_of(std::span<const tensor_spec> inputs, std::span<const operator_output> outputs,
+                                         std::size_t state_bytes, std::int64_t max_frames);
+
 /// Makes an operation with state out of one without: y, state' = step(x, state), one frame a session.
 ///
 /// Wave k of a batch holds the k-th frame of every session that has one, so a thousand sessions with state run in one

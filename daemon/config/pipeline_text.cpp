@@ -10,6 +10,7 @@
 #include "base/guarded_file.hpp"
 #include "daemon/config/npy.hpp"
 #include "daemon/pipeline/check.hpp"
+#include "kernels/plugin_library.hpp"
 
 namespace penstock {
 namespace {
@@ -245,7 +246,8 @@ bool is_allowed(const std::filesystem::path& folder, const std::filesystem::path
 /// The stage's file of users' code; false when `key` names none.
 bool read_code(const table_reader& table, std::string_view key, const toml::node& node, const code_settings& code,
                stage_declaration& stage) {
-  if (stage.op != "kernel" || key != "file") {
+  const bool is_plugin = (stage.op == "plugin" && key == "file") || (stage.op == "kernel" && key == "host");
+  if (!is_plugin && (stage.op != "kernel" || key != "file")) {
     return false;
   }
   const auto* const text = node.as_string();
@@ -262,13 +264,19 @@ bool read_code(const table_reader& table, std::string_view key, const toml::node
                               "\" is not allowed: add it, or its folder, to code.allow if you trust it with "
                               "all that the daemon may do");
   }
+  code_file read{text->get(), file.string(), ""};
   try {
-    stage.settings.set(
-        "file", std::make_shared<const code_file>(
-                    code_file{text->get(), file.string(), read_guarded_file(file, file_guard::code, largest_code)}));
+    read.text = read_guarded_file(file, file_guard::code, largest_code);
+    if (is_plugin) {
+      read.library = load_plugin(read.text);
+      read.text = "";
+    }
+  } catch (const plugin_error& error) {
+    table.refuse_key(key, read.path + ": " + error.what());
   } catch (const configuration_error& error) {
     table.refuse_key(key, error.what());
   }
+  stage.settings.set(std::string(key), std::make_shared<const code_file>(std::move(read)));
   return true;
 }
 

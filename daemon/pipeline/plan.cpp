@@ -14,6 +14,7 @@
 #include "daemon/pipeline/check.hpp"
 #include "daemon/pipeline/declaration.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/plugin.hpp"
 
 namespace penstock {
 namespace {
@@ -66,7 +67,7 @@ std::size_t buffer_named(const plan& made, const std::string& name, const config
   return static_cast<std::size_t>(found - made.buffers.begin());
 }
 
-bool runs_users_code(const stage_declaration& stage) {
+bool is_compiled_from_users_code(const stage_declaration& stage) {
   return stage.op == "kernel";
 }
 
@@ -89,7 +90,12 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
   }
   configuration_place place{stage.position, made.declaration.name, stage.name, ""};
   try {
-    if (!runs_users_code(stage)) {
+    if (options.checks_for && stage.op == "plugin") {
+      // It may need the device.
+      return std::make_unique<unrunnable>(
+          infer_with(plugin_operator(stage.settings, "file"), stage.settings, specs).state_bytes);
+    }
+    if (!is_compiled_from_users_code(stage)) {
       return target.compile(stage.op, {stage.settings, specs, made.max_frames});
     }
     const bool checks = options.checks_for.has_value();
@@ -226,7 +232,8 @@ bool may_rewrite_input(const plan& made) {
     const plan_stage& stage = made.stages[node - 1];
     const auto reads = std::count(stage.inputs.begin(), stage.inputs.end(), std::size_t{0});
     const operator_definition* const op = find_operator(stage.op);
-    const bool bears_it = reads == 1 && stage.inputs.front() == 0 && op != nullptr && op->overwrites;
+    const bool bears_it =
+        reads == 1 && stage.inputs.front() == 0 && (stage.compiled->overwrites() || (op != nullptr && op->overwrites));
     if (reads != 0 && !(node == output.writer ? bears_it : made.order.before(node, output.writer))) {
       return false;
     }
