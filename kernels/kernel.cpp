@@ -352,6 +352,7 @@ kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_
   parse_cluster(settings, parsed);
   parsed.shared = compiler.compile("shared", expression_text(settings, "shared", "0"));
   parse_state(settings, input, compiler, parsed);
+  parsed.single_pass = settings.flag("single_pass", false);
   const std::vector<std::string> texts = settings.texts("args");
   if (texts.empty() || texts.size() > most_arguments) {
     throw parameter_error("args", "must be a list of 1 to 16 texts, such as [\"in\", \"out\", \"frames\"]");

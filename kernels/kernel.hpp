@@ -63,10 +63,11 @@ struct kernel_argument {
 ///   state    { bytes, steps, order }: bytes of each session, an expression; steps = "rows" (default) or "frames";
 ///            order = "links" (default): the kernel follows a session's frames; "waves": it gets one frame of each
 ///            session, with its state (waves.hpp); steps are "frames" then
+///   single_pass  true if a launch reads its inputs once and writes its output once, both in order: small batches then
+///            come over the link without a copy; default false
 ///   options  of the compiler; include: folders of its headers
-///   host     a plug-in (plugin.hpp) that does the same on the host backend, with the same `values`: its operator of
-///   the
-///            name `entry`, or its only one
+///   host     a plug-in (plugin.hpp) that does the same on the host backend, with the same `values`: its operator
+///            of the name `entry`, or its only one
 /// Expressions (size_expression.hpp) know `frames`, and n0, n1, …: the extents of a frame of the first input; n0 of
 /// "max N" frames is their length in this batch. A variable first extent goes on to the output as "n0".
 struct kernel_settings {
@@ -78,6 +79,7 @@ struct kernel_settings {
   std::vector<kernel_argument> arguments;
   std::vector<tensor_spec> inputs;
   std::size_t state_bytes = 0;
+  bool single_pass = false;
   bool whole_frames = false;
   bool waves = false;
 };

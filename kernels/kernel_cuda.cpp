@@ -64,6 +64,7 @@ class kernel_cuda final : public operation {
   }
 
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.state_bytes; }
+  [[nodiscard]] bool single_pass() const noexcept override { return settings_.single_pass; }
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     const kernel_extents extents(settings_.inputs.front(), arguments.extent);
