@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "kernels/kernel.hpp"
+#include "kernels/map.hpp"
 #include "kernels/operation.hpp"
 #include "kernels/operator_checks.hpp"
 #include "kernels/operators.hpp"
@@ -40,12 +41,15 @@ PENSTOCK_OPERATORS(PENSTOCK_INFERENCE)
   {#name, name##_keys, infer_##name, make_##name##_host, session, overwrites},
 constexpr operator_definition all_operators[] = {PENSTOCK_OPERATORS(PENSTOCK_DEFINITION)};
 
-// What users bring.
-constexpr auto kernel_keys = keys("file", "entry", "output", "outputs", "grid", "block", "cluster", "shared", "args",
-                                  "values", "state", "options", "include", "sha256", "code", "symbol", "host");
+// What users bring. The host runs expressions and plug-ins; a GPU runs expressions as kernels.
+constexpr auto kernel_keys =
+    keys("file", "entry", "output", "outputs", "grid", "block", "cluster", "shared", "args", "values", "state",
+         "options", "include", "sha256", "single_pass", "code", "symbol", "host");
+constexpr auto map_keys = keys("expr", "inputs", "values", "output");
 constexpr auto plugin_keys = keys("file", "entry", "values", "sha256");
 constexpr operator_definition user_operators[] = {
     {"kernel", kernel_keys, infer_kernel, make_kernel_host, kernel_session, false, kernel_outputs},
+    {"map", map_keys, infer_map, make_map_host, nullptr, true},
     {"plugin", plugin_keys, infer_plugin, make_plugin_host, plugin_session, false, plugin_outputs}};
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "base/configuration_error.hpp"
 #include "daemon/pipeline/declaration.hpp"
+#include "daemon/pipeline/map_fusion.hpp"
 #include "kernels/operation.hpp"
 
 namespace penstock {
@@ -89,6 +90,7 @@ class checker {
  private:
   void check_names();
   void check_input() const;
+  [[nodiscard]] std::vector<std::string> named_inputs(std::size_t index) const;
   void resolve_sources();
   void check_order();
   void resolve_outputs();
@@ -206,10 +208,30 @@ void checker::check_input() const {
   }
 }
 
+/// What a map reads that says it in `inputs` alone.
+std::vector<std::string> checker::named_inputs(std::size_t index) const {
+  const stage_declaration& stage = pipeline_.stages[index];
+  std::vector<std::string> names;
+  try {
+    if (stage.op == "map") {
+      const parameters& inputs = stage.settings.table("inputs");
+      for (const auto& [name, value] : inputs) {
+        names.push_back(inputs.text(name));
+      }
+    }
+  } catch (const parameter_error& error) {
+    refuse_stage(index, "inputs", error.what());
+  }
+  return names;
+}
+
 void checker::resolve_sources() {
   graph_.reads.resize(pipeline_.stages.size());
   for (std::size_t index = 0; index < pipeline_.stages.size(); ++index) {
     auto& from = pipeline_.stages[index].from;
+    if (from.empty()) {
+      from = named_inputs(index);
+    }
     if (from.empty()) {
       from.emplace_back(index == 0 ? input_name : std::string_view(pipeline_.stages[index - 1].name));
     }
@@ -315,7 +337,7 @@ void checker::check_stage(std::size_t index) {
     inputs.push_back(*spec);
   }
   try {
-    stage.output = definition->infer(stage.settings, inputs);
+    stage.output = definition->infer(operator_settings(stage), inputs);
     if (definition->session != nullptr) {
       stage.session = definition->session(stage.settings, inputs);
     }

@@ -13,7 +13,9 @@
 #include "daemon/pipeline/buffer_layout.hpp"
 #include "daemon/pipeline/check.hpp"
 #include "daemon/pipeline/declaration.hpp"
+#include "daemon/pipeline/map_fusion.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/map.hpp"
 #include "kernels/plugin.hpp"
 
 namespace penstock {
@@ -67,10 +69,6 @@ std::size_t buffer_named(const plan& made, const std::string& name, const config
   return static_cast<std::size_t>(found - made.buffers.begin());
 }
 
-bool is_compiled_from_users_code(const stage_declaration& stage) {
-  return stage.op == "kernel";
-}
-
 /// Stands for users' code where nothing is run.
 class unrunnable final : public operation {
  public:
@@ -95,22 +93,27 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
       return std::make_unique<unrunnable>(
           infer_with(plugin_operator(stage.settings, "file"), stage.settings, specs).state_bytes);
     }
-    if (!is_compiled_from_users_code(stage)) {
-      return target.compile(stage.op, {stage.settings, specs, made.max_frames});
-    }
     const bool checks = options.checks_for.has_value();
     const std::string& architecture = checks ? *options.checks_for : target.facts().architecture;
-    parameters settings = stage.settings;
+    std::string op = stage.op;
+    parameters settings = operator_settings(stage);
+    if (op == "map" && !architecture.empty()) {
+      op = "kernel";
+      settings = map_kernel(settings, specs);
+    }
+    if (op != "kernel") {
+      return target.compile(op, {settings, specs, made.max_frames});
+    }
     if (!architecture.empty()) {
-      settings = with_machine_code(stage.settings, specs, architecture, options.compiler);
+      settings = with_machine_code(settings, specs, architecture, options.compiler);
       compiled.code = code_text(settings, architecture);
     }
     if (checks) {
       return std::make_unique<unrunnable>(parse_kernel(settings, specs).state_bytes);
     }
-    return target.compile(stage.op, {settings, specs, made.max_frames});
+    return target.compile(op, {settings, specs, made.max_frames});
   } catch (const code_error& error) {
-    place.field = "file";
+    place.field = stage.op == "map" ? "expr" : "file";
     refuse(place, error.what());
   } catch (const compiler_error& error) {
     throw device_error(place.text() + ": " + error.what());
@@ -144,6 +147,7 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
   plan_stage compiled;
   compiled.name = stage.name;
   compiled.op = stage.op;
+  compiled.fused = fused_stages(stage.settings);
   for (const std::string& source : stage.from) {
     compiled.inputs.push_back(buffer_named(made, source, {stage.position, made.declaration.name, stage.name, "from"}));
   }
@@ -331,7 +335,7 @@ plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, dev
   plan made;
   made.id = id;
   made.place = id;
-  made.declaration = declaration;
+  made.declaration = fuse_maps(declaration);
   made.max_frames = frames_of_batch(declaration);
   try {
     made.pinned_input_bytes = batch_bytes(declaration.input, made.max_frames);

@@ -53,8 +53,9 @@ struct plan_stage {
   std::size_t scratch_offset = 0;
   std::size_t scratch_bytes = 0;
   std::unique_ptr<operation> compiled;
-  std::optional<plan_state> state;  ///< of a stage that keeps some
-  std::string code{};               ///< what the compiler made of users' code, for people
+  std::optional<plan_state> state;   ///< of a stage that keeps some
+  std::vector<std::string> fused{};  ///< stages that this one took in
+  std::string code{};                ///< what the compiler made of users' code, for people
   std::size_t outputs = 1;
 };
 

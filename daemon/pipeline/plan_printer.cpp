@@ -107,8 +107,15 @@ struct plan_step {
 std::vector<plan_step> steps_of(const plan& shown) {
   std::vector<plan_step> steps{{.name = "copy in", .op = "", .reads = {}, .writes = 0}};
   for (const plan_stage& stage : shown.stages) {
-    steps.push_back(
-        {.name = stage.name, .op = stage.op, .reads = stage.inputs, .writes = stage.output, .written = stage.outputs});
+    std::string with;
+    for (const std::string& each : stage.fused) {
+      with += (with.empty() ? " (with '" : ", '") + each + "'";
+    }
+    steps.push_back({.name = stage.name,
+                     .op = with.empty() ? stage.op : stage.op + with + ")",
+                     .reads = stage.inputs,
+                     .writes = stage.output,
+                     .written = stage.outputs});
   }
   for (const plan_output& output : shown.outputs) {
     steps.push_back({.name = "copy out", .op = "", .reads = {output.buffer}, .written = 0});
