@@ -15,6 +15,7 @@ constexpr std::string_view code_prefix = ".text.";
 constexpr std::string_view info_prefix = ".nv.info.";
 constexpr std::string_view shared_prefix = ".nv.shared.";
 constexpr std::size_t most_sections = 65536;
+constexpr unsigned char symbol_is_entry = 0x10;  // in st_other
 
 [[noreturn]] void refuse() {
   throw code_error("it is not a cubin: an ELF file of CUDA machine code");
@@ -135,7 +136,8 @@ std::vector<kernel_usage> usage_of(std::string_view cubin) {
       const Elf64_Shdr texts = section(each.sh_link);
       for (std::size_t symbol = 0; symbol < each.sh_size / sizeof(Elf64_Sym); ++symbol) {
         const auto found = part_at<Elf64_Sym>(cubin, each.sh_offset + symbol * sizeof(Elf64_Sym));
-        if (ELF64_ST_TYPE(found.st_info) == STT_FUNC) {
+        // Functions that kernels call are no entries.
+        if (ELF64_ST_TYPE(found.st_info) == STT_FUNC && (found.st_other & symbol_is_entry) != 0) {
           symbols[std::string(text_at(cubin, texts.sh_offset + found.st_name))] = static_cast<std::uint32_t>(symbol);
         }
       }
@@ -143,16 +145,14 @@ std::vector<kernel_usage> usage_of(std::string_view cubin) {
   }
   // From Hopper on the system takes the first kilobyte of a block's shared memory.
   const std::size_t reserved = architecture_number(header) >= 90 ? 1024 : 0;
-  // Functions that kernels call have code, but no parameters.
-  std::erase_if(kernels, [&](const kernel_usage& each) { return !entries.contains(each.symbol); });
+  std::erase_if(kernels, [&](const kernel_usage& each) { return !symbols.contains(each.symbol); });
   for (kernel_usage& each : kernels) {
     each.parameters = entries[each.symbol];
     each.shared = shared.contains(each.symbol) ? shared[each.symbol] : 0;
     each.shared -= std::min(each.shared, reserved);
-    if (const auto symbol = symbols.find(each.symbol); symbol != symbols.end()) {
-      each.stack = stacks[symbol->second];
-      each.registers = static_cast<int>(registers[symbol->second]);
-    }
+    const std::uint32_t symbol = symbols[each.symbol];
+    each.stack = stacks[symbol];
+    each.registers = static_cast<int>(registers[symbol]);
   }
   return kernels;
 }
