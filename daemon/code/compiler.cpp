@@ -257,12 +257,14 @@ void choose_kernel(machine_code& made, const user_code& code) {
   made.symbol = meant->symbol;
 }
 
+/// "sm_90" of "sm_90a".
+std::string_view without_suffix(std::string_view architecture) noexcept {
+  return architecture.substr(0, architecture.find_last_not_of("af") + 1);
+}
+
 machine_code take_cubin(const user_code& code, std::string_view architecture) {
   const std::string is = architecture_of(code.text);
-  const auto number = [](std::string_view name) {
-    return std::string(name.substr(0, name.find_last_not_of("af") + 1));
-  };
-  if (!is.empty() && number(is) != number(architecture)) {
+  if (!is.empty() && without_suffix(is) != without_suffix(architecture)) {
     throw code_error(code.name + ": it is for " + is + ", and the device is " + std::string(architecture));
   }
   return {code.text, code.entry, ""};
@@ -270,7 +272,19 @@ machine_code take_cubin(const user_code& code, std::string_view architecture) {
 
 }  // namespace
 
-machine_code compile(const user_code& code, std::string_view architecture, const compiler_settings& settings) {
+std::string target_of(const user_code& code, std::string_view architecture) {
+  constexpr std::string_view directive = "\n.target ";
+  const std::size_t at = code.kind == code_kind::ptx ? code.text.find(directive) : std::string::npos;
+  if (at == std::string::npos) {
+    return std::string(architecture);
+  }
+  const std::string_view rest = std::string_view(code.text).substr(at + directive.size());
+  const std::string_view target = rest.substr(0, rest.find_first_of(" ,\t\r\n"));
+  return std::string(without_suffix(target) == architecture ? target : architecture);
+}
+
+machine_code compile(const user_code& code, std::string_view device, const compiler_settings& settings) {
+  const std::string architecture = target_of(code, device);
   machine_code made;
   if (code.kind == code_kind::cubin) {
     made = take_cubin(code, architecture);
@@ -282,7 +296,7 @@ machine_code compile(const user_code& code, std::string_view architecture, const
   if (std::optional<compile_reply> cached = file.empty() ? std::nullopt : find_cached(file)) {
     return std::move(cached->code);
   }
-  compile_reply reply = compile_in_process({code, std::string(architecture)}, settings);
+  compile_reply reply = compile_in_process({code, architecture}, settings);
   switch (reply.status) {
     case compile_status::done:
       break;

@@ -67,6 +67,10 @@ inline constexpr std::string_view compile_word = "--compile-code";
 [[nodiscard]] machine_code compile(const user_code& code, std::string_view architecture,
                                    const compiler_settings& settings);
 
+/// What to compile `code` for where the device is `architecture`: "sm_90a" for sm_90 if that is what the PTX's .target
+/// says, as its instructions are of that one architecture alone. A device of that number runs both.
+[[nodiscard]] std::string target_of(const user_code& code, std::string_view architecture);
+
 /// What each kernel of a cubin uses, in its order. Throws code_error if it is not a cubin.
 [[nodiscard]] std::vector<kernel_usage> usage_of(std::string_view cubin);
 

@@ -221,7 +221,12 @@ class nvjitlink {
     const std::string text = code.text + '\0';
     if (add_(made.handle, input_ptx, text.data(), text.size(), code.name.c_str()) != success ||
         complete_(made.handle) != success) {
-      throw code_error(code.name + ": " + log_of(made.handle));
+      std::string log = log_of(made.handle);
+      if (log.find("Unsupported .version") != std::string::npos) {
+        log +=
+            "\nWhat wrote this PTX is of a newer CUDA than libnvJitLink: install a newer one of the same major version";
+      }
+      throw code_error(code.name + ": " + log);
     }
     std::size_t size = 0;
     machine_code result;

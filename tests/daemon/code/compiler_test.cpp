@@ -40,6 +40,20 @@ TEST(CompilerMessages, ComeBackAsTheyWere) {
   }
 }
 
+TEST(Compiler, TakesTheArchitectureThatPtxOfOneArchitectureAloneNames) {
+  const auto ptx = [](std::string target) {
+    return user_code{code_kind::ptx, "code.ptx", ".version 8.7\n.target " + target + "\n", "", {}, {}};
+  };
+  EXPECT_EQ(target_of(ptx("sm_90a"), "sm_90"), "sm_90a");
+  EXPECT_EQ(target_of(ptx("sm_90a, debug"), "sm_90"), "sm_90a");
+  EXPECT_EQ(target_of(ptx("sm_90a"), "sm_90a"), "sm_90a");
+  EXPECT_EQ(target_of(ptx("sm_90"), "sm_90"), "sm_90");
+  EXPECT_EQ(target_of(ptx("sm_80"), "sm_90"), "sm_90");
+  EXPECT_EQ(target_of(ptx("sm_90a"), "sm_100"), "sm_100");
+  EXPECT_EQ(target_of({code_kind::ptx, "code.ptx", "no target", "", {}, {}}, "sm_90"), "sm_90");
+  EXPECT_EQ(target_of(cuda_code("", "\n.target sm_90a\n"), "sm_90"), "sm_90");
+}
+
 TEST(Cubin, IsRefusedIfItIsNone) {
   EXPECT_THROW((void)usage_of("no machine code at all, though it is longer than a header of an ELF file"), code_error);
   EXPECT_THROW((void)usage_of(""), code_error);
