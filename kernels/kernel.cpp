@@ -1,6 +1,7 @@
 #include "kernels/kernel.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 
@@ -152,6 +153,24 @@ std::vector<operator_output> parse_outputs(const parameters& settings, const ten
   return all;
 }
 
+/// What an argument can have of session_arguments.
+struct session_part {
+  std::string_view name;
+  std::size_t offset;
+  std::size_t bytes;
+};
+
+constexpr std::array<session_part, 4> session_parts{
+    {{"session", 0, sizeof(session_arguments)},
+     {"session.frames", offsetof(session_arguments, frames), sizeof(void*)},
+     {"session.pool", offsetof(session_arguments, pool), sizeof(void*)},
+     {"session.stride", offsetof(session_arguments, stride), sizeof(std::size_t)}}};
+
+const session_part* find_session_part(std::string_view text) noexcept {
+  return std::find_if(session_parts.begin(), session_parts.end(),
+                      [text](const session_part& each) { return each.name == text; });
+}
+
 /// "in" is 0, "in2" is 2.
 std::optional<std::size_t> input_named(std::string_view word) noexcept {
   if (!word.starts_with("in") || word.size() > 3 || (word.size() == 3 && (word[2] < '0' || word[2] > '9'))) {
@@ -229,16 +248,21 @@ kernel_argument parse_argument(std::string_view text, const parameters& settings
     made.index = text == "state" ? parsed.inputs.size() : parsed.outputs.size();
     return made;
   }
-  if (text == "session") {
+  if (text == "null") {
+    made.from = kernel_argument::source::null;
+    return made;
+  }
+  if (const auto* const part = find_session_part(text); part != session_parts.end()) {
     if (parsed.state_bytes == 0) {
-      throw parameter_error("args", "has \"session\", and the stage has no `state`");
+      throw parameter_error("args", "has \"" + std::string(text) + "\", and the stage has no `state`");
     }
     if (parsed.waves) {
-      throw parameter_error("args",
-                            "has \"session\": in order = \"waves\" the kernel gets \"state\" and \"new_state\"");
+      throw parameter_error("args", "has \"" + std::string(text) +
+                                        "\": in order = \"waves\" the kernel gets \"state\" and \"new_state\"");
     }
     made.from = kernel_argument::source::session;
-    made.bytes = sizeof(session_arguments);
+    made.offset = part->offset;
+    made.bytes = part->bytes;
     return made;
   }
   if (const std::optional<std::size_t> input = input_named(text)) {

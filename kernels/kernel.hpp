@@ -21,15 +21,17 @@ struct kernel_argument {
   enum class source : std::uint8_t {
     input,       ///< a pointer to the batch's frames of an input
     output,      ///< a pointer to those of an output
-    session,     ///< session_arguments, by value
+    session,     ///< session_arguments, or one of its members, by value
     expression,  ///< a whole number, by value
     number,      ///< a number of `values`, by value
     array,       ///< a pointer to an array of `values`, in device memory
+    null,        ///< a null pointer
   };
 
   std::string text;  ///< as the configuration gives it
   source from = source::input;
-  std::size_t index = 0;  ///< of `input` or `output`
+  std::size_t index = 0;   ///< of `input` or `output`
+  std::size_t offset = 0;  ///< of `session`: where the member lies
   std::size_t bytes = sizeof(void*);
   std::array<std::byte, 8> number{};  ///< of `number`; of an expression, what it is converted to
   element_type type = element_type::f32;
@@ -53,12 +55,14 @@ struct kernel_argument {
 ///              in, in1, in2, …    T const*: the frames of an input, one after the other
 ///              out                T*: room for as many frames of the output
 ///              out.NAME           the same, of one of `outputs`
-///              session            penstock::session, for a kernel with state in order = "links"
+///              session            penstock::session, for a kernel with state in order = "links"; its members alone are
+///                                 session.frames, session.pool, session.stride, for languages that pass no struct
 ///              state, new_state   T const*, T*: of as many sessions as frames; in order = "waves"
 ///              frames, n0, n1, …  long long; with a type ("i32 frames") as that
 ///              TYPE EXPRESSION    a whole number: "i32 n0 * n1"
 ///              TYPE NAME          a number of `values`: "f32 gain"
 ///              NAME, TYPE* NAME   T const*: an array of `values`, as f32 or as that type
+///              null               a null pointer, for parameters that a compiler adds and the kernel does not use
 ///   values   numbers, and arrays of numbers (or .npy files)
 ///   state    { bytes, steps, order }: bytes of each session, an expression; steps = "rows" (default) or "frames";
 ///            order = "links" (default): the kernel follows a session's frames; "waves": it gets one frame of each

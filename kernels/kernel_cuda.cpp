@@ -88,7 +88,8 @@ class kernel_cuda final : public operation {
           put(values[at], arguments.outputs[each.index]);
           break;
         case kernel_argument::source::session:
-          put(values[at], arguments.session);
+          std::memcpy(values[at].data(), reinterpret_cast<const std::byte*>(&arguments.session) + each.offset,
+                      each.bytes);
           break;
         case kernel_argument::source::expression:
           // Little-endian: the first bytes are the narrower number.
@@ -96,6 +97,9 @@ class kernel_cuda final : public operation {
           break;
         case kernel_argument::source::number:
           put(values[at], each.number);
+          break;
+        case kernel_argument::source::null:
+          put(values[at], static_cast<const void*>(nullptr));
           break;
         default:
           put(values[at], static_cast<const void*>(arrays_[array++].data()));
