@@ -4,6 +4,7 @@ Each part ("## …") of a page in docs/ is a test with a folder of its own, thro
 other; the README is one test, in the tree as a reader has it:
 
   toml     a configuration; its first line, "# NAME", says the file that it is written to
+  cuda     a kernel, compiled by stages_document_test; its first line, "// NAME", says the file that it is written to
   cpp      a program; its first line, "// NAME", says the file that it is written to, and the commands build it
   python   a program, run in that folder; what it prints is the text block behind it, or nothing
   text     only behind a python block
@@ -36,7 +37,7 @@ SHIPPED = next((path for path in (TREE / "deploy/config/penstock.toml", TREE / "
 PAGES = [TREE / "docs" / f"{name}.md" for name in ("pipelines", "channels", "recipes")]
 LIBRARY = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release")).resolve() / "client" / "cpp"
 URL = "tcp://127.0.0.1:7600"  # as the page has it
-MARKS = {"toml": "#", "cpp": "//"}  # of a comment
+MARKS = {"toml": "#", "cpp": "//", "cuda": "//"}  # of a comment
 START = re.compile(r"(?:\S*/)?penstockd --config (\S+) &")
 STOP = "kill %1"  # what was started first in this shell
 
@@ -168,7 +169,7 @@ class Walkthrough:
                 self.test.fail(f"line {block.line}: nothing tests a block of {block.language or 'no language'!r}")
 
     def write(self, block):
-        name = re.match(rf"{MARKS[block.language]} (\S+\.{block.language})\n", block.text)
+        name = re.match(rf"{MARKS[block.language]} (\S+\.(?:toml|cpp|cuh?))\n", block.text)
         self.test.assertIsNotNone(name, f"line {block.line}: what is written to a file begins with its name")
         (self.folder / name[1]).write_text(self.addressed(block.text))
 
