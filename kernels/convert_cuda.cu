@@ -3,6 +3,9 @@
 #include <type_traits>
 #include <utility>
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include "kernels/convert.hpp"
 #include "kernels/elementwise.cuh"
 
@@ -170,17 +173,282 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
+// Every other pair of types: values are read as numbers of 64 bits, whole ones or real ones, and written as the other
+// type. One kernel for all pairs, as the types are the same for all of its threads and memory sets its pace. The
+// arithmetic is that of element_values.cpp.
+
+struct bool_byte {
+  unsigned char byte;
+};
+
+/// From one type of parts to another; offset and divisor as in convert_settings.
+struct number_conversion {
+  element_type from;
+  element_type to;
+  double offset;
+  double divisor;
+};
+
+/// How the values of a batch lie: frames of [samples, channels] become [channels, samples], and a real value gets an
+/// imaginary part.
+struct value_places {
+  std::int64_t values;  ///< of the output
+  std::int64_t samples;
+  std::int64_t channels;
+  int in_parts;
+  int out_parts;
+};
+
+template <class Integer>
+__device__ __forceinline__ void read_number(Integer value, long long& number) {
+  number = value;
+}
+__device__ __forceinline__ void read_number(bool_byte value, long long& number) {
+  number = value.byte != 0 ? 1 : 0;
+}
+__device__ __forceinline__ void read_number(double value, double& number) {
+  number = value;
+}
+__device__ __forceinline__ void read_number(float value, double& number) {
+  number = value;
+}
+__device__ __forceinline__ void read_number(__half value, double& number) {
+  number = __half2float(value);
+}
+__device__ __forceinline__ void read_number(__nv_bfloat16 value, double& number) {
+  number = __bfloat162float(value);
+}
+
+/// The float next to it whose last bit says whether they differ: rounded to fewer bits, it gives what the number does.
+__device__ __forceinline__ float to_odd_float(double number) {
+  const float nearest = __double2float_rn(number);
+  const double back = nearest;
+  const unsigned bits = __float_as_uint(nearest);
+  const bool differs = back < number || back > number;
+  const bool is_away = number < 0.0 ? back < number : back > number;
+  return __uint_as_float(differs ? (bits - (is_away ? 1U : 0U)) | 1U : bits);
+}
+
+/// The same with the 53 bits of a double.
+__device__ __forceinline__ double to_odd_double(long long number) {
+  constexpr long long exact = 1LL << 53;
+  if (number > -exact && number < exact) {
+    return __ll2double_rn(number);
+  }
+  return __ll2double_rn(number >> 11 | static_cast<long long>((number & 2047) != 0)) * 2048.0;
+}
+
+template <class Integer>
+__device__ __forceinline__ void write_number(long long number, long long least, long long most, Integer& value) {
+  value = static_cast<Integer>(min(max(number, least), most));
+}
+__device__ __forceinline__ void write_number(long long number, unsigned char& value) {
+  write_number(number, 0, 255, value);
+}
+__device__ __forceinline__ void write_number(long long number, signed char& value) {
+  write_number(number, -128, 127, value);
+}
+__device__ __forceinline__ void write_number(long long number, short& value) {
+  write_number(number, -32768, 32767, value);
+}
+__device__ __forceinline__ void write_number(long long number, unsigned short& value) {
+  write_number(number, 0, 65535, value);
+}
+__device__ __forceinline__ void write_number(long long number, int& value) {
+  write_number(number, -2147483648LL, 2147483647LL, value);
+}
+__device__ __forceinline__ void write_number(long long number, long long& value) {
+  value = number;
+}
+__device__ __forceinline__ void write_number(long long number, bool_byte& value) {
+  value.byte = number != 0 ? 1 : 0;
+}
+__device__ __forceinline__ void write_number(double number, double& value) {
+  value = number;
+}
+__device__ __forceinline__ void write_number(double number, float& value) {
+  value = __double2float_rn(number);
+}
+__device__ __forceinline__ void write_number(double number, __half& value) {
+  value = __float2half_rn(to_odd_float(number));
+}
+__device__ __forceinline__ void write_number(double number, __nv_bfloat16& value) {
+  value = __float2bfloat16_rn(to_odd_float(number));
+}
+
+/// Elements of a pack of at most 16 bytes.
+template <class Type, int Width>
+inline constexpr int packed = Width * sizeof(Type) > 16 ? static_cast<int>(16 / sizeof(Type)) : Width;
+
+template <class Type, int Width, class Number>
+__device__ __forceinline__ void read_values(const void* from, std::int64_t at, Number (&numbers)[Width]) {
+  constexpr int width = packed<Type, Width>;
+#pragma unroll
+  for (int first = 0; first < Width; first += width) {
+    const pack<Type, width> in = load_pack<width>(static_cast<const Type*>(from) + at + first);
+#pragma unroll
+    for (int each = 0; each < width; ++each) {
+      read_number(in.at[each], numbers[first + each]);
+    }
+  }
+}
+
+template <class Type, int Width, class Number>
+__device__ __forceinline__ void write_values(const Number (&numbers)[Width], void* to, std::int64_t at) {
+  constexpr int width = packed<Type, Width>;
+#pragma unroll
+  for (int first = 0; first < Width; first += width) {
+    pack<Type, width> out;
+#pragma unroll
+    for (int each = 0; each < width; ++each) {
+      write_number(numbers[first + each], out.at[each]);
+    }
+    store_pack<width>(static_cast<Type*>(to) + at + first, out);
+  }
+}
+
+/// Whether its numbers are whole: integers and bool.
+__device__ __forceinline__ bool has_whole_numbers(element_type type) {
+  return type != element_type::f16 && type != element_type::bf16 && type != element_type::f32 &&
+         type != element_type::f64;
+}
+
+template <int Width>
+__device__ __forceinline__ void convert_values(const void* in, std::int64_t in_at, void* out, std::int64_t out_at,
+                                               const number_conversion& kind) {
+  long long whole[Width] = {};
+  double real[Width] = {};
+  switch (kind.from) {
+    case element_type::u8:
+      read_values<unsigned char>(in, in_at, whole);
+      break;
+    case element_type::i8:
+      read_values<signed char>(in, in_at, whole);
+      break;
+    case element_type::i16:
+      read_values<short>(in, in_at, whole);
+      break;
+    case element_type::u16:
+      read_values<unsigned short>(in, in_at, whole);
+      break;
+    case element_type::i32:
+      read_values<int>(in, in_at, whole);
+      break;
+    case element_type::i64:
+      read_values<long long>(in, in_at, whole);
+      break;
+    case element_type::boolean:
+      read_values<bool_byte>(in, in_at, whole);
+      break;
+    case element_type::f16:
+      read_values<__half>(in, in_at, real);
+      break;
+    case element_type::bf16:
+      read_values<__nv_bfloat16>(in, in_at, real);
+      break;
+    case element_type::f64:
+      read_values<double>(in, in_at, real);
+      break;
+    default:
+      read_values<float>(in, in_at, real);
+  }
+  const bool from_whole = has_whole_numbers(kind.from);
+  const bool to_whole = has_whole_numbers(kind.to);
+  for (int each = 0; each < Width; ++each) {
+    if (from_whole && !to_whole) {
+      real[each] = kind.divisor != 1.0 ? __ddiv_rn(__dsub_rn(__ll2double_rn(whole[each]), kind.offset), kind.divisor)
+                   : kind.to == element_type::f64 ? __ll2double_rn(whole[each])
+                                                  : to_odd_double(whole[each]);
+    } else if (!from_whole && kind.to == element_type::boolean) {
+      whole[each] = __double_as_longlong(real[each]) << 1 != 0 ? 1 : 0;
+    } else if (!from_whole && to_whole) {
+      // The conversion saturates.
+      const double scaled = __dadd_rn(__dmul_rn(real[each], kind.divisor), kind.offset);
+      whole[each] = isnan(scaled) ? 0 : __double2ll_rn(scaled);
+    }
+  }
+  switch (kind.to) {
+    case element_type::u8:
+      return write_values<unsigned char>(whole, out, out_at);
+    case element_type::i8:
+      return write_values<signed char>(whole, out, out_at);
+    case element_type::i16:
+      return write_values<short>(whole, out, out_at);
+    case element_type::u16:
+      return write_values<unsigned short>(whole, out, out_at);
+    case element_type::i32:
+      return write_values<int>(whole, out, out_at);
+    case element_type::i64:
+      return write_values<long long>(whole, out, out_at);
+    case element_type::boolean:
+      return write_values<bool_byte>(whole, out, out_at);
+    case element_type::f16:
+      return write_values<__half>(real, out, out_at);
+    case element_type::bf16:
+      return write_values<__nv_bfloat16>(real, out, out_at);
+    case element_type::f64:
+      return write_values<double>(real, out, out_at);
+    default:
+      return write_values<float>(real, out, out_at);
+  }
+}
+
+constexpr int numbers_at_once = 4;
+
+__global__ void __launch_bounds__(block_threads)
+    convert_numbers(const void* __restrict__ input, void* __restrict__ output, std::int64_t count,
+                    number_conversion kind) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x;
+  const std::int64_t packs = count / numbers_at_once;
+  for (std::int64_t index = first; index < packs; index += stride) {
+    convert_values<numbers_at_once>(input, index * numbers_at_once, output, index * numbers_at_once, kind);
+  }
+  if (const std::int64_t last = packs * numbers_at_once + first; last < count) {
+    convert_values<1>(input, last, output, last, kind);
+  }
+}
+
+/// One value a thread: neighbours of the output lie `channels` apart in the input.
+__global__ void __launch_bounds__(block_threads)
+    place_numbers(const void* __restrict__ input, void* __restrict__ output, value_places places,
+                  number_conversion kind) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
+  const std::int64_t frame_elements = places.samples * places.channels;
+  for (std::int64_t value = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; value < places.values;
+       value += stride) {
+    const std::int64_t element = value / places.out_parts;
+    const int part = static_cast<int>(value - element * places.out_parts);
+    if (part >= places.in_parts) {
+      static_cast<float*>(output)[value] = 0.0F;
+      continue;
+    }
+    std::int64_t from = element;
+    if (places.channels > 1) {
+      const std::int64_t frame = element / frame_elements;
+      const std::int64_t place = element - frame * frame_elements;
+      const std::int64_t channel = place / places.samples;
+      from = frame * frame_elements + (place - channel * places.samples) * places.channels + channel;
+    }
+    convert_values<1>(input, from * places.in_parts + part, output, value, kind);
+  }
+}
+
 class convert_cuda final : public operation {
  public:
   explicit convert_cuda(convert_settings settings)
       : settings_{std::move(settings)},
-        value_{settings_.offset, settings_.divisor, 1.0F / settings_.divisor},
+        value_{static_cast<float>(settings_.offset), static_cast<float>(settings_.divisor),
+               1.0F / static_cast<float>(settings_.divisor)},
         multiprocessors_{multiprocessor_count()} {}
 
   [[nodiscard]] bool single_pass() const noexcept override { return true; }
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     const bool to_complex = settings_.to == element_type::cf32;
+    if (!settings_.is_digitized()) {
+      return convert_any(stream, arguments);
+    }
     switch (settings_.from) {
       case element_type::u8:
         return to_complex ? convert<unsigned char, float2>(stream, arguments)
@@ -200,19 +468,34 @@ class convert_cuda final : public operation {
         return convert<char2, float2>(stream, arguments);
       case element_type::ci16:
         return convert<short2, float2>(stream, arguments);
-      case element_type::cf32:
-      case element_type::u16:
-      case element_type::i64:
-      case element_type::f16:
-      case element_type::bf16:
-      case element_type::f64:
-      case element_type::boolean:
-        break;
+      default:
+        return convert<float2, float2>(stream, arguments);
     }
-    return convert<float2, float2>(stream, arguments);
   }
 
  private:
+  fault convert_any(void* stream, const operation_arguments& arguments) noexcept {
+    const batch_extent& extent = arguments.extent;
+    const number_conversion kind{part_type(settings_.from), part_type(settings_.to), settings_.offset,
+                                 settings_.divisor};
+    const bool planar = settings_.planar && settings_.channels > 1;
+    const int in_parts = is_complex(settings_.from) ? 2 : 1;
+    const int out_parts = is_complex(settings_.to) ? 2 : 1;
+    const std::int64_t values = extent.frames * settings_.input.elements(extent.leading) * out_parts;
+    if (values <= 0) {
+      return {};
+    }
+    if (!planar && in_parts == out_parts) {
+      const std::int64_t blocks = divide_up(divide_up(values, numbers_at_once), block_threads);
+      return launch(stream, grid_of(blocks, resident_blocks(multiprocessors_)), dim3(block_threads), &convert_numbers,
+                    arguments.inputs[0], arguments.output, values, kind);
+    }
+    const value_places places{values, planar ? settings_.samples : 0, planar ? settings_.channels : 1, in_parts,
+                              out_parts};
+    return launch(stream, grid_of(divide_up(values, block_threads), resident_blocks(multiprocessors_)),
+                  dim3(block_threads), &place_numbers, arguments.inputs[0], arguments.output, places, kind);
+  }
+
   template <class In, class Out>
   fault convert(void* stream, const operation_arguments& arguments) noexcept {
     constexpr int width = 16 / sizeof(Out);

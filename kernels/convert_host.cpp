@@ -1,11 +1,14 @@
 #include "kernels/convert.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
+#include "kernels/element_values.hpp"
 #include "kernels/function_attributes.hpp"
 
 namespace penstock {
@@ -88,64 +91,121 @@ PENSTOCK_VECTOR_CLONES void convert_f32(const void* in, float* out, const sample
 
 using conversion = void (*)(const void*, float*, const sample_layout&);
 
-conversion conversion_of(element_type type) noexcept {
-  switch (type) {
+/// Of digitizers' types alone (convert_settings::is_digitized).
+conversion conversion_of(element_type part) noexcept {
+  switch (part) {
     case element_type::u8:
-    case element_type::cu8:
       return convert_u8;
     case element_type::i8:
-    case element_type::ci8:
       return convert_i8;
     case element_type::i16:
-    case element_type::ci16:
       return convert_i16;
     case element_type::i32:
       return convert_i32;
-    case element_type::f32:
-    case element_type::cf32:
-    case element_type::u16:
-    case element_type::i64:
-    case element_type::f16:
-    case element_type::bf16:
-    case element_type::f64:
-    case element_type::boolean:
-      break;
+    default:
+      return convert_f32;
   }
-  return convert_f32;
 }
+
+/// Any type to any other, by numbers of 64 bits in blocks that stay in the cache.
+class number_conversion {
+ public:
+  explicit number_conversion(const convert_settings& settings)
+      : from_{part_type(settings.from)},
+        to_{part_type(settings.to)},
+        in_bytes_{size_of(from_)},
+        out_bytes_{size_of(to_)},
+        read_{reader_of(from_)},
+        write_{writer_of(to_)},
+        offset_{settings.offset},
+        divisor_{settings.divisor} {}
+
+  void run(const std::byte* in, std::byte* out, const sample_layout& layout) const noexcept {
+    const std::size_t out_stride = layout.widen ? 2 : layout.out_stride;
+    for (std::size_t first = 0; first < layout.count; first += block) {
+      const std::size_t count = std::min(block, layout.count - first);
+      run_block(in + first * layout.in_stride * in_bytes_, layout.in_stride, out + first * out_stride * out_bytes_,
+                out_stride, count);
+    }
+    if (layout.widen) {
+      for (std::size_t i = 0; i < layout.count; ++i) {
+        std::memset(out + (2 * i + 1) * out_bytes_, 0, out_bytes_);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t block = 512;
+
+  void run_block(const std::byte* in, std::size_t in_stride, std::byte* out, std::size_t out_stride,
+                 std::size_t count) const noexcept {
+    std::array<std::int64_t, block> whole;
+    std::array<double, block> real;
+    void* const read = is_whole(from_) ? static_cast<void*>(whole.data()) : real.data();
+    const void* const written = is_whole(to_) ? static_cast<const void*>(whole.data()) : real.data();
+    read_(in, in_stride, count, read);
+    if (is_whole(from_) && !is_whole(to_)) {
+      if (divisor_ != 1.0) {
+        scale_whole(whole.data(), real.data(), count, offset_, divisor_);
+      } else {
+        widen_whole(whole.data(), real.data(), count, to_ != element_type::f64);
+      }
+    } else if (to_ == element_type::boolean && !is_whole(from_)) {
+      test_real(real.data(), whole.data(), count);
+    } else if (!is_whole(from_) && is_whole(to_)) {
+      round_real(real.data(), whole.data(), count, offset_, divisor_);
+    }
+    write_(written, out, out_stride, count);
+  }
+
+  const element_type from_;
+  const element_type to_;
+  const std::size_t in_bytes_;
+  const std::size_t out_bytes_;
+  const read_values read_;
+  const write_values write_;
+  const double offset_;
+  const double divisor_;
+};
 
 class convert_host final : public operation {
  public:
   explicit convert_host(convert_settings settings)
       : settings_{std::move(settings)},
-        convert_{conversion_of(settings_.from)},
+        convert_{settings_.is_digitized() ? conversion_of(part_type(settings_.from)) : nullptr},
+        numbers_{settings_},
         in_parts_{is_complex(settings_.from) ? std::size_t{2} : std::size_t{1}},
         out_parts_{is_complex(settings_.to) ? std::size_t{2} : std::size_t{1}},
-        value_bytes_{size_of(settings_.from) / in_parts_} {}
+        in_bytes_{size_of(settings_.from) / in_parts_},
+        out_bytes_{size_of(settings_.to) / out_parts_} {}
 
   [[nodiscard]] bool single_pass() const noexcept override { return true; }
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const batch_extent& extent = arguments.extent;
     const auto* const in = static_cast<const std::byte*>(arguments.inputs[0]);
-    auto* const out = static_cast<float*>(arguments.output);
+    auto* const out = static_cast<std::byte*>(arguments.output);
     if (settings_.planar && settings_.channels > 1) {
       for (std::size_t frame = 0; frame < static_cast<std::size_t>(extent.frames); ++frame) {
-        run_planar(in + frame * settings_.input.bytes(), out + frame * frame_values());
+        run_planar(in + frame * settings_.input.bytes(), out + frame * settings_.output.bytes());
       }
       return {};
     }
     const auto elements = static_cast<std::size_t>(extent.frames * settings_.input.elements(extent.leading));
-    convert_(in, out, {.count = elements * in_parts_, .widen = in_parts_ < out_parts_});
+    convert_values(in, out, {.count = elements * in_parts_, .widen = in_parts_ < out_parts_});
     return {};
   }
 
  private:
-  [[nodiscard]] std::size_t frame_values() const noexcept {
-    return static_cast<std::size_t>(settings_.output.elements()) * out_parts_;
+  void convert_values(const std::byte* in, std::byte* out, const sample_layout& layout) const noexcept {
+    if (convert_ != nullptr) {
+      convert_(in, static_cast<float*>(static_cast<void*>(out)), layout);
+    } else {
+      numbers_.run(in, out, layout);
+    }
   }
 
   /// In blocks that stay in the cache while each channel is picked out of them.
-  void run_planar(const std::byte* in, float* out) const noexcept {
+  void run_planar(const std::byte* in, std::byte* out) const noexcept {
     const auto samples = static_cast<std::size_t>(settings_.samples);
     const auto channels = static_cast<std::size_t>(settings_.channels);
     constexpr std::size_t block_values = 4096;
@@ -157,18 +217,20 @@ class convert_host final : public operation {
                                  .widen = in_parts_ < out_parts_};
       for (std::size_t channel = 0; channel < channels; ++channel) {
         for (std::size_t part = 0; part < in_parts_; ++part) {
-          convert_(in + ((first * channels + channel) * in_parts_ + part) * value_bytes_,
-                   out + (channel * samples + first) * out_parts_ + part, layout);
+          convert_values(in + ((first * channels + channel) * in_parts_ + part) * in_bytes_,
+                         out + ((channel * samples + first) * out_parts_ + part) * out_bytes_, layout);
         }
       }
     }
   }
 
   const convert_settings settings_;
-  const conversion convert_;
+  const conversion convert_;  ///< nullptr: by numbers_
+  const number_conversion numbers_;
   const std::size_t in_parts_;
   const std::size_t out_parts_;
-  const std::size_t value_bytes_;
+  const std::size_t in_bytes_;  ///< of a part
+  const std::size_t out_bytes_;
 };
 
 }  // namespace

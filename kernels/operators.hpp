@@ -25,7 +25,7 @@
   X(add, nullptr, false)                                                                                  \
   X(affine, nullptr, true, "a", "b")                                                                      \
   X(concat, nullptr, false, "axis")                                                                       \
-  X(convert, nullptr, false, "to", "planar")                                                              \
+  X(convert, nullptr, false, "to", "scale", "planar")                                                     \
   X(correlate, nullptr, false, "template", "template_imag", "mode", "method")                             \
   X(detect, nullptr, false, "high", "low", "max_events")                                                  \
   X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                 \

@@ -70,6 +70,10 @@ std::vector<shape_row> shapes() {
       {"convert", {}, {{i32, {9, 2}, true}}, {f32, {9, 2}, true}},
       {"convert", {{"to", std::string{"cf32"}}}, {{i16, {7}}}, {cf32, {7}}},
       {"convert", {{"to", std::string{"cf32"}}}, {{ci16, {7}}}, {cf32, {7}}},
+      {"convert", {{"to", std::string{"bf16"}}}, {{f64, {7}}}, {bf16, {7}}},
+      {"convert", {{"to", std::string{"bool"}}}, {{i64, {7, 2}, true}}, {boolean, {7, 2}, true}},
+      {"convert", {}, {{f16, {7}}}, {f32, {7}}},
+      {"convert", {{"to", std::string{"ci16"}}}, {{cf32, {7}}}, {ci16, {7}}},
       {"convert", {{"planar", true}}, {{i16, {100, 2}}}, {f32, {2, 100}}},
       {"convert", {{"planar", true}}, {{ci8, {100, 3}}}, {cf32, {3, 100}}},
       {"magnitude", {}, {{cf32, {5, 6}, true}}, {f32, {5, 6}, true}},
@@ -137,7 +141,9 @@ void expect_all_refused(const std::vector<refusal_row>& rows) {
 
 TEST(OperatorRefusal, NamesTheParameterAndWhatIsAllowed) {
   expect_all_refused({
-      {"convert", {{"to", std::string{"f64"}}}, {{u8, {4}}}, "to", "\"f32\" or \"cf32\""},
+      {"convert", {{"to", std::string{"f8"}}}, {{u8, {4}}}, "to", "an element type, such as \"f32\" or \"cf32\""},
+      {"convert", {{"to", std::string{"ci16"}}}, {{f32, {4}}}, "to", "a real type or \"cf32\" for f32[4]"},
+      {"convert", {{"scale", 1.0}}, {{u8, {4}}}, "scale", "true or false"},
       {"convert", {{"to", true}}, {{u8, {4}}}, "to", "a string"},
       {"convert", {{"to", std::string{"f32"}}}, {{cu8, {4}}}, "to", "cu8[4]"},
       {"convert", {{"planar", std::string{"yes"}}}, {{u8, {4, 2}}}, "planar", "true or false"},

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace penstock {
+
+// f16 and bf16 of the host, whose compiler has no type for them: 16 bits that are read as a float and written from a
+// double. Without branches, so that loops over them are vectorised. Exact with denormal numbers flushed to zero, as
+// they are while operations run: the denormals of f16 are ordinary numbers of f32.
+
+struct half_bits {
+  std::uint16_t bits = 0;
+};
+struct brain_bits {
+  std::uint16_t bits = 0;
+};
+
+[[gnu::always_inline]] inline float to_float(half_bits value) noexcept {
+  constexpr std::uint32_t exponents = 0x7c00U << 13U;
+  constexpr std::uint32_t rebased = (127U - 15U) << 23U;
+  constexpr std::uint32_t least = 113U << 23U;  // 2^-14, the smallest f16 that is not denormal
+  const std::uint32_t magnitude = (value.bits & 0x7fffU) << 13U;
+  const std::uint32_t exponent = magnitude & exponents;
+  const std::uint32_t small =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude + least) - std::bit_cast<float>(least));
+  const std::uint32_t usual = magnitude + rebased;
+  const std::uint32_t made = exponent == exponents ? usual + rebased : exponent == 0 ? small : usual;
+  return std::bit_cast<float>(made | (value.bits & 0x8000U) << 16U);
+}
+
+[[gnu::always_inline]] inline float to_float(brain_bits value) noexcept {
+  return std::bit_cast<float>(std::uint32_t{value.bits} << 16U);
+}
+
+/// To the nearest, ties to even.
+[[gnu::always_inline]] inline half_bits to_half(float value) noexcept {
+  constexpr std::uint32_t infinity = 0x7f800000U;
+  constexpr std::uint32_t beyond = (127U + 16U) << 23U;                  // 2^16
+  constexpr std::uint32_t least = 113U << 23U;                           // 2^-14
+  constexpr std::uint32_t aligner = std::bit_cast<std::uint32_t>(0.5F);  // added, a last place is 2^-24
+  const auto all = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t bits = all & 0x7fffffffU;
+  const std::uint32_t small =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(bits < least ? bits : 0U) + 0.5F) - aligner;
+  const std::uint32_t usual = (bits - ((127U - 15U) << 23U) + 0xfffU + (bits >> 13U & 1U)) >> 13U;
+  const std::uint32_t large = bits > infinity ? 0x7e00U : 0x7c00U;
+  const std::uint32_t made = bits >= beyond ? large : bits < least ? small : usual;
+  return {static_cast<std::uint16_t>(made | (all >> 16U & 0x8000U))};
+}
+
+[[gnu::always_inline]] inline brain_bits to_brain(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
+  const std::uint32_t made = nan ? bits | 0x400000U : bits + 0x7fffU + (bits >> 16U & 1U);
+  return {static_cast<std::uint16_t>(made >> 16U)};
+}
+
+/// The float next to `value` whose last bit says whether they differ ("round to odd"): rounded once more, to 22 bits or
+/// fewer, it gives what `value` itself does.
+[[gnu::always_inline]] inline float to_odd_float(double value) noexcept {
+  const auto nearest = static_cast<float>(value);
+  const auto back = static_cast<double>(nearest);
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  const bool differs = back < value || back > value;  // not NaN
+  const bool is_away = value < 0.0 ? back < value : back > value;
+  return std::bit_cast<float>(differs ? (bits - (is_away ? 1U : 0U)) | 1U : bits);
+}
+
+}  // namespace penstock
