@@ -16,9 +16,9 @@ constexpr std::int64_t most_frames = 37;
 constexpr std::size_t state_stride = 256;
 
 /// y = 2 x + state[0]; state' = {x + state[0], frames that the session has had}. It counts its runs.
-class running_sum final : public operation {
+class step_of_sums final : public operation {
  public:
-  explicit running_sum(std::size_t& runs) : runs_(runs) {}
+  explicit step_of_sums(std::size_t& runs) : runs_(runs) {}
 
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     ++runs_;
@@ -38,7 +38,7 @@ class running_sum final : public operation {
   std::size_t& runs_;
 };
 
-/// Sessions with state in waves of running_sum. States start as garbage.
+/// Sessions with state in waves of step_of_sums. States start as garbage.
 class waves_of_sums : public testing::Test {
  protected:
   waves_of_sums() { std::memset(pool_.data(), 0x5A, pool_.size()); }
@@ -77,10 +77,10 @@ class waves_of_sums : public testing::Test {
 
   std::size_t runs_ = 0;
   std::unique_ptr<operation> waves_ =
-      make_waves_host(std::make_unique<running_sum>(runs_), {.inputs = {sizeof(std::int32_t)},
-                                                             .outputs = {sizeof(std::int32_t)},
-                                                             .state_bytes = 8,
-                                                             .max_frames = most_frames});
+      make_waves_host(std::make_unique<step_of_sums>(runs_), {.inputs = {sizeof(std::int32_t)},
+                                                              .outputs = {sizeof(std::int32_t)},
+                                                              .state_bytes = 8,
+                                                              .max_frames = most_frames});
 
  private:
   std::unique_ptr<std::byte[]> scratch_ = std::make_unique<std::byte[]>(waves_->scratch_bytes());

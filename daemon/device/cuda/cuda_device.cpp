@@ -73,13 +73,13 @@ cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) 
             .name = properties.name,
             .detail = versions + ", compute capability " + std::to_string(properties.major) + "." +
                       std::to_string(properties.minor),
-            .architecture = "sm_" + std::to_string(10 * properties.major + properties.minor),
             .memory_bytes = properties.totalGlobalMem,
             .pci_bus_id = bus_id_of(id),
             .at_once = 0,
             .direct_bytes = 0,
             .single_pass_bytes = least_copied,
-            .events_come_first = true};
+            .events_come_first = true,
+            .architecture = "sm_" + std::to_string(10 * properties.major + properties.minor)};
   probe_ = std::make_unique<event_handle>(make_event(*context_, false));
   context_->require(cudaEventRecord(probe_->get(), cudaStreamPerThread), "the CUDA device does not take work");
   context_->require(cudaStreamSynchronize(cudaStreamPerThread), "the CUDA device does not do its work");
