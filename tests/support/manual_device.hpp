@@ -87,7 +87,7 @@ class manual_device : public device {
   void free_device(std::byte* memory) noexcept override;
   [[nodiscard]] fault refusal(call what) noexcept;
 
-  device_facts facts_{"manual", "manual device", "the test says when", 0, ""};
+  device_facts facts_{.backend = "manual", .name = "manual device", .detail = "the test says when"};
   std::mutex running_;        // whoever does work: one at a time, so that a stream's work stays in its order
   mutable std::mutex mutex_;  // guards every stream's queue
   std::condition_variable enqueued_;
