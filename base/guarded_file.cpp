@@ -1,9 +1,12 @@
 #include "base/guarded_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,11 +63,12 @@ void check_folder(const std::filesystem::path& file, const std::filesystem::path
   }
 }
 
-// Checks all folders up to the root, of the given name and of where its links lead.
-void check_folders(const std::filesystem::path& file) {
+}  // namespace
+
+void check_guarded_folders(const std::filesystem::path& file) {
   std::error_code unknown;
-  for (const std::filesystem::path& name :
-       {std::filesystem::absolute(file, unknown).lexically_normal(), std::filesystem::canonical(file, unknown)}) {
+  for (const std::filesystem::path& name : {std::filesystem::absolute(file, unknown).lexically_normal(),
+                                            std::filesystem::weakly_canonical(file, unknown)}) {
     for (std::filesystem::path each = name.parent_path(); !each.empty(); each = each.parent_path()) {
       check_folder(file, each);
       if (each == each.root_path()) {
@@ -74,13 +78,51 @@ void check_folders(const std::filesystem::path& file) {
   }
 }
 
-}  // namespace
+std::string guarded_folder_state(const std::filesystem::path& folder, std::size_t most) {
+  namespace fs = std::filesystem;
+  check_guarded_folders(folder / ".");
+  std::vector<std::string> states;
+  std::error_code failed;
+  const auto options = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator each(folder, options, failed), end; !failed && each != end;
+       each.increment(failed)) {
+    const fs::path& file = each->path();
+    struct stat found {};
+    if (::stat(file.c_str(), &found) != 0) {
+      continue;  // a link to nowhere
+    }
+    check(file, found, file_guard::code);
+    if (each->is_symlink(failed)) {
+      check_guarded_folders(file);
+    }
+    std::string state = file.string();
+    for (const auto number :
+         {static_cast<std::int64_t>(found.st_ino), static_cast<std::int64_t>(found.st_size),
+          static_cast<std::int64_t>(found.st_mtim.tv_sec), static_cast<std::int64_t>(found.st_mtim.tv_nsec),
+          static_cast<std::int64_t>(found.st_ctim.tv_sec), static_cast<std::int64_t>(found.st_ctim.tv_nsec)}) {
+      state += ' ' + std::to_string(number);
+    }
+    states.push_back(std::move(state));
+    if (states.size() > most) {
+      refuse_file(folder, "has more than " + std::to_string(most) + " files");
+    }
+  }
+  if (failed) {
+    refuse_file(folder, "can't be read: " + failed.message());
+  }
+  std::sort(states.begin(), states.end());
+  std::string all;
+  for (const std::string& each : states) {
+    all += each + '\n';
+  }
+  return all;
+}
 
 std::string read_guarded_file(const std::filesystem::path& file, file_guard guard, std::size_t most) {
   try {
     whole_file opened(file);
     check(file, opened.facts(), guard);
-    check_folders(file);
+    check_guarded_folders(file);
     return opened.read(most);
   } catch (const file_refused& error) {
     refuse_file(file, error.what());

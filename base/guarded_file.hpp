@@ -20,4 +20,12 @@ enum class file_guard : std::uint8_t {
 /// its mode and the remedy; file_unreadable (base/whole_file.hpp) if the file could not be read this time.
 [[nodiscard]] std::string read_guarded_file(const std::filesystem::path& file, file_guard guard, std::size_t most);
 
+/// Throws configuration_error, which names the file, if somebody else than root and this process's user can write to a
+/// folder above it (except sticky ones), of the given name or of where its links lead. The file need not exist.
+void check_guarded_folders(const std::filesystem::path& file);
+/// Judges all files and folders below a folder of code as read_guarded_file does, without reading them. Returns a text
+/// that is another once one of them is changed: names, sizes and times. Throws configuration_error, also for more than
+/// `most` files.
+[[nodiscard]] std::string guarded_folder_state(const std::filesystem::path& folder, std::size_t most);
+
 }  // namespace penstock

@@ -40,6 +40,8 @@ struct code_file {
   std::string path;                                         ///< as messages and the compiler call it
   std::string text;                                         ///< its bytes; none of a plug-in
   std::shared_ptr<const plugin_library> library = nullptr;  ///< of a plug-in
+  /// Stands for the headers that it may include, and changes with them.
+  std::string headers{};
 };
 
 /// The parameters of one stage as the configuration gives them, without the keys that every stage has (`name`, `op`,

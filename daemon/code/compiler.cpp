@@ -2,132 +2,135 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <exception>
 #include <optional>
 #include <system_error>
+#include <thread>
+#include <utility>
 
+#include <cxxabi.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sodium.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/descriptors.hpp"
-#include "base/whole_file.hpp"
+#include "base/process_limits.hpp"
+#include "base/sha256.hpp"
+#include "daemon/code/code_cache.hpp"
 #include "daemon/code/compiler_messages.hpp"
+#include "penstock_cuh.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the program
 
 namespace penstock {
-namespace {
 
-constexpr std::size_t most_cached_bytes = std::size_t{256} << 20U;
-constexpr std::size_t most_header_bytes = std::size_t{16} << 20U;
-constexpr std::size_t most_headers = 4096;
-
-/// The hash of texts, each with its length.
-class digest {
+/// What compile_ahead made, by key: machine code, or what `compile` throws instead.
+class compiled_code {
  public:
-  digest() { ::crypto_hash_sha256_init(&state_); }
-  void add(std::string_view text) {
-    const std::uint64_t size = text.size();
-    update({reinterpret_cast<const char*>(&size), sizeof size});
-    update(text);
+  struct result {
+    std::string key;
+    machine_code code;
+    std::exception_ptr error;
+  };
+
+  explicit compiled_code(std::vector<result> results) {
+    for (result& each : results) {
+      by_key_.emplace(each.key, std::move(each));
+    }
   }
-  [[nodiscard]] std::string hex() {
-    std::array<unsigned char, crypto_hash_sha256_BYTES> bytes{};
-    ::crypto_hash_sha256_final(&state_, bytes.data());
-    std::string text(2 * bytes.size() + 1, '\0');
-    ::sodium_bin2hex(text.data(), text.size(), bytes.data(), bytes.size());
-    text.pop_back();
-    return text;
+  /// nullptr where nothing was made.
+  [[nodiscard]] const result* find(const std::string& key) const noexcept {
+    const auto found = by_key_.find(key);
+    return found == by_key_.end() ? nullptr : &found->second;
   }
 
  private:
-  void update(std::string_view text) {
-    ::crypto_hash_sha256_update(&state_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
-  }
-  crypto_hash_sha256_state state_{};
+  std::map<std::string, result> by_key_;
 };
 
-/// The compiler does not say which headers it read: all files of its folders count.
-void add_headers(digest& key, const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& each : std::filesystem::recursive_directory_iterator(folder)) {
-    if (each.is_regular_file()) {
-      files.push_back(each.path());
-    }
-    if (files.size() > most_headers) {
-      throw code_error("the folder " + folder.string() + " has more than " + std::to_string(most_headers) + " files");
-    }
+namespace {
+
+/// The size of a file and when it was changed, the name included: another text if the file is another.
+std::string state_of(const std::filesystem::path& file) {
+  struct stat found {};
+  if (::stat(file.c_str(), &found) != 0) {
+    return file.string() + " is missing";
   }
-  std::sort(files.begin(), files.end());
-  for (const std::filesystem::path& file : files) {
-    key.add(file.string());
-    key.add(read_whole_file(file, most_header_bytes));
+  std::string text = file.string();
+  for (const std::int64_t each :
+       {static_cast<std::int64_t>(found.st_ino), static_cast<std::int64_t>(found.st_size),
+        static_cast<std::int64_t>(found.st_mtim.tv_sec), static_cast<std::int64_t>(found.st_mtim.tv_nsec),
+        static_cast<std::int64_t>(found.st_ctim.tv_sec), static_cast<std::int64_t>(found.st_ctim.tv_nsec)}) {
+    text += ' ' + std::to_string(each);
   }
+  return text;
 }
 
-/// A text that stands for the file of a library and changes with it.
+/// Stands for everything that machine code depends on but for the compiler's own file.
 std::string key_of(const user_code& code, std::string_view architecture) {
-  digest key;
-  key.add("penstock code 1");
-  key.add(architecture);
-  key.add(std::to_string(static_cast<int>(code.kind)));
-  key.add(code.name);
-  key.add(code.text);
-  key.add(code.entry);
+  sha256 key;
+  key.add_sized("penstock code 2");
+  key.add_sized(penstock_cuh);
+  for (const char* const variable : compiler_variables) {
+    const char* const value = std::getenv(variable);
+    key.add_sized(value == nullptr ? "" : value);
+  }
+  key.add_sized(architecture);
+  key.add_sized(std::to_string(static_cast<int>(code.kind)));
+  key.add_sized(code.name);
+  key.add_sized(code.text);
+  key.add_sized(code.entry);
   for (const std::string& option : code.options) {
-    key.add(option);
+    key.add_sized("option");
+    key.add_sized(option);
   }
   for (const std::filesystem::path& folder : code.include) {
-    add_headers(key, folder);
+    key.add_sized("include");
+    key.add_sized(folder.string());
   }
-  return key.hex();
+  key.add_sized(code.headers);
+  return key.digits();
 }
 
-std::optional<compile_reply> find_cached(const std::filesystem::path& file) {
-  try {
-    return std::filesystem::exists(file) ? decode_reply(read_whole_file(file, most_cached_bytes)) : std::nullopt;
-  } catch (const std::exception&) {
-    return std::nullopt;  // it is made again
-  }
+/// What the compiler made, and the state of its file.
+std::string encode_entry(const compile_reply& reply) {
+  return framed(state_of(reply.compiler)) + encode_reply(reply);
 }
 
-/// A cache that can't be written costs time, no more.
-void keep(const std::filesystem::path& file, std::string_view text) {
-  const std::filesystem::path part = file.string() + "." + std::to_string(::getpid());
-  std::error_code ignored;
-  std::filesystem::create_directories(file.parent_path(), ignored);
-  {
-    std::ofstream out(part, std::ios::binary);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    if (!out.flush()) {
-      std::filesystem::remove(part, ignored);
-      return;
+/// Nothing if the compiler is another by now.
+std::optional<machine_code> decode_entry(std::string_view text) {
+  const std::optional<std::string_view> state = framed_text(text);
+  if (!state) {
+    return std::nullopt;
+  }
+  text.remove_prefix(framed(*state).size());
+  std::optional<compile_reply> reply = decode_reply(text);
+  return reply && state_of(reply->compiler) == *state ? std::optional(std::move(reply->code)) : std::nullopt;
+}
+
+/// Sockets: a write to one whose other end is closed need not end the process.
+struct socket_pair {
+  file_descriptor own;
+  file_descriptor child;
+
+  socket_pair() {
+    std::array<int, 2> ends{-1, -1};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+      throw compiler_error(std::string("the compiler's process can't be started: ") + std::strerror(errno));
     }
+    own = file_descriptor(ends[0]);
+    child = file_descriptor(ends[1]);
   }
-  std::filesystem::rename(part, file, ignored);
-}
-
-struct pipe_ends {
-  file_descriptor read;
-  file_descriptor write;
 };
-
-pipe_ends make_pipe() {
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw compiler_error(std::string("the compiler's process can't be started: ") + std::strerror(errno));
-  }
-  return {file_descriptor(ends[0]), file_descriptor(ends[1])};
-}
 
 /// A process that is killed and waited for when it has not ended.
 class child_process {
@@ -150,7 +153,7 @@ class child_process {
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) {
-      throw compiler_error(name + " can't be started: " + std::strerror(failed));
+      throw compiler_error("the compiler's process, " + name + ", can't be started: " + std::strerror(failed));
     }
   }
   child_process(const child_process&) = delete;
@@ -175,63 +178,92 @@ class child_process {
   pid_t id_ = -1;
 };
 
-/// Sends the question and takes the answer, both ends without blocking. Throws compiler_error when it takes too long.
-std::string talk(file_descriptor question, file_descriptor answer, std::string_view asked,
-                 std::chrono::steady_clock::time_point until) {
-  ::fcntl(question.number(), F_SETFL, O_NONBLOCK);
-  ::fcntl(answer.number(), F_SETFL, O_NONBLOCK);
-  std::string said;
-  std::array<char, 65536> piece{};
-  for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    if (left.count() <= 0) {
-      throw compiler_error("");
-    }
-    std::array<pollfd, 2> ends{{{answer.number(), POLLIN, 0}, {question.number(), POLLOUT, 0}}};
-    if (::poll(ends.data(), question ? 2 : 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1000))) < 0) {
-      continue;
-    }
-    if (question && ends[1].revents != 0) {
-      const ssize_t count = ::write(question.number(), asked.data(), asked.size());
-      asked.remove_prefix(count < 0 ? 0 : static_cast<std::size_t>(count));
-      if (asked.empty() || (count < 0 && errno != EAGAIN && errno != EINTR)) {
-        question.close();
-      }
-    }
-    if (ends[0].revents != 0) {
-      const ssize_t count = ::read(answer.number(), piece.data(), piece.size());
-      if (count == 0) {
-        return said;
-      }
-      said.append(piece.data(), count < 0 ? 0 : static_cast<std::size_t>(count));
-    }
-  }
-}
+/// A compiler in a process of its own, for one request after the other. Thread: one.
+class compiler_process {
+ public:
+  explicit compiler_process(const compiler_settings& settings) : settings_(settings) {}
 
-compile_reply compile_in_process(const compile_request& request, const compiler_settings& settings) {
-  pipe_ends question = make_pipe();
-  pipe_ends answer = make_pipe();
-  child_process compiler(settings.program, question.read.number(), answer.write.number());
-  question.read.close();
-  answer.write.close();
-  std::string said;
-  try {
-    said = talk(std::move(question.write), std::move(answer.read), encode_request(request),
-                std::chrono::steady_clock::now() + settings.time_limit);
-  } catch (const compiler_error&) {
-    throw code_error(request.code.name + ": its compilation took longer than " +
-                     std::to_string(settings.time_limit.count()) + " s and was ended");
+  /// After an exception the next request gets another process.
+  compile_reply compile(const compile_request& request) {
+    try {
+      if (!child_) {
+        start();
+      }
+      return ask(request);
+    } catch (...) {
+      child_.reset();
+      throw;
+    }
   }
-  const int status = compiler.wait();
-  if (WIFSIGNALED(status)) {
-    throw code_error(request.code.name + ": the compiler crashed on it (" + ::strsignal(WTERMSIG(status)) + ")");
+
+ private:
+  void start() {
+    socket_pair question;
+    socket_pair answer;
+    child_.emplace(settings_.program, question.child.number(), answer.child.number());
+    question_ = std::move(question.own);
+    answer_ = std::move(answer.own);
+    ::fcntl(question_.number(), F_SETFL, O_NONBLOCK);
+    ::fcntl(answer_.number(), F_SETFL, O_NONBLOCK);
   }
-  std::optional<compile_reply> reply = decode_reply(said);
-  if (!reply) {
-    throw compiler_error("the compiler's process ended with " + std::to_string(WEXITSTATUS(status)) + " and no answer");
+
+  compile_reply ask(const compile_request& request) {
+    const std::string received = talk(request);
+    const std::optional<std::string_view> text = framed_text(received);
+    std::optional<compile_reply> reply = text ? decode_reply(*text) : std::nullopt;
+    if (reply) {
+      return std::move(*reply);
+    }
+    question_.close();
+    const int status = child_->wait();
+    if (WIFSIGNALED(status)) {
+      throw code_error(request.code.name + ": the compiler crashed on it (" + ::strsignal(WTERMSIG(status)) + ")");
+    }
+    throw compiler_error("the compiler's process ended with " + std::to_string(WEXITSTATUS(status)) +
+                         " and no answer about " + request.code.name);
   }
-  return std::move(*reply);
-}
+
+  /// What came until the answer was whole, or the process closed its end.
+  std::string talk(const compile_request& request) {
+    const auto until = std::chrono::steady_clock::now() + settings_.time_limit;
+    const std::string asked = framed(encode_request(request));
+    std::string_view left = asked;
+    std::string received;
+    while (!framed_text(received)) {
+      const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+      if (rest.count() <= 0) {
+        throw code_error(request.code.name + ": its compilation took longer than " +
+                         std::to_string(settings_.time_limit.count()) + " s and was ended");
+      }
+      std::array<pollfd, 2> ends{{{answer_.number(), POLLIN, 0}, {question_.number(), POLLOUT, 0}}};
+      if (::poll(ends.data(), left.empty() ? 1 : 2, static_cast<int>(std::min<std::int64_t>(rest.count(), 1000))) < 0) {
+        continue;
+      }
+      if (!left.empty() && ends[1].revents != 0) {
+        const ssize_t count = ::send(question_.number(), left.data(), left.size(), MSG_NOSIGNAL);
+        const bool closed = count < 0 && errno != EAGAIN && errno != EINTR;
+        left.remove_prefix(closed ? left.size() : count < 0 ? 0 : static_cast<std::size_t>(count));
+      }
+      if (ends[0].revents != 0 && !take(received)) {
+        break;
+      }
+    }
+    return received;
+  }
+
+  /// False at the end.
+  bool take(std::string& received) {
+    std::array<char, 65536> piece{};
+    const ssize_t count = ::read(answer_.number(), piece.data(), piece.size());
+    received.append(piece.data(), count < 0 ? 0 : static_cast<std::size_t>(count));
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+  }
+
+  const compiler_settings& settings_;
+  std::optional<child_process> child_;
+  file_descriptor question_;
+  file_descriptor answer_;
+};
 
 /// The kernel that is meant, if the compiler has not said.
 void choose_kernel(machine_code& made, const user_code& code) {
@@ -241,14 +273,14 @@ void choose_kernel(machine_code& made, const user_code& code) {
   const std::vector<kernel_usage> kernels = usage_of(made.binary);
   std::string names;
   for (const kernel_usage& each : kernels) {
-    names += (names.empty() ? "" : ", ") + each.symbol;
+    names += (names.empty() ? "" : ", ") + readable_name(each.symbol);
   }
   if (code.entry.empty() && kernels.size() != 1) {
     throw code_error(code.name + ": it has " + (kernels.empty() ? "no kernel" : "several kernels: " + names) +
                      (kernels.empty() ? "" : "; say which in entry"));
   }
   const auto meant = std::find_if(kernels.begin(), kernels.end(), [&](const kernel_usage& each) {
-    return code.entry.empty() || each.symbol == code.entry;
+    return code.entry.empty() || each.symbol == code.entry || readable_name(each.symbol) == code.entry;
   });
   if (meant == kernels.end()) {
     throw code_error(code.name + ": there is no kernel '" + code.entry + "'; it has " +
@@ -265,9 +297,39 @@ std::string_view without_suffix(std::string_view architecture) noexcept {
 machine_code take_cubin(const user_code& code, std::string_view architecture) {
   const std::string is = architecture_of(code.text);
   if (!is.empty() && without_suffix(is) != without_suffix(architecture)) {
-    throw code_error(code.name + ": it is for " + is + ", and the device is " + std::string(architecture));
+    throw code_error(code.name + ": it is for " + is + ", and the device is " + std::string(architecture) +
+                     ": compile it for that (nvcc --cubin --gpu-architecture=" + std::string(architecture) +
+                     "), or give the .cu or .ptx file");
   }
-  return {code.text, code.entry, ""};
+  machine_code made{code.text, code.entry, ""};
+  choose_kernel(made, code);
+  return made;
+}
+
+/// Of CUDA C++ or PTX.
+machine_code compile_source(const compile_request& request, const std::string& key, const code_cache& cache,
+                            compiler_process& compiler) {
+  if (const std::optional<std::string> kept = cache.find(key)) {
+    if (std::optional<machine_code> found = decode_entry(*kept)) {
+      return std::move(*found);
+    }
+  }
+  compile_reply reply = compiler.compile({request.code, target_of(request.code, request.architecture)});
+  switch (reply.status) {
+    case compile_status::done:
+      break;
+    case compile_status::code_is_wrong:
+      throw code_error(reply.message);
+    default:
+      throw compiler_error(reply.message);
+  }
+  choose_kernel(reply.code, request.code);
+  cache.keep(key, encode_entry(reply));
+  return std::move(reply.code);
+}
+
+std::size_t processors() {
+  return std::max<std::size_t>(read_machine_share().processors, 1);
 }
 
 }  // namespace
@@ -283,33 +345,68 @@ std::string target_of(const user_code& code, std::string_view architecture) {
   return std::string(without_suffix(target) == architecture ? target : architecture);
 }
 
-machine_code compile(const user_code& code, std::string_view device, const compiler_settings& settings) {
-  const std::string architecture = target_of(code, device);
-  machine_code made;
+std::string readable_name(const std::string& symbol) {
+  int failed = 0;
+  char* const name = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &failed);
+  if (name == nullptr) {
+    return symbol;
+  }
+  std::string text(name);
+  std::free(name);  // NOLINT(cppcoreguidelines-no-malloc): it is malloc's
+  // "void twice<float>(float const*, float*)": a template's return type comes with it.
+  text = text.substr(0, text.find('('));
+  constexpr std::string_view no_result = "void ";
+  return text.starts_with(no_result) ? text.substr(no_result.size()) : text;
+}
+
+machine_code compile(const user_code& code, std::string_view architecture, const compiler_settings& settings) {
   if (code.kind == code_kind::cubin) {
-    made = take_cubin(code, architecture);
-    choose_kernel(made, code);
-    return made;
+    return take_cubin(code, architecture);
   }
-  const std::filesystem::path file =
-      settings.cache.empty() ? "" : settings.cache / (key_of(code, architecture) + ".code");
-  if (std::optional<compile_reply> cached = file.empty() ? std::nullopt : find_cached(file)) {
-    return std::move(cached->code);
+  const std::string key = key_of(code, architecture);
+  if (const compiled_code::result* const made = settings.ahead ? settings.ahead->find(key) : nullptr) {
+    if (made->error) {
+      std::rethrow_exception(made->error);
+    }
+    return made->code;
   }
-  compile_reply reply = compile_in_process({code, architecture}, settings);
-  switch (reply.status) {
-    case compile_status::done:
-      break;
-    case compile_status::code_is_wrong:
-      throw code_error(reply.message);
-    default:
-      throw compiler_error(reply.message);
+  compiler_process compiler(settings);
+  return compile_source({code, std::string(architecture)}, key, code_cache(settings.cache), compiler);
+}
+
+std::shared_ptr<const compiled_code> compile_ahead(std::span<const compile_request> requests,
+                                                   const compiler_settings& settings) {
+  std::vector<const compile_request*> asked;
+  std::vector<compiled_code::result> results;
+  for (const compile_request& each : requests) {
+    const bool has_source = each.code.kind != code_kind::cubin;
+    const std::string key = has_source ? key_of(each.code, each.architecture) : "";
+    const bool is_new = std::none_of(results.begin(), results.end(), [&](const auto& one) { return one.key == key; });
+    if (has_source && is_new) {
+      asked.push_back(&each);
+      results.push_back({key, {}, nullptr});
+    }
   }
-  choose_kernel(reply.code, code);
-  if (!file.empty()) {
-    keep(file, encode_reply(reply));
+  std::atomic<std::size_t> next{0};
+  const code_cache cache(settings.cache);
+  const auto work = [&] {
+    compiler_process compiler(settings);
+    for (std::size_t at = next++; at < asked.size(); at = next++) {
+      try {
+        results[at].code = compile_source(*asked[at], results[at].key, cache, compiler);
+      } catch (...) {
+        results[at].error = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t more = 1; more < std::min(processors(), asked.size()); ++more) {
+      others.emplace_back(work);
+    }
+    work();
   }
-  return std::move(reply.code);
+  return std::make_shared<const compiled_code>(std::move(results));
 }
 
 }  // namespace penstock

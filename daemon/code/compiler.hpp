@@ -1,8 +1,12 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,6 +25,7 @@ struct user_code {
   std::string entry;                           ///< the kernel, such as "agc<float>"; "" if the file has one
   std::vector<std::string> options;            ///< of the compiler, such as "--use_fast_math"
   std::vector<std::filesystem::path> include;  ///< folders of headers
+  std::string headers{};                       ///< their state (guarded_folder_state), for the cache
 };
 
 /// A kernel for one architecture.
@@ -51,25 +56,42 @@ class compiler_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+class compiled_code;
+
 struct compiler_settings {
   /// The program that becomes the compiler's process when it is started with `compile_word`.
   std::filesystem::path program = "/proc/self/exe";
-  std::filesystem::path cache;  ///< a folder for machine code; "" for none
-  std::chrono::seconds time_limit{60};
+  std::filesystem::path cache{};                 ///< a folder for machine code (code_cache); "" for none
+  std::chrono::seconds time_limit{60};           ///< of one kernel
+  std::shared_ptr<const compiled_code> ahead{};  ///< what compile_ahead made, or nullptr
 };
 
 /// The argument that makes penstockd the compiler's process.
 inline constexpr std::string_view compile_word = "--compile-code";
 
-/// Machine code of a kernel for `architecture`, such as "sm_90": from the cache, or made in a process of its own, so
-/// that a compiler which crashes or never ends does not take the daemon with it. NVRTC compiles CUDA C++, nvJitLink
-/// PTX; a cubin is only looked at. Needs no GPU. Threads: any. Throws code_error and compiler_error.
+/// Variables of the environment that choose the compilers' libraries.
+inline constexpr std::array<const char*, 4> compiler_variables{"PENSTOCK_NVRTC", "PENSTOCK_NVJITLINK", "CUDA_PATH",
+                                                               "CUDA_HOME"};
+
+/// Machine code of a kernel for `architecture`, such as "sm_90": from `ahead`, from the cache, or made in a process of
+/// its own, so that a compiler which crashes or never ends does not take the daemon with it. NVRTC compiles CUDA C++,
+/// nvJitLink PTX; a cubin is only looked at. Needs no GPU. Threads: any. Throws code_error and compiler_error.
 [[nodiscard]] machine_code compile(const user_code& code, std::string_view architecture,
                                    const compiler_settings& settings);
 
 /// What to compile `code` for where the device is `architecture`: "sm_90a" for sm_90 if that is what the PTX's .target
 /// says, as its instructions are of that one architecture alone. A device of that number runs both.
 [[nodiscard]] std::string target_of(const user_code& code, std::string_view architecture);
+/// What the compiler's process is asked.
+struct compile_request {
+  user_code code;
+  std::string architecture;
+};
+
+/// Compiles as `compile` does, in as many processes at once as there are processors; what is asked for twice is
+/// compiled once. An error is thrown by the `compile` that asks for the same.
+[[nodiscard]] std::shared_ptr<const compiled_code> compile_ahead(std::span<const compile_request> requests,
+                                                                 const compiler_settings& settings);
 
 /// What each kernel of a cubin uses, in its order. Throws code_error if it is not a cubin.
 [[nodiscard]] std::vector<kernel_usage> usage_of(std::string_view cubin);
@@ -77,8 +99,11 @@ inline constexpr std::string_view compile_word = "--compile-code";
 /// The architecture of a cubin, such as "sm_90"; "" if it does not say. Throws as usage_of does.
 [[nodiscard]] std::string architecture_of(std::string_view cubin);
 
-/// The compiler's process: reads what to compile from standard input, writes what came of it to standard output.
-/// Returns the exit status.
+/// A kernel's name for people: "agc" of "_Z3agcPKfPf".
+[[nodiscard]] std::string readable_name(const std::string& symbol);
+
+/// The compiler's process: reads what to compile from standard input, writes what came of it to standard output, until
+/// the input ends. Returns the exit status.
 [[nodiscard]] int run_compiler_process();
 
 }  // namespace penstock

@@ -100,6 +100,7 @@ std::string encode_reply(const compile_reply& reply) {
   put(text, reply.code.binary);
   put(text, reply.code.symbol);
   put(text, reply.code.log);
+  put(text, reply.compiler);
   return text;
 }
 
@@ -111,21 +112,38 @@ std::optional<compile_reply> decode_reply(std::string_view text) {
   reply.code.binary = reader.take();
   reply.code.symbol = reader.take();
   reply.code.log = reader.take();
+  reply.compiler = reader.take();
   return reader.whole() ? std::optional(std::move(reply)) : std::nullopt;
 }
 
-std::optional<std::string> read_everything(int descriptor) {
-  std::string text;
+std::string framed(std::string_view text) {
+  std::string whole;
+  put(whole, text);
+  return whole;
+}
+
+std::optional<std::string_view> framed_text(std::string_view received) {
+  std::uint64_t size = 0;
+  if (received.size() < sizeof size) {
+    return std::nullopt;
+  }
+  std::memcpy(&size, received.data(), sizeof size);
+  received.remove_prefix(sizeof size);
+  return size <= received.size() ? std::optional(received.substr(0, size)) : std::nullopt;
+}
+
+std::optional<std::string> read_framed(int descriptor) {
+  std::string received;
   std::array<char, 65536> piece{};
   for (;;) {
-    const ssize_t count = ::read(descriptor, piece.data(), piece.size());
-    if (count == 0) {
-      return text;
+    if (const std::optional<std::string_view> text = framed_text(received)) {
+      return std::string(*text);
     }
-    if (count < 0 && errno != EINTR) {
+    const ssize_t count = ::read(descriptor, piece.data(), piece.size());
+    if (count == 0 || (count < 0 && errno != EINTR)) {
       return std::nullopt;
     }
-    text.append(piece.data(), count < 0 ? 0 : static_cast<std::size_t>(count));
+    received.append(piece.data(), count < 0 ? 0 : static_cast<std::size_t>(count));
   }
 }
 

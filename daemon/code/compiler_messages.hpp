@@ -9,12 +9,6 @@
 
 namespace penstock {
 
-/// What the compiler's process is asked.
-struct compile_request {
-  user_code code;
-  std::string architecture;
-};
-
 enum class compile_status : std::uint8_t { done, code_is_wrong, no_compiler };
 
 /// What it answers.
@@ -22,6 +16,7 @@ struct compile_reply {
   compile_status status = compile_status::done;
   std::string message;  ///< unless it is done
   machine_code code;
+  std::string compiler;  ///< the file of the library that compiled
 };
 
 /// As texts, each after its length. Both ends are one program. Nothing where the text is cut or goes on.
@@ -30,8 +25,13 @@ struct compile_reply {
 [[nodiscard]] std::string encode_reply(const compile_reply& reply);
 [[nodiscard]] std::optional<compile_reply> decode_reply(std::string_view text);
 
-/// Reads until the other end is closed. Nothing when a read fails.
-[[nodiscard]] std::optional<std::string> read_everything(int descriptor);
+/// A text on the way through a pipe: its length, then its bytes.
+[[nodiscard]] std::string framed(std::string_view text);
+/// The text at the beginning of what came through a pipe; nothing if it is not whole yet.
+[[nodiscard]] std::optional<std::string_view> framed_text(std::string_view received);
+
+/// Reads a framed text. Nothing at the end, or when a read fails.
+[[nodiscard]] std::optional<std::string> read_framed(int descriptor);
 /// False when a write fails.
 [[nodiscard]] bool write_everything(int descriptor, std::string_view text) noexcept;
 

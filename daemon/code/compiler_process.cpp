@@ -1,10 +1,14 @@
 #include <array>
+#include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <dlfcn.h>
+#include <link.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "daemon/code/compiler.hpp"
@@ -61,6 +65,12 @@ class compiler_library {
                          "): install it (Debian: " + package + "; PyPI has it too), or name its file in " + variable);
   }
 
+  /// The name of its file.
+  [[nodiscard]] std::string file() const {
+    const link_map* loaded = nullptr;
+    return ::dlinfo(library_, RTLD_DI_LINKMAP, &loaded) == 0 && loaded != nullptr ? loaded->l_name : "";
+  }
+
   template <class Function>
   void resolve(const char* symbol, Function& function) const {
     void* const address = ::dlsym(library_, symbol);
@@ -106,7 +116,10 @@ class nvrtc {
     library_.resolve("nvrtcGetCUBINSize", cubin_size_);
     library_.resolve("nvrtcGetCUBIN", cubin_);
     library_.resolve("nvrtcGetErrorString", error_text_);
+    library_.resolve("nvrtcVersion", version_);
   }
+
+  [[nodiscard]] std::string file() const { return library_.file(); }
 
   [[nodiscard]] machine_code compile(const user_code& code, const std::string& architecture) const {
     program made;
@@ -115,10 +128,13 @@ class nvrtc {
     require(create_(&made.handle, code.text.c_str(), code.name.c_str(), 1, headers, names), "begin");
     made.destroy = destroy_;
     if (!code.entry.empty() && add_name_(made.handle, code.entry.c_str()) != success) {
-      throw code_error("'" + code.entry + "' can't be the name of a kernel");
+      throw code_error(code.name + ": '" + code.entry + "' can't be the name of a kernel");
     }
     std::vector<std::string> words{"--gpu-architecture=" + architecture, "--std=c++20",
                                    "--device-as-default-execution-space"};
+    if (leaves_out_folder_of_source()) {
+      words.emplace_back("--no-source-include");  // headers come from `include`, where they are judged
+    }
     for (const std::filesystem::path& folder : code.include) {
       words.push_back("--include-path=" + folder.string());
     }
@@ -131,10 +147,10 @@ class nvrtc {
     const std::string log = log_of(made.handle);
     if (compiled != success) {
       // An entry that is unknown is an error in a file of NVRTC's own.
-      const bool only_entry = log.starts_with("__nv_name_map");
-      throw code_error(only_entry    ? code.name + ": there is no kernel '" + code.entry + "'"
-                       : log.empty() ? error_text_(compiled)
-                                     : log);
+      if (log.starts_with("__nv_name_map")) {
+        throw code_error(code.name + ": there is no kernel '" + code.entry + "'; " + kernels_in(code, architecture));
+      }
+      throw code_error(log.empty() ? code.name + ": " + error_text_(compiled) : log);
     }
     machine_code result;
     result.log = log;
@@ -145,7 +161,7 @@ class nvrtc {
     if (!code.entry.empty()) {
       const char* symbol = nullptr;
       if (lowered_(made.handle, code.entry.c_str(), &symbol) != success) {
-        throw code_error("there is no kernel '" + code.entry + "'");
+        throw code_error(code.name + ": there is no kernel '" + code.entry + "'");
       }
       result.symbol = symbol;
     }
@@ -163,6 +179,26 @@ class nvrtc {
       }
     }
   };
+
+  /// Which kernels a file has beside templates, for people.
+  [[nodiscard]] std::string kernels_in(user_code code, const std::string& architecture) const {
+    std::string names;
+    try {
+      code.entry.clear();
+      for (const kernel_usage& each : usage_of(compile(code, architecture).binary)) {
+        names += (names.empty() ? "it has " : ", ") + readable_name(each.symbol);
+      }
+    } catch (const std::exception&) {
+      return "it does not compile without that entry either";
+    }
+    return names.empty() ? "it has none, or templates alone, whose entry needs its types: \"agc<float>\"" : names;
+  }
+
+  [[nodiscard]] bool leaves_out_folder_of_source() const noexcept {
+    int major = 0;
+    int minor = 0;
+    return version_(&major, &minor) == success && (major > 12 || (major == 12 && minor >= 8));
+  }
 
   void require(int met, const char* action) const {
     if (met != success) {
@@ -189,6 +225,7 @@ class nvrtc {
   int (*cubin_size_)(void*, std::size_t*) = nullptr;
   int (*cubin_)(void*, char*) = nullptr;
   const char* (*error_text_)(int) = nullptr;
+  int (*version_)(int*, int*) = nullptr;
 };
 
 /// nvJitLink, with the types of its C interface. Each name carries the library's version.
@@ -204,6 +241,8 @@ class nvjitlink {
     library_.resolve("nvJitLinkGetErrorLogSize", log_size_);
     library_.resolve("nvJitLinkGetErrorLog", log_);
   }
+
+  [[nodiscard]] std::string file() const { return library_.file(); }
 
   [[nodiscard]] machine_code compile(const user_code& code, const std::string& architecture) const {
     linker made;
@@ -274,36 +313,56 @@ class nvjitlink {
   int (*log_)(void*, char*) = nullptr;
 };
 
-compile_reply compile_now(const compile_request& request) {
-  compile_reply reply;
-  try {
-    reply.code = request.code.kind == code_kind::cuda ? nvrtc().compile(request.code, request.architecture)
-                                                      : nvjitlink().compile(request.code, request.architecture);
-  } catch (const code_error& error) {
-    reply.status = compile_status::code_is_wrong;
-    reply.message = error.what();
-  } catch (const std::exception& error) {
-    reply.status = compile_status::no_compiler;
-    reply.message = error.what();
+/// Both compilers, each once it is needed.
+class compilers {
+ public:
+  compile_reply compile(const compile_request& request) noexcept {
+    compile_reply reply;
+    try {
+      if (request.code.kind == code_kind::cuda) {
+        run(nvrtc_, request, reply);
+      } else {
+        run(nvjitlink_, request, reply);
+      }
+    } catch (const code_error& error) {
+      reply.status = compile_status::code_is_wrong;
+      reply.message = error.what();
+    } catch (const std::exception& error) {
+      reply.status = compile_status::no_compiler;
+      reply.message = error.what();
+    }
+    return reply;
   }
-  return reply;
-}
+
+ private:
+  template <class Library>
+  static void run(std::optional<Library>& library, const compile_request& request, compile_reply& reply) {
+    if (!library) {
+      library.emplace();
+    }
+    reply.code = library->compile(request.code, request.architecture);
+    reply.compiler = library->file();
+  }
+
+  std::optional<nvrtc> nvrtc_;
+  std::optional<nvjitlink> nvjitlink_;
+};
 
 }  // namespace
 
 int run_compiler_process() {
-  const std::optional<std::string> asked = read_everything(STDIN_FILENO);
-  if (!asked) {
-    return 1;
-  }
-  const std::optional<compile_request> request = decode_request(*asked);
-  if (!request) {
-    return 1;
-  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // A compiler may print: the answer has a descriptor of its own.
   const int answer = ::dup(STDOUT_FILENO);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  return answer >= 0 && write_everything(answer, encode_reply(compile_now(*request))) ? 0 : 1;
+  compilers all;
+  while (const std::optional<std::string> asked = read_framed(STDIN_FILENO)) {
+    const std::optional<compile_request> request = decode_request(*asked);
+    if (answer < 0 || !request || !write_everything(answer, framed(encode_reply(all.compile(*request))))) {
+      return 1;
+    }
+  }
+  return 0;
 }
 
 }  // namespace penstock

@@ -13,6 +13,10 @@ namespace {
 constexpr std::array<std::pair<std::string_view, code_kind>, 3> kinds{
     {{".cu", code_kind::cuda}, {".ptx", code_kind::ptx}, {".cubin", code_kind::cubin}}};
 
+/// Options that would read files which nobody has judged.
+constexpr std::array<std::string_view, 5> header_options{"-I", "--include-path", "-include", "--pre-include",
+                                                         "-pre-include"};
+
 }  // namespace
 
 user_code code_of(const parameters& settings) {
@@ -28,11 +32,27 @@ user_code code_of(const parameters& settings) {
   code.text = file.text;
   code.entry = settings.text("entry", "");
   code.options = settings.texts("options");
+  code.headers = file.headers;
+  for (const std::string& option : code.options) {
+    for (const std::string_view prefix : header_options) {
+      if (option.starts_with(prefix)) {
+        throw parameter_error("options", "has \"" + option + "\": name folders of headers in `include`");
+      }
+    }
+  }
   const std::filesystem::path folder = std::filesystem::path(file.path).parent_path();
   for (const std::string& each : settings.texts("include")) {
     code.include.push_back(folder / each);
   }
   return code;
+}
+
+std::optional<compile_request> request_of(const parameters& settings, const std::string& architecture) {
+  try {
+    return settings.has("file") ? std::optional(compile_request{code_of(settings), architecture}) : std::nullopt;
+  } catch (const parameter_error&) {
+    return std::nullopt;
+  }
 }
 
 namespace {

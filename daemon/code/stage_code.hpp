@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "daemon/code/compiler.hpp"
@@ -11,6 +13,9 @@ namespace penstock {
 
 /// What the parameters of a `kernel` stage ask to be compiled. Throws parameter_error.
 [[nodiscard]] user_code code_of(const parameters& settings);
+
+/// What a stage with these parameters has to be compiled for an architecture; nothing if that is found wrong later.
+[[nodiscard]] std::optional<compile_request> request_of(const parameters& settings, const std::string& architecture);
 
 /// What the compiler made of a stage's kernel, for people: "kernel agc for sm_90: 10 registers, …". `settings` have
 /// been through with_machine_code.

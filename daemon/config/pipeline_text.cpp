@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/guarded_file.hpp"
+#include "base/sha256.hpp"
 #include "daemon/config/npy.hpp"
 #include "daemon/pipeline/check.hpp"
 #include "kernels/plugin_library.hpp"
@@ -243,6 +244,64 @@ bool is_allowed(const std::filesystem::path& folder, const std::filesystem::path
   });
 }
 
+constexpr std::size_t most_headers = 65536;
+
+/// Refuses what `code` does not allow. `name` is as the configuration gives it.
+void check_allowed(const table_reader& table, std::string_view key, const std::string& name,
+                   const std::filesystem::path& folder, const code_settings& code) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(folder / name, unknown)) {
+    table.refuse_key(key, "\"" + name + "\": there is no such file");
+  }
+  if (!is_allowed(folder, folder / name, code)) {
+    const std::filesystem::path real = std::filesystem::canonical(folder / name, unknown);
+    const bool is_link = real != (std::filesystem::canonical(folder, unknown) / name).lexically_normal();
+    table.refuse_key(key, "\"" + name + "\"" + (is_link ? ", which is " + real.string() + "," : "") +
+                              " is not allowed: add it, or its folder, to code.allow if you trust it with all that "
+                              "the daemon may do");
+  }
+}
+
+/// The state of the folders of headers that a stage names.
+std::string read_headers(const table_reader& table, const std::filesystem::path& folder, const code_settings& code) {
+  std::string states;
+  const auto* const folders = table.contents()["include"].as_array();
+  if (folders == nullptr) {
+    return states;
+  }
+  for (const toml::node& each : *folders) {
+    if (const auto* const name = each.as_string()) {
+      check_allowed(table, "include", name->get(), folder, code);
+      try {
+        states += guarded_folder_state(folder / name->get(), most_headers);
+      } catch (const configuration_error& error) {
+        table.refuse_key("include", error.what());
+      }
+    }
+  }
+  return states;
+}
+
+/// Compares a file's bytes with the stage's `sha256`, if it has one.
+void check_sha256(const table_reader& table, const std::string& file, std::string_view text) {
+  const toml::node* const node = table.contents().get("sha256");
+  if (node == nullptr) {
+    return;
+  }
+  const auto* const given = node->as_string();
+  constexpr std::size_t digits = 64;
+  if (given == nullptr || given->get().size() != digits ||
+      given->get().find_first_not_of("0123456789abcdef") != std::string::npos) {
+    table.refuse_value("sha256", *node, "the 64 digits that `sha256sum " + file + "` prints");
+  }
+  if (const std::string is = sha256_of(text); is != given->get()) {
+    constexpr std::size_t shown = 12;
+    table.refuse_key("sha256", "is " + given->get().substr(0, shown) + "…, and that of the file is " +
+                                   is.substr(0, shown) +
+                                   "…: if you trust the file as it is now, take what `sha256sum " + file + "` prints");
+  }
+}
+
 /// The stage's file of users' code; false when `key` names none.
 bool read_code(const table_reader& table, std::string_view key, const toml::node& node, const code_settings& code,
                stage_declaration& stage) {
@@ -256,20 +315,18 @@ bool read_code(const table_reader& table, std::string_view key, const toml::node
   }
   const std::filesystem::path folder = std::filesystem::path(stage.position.file).parent_path();
   const std::filesystem::path file = folder / text->get();
-  if (std::error_code unknown; !std::filesystem::exists(file, unknown)) {
-    table.refuse_key(key, "\"" + text->get() + "\": there is no such file");
-  }
-  if (!is_allowed(folder, file, code)) {
-    table.refuse_key(key, "\"" + text->get() +
-                              "\" is not allowed: add it, or its folder, to code.allow if you trust it with "
-                              "all that the daemon may do");
-  }
-  code_file read{text->get(), file.string(), ""};
+  check_allowed(table, key, text->get(), folder, code);
+  code_file read{.name = text->get(), .path = file.string(), .text = ""};
   try {
     read.text = read_guarded_file(file, file_guard::code, largest_code);
+    if (key == "file") {
+      check_sha256(table, read.path, read.text);
+    }
     if (is_plugin) {
       read.library = load_plugin(read.text);
       read.text = "";
+    } else {
+      read.headers = read_headers(table, folder, code);
     }
   } catch (const plugin_error& error) {
     table.refuse_key(key, read.path + ": " + error.what());
@@ -386,7 +443,13 @@ std::string print_parameter(const parameters::value& value) {
         } else if constexpr (std::is_same_v<type, std::string>) {
           return toml_string(held);
         } else if constexpr (std::is_same_v<type, std::vector<double>>) {
-          return toml_array(held, toml_real);
+          const bool is_whole = std::all_of(held.begin(), held.end(), [](double each) {
+            constexpr double exact = 9007199254740992;
+            return std::abs(each) <= exact && each == std::trunc(each) && (each != 0 || !std::signbit(each));
+          });
+          return is_whole
+                     ? toml_array(held, [](double each) { return std::to_string(static_cast<std::int64_t>(each)); })
+                     : toml_array(held, toml_real);
         } else if constexpr (std::is_same_v<type, std::vector<std::string>>) {
           return toml_array(held, toml_string);
         } else if constexpr (std::is_same_v<type, std::shared_ptr<const parameters>>) {

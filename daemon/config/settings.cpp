@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <sstream>
+#include <variant>
 
 #include "base/quantity.hpp"
 #include "base/whole_file.hpp"
@@ -161,8 +163,21 @@ std::string print_settings(const settings& settings) {
 std::string configuration_hash(const settings& settings) {
   // Fowler, Noll and Vo's, RFC 9923.
   std::uint64_t hash = 0xCBF29CE484222325;
-  for (const char each : print_settings(settings)) {
-    hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001B3;
+  const auto add = [&hash](std::string_view text) {
+    for (const char each : text) {
+      hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001B3;
+    }
+  };
+  add(print_settings(settings));
+  for (const pipeline_declaration& pipeline : settings.pipelines) {
+    for (const stage_declaration& stage : pipeline.stages) {
+      for (const auto& [key, value] : stage.settings) {
+        if (const auto* const code = std::get_if<std::shared_ptr<const code_file>>(&value)) {
+          add((*code)->text);
+          add((*code)->headers);
+        }
+      }
+    }
   }
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
@@ -170,8 +185,16 @@ std::string configuration_hash(const settings& settings) {
 }
 
 bool same_pipeline(const pipeline_declaration& left, const pipeline_declaration& right) {
-  const auto same_code = [](const stage_declaration& one, const stage_declaration& other) {
-    return !one.settings.has("file") || one.settings.code("file").text == other.settings.code("file").text;
+  // The keys are the same where the texts are.
+  const auto same_value = [](const auto& one, const auto& other) {
+    const auto* const code = std::get_if<std::shared_ptr<const code_file>>(&one.second);
+    const auto* const another = std::get_if<std::shared_ptr<const code_file>>(&other.second);
+    return code == nullptr || another == nullptr ||
+           ((*code)->text == (*another)->text && (*code)->headers == (*another)->headers);
+  };
+  const auto same_code = [&](const stage_declaration& one, const stage_declaration& other) {
+    return std::equal(one.settings.begin(), one.settings.end(), other.settings.begin(), other.settings.end(),
+                      same_value);
   };
   return print_pipeline(left) == print_pipeline(right) &&
          std::equal(left.stages.begin(), left.stages.end(), right.stages.begin(), same_code);

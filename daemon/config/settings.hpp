@@ -122,6 +122,9 @@ struct shared_memory_settings {
 /// Users' code that stages may run.
 struct code_settings {
   std::vector<std::string> allow{};  ///< files, and folders of files, relative to the configuration's folder
+  /// The folder of machine code between starts: a path; "" for none; "auto": $CACHE_DIRECTORY/code, else that of the
+  /// user's.
+  std::string cache = "auto";
 
   bool operator==(const code_settings&) const = default;
 };
@@ -163,7 +166,7 @@ enum class manual_format {
 /// All tables and keys that there are.
 [[nodiscard]] std::string print_manual(manual_format format);
 
-/// Stands for a configuration as a whole, with the contents of the .npy files that it names: 16 hexadecimal digits
+/// Stands for a configuration as a whole, with the contents of the files that it names: 16 hexadecimal digits
 /// (FNV-1a) of what print_settings says of it.
 [[nodiscard]] std::string configuration_hash(const settings& settings);
 /// Whether both declare the same, wherever they stand.

@@ -107,6 +107,18 @@ struct socket_kind : text_kind {
   }
 };
 
+/// The path of a folder, or "auto", or "".
+struct cache_kind : text_kind {
+  void read(table_reader& table, std::string_view key, std::string& value) const {
+    text_kind::read(table, key, value);
+    if (!value.empty() && value != "auto" && !value.starts_with('/')) {
+      table.refuse_key(key, "\"" + value +
+                                "\" is given; allowed is the path of a folder, from / on, or \"auto\", or "
+                                "\"\" for none");
+    }
+  }
+};
+
 /// A path, taken from the folder of the configuration file.
 struct file_kind {
   [[nodiscard]] std::string summary() const { return "path"; }
@@ -311,7 +323,11 @@ settings_section code_section() {
           "Such a file must belong to root or to the daemon's user, and nobody else may be able to change it.",
           {row("allow", &code_settings::allow, texts_kind{}, by_reload,
                "Files whose code may run, and folders of such files, relative to the configuration's folder. "
-               "None when left out.")}};
+               "None when left out."),
+           row("cache", &code_settings::cache, cache_kind{}, by_reload,
+               "A folder that keeps machine code between starts, at most 256 MiB; `\"\"` for none. "
+               "`\"auto\"` is `code` in systemd's `CACHE_DIRECTORY`, else `penstock/code` in the user's cache. "
+               "It is not used where others than root and the daemon's user can write to it.")}};
 }
 
 settings_section security_section() {

@@ -1,0 +1,161 @@
+#include "kernels/kernel.hpp"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace penstock {
+namespace {
+
+using source = kernel_argument::source;
+using texts = std::vector<std::string>;
+
+const tensor_spec frame{element_type::f32, {100, 3}, false};
+const tensor_spec variable{element_type::f32, {64, 2}, true};
+
+parameters stage(const texts& args) {
+  parameters made;
+  made.set("grid", texts{"ceil(n0 / 32)", "frames"});
+  made.set("block", std::vector<double>{32});
+  made.set("args", args);
+  return made;
+}
+
+parameters with(parameters made, std::string key, parameters::value value) {
+  made.set(std::move(key), std::move(value));
+  return made;
+}
+
+std::shared_ptr<const parameters> table(std::initializer_list<std::pair<std::string, parameters::value>> values) {
+  auto made = std::make_shared<parameters>();
+  for (const auto& [key, value] : values) {
+    made->set(key, value);
+  }
+  return made;
+}
+
+/// The field and the message with which it is refused; "" if it is not.
+std::string complaint(const parameters& settings, const std::vector<tensor_spec>& inputs = {frame}) {
+  try {
+    (void)parse_kernel(settings, inputs);
+  } catch (const parameter_error& error) {
+    return error.field + " " + error.what();
+  }
+  return "";
+}
+
+template <class Value>
+Value number_of(const kernel_argument& argument) {
+  Value value;
+  std::memcpy(&value, argument.number.data(), sizeof value);
+  return value;
+}
+
+TEST(Kernel, ComputesItsLaunchFromTheBatch) {
+  const kernel_settings made =
+      parse_kernel(with(stage({"in", "out"}), "shared", std::string("4 * n1 * 32")), std::vector{frame});
+  const kernel_extents extents(frame, {.frames = 7, .leading = 100});
+  EXPECT_EQ(made.grid[0].value(extents.values()), 4);
+  EXPECT_EQ(made.grid[1].value(extents.values()), 7);
+  EXPECT_EQ(made.grid[2].value(extents.values()), 1);
+  EXPECT_EQ(made.block[0].value(extents.values()), 32);
+  EXPECT_EQ(made.shared.value(extents.values()), 384);
+}
+
+TEST(Kernel, KnowsTheLengthOfFramesInTheBatch) {
+  const kernel_settings made = parse_kernel(stage({"in", "out", "n0"}), std::vector{variable});
+  const kernel_extents extents(variable, {.frames = 2, .leading = 50});
+  EXPECT_EQ(made.arguments[2].expression.value(extents.values()), 50);
+}
+
+TEST(Kernel, GetsItsArgumentsInOrder) {
+  parameters settings = stage({"in1", "out", "frames", "i32 n0 * n1", "f32 gain", "u8 flag", "table", "f64* table"});
+  settings.set("values", table({{"gain", 0.5}, {"flag", std::int64_t{3}}, {"table", std::vector<double>{1, 2, 3}}}));
+  const std::vector<kernel_argument> made = parse_kernel(settings, std::vector{frame, frame}).arguments;
+  ASSERT_EQ(made.size(), 8U);
+  EXPECT_EQ(made[0].from, source::input);
+  EXPECT_EQ(made[0].input, 1U);
+  EXPECT_EQ(made[1].from, source::output);
+  EXPECT_EQ(made[2].from, source::expression);
+  EXPECT_EQ(made[2].bytes, 8U);
+  EXPECT_EQ(made[3].bytes, 4U);
+  EXPECT_EQ(made[3].expression.value(kernel_extents(frame, {.frames = 1, .leading = 100}).values()), 300);
+  EXPECT_EQ(made[4].from, source::number);
+  EXPECT_EQ(number_of<float>(made[4]), 0.5F);
+  EXPECT_EQ(made[5].bytes, 1U);
+  EXPECT_EQ(number_of<std::uint8_t>(made[5]), 3);
+  EXPECT_EQ(made[6].from, source::array);
+  EXPECT_EQ(made[6].array.size(), 3 * sizeof(float));
+  EXPECT_EQ(made[7].array.size(), 3 * sizeof(double));
+}
+
+TEST(Kernel, RefusesArgumentsThatAreNone) {
+  EXPECT_EQ(complaint(stage({"in"})), "args has no \"out\": the kernel could not write its result");
+  EXPECT_EQ(complaint(stage({"in1", "out"})), "args has \"in1\", and the stage reads from 1");
+  EXPECT_EQ(complaint(stage({"session", "out"})), "args has \"session\", and the stage has no `state`");
+  EXPECT_EQ(complaint(stage({"f32 gain", "out"})), "args has \"f32 gain\", and `values` has no 'gain'");
+  EXPECT_EQ(complaint(stage({"gain", "out"})),
+            "args \"gain\" has an unknown name 'gain' (known: frames, n0, n1), at letter 1");
+  const auto values = table({{"gain", 0.5}, {"table", std::vector<double>{1}}, {"none", std::vector<double>{}}});
+  EXPECT_EQ(complaint(with(stage({"gain", "out"}), "values", values)),
+            "args has \"gain\": say the type of the number, such as \"f32 gain\"");
+  EXPECT_EQ(complaint(with(stage({"f32 table", "out"}), "values", values)),
+            "args has \"f32 table\", and 'table' is an array: write \"f32* table\"");
+  EXPECT_EQ(complaint(with(stage({"none", "out"}), "values", values)), "values 'none' is an empty array");
+  EXPECT_NE(complaint(stage({})), "");
+  EXPECT_NE(complaint(stage(texts(17, "out"))), "");
+}
+
+TEST(Kernel, SaysWhereAnExpressionIsWrong) {
+  EXPECT_EQ(complaint(with(stage({"in", "out"}), "grid", texts{"n0 /"})),
+            "grid \"n0 /\" ends where a number is wanted, at letter 5");
+  EXPECT_EQ(complaint(with(stage({"in", "out"}), "shared", std::string("4 * m"))),
+            "shared \"4 * m\" has an unknown name 'm' (known: frames, n0, n1), at letter 5");
+  EXPECT_EQ(complaint(with(stage({"in", "out"}), "block", texts{})),
+            "block must be a list of 1 to 3 expressions, such as [\"ceil(n0 / 256)\", \"frames\"]");
+}
+
+TEST(Kernel, MakesTheOutputThatIsDeclared) {
+  EXPECT_EQ(parse_kernel(stage({"in", "out"}), std::vector{frame}).output, frame);
+  const auto output = table({{"dtype", std::string("i32")}, {"shape", texts{"n0 * 2", "5"}}});
+  const tensor_spec made = parse_kernel(with(stage({"in", "out"}), "output", output), std::vector{frame}).output;
+  EXPECT_EQ(made, (tensor_spec{element_type::i32, {200, 5}, false}));
+  const auto same = table({{"shape", texts{"n0", "1"}}});
+  EXPECT_TRUE(parse_kernel(with(stage({"in", "out"}), "output", same), std::vector{variable}).output.variable);
+}
+
+TEST(Kernel, RefusesOutputsThatCannotBe) {
+  const auto refused = [](std::initializer_list<std::pair<std::string, parameters::value>> output,
+                          const tensor_spec& input) {
+    return complaint(with(stage({"in", "out"}), "output", table(output)), {input});
+  };
+  EXPECT_EQ(refused({{"dtype", std::string("f31")}}, frame).substr(0, 33), "output has an unknown dtype \"f31\"");
+  EXPECT_EQ(refused({{"shape", texts{"frames"}}}, frame),
+            "output = \"frames\" depends on the batch: an extent depends on fixed ones, or is \"n0\"");
+  EXPECT_EQ(refused({{"shape", texts{"n1", "n0"}}}, variable),
+            "output = \"n0\" depends on the batch: an extent depends on fixed ones, or is \"n0\"");
+  EXPECT_EQ(refused({{"shape", texts{"n0 - 100"}}}, frame), "output = \"n0 - 100\" is 0, less than 1");
+  EXPECT_EQ(refused({{"shape", texts(9, "1")}}, frame), "output has a shape of 9 extents; allowed are 1 to 8");
+}
+
+TEST(Kernel, KeepsStateOfAFixedSize) {
+  const auto stateful = [](const parameters::value& bytes, const char* steps) {
+    return with(stage({"in", "out", "session"}), "state", table({{"bytes", bytes}, {"steps", std::string(steps)}}));
+  };
+  const parameters rows = stateful(std::string("4 * n1"), "rows");
+  EXPECT_EQ(parse_kernel(rows, std::vector{variable}).state_bytes, 8U);
+  EXPECT_FALSE(kernel_session(rows, std::vector{variable})->whole_frames);
+  EXPECT_TRUE(kernel_session(stateful(std::int64_t{16}, "frames"), std::vector{frame})->whole_frames);
+  EXPECT_FALSE(kernel_session(stage({"in", "out"}), std::vector{frame}));
+  EXPECT_EQ(complaint(stateful(std::string("frames"), "rows")),
+            "state needs bytes from 1 to 1 GiB that do not depend on `frames`");
+  EXPECT_EQ(complaint(stateful(std::int64_t{0}, "rows")),
+            "state needs bytes from 1 to 1 GiB that do not depend on `frames`");
+  EXPECT_NE(complaint(stateful(std::int64_t{4}, "frames"), {variable}), "");
+}
+
+}  // namespace
+}  // namespace penstock
