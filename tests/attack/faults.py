@@ -4,7 +4,6 @@ module linked to the fake runtime, tests/fake_cuda)."""
 import collections
 import contextlib
 import ctypes
-import enum
 import errno
 import http.client
 import json
@@ -17,11 +16,12 @@ import tempfile
 import time
 
 from daemon_process import BIN, Daemon
+from fake_cuda import FAKE_CUDA, FakeCuda, Kind  # noqa: F401  # of the same kind as what is here
 
 CALLS = ("open", "read", "write", "fstat", "close", "mmap")
 LESS, HANG, FULL = -2, -3, -4  # instead of an errno
 TESTS = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release")).resolve() / "tests"
-INJECT, FAIL_MALLOC, FAKE_CUDA = TESTS / "libinject.so", TESTS / "fail_malloc.so", TESTS / "penstock-cuda-fake.so"
+INJECT, FAIL_MALLOC = TESTS / "libinject.so", TESTS / "fail_malloc.so"
 CONTROL = struct.Struct("<4Ii4I60s256s")
 
 Call = collections.namedtuple("Call", "name path nth")
@@ -182,51 +182,4 @@ class FailMalloc:
 
     def reset(self):
         self.arm(0)
-        self._shared.calls = 0
-
-
-class Kind(enum.IntEnum):
-    """As in fake_runtime.cpp."""
-    REFUSED = 1
-    STICKY = 2
-    ENQUEUED = 3
-    NEVER = 4
-
-
-class _CudaControl(ctypes.Structure):
-    _fields_ = [("calls", ctypes.c_uint64), ("countdown", ctypes.c_uint64), ("how", ctypes.c_uint32),
-                ("failed", ctypes.c_uint32), ("only", ctypes.c_char * 48), ("met", ctypes.c_char * 48)]
-
-
-class FakeCuda:
-    """The CUDA call of a daemon that fails. `environment` is the daemon's."""
-
-    def __init__(self):
-        self._file = tempfile.NamedTemporaryFile(prefix="penstock-cuda-")
-        self._file.truncate(mmap.PAGESIZE)
-        self._memory = mmap.mmap(self._file.fileno(), mmap.PAGESIZE)
-        self._shared = _CudaControl.from_buffer(self._memory)
-        self.environment = {"PENSTOCK_CUDA_MODULE": str(FAKE_CUDA), "FAKE_CUDA_CONTROL": self._file.name}
-
-    @property
-    def calls(self):
-        """Since the daemon's start."""
-        return self._shared.calls
-
-    @property
-    def met(self):
-        """The function whose call failed; "" when none has since the last `arm`."""
-        return self._shared.met.decode()
-
-    def arm(self, number, kind, only=""):
-        """The call of that number from now on fails, of all or of one function's; with 0, none."""
-        self._shared.countdown = 0
-        self._shared.met = b""
-        self._shared.how = kind
-        self._shared.only = only.encode()
-        self._shared.countdown = number
-
-    def reset(self):
-        """For another daemon."""
-        self.arm(0, Kind.REFUSED)
         self._shared.calls = 0

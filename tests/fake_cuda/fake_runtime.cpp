@@ -2,7 +2,8 @@
 // in-order queues with a thread each, memory is the heap's, a kernel runs a host operation.
 //
 // A test makes calls fail through a file that it shares with the process, named by FAKE_CUDA_CONTROL: see `control`.
-// The same is written in tests/attack/fake_cuda.py.
+// The same is written in tests/system/fake_cuda.py.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -11,7 +12,10 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -22,6 +26,7 @@
 #include <unistd.h>
 
 #include "tests/fake_cuda/fake_kernel.hpp"
+#include "tests/fake_cuda/fake_machine.hpp"
 
 namespace {
 
@@ -39,9 +44,10 @@ struct control {
   std::atomic<std::uint64_t> calls;      ///< since the start
   std::atomic<std::uint64_t> countdown;  ///< the call that brings it to 0 fails; at 0 none does
   std::atomic<kind> how;
-  std::atomic<std::uint32_t> failed;  ///< calls that were made to fail
-  char only[48];                      ///< the function that counts down; "" for all
-  char met[48];                       ///< which failed last
+  std::atomic<std::uint32_t> failed;     ///< calls that were made to fail
+  char only[48];                         ///< the function that counts down; "" for all
+  char met[48];                          ///< which failed last
+  std::atomic<std::uint64_t> libraries;  ///< of machine code, that are loaded
 };
 
 control& shared_control() {
@@ -199,8 +205,59 @@ void enqueue(cudaStream_t on, std::function<void()> run) {
   }
 }
 
+using penstock::testing::kernel_end;
+using penstock::testing::loaded_kernel;
+using penstock::testing::loaded_library;
+
+/// Libraries by their handles, and the sizes of their kernels' parameters by theirs: both are addresses of ours.
+std::map<cudaLibrary_t, std::unique_ptr<loaded_library>>& libraries() {
+  static auto& all = *new std::map<cudaLibrary_t, std::unique_ptr<loaded_library>>;
+  return all;
+}
+
+/// nullptr if the function is none of a library.
+const loaded_kernel* find_loaded(const void* function) {
+  const std::lock_guard lock(mutex);
+  for (const auto& [handle, library] : libraries()) {
+    for (const auto& [name, kernel] : library->kernels) {
+      if (&kernel == function) {
+        return &kernel;
+      }
+    }
+  }
+  return nullptr;
+}
+
+constexpr std::size_t kernel_parameters = 4;
+
+void run_loaded(const loaded_kernel& kernel, const std::array<std::uint64_t, kernel_parameters>& values) {
+  std::array<void*, kernel_parameters> places{};
+  for (std::size_t at = 0; at < places.size(); ++at) {
+    places[at] = const_cast<std::uint64_t*>(&values[at]);
+  }
+  switch (penstock::testing::run_kernel(kernel, places.data())) {
+    case kernel_end::done:
+      return;
+    case kernel_end::faulted:
+      fail_for_good();
+      return;
+    case kernel_end::never:
+      break;
+  }
+  for (;;) {
+    ::pause();
+  }
+}
+
 // The arguments are copied, as a launch does.
 std::function<void()> work_of(const void* kernel, void* const* arguments) {
+  if (const loaded_kernel* const loaded = find_loaded(kernel)) {
+    std::array<std::uint64_t, kernel_parameters> values{};
+    for (std::size_t at = 0; at < values.size(); ++at) {
+      std::memcpy(&values[at], arguments[at], sizeof values[at]);
+    }
+    return [code = *loaded, values] { run_loaded(code, values); };
+  }
   if (kernel != &penstock::testing::fake_kernel_address) {
     return [] {};
   }
@@ -417,6 +474,70 @@ cudaError_t cudaLaunchKernel(const void* kernel, dim3 /*grid*/, dim3 /*block*/, 
     enqueue(on, work_of(kernel, arguments));
     return cudaSuccess;
   });
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  return call(__func__, [&] {
+    *device = 0;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int /*device*/) {
+  return call(__func__, [&] {
+    *value = what == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 232448 : 4;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*way*/) {
+  return call(__func__, [&] {
+    std::memcpy(to, from, bytes);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaLibraryLoadData(cudaLibrary_t* made, const void* code, cudaJitOption* /*jit*/, void** /*values*/,
+                                unsigned /*count*/, cudaLibraryOption* /*options*/, void** /*others*/,
+                                unsigned /*number*/) {
+  return call(__func__, [&] {
+    std::optional<loaded_library> loaded = penstock::testing::load_library(code);
+    if (!loaded) {
+      return cudaErrorNoKernelImageForDevice;
+    }
+    auto owned = std::make_unique<loaded_library>(std::move(*loaded));
+    *made = reinterpret_cast<cudaLibrary_t>(owned.get());
+    const std::lock_guard lock(mutex);
+    libraries().emplace(*made, std::move(owned));
+    shared_control().libraries = libraries().size();
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaLibraryGetKernel(cudaKernel_t* made, cudaLibrary_t library, const char* name) {
+  return call(__func__, [&] {
+    const std::lock_guard lock(mutex);
+    const auto found = libraries().at(library)->kernels.find(name);
+    if (found == libraries().at(library)->kernels.end()) {
+      return cudaErrorSymbolNotFound;
+    }
+    *made = reinterpret_cast<cudaKernel_t>(&found->second);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
+  return call(__func__, [&] {
+    const std::lock_guard lock(mutex);
+    libraries().erase(library);
+    shared_control().libraries = libraries().size();
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* /*kernel*/) {
+  return call(__func__, [&] {
+    *attributes = {};
+    attributes->maxThreadsPerBlock = 1024;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaFuncSetAttribute(const void* /*kernel*/, cudaFuncAttribute /*what*/, int /*value*/) {
+  return call(__func__, [] { return cudaSuccess; });
 }
 
 cudaError_t cudaGraphCreate(cudaGraph_t* made, unsigned /*flags*/) {
