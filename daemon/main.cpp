@@ -141,7 +141,8 @@ exit_code print_one_plan(const command_line& line, const settings& settings) {
   }
   const opened_device opened = open_device(settings.device);
   const plan made = compile_plan(*declared, static_cast<std::uint32_t>(declared - settings.pipelines.begin()),
-                                 *opened.device, static_cast<std::uint32_t>(settings.stream_pool.streams));
+                                 *opened.device, static_cast<std::uint32_t>(settings.stream_pool.streams),
+                                 prepare_code(settings, architectures_of(std::array{opened.device.get()})).options);
   const device_facts& facts = opened.device->facts();
   const std::string text = line.format == "dot" ? print_plan_graph(made, facts.backend + " backend, " + facts.name)
                                                 : print_plan(made, opened.reason);

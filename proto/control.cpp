@@ -227,6 +227,10 @@ bool from_json(const json& array, std::vector<std::string>& out) {
   return array.is_array() && std::all_of(array.begin(), array.end(), take);
 }
 
+bool from_json(const json& object, quarantined_pipeline& out) {
+  return object.is_object() && read(object, "name", out.name) && read(object, "reason", out.reason);
+}
+
 /// An array of what from_json reads.
 template <class Element>
 bool read(const json& object, const char* key, std::vector<Element>& out) {
@@ -281,7 +285,7 @@ bool from_json(const json& object, welcome& out) {
          read_if_there(object, "answering", out.answering) && read_if_there(object, "shard", out.shard) &&
          read_if_there(object, "shards", out.shards) && read_if_there(object, "shared_bytes", out.shared_bytes) &&
          read_if_there(object, "inline_bytes", out.inline_bytes) && read_token(object, out.resume) &&
-         read_if_there(object, "resumed", out.resumed);
+         read_if_there(object, "resumed", out.resumed) && read_if_there(object, "quarantined", out.quarantined);
 }
 
 bool from_json(const json& object, open_session& out) {
@@ -408,6 +412,9 @@ std::string encode(const welcome& body) {
   }
   if (body.inline_bytes != 0) {
     made["inline_bytes"] = body.inline_bytes;
+  }
+  for (const quarantined_pipeline& each : body.quarantined) {
+    made["quarantined"].push_back({{"name", each.name}, {"reason", clip(each.reason, max_reason_bytes)}});
   }
   std::string text = text_of(made);
   if (!body.resume.empty()) {

@@ -77,6 +77,12 @@ struct pipeline_description {
   std::uint64_t period = 1;
 };
 
+/// A pipeline that the daemon's configuration has, and that it does not serve.
+struct quarantined_pipeline {
+  std::string name;
+  std::string reason;  ///< a sentence for people
+};
+
 /// WELCOME: what the client may use. Credits come back with each terminal reply.
 struct welcome {
   std::string server;    ///< "penstockd 0.1.0"
@@ -94,6 +100,7 @@ struct welcome {
   std::uint64_t inline_bytes = 0;  ///< a SUBMIT of at most so many payload bytes may be sent in one part; 0: none may
   std::string resume{};            ///< the client's token, resume_token_letters of them; "": the daemon gives none
   bool resumed = false;            ///< the client still has the place that it had before its HELLO
+  std::vector<quarantined_pipeline> quarantined{};
 };
 
 /// OPEN: which session.

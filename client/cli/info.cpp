@@ -82,6 +82,7 @@ std::string as_text(const client& daemon, const global_options& global, const st
           ")\n";
     }
   }
+  text += quarantine_text(status);
   return text + "\ncounters that are not 0; --json has them all\n" + status_table(status);
 }
 

@@ -143,4 +143,37 @@ std::string status_table(std::string_view text) {
   return read.is_object() ? object_text(read, "  ") : std::string(text) + "\n";
 }
 
+namespace {
+
+/// Calls `visit` with the name and the reason of each pipeline that is not served.
+template <class Visit>
+void each_quarantined(std::string_view status, const Visit& visit) {
+  const json all = json::parse(status, nullptr, /*allow_exceptions=*/false);
+  if (!all.is_object() || !all.contains("quarantine") || !all["quarantine"].is_array()) {
+    return;
+  }
+  for (const json& each : all["quarantine"]) {
+    if (each.is_object()) {
+      visit(each.value("pipeline", ""), each.value("reason", ""));
+    }
+  }
+}
+
+}  // namespace
+
+std::string quarantine_text(std::string_view status) {
+  std::string text;
+  each_quarantined(status, [&](const std::string& /*name*/, const std::string& reason) {
+    text += "  not served: " + reason + "\n";
+  });
+  return text;
+}
+
+std::string quarantine_reason(std::string_view status, std::string_view pipeline) {
+  std::string found;
+  each_quarantined(
+      status, [&](const std::string& name, const std::string& reason) { found = name == pipeline ? reason : found; });
+  return found;
+}
+
 }  // namespace penstock::cli

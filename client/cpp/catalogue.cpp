@@ -146,6 +146,9 @@ catalogue::catalogue(const wire::welcome& welcome, std::string_view url)
     pipelines_.push_back(std::make_shared<const pipeline_info>(info_of(each)));
     by_name_.insert_or_assign(each.name, pipelines_.back());
   }
+  for (const wire::quarantined_pipeline& each : welcome.quarantined) {
+    quarantined_.insert_or_assign(each.name, each.reason);
+  }
 }
 
 std::vector<pipeline_info> catalogue::pipelines() const {
@@ -162,6 +165,9 @@ std::shared_ptr<const pipeline_info> catalogue::find(std::string_view name) cons
 
 std::shared_ptr<const pipeline_info> catalogue::at(std::string_view name) const {
   auto pipeline = find(name);
+  if (const auto why = quarantined_.find(name); pipeline == nullptr && why != quarantined_.end()) {
+    refuse(wire::status::unknown_pipeline, why->second);
+  }
   if (pipeline == nullptr) {
     std::string reason = "there is no pipeline \"" + std::string(name) + "\"; the daemon has";
     for (const auto& each : pipelines_) {

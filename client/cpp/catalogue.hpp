@@ -45,6 +45,7 @@ class catalogue {
   std::uint64_t inline_bytes_;
   std::vector<std::shared_ptr<const pipeline_info>> pipelines_;
   std::map<std::string, std::shared_ptr<const pipeline_info>, std::less<>> by_name_;
+  std::map<std::string, std::string, std::less<>> quarantined_;  // why, by name
 };
 
 }  // namespace penstock::link

@@ -319,19 +319,21 @@ bool read_code(const table_reader& table, std::string_view key, const toml::node
   code_file read{.name = text->get(), .path = file.string(), .text = ""};
   try {
     read.text = read_guarded_file(file, file_guard::code, largest_code);
-    if (key == "file") {
-      check_sha256(table, read.path, read.text);
-    }
-    if (is_plugin) {
-      read.library = load_plugin(read.text);
-      read.text = "";
-    } else {
-      read.headers = read_headers(table, folder, code);
-    }
-  } catch (const plugin_error& error) {
-    table.refuse_key(key, read.path + ": " + error.what());
   } catch (const configuration_error& error) {
     table.refuse_key(key, error.what());
+  }
+  if (key == "file") {
+    check_sha256(table, read.path, read.text);
+  }
+  if (is_plugin) {
+    try {
+      read.library = load_plugin(read.text);
+      read.text = "";
+    } catch (const plugin_error& error) {
+      table.refuse_key(key, read.path + ": " + error.what());
+    }
+  } else {
+    read.headers = read_headers(table, folder, code);
   }
   stage.settings.set(std::string(key), std::make_shared<const code_file>(std::move(read)));
   return true;

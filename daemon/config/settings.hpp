@@ -143,6 +143,7 @@ struct settings {
   security_settings security;
   code_settings code;
   std::vector<pipeline_declaration> pipelines;
+  std::vector<refused_pipeline> refused{};  ///< no part of the file: see quarantine
 };
 
 /// Reads, parses and checks a configuration file, and the .npy files that it names. Throws configuration_error, which

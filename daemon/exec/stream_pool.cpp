@@ -275,9 +275,10 @@ void stream_pool::run_once(slot& slot) {
     failed.error = failed.error ? failed.error : streams_[each].queue->synchronize();
   }
   if (failed.error) {
-    throw device_error("pipeline '" + slot.work.pipeline->declaration.name + "': the first launch failed" +
-                       (*failed.stage != '\0' ? std::string(" at stage '") + failed.stage + "'" : std::string()) +
-                       ": " + failed.error.name);
+    const std::string& name = slot.work.pipeline->declaration.name;
+    throw launch_error(name, "pipeline '" + name + "': the first launch failed" +
+                                 (*failed.stage != '\0' ? std::string(" at stage '") + failed.stage + "'" : "") + ": " +
+                                 failed.error.name);
   }
 }
 

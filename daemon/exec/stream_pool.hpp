@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,15 @@
 #include "daemon/pipeline/plan.hpp"
 
 namespace penstock {
+
+/// A pipeline's first launch failed.
+class launch_error : public device_error {
+ public:
+  launch_error(std::string pipeline_name, const std::string& message)
+      : device_error(message), pipeline(std::move(pipeline_name)) {}
+
+  std::string pipeline;
+};
 
 /// The largest batch of a plan that runs inline, in steps (frames × leading extent). The warm-up measures it; it is
 /// lower for a while after a batch took too long. Thread: the shard.
@@ -109,7 +119,7 @@ class stream_pool {
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
   /// Runs a plan in the slot, and waits, before the plan is served: on the first stream of its priority in every batch
   /// size for which an operator may have its own kernel, on each other stream in the largest. Returns the largest batch
-  /// that ran within device_facts::inline_limit, in steps. Throws device_error that names the pipeline.
+  /// that ran within device_facts::inline_limit, in steps. Throws launch_error.
   std::int64_t warm_up(const plan& pipeline, slot& slot);
   /// Batches of up to `steps` of the plan with that plan::place run inside `launch`.
   void set_inline_steps(std::uint32_t place, std::int64_t steps);

@@ -37,6 +37,9 @@ std::string body_for(std::uint32_t shard, const welcome_facts& facts) {
     }
     body.pipelines.push_back(std::move(made));
   }
+  for (const refused_pipeline& each : facts.served.refused) {
+    body.quarantined.push_back({each.name, each.reason});
+  }
   std::string json = wire::encode(body);
   const std::string all = with_resume(json, std::string(wire::resume_token_letters, '0'), /*resumed=*/false);
   if (all.size() > wire::max_body_bytes) {

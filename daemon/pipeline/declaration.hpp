@@ -59,4 +59,13 @@ struct pipeline_declaration {
   source_position position;
 };
 
+/// A pipeline of the configuration that is not served, as the device was lost again and again while it ran.
+struct refused_pipeline {
+  std::string name;
+  std::string stages;  ///< with users' code, for people
+  std::uint32_t deaths = 0;
+  std::string error;   ///< of the last death
+  std::string reason;  ///< a sentence for people, with what to do
+};
+
 }  // namespace penstock

@@ -148,6 +148,7 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
   compiled.name = stage.name;
   compiled.op = stage.op;
   compiled.fused = fused_stages(stage.settings);
+  compiled.users_code = runs_users_code(stage);
   for (const std::string& source : stage.from) {
     compiled.inputs.push_back(buffer_named(made, source, {stage.position, made.declaration.name, stage.name, "from"}));
   }
@@ -329,6 +330,10 @@ void lay_out_buffers(plan& made) {
 }
 
 }  // namespace
+
+bool runs_users_code(const stage_declaration& stage) {
+  return stage.op == "kernel" || stage.op == "plugin";
+}
 
 plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, device& target, std::uint32_t max_lanes,
                   const compile_options& options) {

@@ -57,6 +57,8 @@ struct plan_stage {
   std::vector<std::string> fused{};  ///< stages that this one took in
   std::string code{};                ///< what the compiler made of users' code, for people
   std::size_t outputs = 1;
+  bool users_code = false;           ///< runs_users_code
+  std::string code_key{};            ///< of users' code: stands for all that its results depend on
 };
 
 /// One output of a pipeline and where its batch lies in a slot's pinned output region.
@@ -106,6 +108,9 @@ struct plan {
   [[nodiscard]] const tensor_spec& output_spec(std::size_t index) const noexcept { return output_buffer(index).spec; }
 };
 
+/// Whether a stage runs code that the configuration brings.
+[[nodiscard]] bool runs_users_code(const stage_declaration& stage);
+
 /// How users' code is compiled.
 struct compile_options {
   compiler_settings compiler{};
@@ -123,6 +128,7 @@ struct served_pipelines {
   std::vector<const plan*> in_order;             ///< as the configuration lists them
   std::vector<const plan*> by_id;                ///< nullptr for an id that is not in use
   std::map<std::uint32_t, std::string> removed;  ///< by id: why it is gone
+  std::vector<refused_pipeline> refused{};       ///< that the configuration has too
 
   /// nullptr when there is none of that id.
   [[nodiscard]] const plan* find(std::uint32_t id) const noexcept { return id < by_id.size() ? by_id[id] : nullptr; }

@@ -45,8 +45,8 @@ health_check device_check(const shard_answers& shards) {
   std::string wrong;
   for (const auto& each : shards) {
     if (each && !each->device_error.empty()) {
-      wrong += fmt::format("{}the device of shard {} failed: {}", wrong.empty() ? "" : "; ", each->shard,
-                           each->device_error);
+      wrong += fmt::format("{}the device of shard {} failed: {}{}{}", wrong.empty() ? "" : "; ", each->shard,
+                           each->device_error, each->suspects.empty() ? "" : ", suspect: ", each->suspects);
     }
   }
   return check("device", std::move(wrong), "no error");

@@ -230,6 +230,8 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
       credits_granted_(
           gauge(into, "penstock_credits_granted", "What all clients may have in flight: requests, bytes.")),
       device_healthy_(gauge(into, "penstock_device_healthy", "Whether the shard's device has no error that stays.")),
+      quarantined_(gauge(into, "penstock_quarantined_pipelines",
+                         "Pipelines that are not served, as the device was lost again and again while they ran.")),
       device_memory_(gauge(into, "penstock_device_memory_bytes",
                            "Memory that the daemon holds for a device: pinned on the host, and the device's own.")),
       completion_age_(gauge(into, "penstock_last_completion_age_seconds",
@@ -328,6 +330,7 @@ void shard_metrics::set_gauges(const shard_report& now) {
   places_short_.Add(labelled("of", "sessions")).Set(now.short_of_sessions ? 1 : 0);
   batches_in_flight_.Add(shard).Set(static_cast<double>(now.batches_in_flight));
   device_healthy_.Add(shard).Set(now.device_error.empty() ? 1 : 0);
+  quarantined_.Add({}).Set(static_cast<double>(now.refused.size()));
   // The shards of one device all tell of the whole of it.
   const std::string device = now.facts.pci_bus_id.empty() ? now.facts.backend : now.facts.pci_bus_id;
   device_memory_.Add({{"device", device}, {"kind", "pinned"}}).Set(static_cast<double>(now.memory.pinned));

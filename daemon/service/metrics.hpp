@@ -102,6 +102,7 @@ class shard_metrics {
   gauges& credits_in_use_;
   gauges& credits_granted_;
   gauges& device_healthy_;
+  gauges& quarantined_;
   gauges& device_memory_;
   gauges& completion_age_;
   gauges& standing_still_;

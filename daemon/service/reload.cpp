@@ -222,16 +222,46 @@ void live_configuration::make(proposal& proposed) const {
     for (const pipeline_declaration& each : proposed.wanted.pipelines) {
       proposed.numbers.emplace(each.name, static_cast<std::uint32_t>(proposed.numbers.size()));
     }
+    std::vector<const pipeline_declaration*> changed;
+    for (const pipeline_declaration& each : proposed.wanted.pipelines) {
+      if (is_changed(each)) {
+        changed.push_back(&each);
+      }
+    }
+    const std::vector<const device*> devices(devices_.begin(), devices_.end());
+    const compile_options code = prepare_code(proposed.wanted.code, changed, architectures_of(devices)).options;
     for (std::size_t shard = 0; shard < devices_.size(); ++shard) {
-      add_shard(proposed, shard);
+      add_shard(proposed, shard, code);
     }
   } catch (const std::exception& error) {
     proposed.error = error.what();
     proposed.changes.clear();
+    if (std::none_of(devices_.begin(), devices_.end(), [](device* each) { return bool(each->health()); })) {
+      try_pipeline(nullptr);
+    }
   }
 }
 
-void live_configuration::add_shard(proposal& proposed, std::size_t shard) const {
+bool live_configuration::is_changed(const pipeline_declaration& wanted) const {
+  const auto before = std::find_if(running_.pipelines.begin(), running_.pipelines.end(),
+                                   [&](const pipeline_declaration& one) { return one.name == wanted.name; });
+  return before == running_.pipelines.end() || !same_pipeline(*before, wanted);
+}
+
+void live_configuration::try_pipeline(const pipeline_declaration* tried) const {
+  const std::lock_guard lock(tried_mutex_);
+  tried_.reset();
+  if (tried != nullptr) {
+    tried_.emplace(trial{*tried, std::chrono::steady_clock::now()});
+  }
+}
+
+std::optional<live_configuration::trial> live_configuration::tried() const {
+  const std::lock_guard lock(tried_mutex_);
+  return tried_;
+}
+
+void live_configuration::add_shard(proposal& proposed, std::size_t shard, const compile_options& code) const {
   device& device = *devices_[shard];
   shard_change& change = proposed.changes.emplace_back();
   change.attempt = proposed.attempt;
@@ -241,11 +271,11 @@ void live_configuration::add_shard(proposal& proposed, std::size_t shard) const 
   for (const pipeline_declaration& each : proposed.wanted.pipelines) {
     const std::uint32_t number = proposed.numbers.at(each.name);
     change.order.push_back(number);
-    const auto before = std::find_if(running_.pipelines.begin(), running_.pipelines.end(),
-                                     [&](const pipeline_declaration& one) { return one.name == each.name; });
-    if (before == running_.pipelines.end() || !same_pipeline(*before, each)) {
+    if (is_changed(each)) {
       const auto begin = std::chrono::steady_clock::now();
-      change.fresh.push_back(make_fresh(each, number, device, proposed.wanted));
+      try_pipeline(&each);
+      change.fresh.push_back(make_fresh(each, number, device, proposed.wanted, code));
+      try_pipeline(nullptr);
       if (const auto time = std::chrono::steady_clock::now() - begin; time > long_step) {
         spdlog::info("reload: pipeline '{}' took {:.1f} s to make ready for shard {}", each.name,
                      std::chrono::duration<double>(time).count(), shard);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -95,6 +96,13 @@ class live_configuration {
   void ask(std::function<void()> call);
   /// Whether a reload is under way.
   [[nodiscard]] bool is_reloading() const noexcept { return !current_.empty(); }
+  /// A pipeline that a reload makes ready.
+  struct trial {
+    pipeline_declaration pipeline;
+    std::chrono::steady_clock::time_point since;
+  };
+  /// The one that is compiled and run for the first time now, or that lost the device then. Threads: any.
+  [[nodiscard]] std::optional<trial> tried() const;
   /// Calls `done` once, later. One reload at a time: who asks meanwhile shares the next one.
   void reload(callback done);
 
@@ -116,7 +124,9 @@ class live_configuration {
 
   void begin();
   void make(proposal& proposed) const;
-  void add_shard(proposal& proposed, std::size_t shard) const;
+  void try_pipeline(const pipeline_declaration* tried) const;
+  [[nodiscard]] bool is_changed(const pipeline_declaration& wanted) const;
+  void add_shard(proposal& proposed, std::size_t shard, const compile_options& code) const;
   void propose(const shared_proposal& proposed);
   void decide(const shared_proposal& proposed, const std::vector<std::optional<std::string>>& objections);
   void take_back(const shared_proposal& proposed, const std::string& error);
@@ -137,6 +147,8 @@ class live_configuration {
   std::set<stream_priority> priorities_;          // that the stream pools have streams of
   configuration_reader reader_;
   shard_query shard_query_;
+  mutable std::mutex tried_mutex_;
+  mutable std::optional<trial> tried_;
   std::uint64_t attempts_ = 0;
   std::vector<callback> current_;  // whose reload is under way
   std::vector<callback> next_;

@@ -207,7 +207,8 @@ json shard_json(const shard_report& shard) {
             {"detail", shard.facts.detail},
             {"pinned_bytes", shard.memory.pinned},
             {"memory_bytes", shard.memory.device},
-            {"error", shard.device_error}}},
+            {"error", shard.device_error},
+            {"suspects", shard.suspects}}},
           {"received", counters.received},
           {"requests", json_of(counters.requests)},
           {"refused", refused_json(counters)},
@@ -231,6 +232,7 @@ json shard_json(const shard_report& shard) {
           {"standing_still_s", seconds(shard.standing_still)},
           {"streams", streams_json(shard.streams)},
           {"pipelines", pipelines_json(shard.pipelines)},
+          {"quarantine", json_of(shard.refused)},
           {"clients", clients_json(shard.clients)}};
 }
 

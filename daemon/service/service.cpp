@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <future>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -69,6 +70,10 @@ std::string_view text_of(completion_mode mode) noexcept {
 constexpr std::chrono::seconds between_signs{1};
 constexpr std::chrono::seconds start_extension{30};
 constexpr std::chrono::minutes longest_step{10};
+// A pipeline's first run takes its time on a machine that is busy.
+constexpr std::chrono::seconds shortest_first_run{5};
+// A pipeline that had batches done works once the daemon has served on for so long.
+constexpr std::chrono::minutes good_time{1};
 
 // Beyond drain_timeout, for replies to go out.
 constexpr auto reply_grace = std::chrono::seconds{6};
@@ -90,7 +95,13 @@ int severity(shard_ending ending) noexcept {
 }  // namespace
 
 service::service(settings configuration, std::function<settings()> read)
-    : settings_(std::move(configuration)), read_(std::move(read)) {}
+    : settings_(std::move(configuration)), read_([read = std::move(read), quarantine = quarantine_] {
+        settings wanted = read();
+        quarantine->apply(wanted);
+        return wanted;
+      }) {
+  quarantine_->apply(settings_);
+}
 
 // Who keeps the arenas asks the shards as long as its thread runs, and has memory of theirs as long as they live.
 service::~service() {
@@ -117,6 +128,7 @@ void service::start_shards() {
   spdlog::info("memory: {}", text_of(held));
   std::vector<std::vector<std::string>> listen = endpoints_of_all(settings_.daemon.listen, count);
   std::vector<device*> devices;
+  const compile_options code = compile();
   fitted_ = fitted(settings_, count, share.processors);
   for (std::size_t number = 0; number < count; ++number) {
     settings own = fitted_;
@@ -124,9 +136,9 @@ void service::start_shards() {
     // Neighbours in number are on different devices, so that clients that come one after the other are too.
     device& device = *devices_[number % devices_.size()].device;
     devices.push_back(&device);
-    shards_.emplace_back(static_cast<std::uint32_t>(number), std::move(own), device, *memory_,
-                         keys_ ? &*keys_ : nullptr, progress_,
-                         [this] { boost::asio::post(admin_, [this] { note_ending(); }); });
+    shards_.emplace_back(
+        static_cast<std::uint32_t>(number), std::move(own), device, *memory_, keys_ ? &*keys_ : nullptr, progress_,
+        [this] { boost::asio::post(admin_, [this] { note_ending(); }); }, code);
   }
   std::vector<std::vector<std::string>> endpoints;
   for (shard_thread& each : shards_) {
@@ -144,6 +156,48 @@ void service::start_shards() {
   }
 }
 
+// Users' code, once for all shards.
+compile_options service::compile() {
+  std::vector<const device*> devices;
+  for (const opened_device& each : devices_) {
+    devices.push_back(each.device.get());
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto time = [begin] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin); };
+  std::future<prepared_code> made =
+      std::async(std::launch::async, [&] { return prepare_code(settings_, architectures_of(devices)); });
+  while (made.wait_for(between_signs) != std::future_status::ready) {
+    manager_.status(fmt::format("starting: users' code is compiled, for {:.0f} s", time().count()));
+    if (time() < longest_step) {
+      manager_.extend_timeout(start_extension);
+    }
+  }
+  prepared_code code = made.get();
+  if (!code.complaint.empty()) {
+    spdlog::warn("users' code is compiled at every start: its cache is not used: {}", code.complaint);
+  }
+  if (code.kernels != 0) {
+    const std::string cache = code.options.compiler.cache.string();
+    spdlog::info("users' code: {} {} after {:.2f} s, cache {}", code.kernels,
+                 code.kernels == 1 ? "kernel is ready" : "kernels are ready", time().count(),
+                 cache.empty() ? "none" : cache);
+  }
+  return std::move(code.options);
+}
+
+// A kernel that never ends can't be stopped but by ending the process.
+void service::blame_first_run(const std::string& step) {
+  const auto found = std::find_if(settings_.pipelines.begin(), settings_.pipelines.end(), [&](const auto& each) {
+    return !users_stages(each).empty() && step.ends_with(first_run_text(each.name));
+  });
+  if (found != settings_.pipelines.end()) {
+    spdlog::error("{} and does not end: {} of it is users' code; the daemon exits to be restarted", step,
+                  users_stages(*found));
+    quarantine_->blame(settings_.pipelines, std::array{found->name}, "its first run does not end");
+    leave_at_once(exit_code::device_lost);
+  }
+}
+
 // The service manager's patience is for a start that does nothing.
 void service::wait_for(shard_thread& shard) {
   while (!shard.is_made_within(between_signs)) {
@@ -153,6 +207,9 @@ void service::wait_for(shard_thread& shard) {
     }
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now->time);
     manager_.status(fmt::format("starting: {}, for {} s", now->text, seconds.count()));
+    if (now->time > std::max<std::chrono::nanoseconds>(settings_.stream_pool.hang_timeout, shortest_first_run)) {
+      blame_first_run(now->text);
+    }
     if (now->time < longest_step) {
       manager_.extend_timeout(start_extension);
     }
@@ -187,6 +244,7 @@ void service::reload(live_configuration::callback done) {
     return;
   }
   manager_.reloading();
+  watch_reload();
   configuration_->reload([this, done = std::move(done)](const reload_outcome& made) {
     if (!stopping_) {
       manager_.ready();
@@ -216,6 +274,9 @@ void service::stop_all() {
 // A shard that ended without being told has lost its device, or failed: the daemon does not go on with a part of it.
 // The others are drained, but not for ever: they may stand on the same device.
 void service::note_ending() {
+  for (const shard_thread& each : shards_) {
+    note_loss(each);
+  }
   if (!stopping_) {
     stop_all();
     patience_.expires_after(settings_.daemon.drain_timeout + reply_grace);
@@ -231,12 +292,84 @@ void service::note_ending() {
   }
 }
 
+void service::note_loss(const shard_thread& ended) {
+  if (!ended.lost_its_device()) {
+    return;
+  }
+  const device_loss loss = ended.loss();
+  quarantine_->blame(settings_.pipelines, loss.suspects, loss.error);
+  if (configuration_) {
+    if (const std::optional<live_configuration::trial> tried = configuration_->tried()) {
+      quarantine_->blame({tried->pipeline}, std::array{tried->pipeline.name}, loss.error);
+    }
+  }
+}
+
+// The thread of reloads waits for the device then: nothing but the end of the process frees it.
+void service::watch_reload() {
+  next_look_at_reload_.expires_after(between_signs);
+  next_look_at_reload_.async_wait([this](const boost::system::error_code& error) {
+    if (error || stopping_ || !configuration_->is_reloading()) {
+      return;
+    }
+    const std::optional<live_configuration::trial> tried = configuration_->tried();
+    const auto patience = std::max<std::chrono::nanoseconds>(settings_.stream_pool.hang_timeout, shortest_first_run);
+    if (!tried || users_stages(tried->pipeline).empty() || std::chrono::steady_clock::now() - tried->since < patience) {
+      watch_reload();
+      return;
+    }
+    const std::string& name = tried->pipeline.name;
+    spdlog::error("reload: {} and does not end: {} of it is users' code; the daemon drains and exits to be restarted",
+                  first_run_text(name), users_stages(tried->pipeline));
+    quarantine_->blame({tried->pipeline}, std::array{name}, "its first run does not end");
+    hung_ = true;
+    note_ending();
+  });
+}
+
+void service::acquit_later() {
+  next_acquittal_.expires_after(good_time);
+  next_acquittal_.async_wait([this](const boost::system::error_code& error) {
+    if (error) {
+      return;
+    }
+    acquit_later();
+    if (!quarantine_->has_suspects()) {
+      return;
+    }
+    // Those that have had a batch done by now, a minute later.
+    quarantine_->acquit(worked_);
+    shard_query_.ask<std::vector<std::string>>(
+        std::chrono::seconds(5),
+        [](shard& shard) {
+          std::vector<std::string> names;
+          for (const pipeline_report& each : shard.report().pipelines) {
+            if (each.counters.requests.results != 0) {
+              names.push_back(each.name);
+            }
+          }
+          return names;
+        },
+        [this](const std::vector<std::optional<std::vector<std::string>>>& answers) {
+          worked_.clear();
+          for (const auto& each : answers) {
+            if (each) {
+              worked_.insert(worked_.end(), each->begin(), each->end());
+            }
+          }
+        });
+  });
+}
+
 exit_code service::outcome() const {
   if (std::any_of(shards_.begin(), shards_.end(), [](const shard_thread& each) { return each.lost_its_device(); })) {
     leave_at_once(exit_code::device_lost);
   }
   if (without_memory_) {
     leave_at_once(exit_code::out_of_memory);
+  }
+  if (hung_) {
+    leave_at_once(exit_code::device_lost);
   }
   shard_ending worst = shard_ending::drained;
   for (const shard_thread& each : shards_) {
@@ -288,6 +421,7 @@ void service::serve() {
   probe_threads();
   heartbeat_.emplace(admin_, shards_, manager_, settings_, [this] { return probe_->complaint(self_probe::dead); });
   look_after_memory();
+  acquit_later();
   auto work = boost::asio::make_work_guard(admin_);
   unblock_served_signals();
   while (!run_admin()) {
@@ -359,9 +493,15 @@ exit_code service::run() {
   endpoint_.emplace(
       admin_, shards_, settings_, [this](live_configuration::callback done) { reload(std::move(done)); },
       [this] { return vitals(); });
+  for (const refused_pipeline& each : settings_.refused) {
+    spdlog::error("not served: {}", each.reason);
+  }
   try {
     start_shards();
     serve();
+  } catch (const launch_error& error) {
+    quarantine_->blame(settings_.pipelines, std::array{error.pipeline}, error.what());
+    throw;
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) {
       throw;

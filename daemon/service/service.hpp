@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "daemon/net/shard_directory.hpp"
 #include "daemon/service/connection_watch.hpp"
 #include "daemon/service/http_routes.hpp"
+#include "daemon/service/quarantine.hpp"
 #include "daemon/service/reload.hpp"
 #include "daemon/service/self_probe.hpp"
 #include "daemon/service/shard_thread.hpp"
@@ -40,6 +42,7 @@ class service {
 
  private:
   void start_shards();
+  [[nodiscard]] compile_options compile();
   void wait_for(shard_thread& shard);
   void serve();
   void probe_threads();
@@ -53,11 +56,19 @@ class service {
   void reload(live_configuration::callback done);
   [[nodiscard]] exit_code outcome() const;
 
+  void blame_first_run(const std::string& step);
+  void note_loss(const shard_thread& ended);
+  void acquit_later();
+  void watch_reload();
+
+  // A reload's thread may still have it when the service is gone.
+  std::shared_ptr<quarantine> quarantine_ = std::make_shared<quarantine>(quarantine::default_folder());
   settings settings_;
   settings fitted_;  // to this machine: the shards were started with it
   std::function<settings()> read_;
   service_manager manager_;
   bool stopping_ = false;
+  bool hung_ = false;            // it stops because a first run does not end
   bool without_memory_ = false;  // it stops because an allocation failed
   std::optional<keyring> keys_;  // where connections need keys
   // Declared before the loop: its handlers may hold memory of theirs.
@@ -67,12 +78,16 @@ class service {
   boost::asio::signal_set signals_{admin_};
   boost::asio::steady_timer patience_{admin_};
   boost::asio::steady_timer next_look_at_memory_{admin_};
+  boost::asio::steady_timer next_acquittal_{admin_};
+  boost::asio::steady_timer next_look_at_reload_{admin_};
+  std::vector<std::string> worked_;  // pipelines that had batches done before the last acquittal
   std::optional<shard_directory> directory_;
   std::optional<shard_arena_registry> registry_;
   std::optional<shm_server> shm_server_;  // where clients may share memory, in which requests lie until the shards end
   start_progress progress_;
   std::string slow_step_;  // of the start, that was last logged
   std::deque<shard_thread> shards_;
+  shard_query shard_query_{admin_, shards_};
   std::optional<admin_endpoint> endpoint_;
   std::optional<live_configuration> configuration_;
   std::optional<connection_watch> connections_;  // and these:

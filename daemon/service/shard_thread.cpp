@@ -52,11 +52,11 @@ std::string stay_near(const std::string& pci_bus_id) {
 }
 
 shard_thread::shard_thread(std::uint32_t number, settings settings, device& device, memory_budget& memory,
-                           const keyring* keys, start_progress& progress, std::function<void()> ended)
+                           const keyring* keys, start_progress& progress, std::function<void()> ended,
+                           compile_options code)
     : tell_ended_(std::move(ended)) {
-  thread_ = std::thread([this, number, settings = std::move(settings), &device, &memory, keys, &progress] {
-    run(number, settings, device, memory, keys, progress);
-  });
+  thread_ = std::thread([this, number, settings = std::move(settings), &device, &memory, keys, &progress,
+                         code = std::move(code)] { run(number, settings, device, memory, keys, progress, code); });
 }
 
 shard_thread::~shard_thread() {
@@ -73,7 +73,7 @@ shard_thread::~shard_thread() {
 }
 
 void shard_thread::run(std::uint32_t number, const settings& settings, device& device, memory_budget& memory,
-                       const keyring* keys, start_progress& progress) {
+                       const keyring* keys, start_progress& progress, const compile_options& code) {
   ::pthread_setname_np(::pthread_self(), ("shard-" + std::to_string(number)).c_str());
   bool made = false;
   try {
@@ -84,7 +84,7 @@ void shard_thread::run(std::uint32_t number, const settings& settings, device& d
     for (const pipeline_declaration& each : settings.pipelines) {
       const start_progress::step compiles(progress, number, "pipeline '" + each.name + "' is compiled");
       plans.push_back(compile_plan(each, static_cast<std::uint32_t>(plans.size()), device,
-                                   static_cast<std::uint32_t>(settings.stream_pool.streams)));
+                                   static_cast<std::uint32_t>(settings.stream_pool.streams), code));
     }
     check_memory(settings, plans, device.facts().backend == "host");
     std::optional<start_progress::step> doing;

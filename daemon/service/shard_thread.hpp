@@ -44,7 +44,7 @@ class shard_thread {
   /// that clients need, if any; `progress` outlives it; `ended` is called on its thread once it has stopped serving, or
   /// failed.
   shard_thread(std::uint32_t number, settings settings, device& device, memory_budget& memory, const keyring* keys,
-               start_progress& progress, std::function<void()> ended);
+               start_progress& progress, std::function<void()> ended, compile_options code = {});
   shard_thread(const shard_thread&) = delete;
   shard_thread& operator=(const shard_thread&) = delete;
   /// Stops it at once if it still serves.
@@ -70,6 +70,8 @@ class shard_thread {
   /// Whether `ended` has been called.
   [[nodiscard]] bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   [[nodiscard]] bool lost_its_device() const noexcept;
+  /// What it lost, if it did.
+  [[nodiscard]] device_loss loss() const { return *shard_->loss(); }
   /// Once it has ended: how. Rethrows what it failed with.
   [[nodiscard]] shard_ending ending() const;
   /// Blocks until the shard is destroyed and the thread has ended.
@@ -77,7 +79,7 @@ class shard_thread {
 
  private:
   void run(std::uint32_t number, const settings& settings, device& device, memory_budget& memory, const keyring* keys,
-           start_progress& progress);
+           start_progress& progress, const compile_options& code);
   void serve_until_the_end(shard& running);
 
   std::promise<shard*> made_;

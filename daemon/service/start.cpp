@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,6 +21,8 @@
 #include "base/memory_budget.hpp"
 #include "base/process_limits.hpp"
 #include "daemon/batch/slot_ring.hpp"
+#include "daemon/code/code_cache.hpp"
+#include "daemon/code/stage_code.hpp"
 #include "daemon/device/backend.hpp"
 #include "daemon/net/shard_directory.hpp"
 #include "daemon/net/welcome.hpp"
@@ -174,18 +181,87 @@ std::string text_of_costs(const settings& settings, const std::vector<plan>& pla
 
 }  // namespace
 
+namespace {
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// The folder for machine code; "" for none.
+std::filesystem::path cache_folder(const code_settings& code) {
+  if (code.cache != "auto") {
+    return code.cache;
+  }
+  // systemd's may be several, with colons between.
+  if (const std::string own = variable("CACHE_DIRECTORY"); own.starts_with('/')) {
+    return std::filesystem::path(own.substr(0, own.find(':'))) / "code";
+  }
+  if (const std::string users = variable("XDG_CACHE_HOME"); users.starts_with('/')) {
+    return std::filesystem::path(users) / "penstock" / "code";
+  }
+  const std::string home = variable("HOME");
+  return home.starts_with('/') && home != "/" ? std::filesystem::path(home) / ".cache" / "penstock" / "code"
+                                              : std::filesystem::path{};
+}
+
+}  // namespace
+
+std::set<std::string> architectures_of(std::span<const device* const> devices) {
+  std::set<std::string> all;
+  for (const device* const each : devices) {
+    all.insert(each->facts().architecture);
+  }
+  all.erase("");
+  return all;
+}
+
+prepared_code prepare_code(const code_settings& code, std::span<const pipeline_declaration* const> pipelines,
+                           const std::set<std::string>& architectures) {
+  std::vector<compile_request> requests;
+  for (const pipeline_declaration* const pipeline : pipelines) {
+    for (const stage_declaration& stage : pipeline->stages) {
+      for (const std::string& architecture : architectures) {
+        if (std::optional<compile_request> request = request_of(stage.settings, architecture)) {
+          requests.push_back(std::move(*request));
+        }
+      }
+    }
+  }
+  prepared_code made;
+  made.kernels = requests.size();
+  if (requests.empty()) {
+    return made;
+  }
+  const std::filesystem::path folder = cache_folder(code);
+  made.complaint = folder.empty() ? "" : code_cache::prepare(folder);
+  made.options.compiler.cache = made.complaint.empty() ? folder : std::filesystem::path{};
+  made.options.compiler.ahead = compile_ahead(requests, made.options.compiler);
+  return made;
+}
+
+prepared_code prepare_code(const settings& settings, const std::set<std::string>& architectures) {
+  std::vector<const pipeline_declaration*> all;
+  for (const pipeline_declaration& each : settings.pipelines) {
+    all.push_back(&each);
+  }
+  return prepare_code(settings.code, all, architectures);
+}
+
 std::string check_start(const settings& settings, const std::string& architecture) {
+  prepared_code code = prepare_code(settings, architecture.empty() ? std::set<std::string>{} : std::set{architecture});
+  code.options.checks_for = architecture;
   const std::unique_ptr<device> host = open_host_device(1);
   std::vector<plan> plans;
   for (const pipeline_declaration& each : settings.pipelines) {
     plans.push_back(compile_plan(each, static_cast<std::uint32_t>(plans.size()), *host,
-                                 static_cast<std::uint32_t>(settings.stream_pool.streams),
-                                 {.compiler = {}, .checks_for = architecture}));
+                                 static_cast<std::uint32_t>(settings.stream_pool.streams), code.options));
   }
   check_welcome(settings, plans);
   // What lies on the device is counted where that is the host for certain.
   check_memory(settings, plans, settings.device.backend == backend_choice::host);
   std::string text = text_of_costs(settings, plans);
+  text += code.complaint.empty() ? "" : "warning: the cache of machine code is not used: " + code.complaint + "\n";
   for (const plan& each : plans) {
     for (const plan_stage& stage : each.stages) {
       text += stage.code.empty()

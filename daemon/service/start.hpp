@@ -5,11 +5,13 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "daemon/config/settings.hpp"
+#include "daemon/device/device.hpp"
 #include "daemon/pipeline/plan.hpp"
 
 namespace penstock {
@@ -58,6 +60,23 @@ class start_progress {
 /// can't have, and slots that the machine has no memory for. Returns lines for people: what each pipeline and all of
 /// them cost in memory, and a warning where that is more than a quarter of the machine's.
 [[nodiscard]] std::string check_start(const settings& settings, const std::string& architecture = "");
+
+/// How users' code is compiled, and what is compiled already.
+struct prepared_code {
+  compile_options options;
+  std::size_t kernels = 0;  ///< that were compiled, or found in the cache
+  std::string complaint{};  ///< why the cache is not used, for people; "" if it is, or if none is wanted
+};
+
+/// Compiles the users' code of these pipelines for these architectures, in several processes at once, with the cache
+/// that the settings ask for. What is wrong with the code is thrown by the compile_plan that asks for it.
+[[nodiscard]] prepared_code prepare_code(const code_settings& code,
+                                         std::span<const pipeline_declaration* const> pipelines,
+                                         const std::set<std::string>& architectures);
+/// Of all pipelines.
+[[nodiscard]] prepared_code prepare_code(const settings& settings, const std::set<std::string>& architectures);
+/// Those of devices that compile.
+[[nodiscard]] std::set<std::string> architectures_of(std::span<const device* const> devices);
 
 /// Throws configuration_error when the slots of all shards, and on the host backend the states of sessions as well,
 /// need more memory than this process may have: the kernel would kill it, or others, in the middle of the start.

@@ -98,6 +98,23 @@ router_settings socket_settings(const settings& settings, const keyring* keys) {
       .io_threads = std::max(settings.daemon.io_threads, 1)};
 }
 
+/// "stage 'agc' of pipeline 'radio'"; "" without suspects. The batch of a suspect may be of a plan that was replaced.
+std::string suspects_text(const device_loss& loss, const served_pipelines& served) {
+  std::string text;
+  for (const std::string& name : loss.suspects) {
+    const auto found = std::find_if(served.in_order.begin(), served.in_order.end(),
+                                    [&](const plan* each) { return each->declaration.name == name; });
+    std::string stages;
+    if (found != served.in_order.end()) {
+      for (const plan_stage& stage : (*found)->stages) {
+        stages += stage.users_code ? (stages.empty() ? "stage '" : ", '") + stage.name + "'" : "";
+      }
+    }
+    text += (text.empty() ? "" : "; or ") + (stages.empty() ? "" : stages + " of ") + "pipeline '" + name + "'";
+  }
+  return text;
+}
+
 }  // namespace
 
 shard::shard(const settings& settings, device& device, std::span<const plan> plans, memory_budget& memory,
@@ -136,17 +153,22 @@ shard::shard(const settings& settings, device& device, std::span<const plan> pla
                         }},
                        number),
       sweep_at_(started_ + sweep_interval) {
+  served_.refused = settings.refused;
   // Duplicates, because Asio closes what it watches.
   socket_watch_.descriptor.assign(duplicate(socket_.descriptor()));
   signal_watch_.descriptor.assign(duplicate(signal_.descriptor()));
   warm_up(progress);
 }
 
+std::string first_run_text(const std::string& pipeline) {
+  return "pipeline '" + pipeline + "' is run for the first time";
+}
+
 void shard::warm_up(const std::function<void(const std::string&)>& progress) {
   slot* const scratch = ring_.claim();
   for (const plan* const each : served_.in_order) {
     if (progress) {
-      progress("pipeline '" + each->declaration.name + "' is run for the first time");
+      progress(first_run_text(each->declaration.name));
     }
     stream_pool_.set_inline_steps(each->place, stream_pool_.warm_up(*each, *scratch));
   }
@@ -361,9 +383,12 @@ void shard::end_with_loss(time_point now) {
   const device_loss& loss = *scheduler_.lost();
   const std::string at_stage = loss.stage.empty() ? "" : fmt::format(" at stage '{}'", loss.stage);
   const std::string of_pipeline = loss.pipeline.empty() ? "" : fmt::format(" of pipeline '{}'", loss.pipeline);
-  spdlog::error("device lost: {}{}{}; {} requests are answered FAILED, then the daemon exits to be restarted",
-                loss.error, at_stage, of_pipeline, counters_.requests.in_flight);
-  message_handler_.close(wire::status::device_failed, "the device is lost: " + loss.error);
+  const std::string suspect = suspects_text(loss, served_);
+  spdlog::error("device lost: {}{}{}{}; {} requests are answered FAILED, then the daemon exits to be restarted",
+                loss.error, at_stage, of_pipeline, suspect.empty() ? "" : "; suspect: " + suspect,
+                counters_.requests.in_flight);
+  message_handler_.close(wire::status::device_failed,
+                         "the device is lost: " + loss.error + (suspect.empty() ? "" : "; suspect: " + suspect));
   scheduler_.end_all(
       wire::status::device_failed,
       {.reason = "the device is lost", .step = "executing", .stage = loss.stage, .device_error = loss.error});
@@ -406,6 +431,7 @@ std::string shard::prepare(shard_change& change) {
   }
   served_pipelines later;
   later.by_id = served_.by_id;
+  later.refused = change.wanted.refused;
   for (const fresh_pipeline& each : change.fresh) {
     later.put(*each.compiled);
   }
@@ -455,6 +481,7 @@ bool shard::commit(std::uint64_t attempt) {
     }
   }
   served_.in_order = std::move(wanted);
+  served_.refused = taken.change.wanted.refused;
   const settings& applied = taken.change.wanted;
   settings_.clients = applied.clients;
   settings_.daemon.drain_timeout = applied.daemon.drain_timeout;
@@ -533,10 +560,12 @@ shard_report shard::report() {
                     .device_error = scheduler_.lost() ? scheduler_.lost()->error
                                     : sick            ? sick.name
                                                       : "",
+                    .suspects = scheduler_.lost() ? suspects_text(*scheduler_.lost(), served_) : "",
                     .shard = number_,
                     .admin = directory_ != nullptr ? directory_->admin() : std::vector<std::string>{},
                     .counters = counters_,
                     .pipelines = {},
+                    .refused = served_.refused,
                     .clients = {},
                     .credit_requests = settings_.clients.credit_requests,
                     .credit_bytes = settings_.clients.credit_bytes,

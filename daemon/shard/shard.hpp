@@ -58,6 +58,9 @@ enum class shard_ending {
   device_lost,    ///< the device failed or hung: what was in flight was answered DEVICE_FAILED
 };
 
+/// The step of a start in which a pipeline is run for the first time, for people.
+[[nodiscard]] std::string first_run_text(const std::string& pipeline);
+
 /// One thread that serves: an io_context, a ROUTER socket, a slot ring and a stream pool on one device. It owns the
 /// parts of the path, and runs their loop, shutdown and reload. Shards share the memory budget, the keyring and the
 /// directory.
@@ -90,6 +93,9 @@ class shard {
   void stop();
   /// Any thread: calls `question` on the shard's thread between two turns; never if the shard has ended by then.
   void ask(std::function<void(shard&)> question);
+
+  /// Once `run` has ended with device_lost.
+  [[nodiscard]] const std::optional<device_loss>& loss() const noexcept { return scheduler_.lost(); }
 
   [[nodiscard]] const std::vector<std::string>& endpoints() const noexcept { return socket_.endpoints(); }
   /// A reload takes two steps, so that all shards take the change or none. `prepare` returns "" if this shard can take

@@ -12,10 +12,10 @@
 namespace penstock {
 
 fresh_pipeline make_fresh(const pipeline_declaration& declared, std::uint32_t id, device& device,
-                          const settings& settings) {
+                          const settings& settings, const compile_options& code) {
   fresh_pipeline made;
   made.compiled = std::make_unique<plan>(
-      compile_plan(declared, id, device, static_cast<std::uint32_t>(settings.stream_pool.streams)));
+      compile_plan(declared, id, device, static_cast<std::uint32_t>(settings.stream_pool.streams), code));
   // The only plan of the pools below; the shard gives it its real place.
   made.compiled->place = 0;
   const std::span<const plan> alone(made.compiled.get(), 1);

@@ -23,7 +23,7 @@ struct fresh_pipeline {
 /// Compiles a pipeline and warms it up, on streams and in a slot of its own, while the device's shards serve. Any
 /// thread. Throws device_error or configuration_error.
 [[nodiscard]] fresh_pipeline make_fresh(const pipeline_declaration& declared, std::uint32_t id, device& device,
-                                        const settings& settings);
+                                        const settings& settings, const compile_options& code = {});
 
 /// Streams for a priority that no pipeline had before.
 struct fresh_streams {

@@ -64,6 +64,18 @@ ordered_json json_of(const pipeline_timing& timing) {
   return all;
 }
 
+ordered_json json_of(const std::vector<refused_pipeline>& refused) {
+  ordered_json list = ordered_json::array();
+  for (const refused_pipeline& each : refused) {
+    list.push_back({{"pipeline", each.name},
+                    {"stages", each.stages},
+                    {"deaths", each.deaths},
+                    {"error", each.error},
+                    {"reason", each.reason}});
+  }
+  return list;
+}
+
 ordered_json refused_json(const handshake_report& handshakes) {
   ordered_json refused = ordered_json::object();
   for (std::size_t why = 0; why < handshake_refusals; ++why) {
@@ -151,6 +163,13 @@ std::string report_status(const shard_report& report) {
       {"slots", {{"total", report.slots}, {"free", report.free_slots}}},
       {"batches_in_flight", report.batches_in_flight},
       {"pipelines", ordered_json::array()}};
+  if (!report.device_error.empty()) {
+    body["device"]["error"] = report.device_error;
+    body["device"]["suspects"] = report.suspects;
+  }
+  if (!report.refused.empty()) {
+    body["quarantine"] = json_of(report.refused);
+  }
   std::size_t room = wire::max_body_bytes - std::min(body.dump().size(), wire::max_body_bytes);
   room = add_pipelines(body, report.pipelines, room);
   add_timing(body["pipelines"], report.pipelines, room);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/device/device.hpp"
+#include "daemon/pipeline/declaration.hpp"
 #include "daemon/request/counters.hpp"
 #include "daemon/shm/server.hpp"
 #include "daemon/telemetry/recorder.hpp"
@@ -48,10 +49,12 @@ struct shard_report {
   device_facts facts{};
   memory_use memory{};         ///< of the device, for all of its shards
   std::string device_error{};  ///< the device's sticky error; "" while it has none
+  std::string suspects{};      ///< users' code that the device had when it was lost, for people
   std::uint32_t shard = 0;
   std::vector<std::string> admin{};  ///< where the daemon's admin HTTP answers
   account counters{};
   std::vector<pipeline_report> pipelines{};  ///< that are served
+  std::vector<refused_pipeline> refused{};   ///< that are in quarantine
   std::vector<client_report> clients{};
   std::uint32_t credit_requests = 0;  ///< that each client is granted
   std::size_t credit_bytes = 0;
@@ -77,6 +80,8 @@ struct shard_report {
 [[nodiscard]] nlohmann::ordered_json json_of(const outcome_account& requests);
 /// Its name and counters: requests, frames, batches and why they were closed.
 [[nodiscard]] nlohmann::ordered_json json_of(const pipeline_report& pipeline);
+/// Pipelines in quarantine, and why.
+[[nodiscard]] nlohmann::ordered_json json_of(const std::vector<refused_pipeline>& refused);
 /// Quantiles, the largest and the sum in µs of each time that was measured at least once.
 [[nodiscard]] nlohmann::ordered_json json_of(const pipeline_timing& timing);
 /// Handshakes that were refused, by why.

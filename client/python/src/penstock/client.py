@@ -256,6 +256,9 @@ class Client:
     def _described(self, pipeline: str) -> PipelineDescription:
         described = self.pipelines.get(pipeline)
         if described is None:
+            for each in self._welcome.quarantined:
+                if each.name == pipeline:
+                    raise LookupError(each.reason)
             raise LookupError(f"no pipeline {pipeline!r}; the daemon has {', '.join(self.pipelines) or 'none'}")
         return described
 

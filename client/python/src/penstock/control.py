@@ -62,6 +62,13 @@ class PipelineDescription:
 
 
 @dataclasses.dataclass(frozen=True)
+class QuarantinedPipeline:
+    """A pipeline of the configuration that the daemon does not serve."""
+    name: str
+    reason: str  #: a sentence for people
+
+
+@dataclasses.dataclass(frozen=True)
 class Welcome:
     """WELCOME: what there is, and what this client may have in flight."""
     server: str
@@ -77,6 +84,7 @@ class Welcome:
     inline_bytes: int = 0  #: a SUBMIT of at most so many payload bytes may be sent in one part; 0: none may
     resume: str = ""  #: this client's token, to show in its next HELLO; "": the daemon gives none
     resumed: bool = False  #: this client still has the place that it had before its HELLO
+    quarantined: Tuple[QuarantinedPipeline, ...] = ()  #: that the daemon does not serve
 
     @functools.cached_property
     def by_name(self) -> Mapping[str, PipelineDescription]:
@@ -128,10 +136,11 @@ _U32, _U64, _I64 = (1 << 32) - 1, (1 << 64) - 1, (1 << 63) - 1
 _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_bytes": _U64, "max_request_bytes": _U64,
            "period": _U64, "answering": _U32, "shard": _U32, "pipeline": _U32, "session": _U32, "next_sequence": _U64,
            "shared_bytes": _U64, "inline_bytes": _U64, "bytes": _U64, "steps": _U64}
-_NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription}
-_LISTS = ("outputs", "pipelines")
+_NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription,
+           "quarantined": QuarantinedPipeline}
+_LISTS = ("outputs", "pipelines", "quarantined")
 _FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed")
-_LEFT_OUT = ("shared_bytes", "inline_bytes", "holds", "resume")  # where they are 0
+_LEFT_OUT = ("shared_bytes", "inline_bytes", "holds", "resume", "quarantined")  # where they are 0
 _TOKEN = re.compile("[0-9a-f]{32}")
 
 
