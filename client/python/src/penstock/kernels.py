@@ -124,7 +124,7 @@ def _parameter(name: str, text: str) -> _Parameter:
     if argument == "session":
         raise ValueError(f"{place}: a kernel in Python takes the session's members: \"i32* session.frames\", "
                          "\"u8* session.pool\", \"u64 session.stride\"")
-    if not star and re.fullmatch(r"in\d?|out(\.\w+)?|session\.(frames|pool)", argument):
+    if not star and re.fullmatch(r"in\d?|out(\.\w+)?|session\.(frames|pool)|(new_)?state", argument):
         example = kind if typed else "f32"
         raise ValueError(f"{place} = {text!r} needs the type that it points to, such as \"{example}* {argument}\"")
     return _Parameter(name, kind, bool(star), argument)
