@@ -30,8 +30,10 @@ op = "kernel"
 
 
 def check(folder, configuration="penstock.toml", architecture="sm_90"):
-    """What `penstockd --check-config --arch` says of a configuration in that folder: its exit code and its text."""
-    done = subprocess.run([BIN / "penstockd", "--config", configuration, "--check-config", "--arch", architecture],
+    """What `penstockd --check-config` says of a configuration in that folder: its exit code and its text. Users' code is
+    compiled, unless `architecture` is empty."""
+    done = subprocess.run([BIN / "penstockd", "--config", configuration, "--check-config",
+                           *(("--arch", architecture) if architecture else ())],
                           cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
     return done.returncode, done.stdout
 
@@ -39,9 +41,9 @@ def check(folder, configuration="penstock.toml", architecture="sm_90"):
 def choose_libraries():
     """Lets the daemon use this Python's packages."""
     for variable, name in LIBRARIES.items():
-        found = [file for folder in sys.path for file in sorted(pathlib.Path(folder).glob(f"nvidia/*/lib/{name}"))]
+        found = [file for folder in sys.path for file in pathlib.Path(folder).glob(f"nvidia/*/lib/{name}")]
         if found:
-            os.environ.setdefault(variable, str(found[-1]))
+            os.environ.setdefault(variable, str(max(found, key=lambda file: file.name)))
 
 
 @functools.lru_cache(maxsize=None)

@@ -37,7 +37,7 @@ SHIPPED = next((path for path in (TREE / "deploy/config/penstock.toml", TREE / "
 PAGES = [TREE / "docs" / f"{name}.md" for name in ("pipelines", "channels", "recipes")]
 LIBRARY = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release")).resolve() / "client" / "cpp"
 URL = "tcp://127.0.0.1:7600"  # as the page has it
-MARKS = {"toml": "#", "cpp": "//", "cuda": "//"}  # of a comment
+MARKS = {"toml": "#", "c": "//", "cpp": "//", "cuda": "//"}  # of a comment
 START = re.compile(r"(?:\S*/)?penstockd --config (\S+) &")
 STOP = "kill %1"  # what was started first in this shell
 
@@ -169,7 +169,7 @@ class Walkthrough:
                 self.test.fail(f"line {block.line}: nothing tests a block of {block.language or 'no language'!r}")
 
     def write(self, block):
-        name = re.match(rf"{MARKS[block.language]} (\S+\.(?:toml|cpp|cuh?))\n", block.text)
+        name = re.match(rf"{MARKS[block.language]} (\S+\.(?:toml|c|cpp|cuh?))\n", block.text)
         self.test.assertIsNotNone(name, f"line {block.line}: what is written to a file begins with its name")
         (self.folder / name[1]).write_text(self.addressed(block.text))
 
