@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -17,15 +16,25 @@ struct npy_type {
   std::string_view dtype;
   std::string_view descriptor;
   std::size_t bytes;
-  bool floating;
+  std::size_t number_bytes;  ///< of a number to turn around: a complex one has two
+  std::string_view nothing;  ///< of a floating-point number: the bytes of NaN
 };
 
-constexpr std::array<npy_type, 6> types{{{"u8", "|u1", 1, false},
-                                         {"i8", "|i1", 1, false},
-                                         {"i16", "<i2", 2, false},
-                                         {"i32", "<i4", 4, false},
-                                         {"f32", "<f4", 4, true},
-                                         {"c64", "<c8", 8, true}}};
+using namespace std::string_view_literals;
+
+/// numpy has no bf16: with ml_dtypes, and without, it writes and reads two bytes without a type.
+constexpr std::array<npy_type, 12> types{{{"u8", "|u1", 1, 1, ""},
+                                          {"i8", "|i1", 1, 1, ""},
+                                          {"i16", "<i2", 2, 2, ""},
+                                          {"i32", "<i4", 4, 4, ""},
+                                          {"f32", "<f4", 4, 4, "\x00\x00\xc0\x7f"sv},
+                                          {"c64", "<c8", 8, 4, "\x00\x00\xc0\x7f"sv},
+                                          {"u16", "<u2", 2, 2, ""},
+                                          {"i64", "<i8", 8, 8, ""},
+                                          {"f16", "<f2", 2, 2, "\x00\x7e"sv},
+                                          {"bf16", "<V2", 2, 2, "\xc0\x7f"sv},
+                                          {"f64", "<f8", 8, 8, "\x00\x00\x00\x00\x00\x00\xf8\x7f"sv},
+                                          {"bool", "|b1", 1, 1, ""}}};
 
 const npy_type& type_of(std::string_view dtype) {
   const auto* const found =
@@ -88,17 +97,23 @@ void npy_file::append_missing(std::uint64_t frames) {
 
 std::vector<std::byte> missing_frame(std::string_view dtype, std::span<const std::int64_t> frame_shape) {
   std::vector<std::byte> frame(bytes_of_frame(dtype, frame_shape));
-  if (type_of(dtype).floating) {
-    constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
-    for (std::size_t at = 0; at + sizeof nothing <= frame.size(); at += sizeof nothing) {
-      std::memcpy(frame.data() + at, &nothing, sizeof nothing);
-    }
+  const std::string_view nothing = type_of(dtype).nothing;
+  for (std::size_t at = 0; !nothing.empty() && at < frame.size(); ++at) {
+    frame[at] = static_cast<std::byte>(nothing[at % nothing.size()]);
   }
   return frame;
 }
 
-std::size_t npy_format::item_bytes() const noexcept {
-  return dtype == "c64" ? 8 : dtype == "i32" || dtype == "f32" ? 4 : dtype == "i16" ? 2 : 1;
+std::size_t item_bytes(std::string_view dtype) {
+  return type_of(dtype).bytes;
+}
+
+std::size_t npy_format::item_bytes() const {
+  return type_of(dtype).bytes;
+}
+
+std::size_t npy_format::number_bytes() const {
+  return type_of(dtype).number_bytes;
 }
 
 std::string npy_format::text() const {
@@ -118,7 +133,7 @@ npy_format read_npy_format(input_stream& file) {
     throw input_error(std::string("the .npy file is damaged: ") + error.what());
   }
   std::string little = header.descriptor;
-  if (little.starts_with('>') || little.starts_with('=')) {
+  if (little.starts_with('>') || little.starts_with('=') || little == "|V2") {
     little.front() = '<';
   }
   const auto* const found = std::find_if(types.begin(), types.end(), [&](const npy_type& each) {
@@ -127,8 +142,8 @@ npy_format read_npy_format(input_stream& file) {
   });
   if (found == types.end()) {
     throw input_error("the .npy file holds " + (little.empty() ? "no plain numbers" : header.descriptor) +
-                      "; a pipeline takes u8, i8, i16, i32, f32 or c64: save it with astype, such as "
-                      "array.astype(\"float32\")");
+                      "; a pipeline takes u8, u16, i8, i16, i32, i64, f16, bf16, f32, f64, c64 or bool: save it with "
+                      "astype, such as array.astype(\"float32\")");
   }
   return {.dtype = std::string(found->dtype),
           .big_endian = header.descriptor.starts_with('>') && found->bytes > 1,

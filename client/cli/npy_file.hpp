@@ -42,6 +42,9 @@ class npy_file {
 /// One frame for which there is nothing: NaN, or 0 in integers.
 [[nodiscard]] std::vector<std::byte> missing_frame(std::string_view dtype, std::span<const std::int64_t> frame_shape);
 
+/// Bytes of one element. Throws std::runtime_error for a dtype that the wire has not.
+[[nodiscard]] std::size_t item_bytes(std::string_view dtype);
+
 /// What the header of a .npy file says, in the words of the wire.
 struct npy_format {
   std::string dtype;  ///< the wire's name
@@ -49,9 +52,9 @@ struct npy_format {
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
 
-  [[nodiscard]] std::size_t item_bytes() const noexcept;
+  [[nodiscard]] std::size_t item_bytes() const;
   /// Of a number to turn around: a complex has two.
-  [[nodiscard]] std::size_t number_bytes() const noexcept { return dtype == "c64" ? 4 : item_bytes(); }
+  [[nodiscard]] std::size_t number_bytes() const;
   /// "i16[3000, 2]".
   [[nodiscard]] std::string text() const;
 };

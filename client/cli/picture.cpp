@@ -4,9 +4,12 @@
 #include <array>
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <numeric>
 #include <string_view>
 #include <utility>
+
+#include <penstock/float16.hpp>
 
 #include "base/quantity.hpp"
 #include "client/cli/plot.hpp"
@@ -59,11 +62,29 @@ std::vector<float> numbers_of(const tensor_view& tensor) {
   if (dtype == "c64") {
     return magnitudes(tensor);
   }
+  if (dtype == "f64") {
+    return as_floats<double>(tensor);
+  }
+  if (dtype == "f16") {
+    return as_floats<float16>(tensor);
+  }
+  if (dtype == "bf16") {
+    return as_floats<bfloat16>(tensor);
+  }
+  if (dtype == "i64") {
+    return as_floats<std::int64_t>(tensor);
+  }
   if (dtype == "i32") {
     return as_floats<std::int32_t>(tensor);
   }
   if (dtype == "i16") {
     return as_floats<std::int16_t>(tensor);
+  }
+  if (dtype == "u16") {
+    return as_floats<std::uint16_t>(tensor);
+  }
+  if (dtype == "bool") {
+    return as_floats<bool>(tensor);
   }
   return dtype == "i8" ? as_floats<std::int8_t>(tensor) : as_floats<std::uint8_t>(tensor);
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <nlohmann/json.hpp>
+#include <penstock/float16.hpp>
 
 namespace penstock::cli {
 namespace {
@@ -28,7 +29,8 @@ void append_number(std::string& to, Number number) {
   to.append(text.data(), end.ptr);
 }
 
-void append_float(std::string& text, float number, std::string_view no_number) {
+template <class Float>
+void append_float(std::string& text, Float number, std::string_view no_number) {
   if (std::isfinite(number) || no_number.empty()) {
     append_number(text, number);
   } else {
@@ -36,23 +38,32 @@ void append_float(std::string& text, float number, std::string_view no_number) {
   }
 }
 
-std::size_t item_bytes(std::string_view dtype) {
-  return dtype == "c64" ? 8 : dtype == "i32" || dtype == "f32" ? 4 : dtype == "i16" ? 2 : 1;
-}
-
-/// `json`: a complex number is an array, infinity and NaN are null.
+/// `json`: a complex number is an array, infinity and NaN are null, a bool is true or false.
 void append_item(std::string& text, std::string_view dtype, const std::byte* at, bool json) {
   const std::string_view no_number = json ? "null" : "";
   if (dtype == "u8") {
     append_number(text, static_cast<int>(number_at<std::uint8_t>(at)));
   } else if (dtype == "i8") {
     append_number(text, static_cast<int>(number_at<std::int8_t>(at)));
+  } else if (dtype == "u16") {
+    append_number(text, number_at<std::uint16_t>(at));
   } else if (dtype == "i16") {
     append_number(text, number_at<std::int16_t>(at));
   } else if (dtype == "i32") {
     append_number(text, number_at<std::int32_t>(at));
+  } else if (dtype == "i64") {
+    append_number(text, number_at<std::int64_t>(at));
+  } else if (dtype == "bool") {
+    const bool is_true = *at != std::byte{0};
+    text += json ? (is_true ? "true" : "false") : (is_true ? "1" : "0");
+  } else if (dtype == "f16") {
+    append_float(text, static_cast<float>(number_at<float16>(at)), no_number);
+  } else if (dtype == "bf16") {
+    append_float(text, static_cast<float>(number_at<bfloat16>(at)), no_number);
   } else if (dtype == "f32") {
     append_float(text, number_at<float>(at), no_number);
+  } else if (dtype == "f64") {
+    append_float(text, number_at<double>(at), no_number);
   } else {
     text += json ? "[" : "";
     append_float(text, number_at<float>(at), no_number);

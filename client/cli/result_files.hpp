@@ -33,7 +33,7 @@ struct text_rows {
 /// One line per row: comma-separated numbers; a complex number is two numbers.
 [[nodiscard]] std::string csv_lines(const text_rows& rows);
 /// One line per row, such as {"output":"psd","index":7,"values":[1,2]}: a number for a row without dimensions, nested
-/// arrays for several, [re,im] for a complex number, null for infinity and NaN.
+/// arrays for several, [re,im] for a complex number, true and false for bool, null for infinity and NaN.
 [[nodiscard]] std::string json_lines(const text_rows& rows);
 /// The line of a frame without a result: "values" is null.
 [[nodiscard]] std::string json_missing(std::string_view output, std::uint64_t index);

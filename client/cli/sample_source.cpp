@@ -121,7 +121,9 @@ void check_fit(const npy_format& array, const tensor_info& input) {
   const bool is_signal =
       !frame.empty() && shape.size() == frame.size() && std::ranges::equal(shape.subspan(1), frame.subspan(1));
   const bool is_frames = shape.size() == frame.size() + 1 && std::ranges::equal(shape.subspan(1), frame);
-  if (array.dtype != input.dtype || (!is_signal && !is_frames)) {
+  // The bits of bf16 are uint16 to a numpy without ml_dtypes.
+  const bool is_type = array.dtype == input.dtype || (array.dtype == "u16" && input.dtype == "bf16");
+  if (!is_type || (!is_signal && !is_frames)) {
     std::string rest;
     for (const std::int64_t extent : frame.empty() ? frame : frame.subspan(1)) {
       rest += ", " + std::to_string(extent);

@@ -181,6 +181,10 @@ std::shared_ptr<const pipeline_info> catalogue::at(std::string_view name) const 
 std::shared_ptr<const pipeline_info> catalogue::check(std::string_view name, const client::request& request,
                                                       bool in_session) const {
   auto pipeline = at(name);
+  if (pipeline->input.item_bytes() == 0) {
+    refuse(wire::status::wrong_dtype, "pipeline \"" + pipeline->name + "\" takes \"" + pipeline->input.dtype +
+                                          "\", which this client does not know: it is older than the daemon");
+  }
   check_extents(*pipeline, request);
   check_session(*pipeline, request, in_session);
   const std::size_t frame = pipeline->input.frame_bytes(request.leading);

@@ -259,6 +259,20 @@ TEST(ResultText, IsALineForEachRow) {
   const text_rows one_complex{"z", "c64", std::as_bytes(std::span{numbers}.first(2)), 1, 0, {}};
   EXPECT_EQ(csv_lines(one_complex), "1,2.5\n");
   EXPECT_EQ(json_lines(one_complex), "{\"output\":\"z\",\"index\":0,\"values\":[1,2.5]}\n");
+  const std::vector<std::uint16_t> halves{0x3e00, 0x7c00};
+  const text_rows half{"h", "f16", std::as_bytes(std::span{halves}), 1, 0, pair};
+  EXPECT_EQ(csv_lines(half), "1.5,inf\n");
+  EXPECT_EQ(json_lines(half), "{\"output\":\"h\",\"index\":0,\"values\":[1.5,null]}\n");
+  EXPECT_EQ(csv_lines({"b", "bf16", std::as_bytes(std::span{halves}).first(2), 1, 0, {}}), "0.125\n");
+  EXPECT_EQ(csv_lines({"u", "u16", std::as_bytes(std::span{halves}), 1, 0, pair}), "15872,31744\n");
+  const std::vector<double> doubles{0.1, 1e300};
+  EXPECT_EQ(csv_lines({"d", "f64", std::as_bytes(std::span{doubles}), 1, 0, pair}), "0.1,1e+300\n");
+  const std::vector<std::int64_t> wide{INT64_MIN, 7};
+  EXPECT_EQ(csv_lines({"i", "i64", std::as_bytes(std::span{wide}), 1, 0, pair}), "-9223372036854775808,7\n");
+  const std::vector<std::uint8_t> flags{0, 1};
+  const text_rows truth{"t", "bool", std::as_bytes(std::span{flags}), 1, 0, pair};
+  EXPECT_EQ(csv_lines(truth), "0,1\n");
+  EXPECT_EQ(json_lines(truth), "{\"output\":\"t\",\"index\":0,\"values\":[false,true]}\n");
   EXPECT_EQ(json_missing("z", 3), "{\"output\":\"z\",\"index\":3,\"values\":null}\n");
 }
 

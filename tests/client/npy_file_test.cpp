@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -64,6 +65,36 @@ TEST_F(NpyFile, MissingFramesAreNanOrZero) {
   npy_file file{path_, existing_file::replace, "i32", shape};
   file.append_missing(2);
   EXPECT_EQ(content(), print_npy_header("<i4", 2, shape) + std::string(16, '\0'));
+}
+
+TEST_F(NpyFile, MissingFramesOfEveryDtypeAreNanOrZero) {
+  const std::vector<std::int64_t> shape{2};
+  const std::map<std::string, std::string> missing{{"u8", std::string(1, '\0')},
+                                                   {"u16", std::string(2, '\0')},
+                                                   {"i64", std::string(8, '\0')},
+                                                   {"bool", std::string(1, '\0')},
+                                                   {"f16", {"\x00\x7e", 2}},
+                                                   {"bf16", {"\xc0\x7f", 2}},
+                                                   {"f64", {"\0\0\0\0\0\0\xf8\x7f", 8}},
+                                                   {"c64", {"\0\0\xc0\x7f\0\0\xc0\x7f", 8}}};
+  for (const auto& [dtype, item] : missing) {
+    const std::vector<std::byte> frame = missing_frame(dtype, shape);
+    EXPECT_EQ((std::string{reinterpret_cast<const char*>(frame.data()), frame.size()}), item + item) << dtype;
+  }
+}
+
+TEST_F(NpyFile, HasADescriptorForEveryDtype) {
+  const std::vector<std::int64_t> shape{2};
+  const std::map<std::string, std::string> descriptors{{"u8", "|u1"},  {"u16", "<u2"}, {"i8", "|i1"},  {"i16", "<i2"},
+                                                       {"i32", "<i4"}, {"i64", "<i8"}, {"f16", "<f2"}, {"bf16", "<V2"},
+                                                       {"f32", "<f4"}, {"f64", "<f8"}, {"c64", "<c8"}, {"bool", "|b1"}};
+  for (const auto& [dtype, descriptor] : descriptors) {
+    { const npy_file file{path_, existing_file::replace, dtype, shape}; }
+    EXPECT_EQ(content(), print_npy_header(descriptor, 0, shape));
+    stop_event stop;
+    input_stream in{path_.string(), stop};
+    EXPECT_EQ(read_npy_format(in).dtype, dtype);
+  }
 }
 
 TEST_F(NpyFile, DoesNotReplaceAFileUnlessTold) {

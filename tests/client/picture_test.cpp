@@ -207,6 +207,22 @@ TEST(Picture, NumbersOfComplexTensorsAreMagnitudes) {
   EXPECT_THAT(numbers_of(tensor), ::testing::ElementsAre(5.0F, 2.0F));
 }
 
+TEST(Picture, NumbersOfEveryDtypeAreDrawn) {
+  const auto numbers = [](std::string_view dtype, const auto& elements) {
+    tensor_view tensor;
+    tensor.dtype = dtype;
+    tensor.bytes = std::as_bytes(std::span{elements});
+    return numbers_of(tensor);
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(numbers("f16", std::vector<std::uint16_t>{0x3e00, 0xc000}), ElementsAre(1.5F, -2.0F));
+  EXPECT_THAT(numbers("bf16", std::vector<std::uint16_t>{0x3fc0, 0xc000}), ElementsAre(1.5F, -2.0F));
+  EXPECT_THAT(numbers("f64", std::vector<double>{0.5, -2}), ElementsAre(0.5F, -2.0F));
+  EXPECT_THAT(numbers("i64", std::vector<std::int64_t>{-5, 1 << 20}), ElementsAre(-5.0F, 1048576.0F));
+  EXPECT_THAT(numbers("u16", std::vector<std::uint16_t>{65535, 0}), ElementsAre(65535.0F, 0.0F));
+  EXPECT_THAT(numbers("bool", std::vector<std::uint8_t>{1, 0, 1}), ElementsAre(1.0F, 0.0F, 1.0F));
+}
+
 TEST(Series, KeepsRangeAndMeanHoweverLongItGets) {
   series numbers{8};
   for (int each = 0; each < 1000; ++each) {

@@ -390,17 +390,32 @@ TEST(SampleSource, AnArrayIsASignalOrItsFrames) {
   EXPECT_EQ(read_all(npy("<i2", "False", "(2, 2)", "aabbccdd"), input_of("i16", {2})), "aabbccdd");
   EXPECT_EQ(read_all(npy("|u1", "False", "(3, 2)", "abcdef"), input_of("u8", {8, 2})), "abcdef");
   EXPECT_EQ(read_all(npy("<c8", "False", "(1,)", "abcdefgh"), input_of("c64", {4})), "abcdefgh");
+  EXPECT_EQ(read_all(npy("<i8", "False", "(1,)", "abcdefgh"), input_of("i64", {4})), "abcdefgh");
+  EXPECT_EQ(read_all(npy("|b1", "False", "(3,)", "\1\1\1"), input_of("bool", {4})), "\1\1\1");
+}
+
+TEST(SampleSource, AnArrayOfBf16IsTwoBytesWithoutATypeOrUint16) {
+  for (const char* const descriptor : {"<V2", "|V2", "<u2"}) {
+    EXPECT_EQ(read_all(npy(descriptor, "False", "(2,)", "abcd"), input_of("bf16", {2})), "abcd");
+  }
+  EXPECT_EQ(read_all(npy(">u2", "False", "(2,)", "abcd"), input_of("bf16", {2})), "badc");
+  EXPECT_THAT(refusal(npy("<V2", "False", "(2,)", "abcd"), input_of("u16", {2})), HasSubstr("holds bf16[2]"));
+  EXPECT_THAT(refusal(npy("|V4", "False", "(1,)", "abcd"), input_of("f32", {2})), HasSubstr("holds |V4"));
 }
 
 TEST(SampleSource, AnArraysBytesAreTurnedAroundAndItsOrderToo) {
   EXPECT_EQ(read_all(npy(">i2", "False", "(2,)", "abcd"), input_of("i16", {2})), "badc");
   EXPECT_EQ(read_all(npy(">c8", "False", "(1,)", "abcdefgh"), input_of("c64", {2})), "dcbahgfe");
+  EXPECT_EQ(read_all(npy(">f8", "False", "(1,)", "abcdefgh"), input_of("f64", {2})), "hgfedcba");
+  EXPECT_EQ(read_all(npy(">f2", "False", "(2,)", "abcd"), input_of("f16", {2})), "badc");
   EXPECT_EQ(read_all(npy("|u1", "True", "(3, 2)", "abcdef"), input_of("u8", {8, 2})), "adbecf");
   EXPECT_EQ(read_all(npy(">i2", "True", "(2, 2)", "aAbBcCdD"), input_of("i16", {8, 2})), "AaCcBbDd");
 }
 
 TEST(SampleSource, AnArrayThatThePipelineDoesNotTakeIsRefused) {
-  EXPECT_THAT(refusal(npy("<f8", "False", "(2,)", std::string(16, 'a')), input_of("f32", {2})), HasSubstr("astype"));
+  EXPECT_THAT(refusal(npy("<u4", "False", "(2,)", "aabbccdd"), input_of("f32", {2})), HasSubstr("astype"));
+  EXPECT_THAT(refusal(npy("<f8", "False", "(2,)", std::string(16, 'a')), input_of("f32", {2})),
+              HasSubstr("holds f64[2]: save it as f32[samples]"));
   EXPECT_THAT(refusal(npy("<i2", "False", "(2,)", "aabb"), input_of("f32", {2})), HasSubstr("i16[2]"));
   EXPECT_THAT(refusal(npy("<i2", "False", "(2, 3)", "aabbccddeeff"), input_of("i16", {2})),
               HasSubstr("the .npy file holds i16[2, 3]: save it as i16[samples] in numpy, one channel at a time"));

@@ -3,6 +3,7 @@
 // All of the client library.
 #include <penstock/client.hpp>
 #include <penstock/client_options.hpp>
+#include <penstock/float16.hpp>
 #include <penstock/lent_memory.hpp>
 #include <penstock/pipeline_info.hpp>
 #include <penstock/request_error.hpp>

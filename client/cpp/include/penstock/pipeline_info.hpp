@@ -11,8 +11,10 @@ namespace penstock {
 
 /// A tensor of a pipeline, per frame. Integer IQ has dtype "u8", "i8" or "i16" and a last extent of 2.
 struct PENSTOCK_EXPORT tensor_info {
-  std::string name;                 ///< "input", or the name of the stage
-  std::string dtype;                ///< "u8", "i8", "i16", "i32", "f32", "c64"
+  std::string name;  ///< "input", or the name of the stage
+  /// "u8", "u16", "i8", "i16", "i32", "i64", "f16", "bf16" (float16.hpp), "f32", "f64", "c64" (two floats), "bool" (a
+  /// byte, 0 or 1); others of a later daemon.
+  std::string dtype;
   std::string element;              ///< meaning: as dtype, or "cu8", "ci8", "ci16", "cf32"
   std::vector<std::int64_t> shape;  ///< of one frame
   bool variable = false;            ///< shape[0] is a maximum

@@ -20,7 +20,7 @@ namespace penstock {
 /// An output of a result: a view of the received message or of shared memory. Valid while a copy of the result exists.
 struct tensor_view {
   std::string_view name;   ///< name of the stage
-  std::string_view dtype;  ///< "u8", "i8", "i16", "i32", "f32", "c64"
+  std::string_view dtype;  ///< as in tensor_info
   /// Little-endian, row-major, at ANY alignment: copy it out, or read it with memcpy.
   std::span<const std::byte> bytes;
   std::array<std::int64_t, 8> extents{};
@@ -29,7 +29,8 @@ struct tensor_view {
   /// shape[0] is the number of frames.
   [[nodiscard]] std::span<const std::int64_t> shape() const noexcept { return {extents.data(), dimensions}; }
 
-  /// A copy of the elements. Throws std::invalid_argument when the bytes are not a whole number of elements.
+  /// A copy of the elements: std::int64_t for "i64", penstock::float16 for "f16", std::complex<float> for "c64", bool
+  /// for "bool". Throws std::invalid_argument when the bytes are not a whole number of elements.
   template <class Element>
   [[nodiscard]] std::vector<Element> to_vector() const {
     static_assert(std::is_trivially_copyable_v<Element>);
@@ -37,7 +38,11 @@ struct tensor_view {
       throw std::invalid_argument("the tensor holds no whole number of such elements");
     }
     std::vector<Element> out(bytes.size() / sizeof(Element));
-    if (!out.empty()) {
+    if constexpr (std::is_same_v<Element, bool>) {
+      for (std::size_t at = 0; at < out.size(); ++at) {
+        out[at] = bytes[at] != std::byte{0};
+      }
+    } else if (!out.empty()) {
       std::memcpy(out.data(), bytes.data(), bytes.size());
     }
     return out;

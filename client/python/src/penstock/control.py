@@ -29,7 +29,8 @@ class TensorDescription:
     """One tensor of a pipeline, as one frame of it travels. Integer IQ has dtype "u8", "i8" or "i16" and a last
     extent of 2."""
     name: str  #: "input", or the output's stage
-    dtype: str  #: "u8", "i8", "i16", "i32", "f32" or "c64"
+    #: "u8", "u16", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "bool", or another of a later daemon
+    dtype: str
     element: str  #: what it means: as dtype, or "cu8", "ci8", "ci16" or "cf32"
     shape: Tuple[int, ...]  #: of one frame, without the leading frames dimension
     variable: bool  #: whether shape[0] is only the most that it can be

@@ -15,8 +15,9 @@ from .result import Result
 COPY_BELOW_BYTES = 65536
 
 _DTYPES: Dict[str, np.dtype[Any]] = {
-    "u8": np.dtype("<u1"), "i8": np.dtype("<i1"), "i16": np.dtype("<i2"), "i32": np.dtype("<i4"),
-    "f32": np.dtype("<f4"), "c64": np.dtype("<c8")}
+    "u8": np.dtype("<u1"), "u16": np.dtype("<u2"), "i8": np.dtype("<i1"), "i16": np.dtype("<i2"),
+    "i32": np.dtype("<i4"), "i64": np.dtype("<i8"), "f16": np.dtype("<f2"), "bf16": wire.BFLOAT16,
+    "f32": np.dtype("<f4"), "f64": np.dtype("<f8"), "c64": np.dtype("<c8"), "bool": np.dtype("?")}
 
 
 class Frames(NamedTuple):
@@ -37,13 +38,18 @@ Placer = Callable[[PipelineDescription, np.ndarray, "np.dtype[Any]"], Optional[S
 
 
 def dtype_of(described: TensorDescription) -> np.dtype[Any]:
-    """The numpy dtype of a tensor."""
-    return _DTYPES[described.dtype]
+    """The numpy dtype of a tensor. numpy has no bf16: that is ml_dtypes.bfloat16 where ml_dtypes is installed, and else
+    uint16, its bits. Raises TypeError for a dtype of a later daemon."""
+    try:
+        return _DTYPES[described.dtype]
+    except KeyError:
+        raise TypeError(f"this client does not know the dtype {described.dtype!r} of {described.name!r}: it is older "
+                        "than the daemon") from None
 
 
 def most_bytes(described: TensorDescription, count: int) -> int:
     """The largest size in bytes of so many frames of a tensor."""
-    return count * math.prod(described.shape) * _DTYPES[described.dtype].itemsize
+    return count * math.prod(described.shape) * dtype_of(described).itemsize
 
 
 def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None,
@@ -53,11 +59,11 @@ def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None,
     count: how many frames x has. It must be said where x's shape does not tell: of a pipeline that takes "max N" alone,
         [200, 3] may be 200 short frames as well as 200 samples of 3 channels.
 
-    Raises TypeError when x does not have the pipeline's dtype (nothing is converted silently but the byte order), and
-    ValueError when it does not have its shape, or has more frames than a request may have.
+    Raises TypeError when x does not have the pipeline's dtype (nothing is converted silently but the byte order, and
+    uint16 is taken as the bits of bf16), and ValueError when it does not have its shape, or has more frames than a request may have.
     """
     described = pipeline.input
-    dtype = _DTYPES[described.dtype]
+    dtype = dtype_of(described)
     array = checked(pipeline, x)
     single = array.ndim == len(described.shape)
     batch = array[np.newaxis] if single else array
@@ -81,14 +87,14 @@ def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None,
     payload: Any = memoryview(packed.reshape(-1).view(np.uint8))
     if placement is None and packed.nbytes < COPY_BELOW_BYTES:
         payload = bytes(payload)
-    return Frames(batch.shape[0], single, wire.tensor_header(packed), payload, placement)
+    return Frames(batch.shape[0], single, wire.tensor_header(packed, described.dtype == "bf16"), payload, placement)
 
 
 def checked(pipeline: PipelineDescription, x: Any) -> np.ndarray:
     """x as an array, if it has the pipeline's dtype, in whatever byte order. Raises TypeError, which says what to write
     instead."""
     described = pipeline.input
-    dtype = _DTYPES[described.dtype]
+    dtype = dtype_of(described)
     if isinstance(x, np.ma.MaskedArray):
         missing = "x.filled(np.nan)" if dtype.kind in "fc" else "x.filled(VALUE)"
         raise TypeError(f"pipeline {pipeline.name!r} takes no masked array: say what its masked values are to count as, "
@@ -102,6 +108,8 @@ def checked(pipeline: PipelineDescription, x: Any) -> np.ndarray:
         raise TypeError(_wrong(described, pipeline.name, f"what is no array ({error})", "")) from None
     if _has_dtype(array, dtype):
         return array
+    if described.dtype == "bf16" and _has_dtype(array, np.dtype("<u2")):
+        return array.astype("<u2", copy=False).view(dtype)
     if not isinstance(x, np.ndarray):
         what = f"{type(x).__name__} (of {array.dtype} {list(array.shape)})"
         return _refuse(described, pipeline.name, what, f"np.asarray(x, {_name(dtype)})", array)
@@ -109,10 +117,11 @@ def checked(pipeline: PipelineDescription, x: Any) -> np.ndarray:
 
 
 def _refuse(described: TensorDescription, name: str, what: str, instead: str, array: np.ndarray) -> np.ndarray:
-    kind = _DTYPES[described.dtype].kind
-    convertible = array.dtype.kind in "biuf" or (array.dtype.kind == "c" and kind == "c")
-    if described.dtype in ("u8", "i8", "i16") and array.dtype.kind in "fc":
+    convertible = array.dtype.kind in "biuf" or (array.dtype.kind == "c" and described.dtype == "c64")
+    if described.dtype in ("u8", "u16", "i8", "i16") and array.dtype.kind in "fc":
         instead += ", after scaling to its range"
+    if described.dtype == "bf16" and wire.BFLOAT16.kind == "u":
+        instead = "x.astype(ml_dtypes.bfloat16), with the package ml_dtypes, or give the bits as np.uint16"
     raise TypeError(_wrong(described, name, what, instead if convertible else ""))
 
 
@@ -121,11 +130,11 @@ def _wrong(described: TensorDescription, name: str, what: str, instead: str) -> 
 
 
 def _has_dtype(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
-    return array.dtype.kind in "biufc" and array.dtype.newbyteorder("<") == dtype
+    return array.dtype == dtype or (array.dtype.kind in "biufc" and array.dtype.newbyteorder("<") == dtype)
 
 
 def _name(dtype: np.dtype[Any]) -> str:
-    return f"np.{dtype.name}"
+    return {"bool": "bool", "bfloat16": "ml_dtypes.bfloat16"}.get(dtype.name, f"np.{dtype.name}")
 
 
 def _reshaped(described: TensorDescription) -> str:
@@ -172,7 +181,8 @@ def unpack(outputs: Sequence[TensorDescription], header: wire.Header, head: wire
     for index, described in enumerate(outputs):
         tensor = wire.decode_tensor(head, header, index)
         dtype = wire.dtype_of(tensor)
-        if (dtype != _DTYPES.get(described.dtype) or len(tensor.shape) == 0
+        is_type = dtype == _DTYPES.get(described.dtype) and (tensor.code == wire.BFLOAT) == (described.dtype == "bf16")
+        if (not is_type or len(tensor.shape) == 0
                 or tensor.shape[0] != header.frames or (single and header.frames != 1)
                 or not _is_frame(described, tensor.shape[1:], 0)):
             raise wire.DecodeError("bad_result", header.request_id)

@@ -156,10 +156,12 @@ def room_for(nbytes: int) -> int:
     return (nbytes + PLACE_ALIGNMENT - 1) // PLACE_ALIGNMENT * PLACE_ALIGNMENT
 
 
+BFLOAT = 4  #: DLPack's code
+
 try:
     import ml_dtypes
     BFLOAT16: np.dtype = np.dtype(ml_dtypes.bfloat16)
-except ImportError:
+except (ImportError, AttributeError):  # the latter from one that is newer than numpy
     BFLOAT16 = np.dtype("<u2")  #: numpy has no bfloat16: without ml_dtypes its bits, as uint16
 
 # DLPack's code and bits, in numpy's words.
@@ -167,7 +169,7 @@ _DTYPES: Dict[Tuple[int, int], np.dtype] = {
     **{(0, bits): np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
     **{(1, bits): np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)},
     **{(2, bits): np.dtype(f"<f{bits // 8}") for bits in (16, 32, 64)},
-    (4, 16): BFLOAT16,
+    (BFLOAT, 16): BFLOAT16,
     **{(5, bits): np.dtype(f"<c{bits // 8}") for bits in (64, 128)},
     (6, 8): np.dtype("?"),
 }
@@ -183,7 +185,7 @@ def dtype_of(tensor: TensorHeader) -> np.dtype:
 def tensor_header(array: np.ndarray, is_bfloat16: bool = False) -> TensorHeader:
     """The header of an array whose dtype is little-endian and known to the wire; KeyError otherwise. `is_bfloat16`: its
     elements are bf16, whatever numpy calls them."""
-    code, bits = (4, 16) if is_bfloat16 else _CODES[array.dtype]
+    code, bits = (BFLOAT, 16) if is_bfloat16 else _CODES[array.dtype]
     return TensorHeader(code, bits, array.nbytes, array.shape)
 
 
