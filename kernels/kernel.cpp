@@ -1,10 +1,14 @@
 #include "kernels/kernel.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <sstream>
 
+#include "kernels/half.hpp"
 #include "kernels/operator_checks.hpp"
 #include "kernels/plugin.hpp"
 
@@ -22,23 +26,60 @@ constexpr std::array<std::string_view, most_extents + 1> variables{"frames", "n0
 struct scalar_type {
   std::string_view name;
   std::size_t bytes;
-  void (*store)(double number, std::byte* to);
+  bool whole;  ///< an expression can have it
+  /// Writes the number; false if the type has no such number, or none near it.
+  bool (*store)(double number, std::byte* to);
 };
 
-template <class Type>
-void store(double number, std::byte* to) {
-  const auto value = static_cast<Type>(number);
+template <std::integral Integer>
+bool store(double number, std::byte* to) {
+  // The limits of 64 bits are powers of two, or one less, which double rounds up to one.
+  using limits = std::numeric_limits<Integer>;
+  const double beyond = std::ldexp(1.0, limits::digits);
+  if (!(number >= static_cast<double>(limits::min()) && number < beyond) || std::trunc(number) != number) {
+    return false;
+  }
+  const auto value = static_cast<Integer>(number);
   std::memcpy(to, &value, sizeof value);
+  return true;
 }
 
-constexpr std::array<scalar_type, 8> scalar_types{{{"i32", 4, store<std::int32_t>},
-                                                   {"u32", 4, store<std::uint32_t>},
-                                                   {"i64", 8, store<std::int64_t>},
-                                                   {"u64", 8, store<std::uint64_t>},
-                                                   {"f32", 4, store<float>},
-                                                   {"f64", 8, store<double>},
-                                                   {"u8", 1, store<std::uint8_t>},
-                                                   {"i16", 2, store<std::int16_t>}}};
+template <class Value>
+bool store_value(const Value& value, bool fits, std::byte* to) {
+  std::memcpy(to, &value, sizeof value);
+  return fits;
+}
+bool store_f64(double number, std::byte* to) {
+  return store_value(number, true, to);
+}
+bool store_f32(double number, std::byte* to) {
+  return store_value(static_cast<float>(number), is_finite_f32(number), to);
+}
+bool store_f16(double number, std::byte* to) {
+  const half_bits value = to_half(to_odd_float(number));
+  return store_value(value, std::isfinite(to_float(value)), to);
+}
+bool store_bf16(double number, std::byte* to) {
+  const brain_bits value = to_brain(to_odd_float(number));
+  return store_value(value, std::isfinite(to_float(value)), to);
+}
+bool store_bool(double number, std::byte* to) {
+  return store_value(static_cast<std::uint8_t>(number != 0.0), number == 0.0 || number == 1.0, to);
+}
+
+constexpr std::array<scalar_type, 13> scalar_types{{{"i32", 4, true, store<std::int32_t>},
+                                                    {"u32", 4, true, store<std::uint32_t>},
+                                                    {"i64", 8, true, store<std::int64_t>},
+                                                    {"u64", 8, true, store<std::uint64_t>},
+                                                    {"f32", 4, false, store_f32},
+                                                    {"f64", 8, false, store_f64},
+                                                    {"u8", 1, true, store<std::uint8_t>},
+                                                    {"i8", 1, true, store<std::int8_t>},
+                                                    {"u16", 2, true, store<std::uint16_t>},
+                                                    {"i16", 2, true, store<std::int16_t>},
+                                                    {"f16", 2, false, store_f16},
+                                                    {"bf16", 2, false, store_bf16},
+                                                    {"bool", 1, false, store_bool}}};
 
 const scalar_type* find_type(std::string_view name) noexcept {
   const auto* const found = std::find_if(scalar_types.begin(), scalar_types.end(),
@@ -203,12 +244,30 @@ bool is_array(const parameters& values, std::string_view name) {
   });
 }
 
+void store_number(std::string_view name, double number, const scalar_type& type, std::byte* to) {
+  if (!type.store(number, to)) {
+    std::ostringstream text;
+    text << "'" << name << "' is " << number << ", which is no " << type.name;
+    throw parameter_error("values", text.str());
+  }
+}
+
+/// true and false are 1 and 0.
+double number_of(const parameters& values, std::string_view name) {
+  for (const auto& [key, value] : values) {
+    if (const auto* const flag = std::get_if<bool>(&value); flag != nullptr && key == name) {
+      return *flag ? 1.0 : 0.0;
+    }
+  }
+  return values.number(name);
+}
+
 kernel_argument array_argument(const parameters& values, std::string_view name, const scalar_type& type) {
   kernel_argument made;
   made.from = kernel_argument::source::array;
   for (const double each : numbers_of(values, name)) {
     made.array.resize(made.array.size() + type.bytes);
-    type.store(each, made.array.data() + made.array.size() - type.bytes);
+    store_number(name, each, type, made.array.data() + made.array.size() - type.bytes);
   }
   if (made.array.empty()) {
     throw parameter_error("values", "'" + std::string(name) + "' is an empty array");
@@ -293,10 +352,10 @@ kernel_argument parse_argument(std::string_view text, const parameters& settings
     }
     made.from = kernel_argument::source::number;
     made.bytes = type->bytes;
-    type->store(values.number(name), made.number.data());
+    store_number(name, number_of(values, name), *type, made.number.data());
     return made;
   }
-  if (points || (type != nullptr && (type->name == "f32" || type->name == "f64"))) {
+  if (points || (type != nullptr && !type->whole)) {
     throw parameter_error("args", "has \"" + std::string(text) + "\", and `values` has no '" + std::string(name) + "'");
   }
   made.from = kernel_argument::source::expression;

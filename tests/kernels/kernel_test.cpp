@@ -1,14 +1,21 @@
 #include "kernels/kernel.hpp"
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/kernels/element_codec.hpp"
 
 namespace penstock {
 namespace {
+
+using ::testing::HasSubstr;
 
 using source = kernel_argument::source;
 using texts = std::vector<std::string>;
@@ -77,7 +84,7 @@ TEST(Kernel, GetsItsArgumentsInOrder) {
   const std::vector<kernel_argument> made = parse_kernel(settings, std::vector{frame, frame}).arguments;
   ASSERT_EQ(made.size(), 8U);
   EXPECT_EQ(made[0].from, source::input);
-  EXPECT_EQ(made[0].input, 1U);
+  EXPECT_EQ(made[0].index, 1U);
   EXPECT_EQ(made[1].from, source::output);
   EXPECT_EQ(made[2].from, source::expression);
   EXPECT_EQ(made[2].bytes, 8U);
@@ -119,12 +126,12 @@ TEST(Kernel, SaysWhereAnExpressionIsWrong) {
 }
 
 TEST(Kernel, MakesTheOutputThatIsDeclared) {
-  EXPECT_EQ(parse_kernel(stage({"in", "out"}), std::vector{frame}).output, frame);
+  EXPECT_EQ(parse_kernel(stage({"in", "out"}), std::vector{frame}).outputs.front().spec, frame);
   const auto output = table({{"dtype", std::string("i32")}, {"shape", texts{"n0 * 2", "5"}}});
-  const tensor_spec made = parse_kernel(with(stage({"in", "out"}), "output", output), std::vector{frame}).output;
+  const tensor_spec made = parse_kernel(with(stage({"in", "out"}), "output", output), std::vector{frame}).outputs.front().spec;
   EXPECT_EQ(made, (tensor_spec{element_type::i32, {200, 5}, false}));
   const auto same = table({{"shape", texts{"n0", "1"}}});
-  EXPECT_TRUE(parse_kernel(with(stage({"in", "out"}), "output", same), std::vector{variable}).output.variable);
+  EXPECT_TRUE(parse_kernel(with(stage({"in", "out"}), "output", same), std::vector{variable}).outputs.front().spec.variable);
 }
 
 TEST(Kernel, RefusesOutputsThatCannotBe) {
@@ -155,6 +162,92 @@ TEST(Kernel, KeepsStateOfAFixedSize) {
   EXPECT_EQ(complaint(stateful(std::int64_t{0}, "rows")),
             "state needs bytes from 1 to 1 GiB that do not depend on `frames`");
   EXPECT_NE(complaint(stateful(std::int64_t{4}, "frames"), {variable}), "");
+}
+
+/// A kernel of frames of f32[8] whose third argument is `argument`, with one entry of `values`.
+kernel_settings parsed(const std::string& argument, parameters::value value) {
+  auto values = std::make_shared<parameters>();
+  values->set("x", std::move(value));
+  parameters settings;
+  settings.set("grid", std::vector<std::string>{"frames"});
+  settings.set("block", std::vector<std::string>{"n0"});
+  settings.set("args", std::vector<std::string>{"in", "out", argument});
+  settings.set("values", std::shared_ptr<const parameters>(std::move(values)));
+  const tensor_spec input{.type = element_type::f32, .shape = {8}};
+  return parse_kernel(settings, std::span(&input, 1));
+}
+
+std::string refusal(const std::string& argument, parameters::value value) {
+  try {
+    static_cast<void>(parsed(argument, std::move(value)));
+    return "taken";
+  } catch (const parameter_error& error) {
+    return error.field + " " + error.what();
+  }
+}
+
+std::uint64_t bits_of(const std::byte* bytes, std::size_t count) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, bytes, count);
+  return bits;
+}
+
+TEST(KernelValue, IsANumberOfEveryType) {
+  for (const element_type type :
+       {element_type::u8, element_type::u16, element_type::i8, element_type::i16, element_type::i32, element_type::i64,
+        element_type::f16, element_type::bf16, element_type::f32, element_type::f64}) {
+    const element_codec codec{type};
+    for (const double number : {0.0, 1.0, 100.0, is_floating(type) ? -0.1 : 7.0}) {
+      const kernel_argument made = parsed(std::string{name_of(type)} + " x", number).arguments[2];
+      EXPECT_EQ(made.bytes, size_of(type)) << name_of(type);
+      EXPECT_EQ(bits_of(made.number.data(), made.bytes), codec.encode(static_cast<long double>(number)))
+          << number << " as " << name_of(type);
+    }
+    const kernel_argument array =
+        parsed(std::string{name_of(type)} + "* x", std::vector<double>{1.0, 2.0, 3.0}).arguments[2];
+    ASSERT_EQ(array.array.size(), 3 * size_of(type));
+    EXPECT_EQ(bits_of(array.array.data() + 2 * size_of(type), size_of(type)), codec.encode(3.0L)) << name_of(type);
+  }
+}
+
+TEST(KernelValue, IsABool) {
+  EXPECT_EQ(bits_of(parsed("bool x", true).arguments[2].number.data(), 1), 1U);
+  EXPECT_EQ(bits_of(parsed("bool x", std::int64_t{0}).arguments[2].number.data(), 1), 0U);
+  EXPECT_EQ(parsed("bool* x", std::vector<double>{1.0, 0.0}).arguments[2].array,
+            (std::vector<std::byte>{std::byte{1}, std::byte{0}}));
+}
+
+TEST(KernelValue, FitsItsType) {
+  for (const auto& [type, number] : std::vector<std::pair<std::string, double>>{{"u8", 256.0},
+                                                                                {"u8", -1.0},
+                                                                                {"u8", 0.5},
+                                                                                {"i8", 128.0},
+                                                                                {"i8", -129.0},
+                                                                                {"u16", 65536.0},
+                                                                                {"i16", 32768.0},
+                                                                                {"i32", 0x1p31},
+                                                                                {"u32", 0x1p32},
+                                                                                {"i64", 0x1p63},
+                                                                                {"u64", -1.0},
+                                                                                {"u64", 0x1p64},
+                                                                                {"f16", 65520.0},
+                                                                                {"f32", 1e39},
+                                                                                {"bf16", 1e39},
+                                                                                {"bool", 2.0}}) {
+    EXPECT_THAT(refusal(type + " x", number), HasSubstr("which is no " + type)) << number;
+    EXPECT_THAT(refusal(type + "* x", std::vector<double>{1.0, number}), HasSubstr("values 'x' is ")) << type;
+  }
+  for (const auto& [type, number] : std::vector<std::pair<std::string, double>>{
+           {"u8", 255.0}, {"i8", -128.0}, {"u64", 0x1p63}, {"i64", -0x1p63}, {"f16", 65519.0}, {"bf16", 3e38}}) {
+    EXPECT_EQ(refusal(type + " x", number), "taken") << type;
+  }
+}
+
+TEST(KernelValue, OfAFloatingTypeIsNoExpression) {
+  for (const char* const type : {"f16", "bf16", "f32", "f64", "bool"}) {
+    EXPECT_THAT(refusal(std::string{type} + " n0 * 2", 1.0), HasSubstr("`values` has no 'n0 * 2'")) << type;
+  }
+  EXPECT_EQ(parsed("u16 n0 * 2", 1.0).arguments[2].bytes, 2U);
 }
 
 }  // namespace
