@@ -38,6 +38,7 @@ void declare_reload(CLI::App& app, const global_options& global, action& chosen)
 void declare_doctor(CLI::App& app, const global_options& global, action& chosen);
 
 void declare_keygen(CLI::App& app, action& chosen);
+void declare_check_plugin(CLI::App& app, action& chosen);
 
 /// Options for a client.
 [[nodiscard]] client_options client_options_of(const global_options& global);

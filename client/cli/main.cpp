@@ -61,6 +61,7 @@ int run(int argc, char** argv) {
   declare_top(app, global, chosen);
   declare_reload(app, global, chosen);
   declare_doctor(app, global, chosen);
+  declare_check_plugin(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {

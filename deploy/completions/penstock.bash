@@ -22,7 +22,7 @@ _penstock_command() {
     case ${COMP_WORDS[i]} in
       --url | --server-key | --key-file | --transport | --timeout) i=$((i + 1)) ;;
       -*) ;;
-      bench | doctor | info | keygen | ping | reload | send | top | trace)
+      bench | check-plugin | doctor | info | keygen | ping | reload | send | top | trace)
         printf '%s\n' "${COMP_WORDS[i]}"
         return
         ;;
@@ -61,7 +61,7 @@ _penstock() {
   esac
   options='--url --server-key --key-file --transport --timeout --help'
   case $command in
-    '') options+=' --version bench doctor info keygen ping reload send top trace' ;;
+    '') options+=' --version bench check-plugin doctor info keygen ping reload send top trace' ;;
     ping) options+=' --count --quiet' ;;
     info) options+=' --json' ;;
     send)
@@ -69,13 +69,14 @@ _penstock() {
       options+=' --raw --flush --rate --color'
       ;;
     bench) options+=' --pipeline --size --clients --sessions --in-flight --rate --duration --warmup --json' ;;
+    check-plugin) options+=' --entry --input --values --max-frames' ;;
     trace) options+=' --last --follow-for --output' ;;
     keygen) options+=' --output --name --force --show' ;;
     top) options+=' --admin --interval --once --batch' ;;
     reload) options+=' --admin' ;;
     doctor) options+=' --config --daemon --admin --running --json' ;;
   esac
-  if [[ $command == send && $word != -* ]]; then
+  if [[ ($command == send || $command == check-plugin) && $word != -* ]]; then
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return

@@ -11,7 +11,7 @@ function __penstock_pipelines
         sed -n '/^  "pipelines": \[/,/^  \]/ s/^      "name": "\([^"]*\)".*/\1/p'
 end
 
-set -l commands bench doctor info keygen ping reload send top trace
+set -l commands bench check-plugin doctor info keygen ping reload send top trace
 complete -c penstock -f
 complete -c penstock -l url -x -d 'The daemon\'s address'
 complete -c penstock -l server-key -x -d 'The daemon\'s public key'
@@ -26,6 +26,7 @@ complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a ping -d '
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a send -d 'Stream a recording'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a trace -d 'Write a timeline'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Say what is wrong'
+complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a check-plugin -d 'Check a plug-in of your own'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a keygen -d 'Make a key'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a reload -d 'Have the configuration read again'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a top -d 'Show what goes on just now'
@@ -57,6 +58,12 @@ complete -c penstock -n '__fish_seen_subcommand_from bench' -l sessions -x -d 'S
 complete -c penstock -n '__fish_seen_subcommand_from bench' -l duration -x -d 'How long to measure'
 complete -c penstock -n '__fish_seen_subcommand_from bench' -l warmup -x -d 'How long before that'
 complete -c penstock -n '__fish_seen_subcommand_from bench' -l json -r -F -d 'Write the figures'
+
+complete -c penstock -n '__fish_seen_subcommand_from check-plugin' -F
+complete -c penstock -n '__fish_seen_subcommand_from check-plugin' -l entry -x -d 'Which operator'
+complete -c penstock -n '__fish_seen_subcommand_from check-plugin' -l input -x -d 'The frame of an input'
+complete -c penstock -n '__fish_seen_subcommand_from check-plugin' -l values -x -d 'One of its values'
+complete -c penstock -n '__fish_seen_subcommand_from check-plugin' -l max-frames -x -d 'The most frames of a batch'
 
 complete -c penstock -n '__fish_seen_subcommand_from trace' -l last -x -d 'How much of the past'
 complete -c penstock -n '__fish_seen_subcommand_from trace' -l follow-for -x -d 'Go on recording'

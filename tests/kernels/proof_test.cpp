@@ -159,7 +159,7 @@ TEST(Proof, TellsAFault) {
 }
 
 /// The sum of a session's samples so far; `wrong` breaks it.
-made_operation running_sum(const std::string& wrong = "") {
+made_operation sum_of_session(const std::string& wrong = "") {
   return made_operation(
       [wrong](const operation_arguments& arguments) {
         const frames_of_run run(arguments);
@@ -191,7 +191,7 @@ made_operation running_sum(const std::string& wrong = "") {
 }
 
 std::string verdict_of_sum(const std::string& wrong) {
-  made_operation subject = running_sum(wrong);
+  made_operation subject = sum_of_session(wrong);
   return verdict(subject, variable_frame, session_traits{});
 }
 
