@@ -70,7 +70,8 @@ penstock_package(development libpenstock-dev libdevel "C++ client of the Penstoc
 penstockd over ZeroMQ and brings the results back.
 .
 This package holds the headers, the static library, and what CMake and
-pkg-config need to find them.")
+pkg-config need to find them; and the header and examples for plug-ins, which
+are operators of your own that the daemon runs.")
 penstock_package(python python3-penstock python "Python client of the Penstock daemon"
 "Penstock puts live data on a GPU. This module sends numpy arrays to its daemon
 penstockd over ZeroMQ, and brings the results back as arrays.")

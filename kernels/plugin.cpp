@@ -209,6 +209,18 @@ tensor_spec output_of(const ps_operator& asked, const ps_spec& given, std::span<
   return made;
 }
 
+/// Of one of several outputs.
+void check_output_name(const ps_operator& asked, const std::string& name, const std::vector<operator_output>& others) {
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+  constexpr std::size_t longest = 64;
+  if (name.empty() || name.size() > longest || name.find_first_not_of(letters) != std::string::npos) {
+    refuse_plugin(asked, "has several outputs, and '" + name + "' is no name of one: 1 to 64 of A-Z a-z 0-9 _ -");
+  }
+  if (std::any_of(others.begin(), others.end(), [&](const operator_output& each) { return each.name == name; })) {
+    refuse_plugin(asked, "has two outputs '" + name + "'");
+  }
+}
+
 void check_state(const ps_operator& asked, const plugin_inference& inferred, std::span<const tensor_spec> inputs) {
   const tensor_spec& input = inputs.front();
   const bool whole_frames = (inferred.flags & (PS_WHOLE_FRAMES | PS_WAVES)) != 0;
@@ -218,9 +230,11 @@ void check_state(const ps_operator& asked, const plugin_inference& inferred, std
     }
     return;
   }
-  if (whole_frames && input.variable) {
-    throw parameter_error("from", "operator '" + std::string(asked.name) +
-                                      "' keeps state by whole frames: they need one fixed shape, not " + input.text());
+  for (const tensor_spec& each : inputs) {
+    if (whole_frames && each.variable) {
+      throw parameter_error("from", "operator '" + std::string(asked.name) +
+                                        "' keeps state by whole frames: they need one fixed shape, not " + each.text());
+    }
   }
   for (const operator_output& each : inferred.outputs) {
     if (!whole_frames && each.spec.shape.front() != input.shape.front()) {
@@ -256,11 +270,11 @@ plugin_inference infer(const ps_operator& asked, const plugin_values& view, cons
   made.flags = needs.flags;
   made.state_bytes = static_cast<std::size_t>(needs.state_bytes);
   for (std::uint32_t at = 0; at < count; ++at) {
-    const char* const name = outputs[at].name;
-    if (count > 1 && (name == nullptr || *name == '\0')) {
-      refuse_plugin(asked, "has several outputs, one of which has no name");
+    const std::string name = outputs[at].name == nullptr ? "" : outputs[at].name;
+    if (count > 1) {
+      check_output_name(asked, name, made.outputs);
     }
-    made.outputs.push_back({name == nullptr ? "" : name, output_of(asked, outputs[at], inputs)});
+    made.outputs.push_back({name, output_of(asked, outputs[at], inputs)});
   }
   check_state(asked, made, inputs);
   return made;

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 /// What the operator below is told to do, and what it saw.
 struct script {
   ps_spec output{};
-  std::uint32_t outputs = 1;
+  std::vector<const char*> names{nullptr};  ///< of the outputs, which are all alike
   ps_needs needs{};
   std::uint32_t later_flags = 0;  ///< that make adds
   const char* refused_field = nullptr;
@@ -55,8 +55,10 @@ std::int32_t infer(const ps_params* values, const ps_spec* in, std::uint32_t ins
   if (current->refused_field != nullptr) {
     return ps_fail(error, current->refused_field, "is not to its taste");
   }
-  out[0] = current->output.rank == 0 ? in[0] : current->output;
-  *outs = current->outputs;
+  for (const char* const name : current->names) {
+    out[*outs] = current->output.rank == 0 ? in[0] : current->output;
+    out[(*outs)++].name = name;
+  }
   needs->flags = current->needs.flags;
   needs->state_bytes = current->needs.state_bytes;
   return 0;
@@ -114,6 +116,13 @@ TEST_F(Plugin, MakesWhatItSays) {
   EXPECT_EQ(infer_plugin(stage({&copies}), rows_).text(), "cf32[max 10, 3]");
 }
 
+TEST_F(Plugin, HasNamesForSeveralOutputs) {
+  EXPECT_THAT(plugin_outputs(stage({&copies}), rows_), ElementsAre());
+  script_.names = {"low", "high"};
+  EXPECT_THAT(plugin_outputs(stage({&copies}), rows_),
+              ElementsAre(operator_output{"low", rows_.front()}, operator_output{"high", rows_.front()}));
+}
+
 TEST_F(Plugin, SeesIntegerIqAsPairsOfIntegers) {
   EXPECT_EQ(infer_plugin(stage({&copies}), std::vector<tensor_spec>{{.type = element_type::ci16, .shape = {7}}}).text(),
             "i16[7, 2]");
@@ -166,9 +175,15 @@ TEST_F(Plugin, IsRefusedWhereItContradictsItself) {
   script_.output = {.code = PS_FLOAT, .bits = 32, .rank = 1, .variable = 1, .extent = {10}, .name = nullptr};
   expect_refused("file", "has an output of variable length, f32[max 10], that is not the length of an input");
   script_.output = {};
-  script_.outputs = 0;
+  script_.names = {};
   expect_refused("file", "has 0 outputs");
-  script_.outputs = 1;
+  script_.names = {"one", nullptr};
+  expect_refused("file", "has several outputs, and '' is no name of one");
+  script_.names = {"one", "t.wo"};
+  expect_refused("file", "has several outputs, and 't.wo' is no name of one");
+  script_.names = {"one", "one"};
+  expect_refused("file", "has two outputs 'one'");
+  script_.names = {nullptr};
   script_.needs.flags = 1U << 20U;
   expect_refused("file", "has flags that this daemon does not know: 1048576");
   script_.needs.flags = PS_WHOLE_FRAMES;
@@ -179,6 +194,9 @@ TEST_F(Plugin, KeepsStateByRowsOrByFrames) {
   EXPECT_EQ(plugin_session(stage({&copies}), rows_), std::nullopt);
   script_.needs.state_bytes = 12;
   EXPECT_FALSE(plugin_session(stage({&copies}), rows_).value().whole_frames);
+  script_.needs.flags = PS_WAVES;
+  EXPECT_TRUE(plugin_session(stage({&copies}), std::vector<tensor_spec>{{.type = element_type::f32, .shape = {10}}})
+                  ->whole_frames);
   script_.needs.flags = PS_WHOLE_FRAMES;
   expect_refused("from", "keeps state by whole frames: they need one fixed shape, not f32[max 10]", {}, rows_.front());
   script_.output = {.code = PS_FLOAT, .bits = 32, .rank = 1, .variable = 0, .extent = {4}, .name = nullptr};

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from daemon_process import BIN, VERSION, Daemon, pipeline
+from daemon_process import BIN, VERSION, Daemon, backends, pipeline
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "deploy/examples"
@@ -69,6 +69,62 @@ const ps_operator *penstock_plugin_v1(uint32_t index) {
   static const ps_operator all[] = {{ABI, sizeof(ps_operator), "odd", infer, make, run, free},
                                     {ABI, sizeof(ps_operator), "even", infer, make, run, free}};
   return index < COUNT ? &all[index] : NULL;
+}
+"""
+
+# Two outputs and a state, in waves: the sum of a session's frames so far, and how many they are.
+SUMS = r"""
+#include <stdlib.h>
+#include <penstock/plugin.h>
+
+static int32_t infer(const ps_params *params, const ps_spec *in, uint32_t ins, ps_spec *out, uint32_t *outs,
+                     ps_needs *needs, ps_error *error) {
+  (void)params;
+  (void)error;
+  out[0] = out[1] = *in;
+  out[0].name = "sum";
+  out[1].name = "count";
+  out[1].code = PS_INT;
+  out[1].rank = 1;
+  out[1].extent[0] = 1;
+  *outs = ins + 1;
+  needs->flags = PS_WAVES;
+  needs->state_bytes = (uint64_t)(ps_elements(in) + 1) * sizeof(float);
+  return 0;
+}
+
+static int32_t make(const ps_params *params, const ps_spec *in, uint32_t ins, int64_t max_frames, int32_t device,
+                    void **op, ps_needs *needs, ps_error *error) {
+  int64_t *made = malloc(sizeof *made);
+  (void)params;
+  (void)ins;
+  (void)max_frames;
+  (void)device;
+  (void)needs;
+  (void)error;
+  *made = ps_elements(in);
+  *op = made;
+  return 0;
+}
+
+static const char *run(void *op, const ps_run *run) {
+  const int64_t n = *(const int64_t *)op;
+  for (int64_t frame = 0; frame < run->frames; ++frame) {
+    const float *before = (const float *)run->in[1] + frame * (n + 1);
+    float *after = (float *)run->out[2] + frame * (n + 1);
+    for (int64_t i = 0; i < n; ++i) {
+      after[i] = before[i] + ((const float *)run->in[0])[frame * n + i];
+      ((float *)run->out[0])[frame * n + i] = after[i];
+    }
+    after[n] = before[n] + 1;
+    ((int32_t *)run->out[1])[frame] = (int32_t)after[n];
+  }
+  return NULL;
+}
+
+const ps_operator *penstock_plugin_v1(uint32_t index) {
+  static const ps_operator sums = {PENSTOCK_PLUGIN_ABI, sizeof(ps_operator), "sums", infer, make, run, free};
+  return index == 0 ? &sums : NULL;
 }
 """
 
@@ -183,12 +239,36 @@ class ExamplesTest(unittest.TestCase):
             with self.subTest(words):
                 run(*words, "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{INCLUDE}", "-fsyntax-only", source)
 
-    def test_the_cuda_example_compiles(self):
-        nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-        if nvcc is None:
-            self.skipTest("no nvcc on this machine")
+    def cuda_example(self):
+        """PENSTOCK_CUDA_PLUGIN names one that was built elsewhere."""
         plugin = self.folder / "saxpy.so"
-        run(nvcc, "-arch=sm_90", "-Xcompiler", "-fPIC", "-shared", f"-I{INCLUDE}", EXAMPLES / "plugin-cuda/saxpy.cu", "-o", plugin)
+        nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+        if os.environ.get("PENSTOCK_CUDA_PLUGIN"):
+            shutil.copyfile(os.environ["PENSTOCK_CUDA_PLUGIN"], plugin)
+        elif nvcc is None:
+            self.skipTest("no nvcc on this machine")
+        else:
+            run(nvcc, "-arch=sm_90", "-Xcompiler", "-fPIC", "-shared", f"-I{INCLUDE}",
+                EXAMPLES / "plugin-cuda/saxpy.cu", "-o", plugin)
+        return plugin
+
+    def test_the_cuda_example_on_a_gpu(self):
+        if "cuda" not in backends():
+            self.skipTest("no GPU for the daemon")
+        text = (EXAMPLES / "plugin-cuda/penstock.toml").read_text()
+        daemon = Daemon("cuda", "callback", text, {"saxpy.so": self.cuda_example().read_bytes()})
+        self.addCleanup(daemon.stop)
+        random = numpy.random.default_rng(4)
+        frames = [random.normal(0, 1, int(random.integers(1, 4097))).astype(numpy.float32) for _ in range(200)]
+        with penstock.Client(daemon.url) as client:
+            for frame, pending in [(frame, client.submit("added", frame)) for frame in frames]:
+                # 2 x + x / 2 is exact but for its rounding, and so is what is taken off it.
+                queued = (2.5 * frame.astype(numpy.float64)).astype(numpy.float32)
+                wanted = (frame.astype(numpy.float64) - queued).astype(numpy.float32)
+                numpy.testing.assert_array_equal(pending.result()["streamed"].ravel(), wanted)
+
+    def test_the_cuda_example_compiles(self):
+        plugin = self.cuda_example()
         done = subprocess.run([BIN / "penstock", "check-plugin", plugin, "--entry", "saxpy", "--input", "f32[8]",
                                "--input", "f32[8]"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
@@ -273,6 +353,33 @@ class RefusalsTest(unittest.TestCase):
                               capture_output=True, text=True)
         self.assertIn("stage 'mine', field 'host': ", done.stderr)
         self.assertIn("chmod go-w it", done.stderr)
+
+
+@unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
+class WavesTest(unittest.TestCase):
+
+    def test_sessions_with_two_outputs(self):
+        folder = Folder(self)
+        source, plugin = folder.path / "sums.c", folder.path / "sums.so"
+        source.write_text(SUMS)
+        compile_plugin(source, plugin)
+        code, said = folder.check_plugin(plugin, "--input", "f32[16]")
+        self.assertEqual(code, 0, said)
+        self.assertIn("sums of f32[16]: makes sum f32[16], count i32[1], ", said)
+        text = VERSION + '[code]\nallow = ["sums.so"]\n' + pipeline(
+            "p", "f32", [16], [("mine", "plugin", 'file = "sums.so"\n')], ["mine.count", "mine.sum"])
+        daemon = Daemon("host", "callback", text, {"sums.so": plugin.read_bytes()})
+        self.addCleanup(daemon.stop)
+        frames = numpy.random.default_rng(2).integers(-100, 100, (5, 40, 16)).astype(numpy.float32)
+        with penstock.Client(daemon.url) as client:
+            sessions = [client.session("p") for _ in frames]
+            pending = [[session.submit(frame) for session, frame in zip(sessions, step)]
+                       for step in frames.transpose(1, 0, 2)]
+            for step, futures in enumerate(pending):
+                for session, future in enumerate(futures):
+                    result = future.result()
+                    numpy.testing.assert_array_equal(result["mine.sum"].ravel(), frames[session, :step + 1].sum(axis=0))
+                    self.assertEqual(int(result["mine.count"].ravel()[0]), step + 1)
 
 
 @unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
