@@ -116,22 +116,30 @@ plugin_library open_library(std::string_view bytes, std::size_t number) {
   return made;
 }
 
-using digest = std::array<unsigned char, crypto_hash_sha256_BYTES>;
+/// In hexadecimal digits.
+std::string sha256_of(std::string_view bytes) {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
+  ::crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  std::array<char, 2 * crypto_hash_sha256_BYTES + 1> text{};
+  ::sodium_bin2hex(text.data(), text.size(), digest.data(), digest.size());
+  return text.data();
+}
 
 }  // namespace
 
 std::shared_ptr<const plugin_library> load_plugin(std::string_view bytes) {
   // What is loaded is the process's, and so is the list of it.
   static std::mutex mutex;
-  static std::map<digest, std::shared_ptr<const plugin_library>> loaded;
-  static std::size_t opened = 0;
-  digest key{};
-  ::crypto_hash_sha256(key.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  static std::map<std::string, std::shared_ptr<const plugin_library>> loaded;
+  static std::size_t count = 0;
+  const std::string key = sha256_of(bytes);
   const std::lock_guard lock(mutex);
   std::shared_ptr<const plugin_library>& library = loaded[key];
   if (library == nullptr) {
     try {
-      library = std::make_shared<const plugin_library>(open_library(bytes, ++opened));
+      plugin_library opened = open_library(bytes, ++count);
+      opened.sha256 = key;
+      library = std::make_shared<const plugin_library>(std::move(opened));
     } catch (...) {
       loaded.erase(key);
       throw;

@@ -13,6 +13,7 @@ namespace penstock {
 /// A plug-in's shared library. It stays loaded for the life of the process.
 struct plugin_library {
   std::vector<const ps_operator*> operators;  ///< at least one; each has all functions and a name of its own
+  std::string sha256{};                       ///< of its bytes, in 64 digits
 };
 
 /// The library can't be used. what() says why, without its name.
