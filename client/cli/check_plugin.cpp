@@ -137,7 +137,7 @@ parameters stage_of(const plugin_options& options) {
     values->set(each.substr(0, equals), parse_value(each.substr(equals + 1)));
   }
   parameters stage;
-  code_file file{options.file, options.file, ""};
+  code_file file{.name = options.file, .path = options.file, .text = ""};
   try {
     file.library = load_plugin(read_whole_file(options.file, largest_plugin));
   } catch (const file_refused& error) {

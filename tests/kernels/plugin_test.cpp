@@ -90,6 +90,10 @@ void drop(void* op) {
 const ps_operator copies{PENSTOCK_PLUGIN_ABI, sizeof(ps_operator), "copies", infer, make, run, drop};
 const ps_operator twin{PENSTOCK_PLUGIN_ABI, sizeof(ps_operator), "twin", infer, make, run, drop};
 
+std::shared_ptr<const plugin_library> library_of(std::vector<const ps_operator*> operators) {
+  return std::make_shared<const plugin_library>(plugin_library{.operators = std::move(operators)});
+}
+
 class Plugin : public testing::Test {
  protected:
   Plugin() { current = &script_; }
@@ -97,9 +101,8 @@ class Plugin : public testing::Test {
   /// A stage that names this library.
   [[nodiscard]] static parameters stage(const std::vector<const ps_operator*>& operators, const entries& more = {}) {
     parameters made = settings_of(more);
-    made.set("file", std::make_shared<const code_file>(
-                         code_file{"my.so", "/etc/my.so", "",
-                                   std::make_shared<const plugin_library>(plugin_library{.operators = operators})}));
+    made.set("file", std::make_shared<const code_file>(code_file{
+                         .name = "my.so", .path = "/etc/my.so", .text = "", .library = library_of(operators)}));
     return made;
   }
   void expect_refused(std::string_view field, const std::string& message, const entries& more = {},
@@ -250,11 +253,10 @@ parameters kernel_stage(const entries& more, bool with_host = true) {
   for (const auto& [key, value] : more) {
     made.set(key, value);
   }
-  made.set("file", std::make_shared<const code_file>(code_file{"agc.cu", "/etc/agc.cu", ""}));
+  made.set("file", std::make_shared<const code_file>(code_file{.name = "agc.cu", .path = "/etc/agc.cu", .text = ""}));
   if (with_host) {
-    made.set("host", std::make_shared<const code_file>(
-                         code_file{"agc.so", "/etc/agc.so", "",
-                                   std::make_shared<const plugin_library>(plugin_library{.operators = {&copies}})}));
+    made.set("host", std::make_shared<const code_file>(code_file{
+                         .name = "agc.so", .path = "/etc/agc.so", .text = "", .library = library_of({&copies})}));
   }
   return made;
 }
