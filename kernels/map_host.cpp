@@ -118,6 +118,17 @@ PENSTOCK_VECTOR_CLONES void load(const void* __restrict numbers, float* __restri
   }
 }
 
+/// Both parts of complex numbers.
+template <class Number>
+PENSTOCK_VECTOR_CLONES void load_both(const void* __restrict numbers, float* __restrict re, float* __restrict im,
+                                      std::size_t count) {
+  const auto* const from = static_cast<const Number*>(numbers);
+  for (std::size_t i = 0; i < count; ++i) {
+    re[i] = static_cast<float>(from[2 * i]);
+    im[i] = static_cast<float>(from[2 * i + 1]);
+  }
+}
+
 /// The largest f32 that converts.
 template <class Number>
 constexpr float largest_of = sizeof(Number) < 4 ? static_cast<float>(std::numeric_limits<Number>::max())
@@ -146,24 +157,26 @@ PENSTOCK_VECTOR_CLONES void store_complex(const float* __restrict re, const floa
 }
 
 using load_function = void (*)(const void* numbers, float* out, std::size_t count);
+using load_both_function = void (*)(const void* numbers, float* re, float* im, std::size_t count);
 using store_function = void (*)(const float* values, void* numbers, std::size_t count);
 
 struct input_type {
   element_type type;
   std::size_t number_bytes;
   load_function load_numbers;
+  load_both_function load_both_numbers = nullptr;
 };
 
-// Templates with target_clones would be instantiated once for each clone's name: they are called through these.
-constexpr std::array<input_type, 9> input_types{{{element_type::u8, 1, load<std::uint8_t, 1>},
-                                                 {element_type::i8, 1, load<std::int8_t, 1>},
-                                                 {element_type::i16, 2, load<std::int16_t, 1>},
-                                                 {element_type::i32, 4, load<std::int32_t, 1>},
-                                                 {element_type::f32, 4, load<float, 1>},
-                                                 {element_type::cf32, 4, load<float, 2>},
-                                                 {element_type::cu8, 1, load<std::uint8_t, 2>},
-                                                 {element_type::ci8, 1, load<std::int8_t, 2>},
-                                                 {element_type::ci16, 2, load<std::int16_t, 2>}}};
+constexpr std::array<input_type, 9> input_types{
+    {{element_type::u8, 1, load<std::uint8_t, 1>},
+     {element_type::i8, 1, load<std::int8_t, 1>},
+     {element_type::i16, 2, load<std::int16_t, 1>},
+     {element_type::i32, 4, load<std::int32_t, 1>},
+     {element_type::f32, 4, load<float, 1>},
+     {element_type::cf32, 4, load<float, 2>, load_both<float>},
+     {element_type::cu8, 1, load<std::uint8_t, 2>, load_both<std::uint8_t>},
+     {element_type::ci8, 1, load<std::int8_t, 2>, load_both<std::int8_t>},
+     {element_type::ci16, 2, load<std::int16_t, 2>, load_both<std::int16_t>}}};
 
 store_function store_of(element_type type) noexcept {
   switch (type) {
@@ -184,6 +197,7 @@ store_function store_of(element_type type) noexcept {
 struct input_part {
   std::size_t input = 0;
   load_function load_numbers = nullptr;
+  load_both_function load_both_numbers = nullptr;  ///< of a step that loads both parts; otherwise nullptr
   std::size_t element_bytes = 0;
   std::size_t offset = 0;    ///< of the part within an element
   std::size_t repeated = 0;  ///< elements of a frame of an input that repeats; otherwise 0
@@ -196,6 +210,7 @@ struct host_step {
   std::array<const float*, 3> constants{};  ///< of each operand that is a number; otherwise nullptr
   std::array<std::size_t, 3> slots{};       ///< of each operand that is not
   std::size_t slot = 0;                     ///< of the result
+  std::size_t imaginary_slot = 0;           ///< of the other one, where both parts are loaded
   input_part part;                          ///< of `load`
   std::size_t axis = 0;                     ///< of `index`
 };
@@ -264,12 +279,13 @@ class map_host final : public operation {
         constant_of[step] = constants_.data() + block_elements * constants++;
         continue;
       }
-      host_step made = prepared(all[step]);
-      if (free.empty()) {
-        free.push_back(slots_++);
+      if (step != 0 && is_other_part(all[step], all[step - 1])) {
+        steps_.back().part.load_both_numbers = type_of(all[step]).load_both_numbers;
+        steps_.back().imaginary_slot = slot_of[step] = take_slot(free);
+        continue;
       }
-      made.slot = slot_of[step] = free.back();
-      free.pop_back();
+      host_step made = prepared(all[step]);
+      made.slot = slot_of[step] = take_slot(free);
       for (std::size_t operand = 0; operand < operands(all[step]); ++operand) {
         const auto from = static_cast<std::size_t>(all[step].from[operand]);
         made.constants[operand] = constant_of[from];
@@ -290,6 +306,31 @@ class map_host final : public operation {
     im_ = place(settings_.result.im);
   }
 
+  std::size_t take_slot(std::vector<std::size_t>& free) {
+    if (free.empty()) {
+      return slots_++;
+    }
+    const std::size_t taken = free.back();
+    free.pop_back();
+    return taken;
+  }
+
+  /// Whether `step` loads the imaginary part of what the step before it loads.
+  static bool is_other_part(const map_step& step, const map_step& before) noexcept {
+    return step.operation == map_operation::load && before.operation == map_operation::load &&
+           step.from[0] == before.from[0] && step.from[1] == 1 && before.from[1] == 0;
+  }
+
+  [[nodiscard]] const input_type& type_of(const map_step& load) const {
+    const tensor_spec& input = settings_.inputs[static_cast<std::size_t>(load.from[0])];
+    const auto* const type = std::find_if(input_types.begin(), input_types.end(),
+                                          [&](const input_type& each) { return each.type == input.type; });
+    if (type == input_types.end()) {
+      throw parameter_error("from", "operator 'map' does not take " + input.text());
+    }
+    return *type;
+  }
+
   static std::size_t operands(const map_step& step) noexcept {
     return static_cast<std::size_t>(operands_of(step.operation));
   }
@@ -304,14 +345,10 @@ class map_host final : public operation {
     if (step.operation == map_operation::load) {
       made.part.input = static_cast<std::size_t>(step.from[0]);
       const tensor_spec& input = settings_.inputs[made.part.input];
-      const auto* const type = std::find_if(input_types.begin(), input_types.end(),
-                                            [&](const input_type& each) { return each.type == input.type; });
-      if (type == input_types.end()) {
-        throw parameter_error("from", "operator 'map' does not take " + input.text());
-      }
-      made.part.load_numbers = type->load_numbers;
+      const input_type& type = type_of(step);
+      made.part.load_numbers = type.load_numbers;
       made.part.element_bytes = size_of(input.type);
-      made.part.offset = type->number_bytes * static_cast<std::size_t>(step.from[1]);
+      made.part.offset = type.number_bytes * static_cast<std::size_t>(step.from[1]);
       made.part.repeated = input.shape.size() == frame_.shape.size() ? 0 : static_cast<std::size_t>(input.elements());
     }
     return made;
@@ -329,20 +366,36 @@ class map_host final : public operation {
       return;
     }
     if (step.operation == map_operation::load) {
-      load_part(step.part, here, out);
+      load_part(step, here, out);
+      if (step.part.load_both_numbers != nullptr) {
+        fill_group(here, here.slot(step.imaginary_slot));
+      }
     } else if (step.operation == map_operation::index) {
       write_places(step.axis, here, out);
     } else {
       std::fill_n(out, here.count, static_cast<float>(here.leading));
     }
-    // The rest of the last group is computed too: with a number that is near what is there.
+    fill_group(here, out);
+  }
+
+  /// The rest of the last group is computed too: with a number that is there.
+  static void fill_group(const block& here, float* out) noexcept {
     std::fill(out + here.count, out + here.groups() * group_elements, out[here.count - 1]);
   }
 
-  void load_part(const input_part& part, const block& here, float* out) const noexcept {
+  void load_part(const host_step& step, const block& here, float* out) const noexcept {
+    const input_part& part = step.part;
+    float* const imaginary = here.slot(step.imaginary_slot);
+    const auto load_piece = [&](const std::byte* from, std::size_t done, std::size_t count) {
+      if (part.load_both_numbers != nullptr) {
+        part.load_both_numbers(from, out + done, imaginary + done, count);
+      } else {
+        part.load_numbers(from, out + done, count);
+      }
+    };
     const auto* const numbers = static_cast<const std::byte*>(here.arguments.inputs[part.input]) + part.offset;
     if (part.repeated == 0) {
-      part.load_numbers(numbers + here.first * part.element_bytes, out, here.count);
+      load_piece(numbers + here.first * part.element_bytes, 0, here.count);
       return;
     }
     const auto frame_elements = static_cast<std::size_t>(frame_.elements(here.leading));
@@ -351,7 +404,7 @@ class map_host final : public operation {
       const std::size_t place = element % part.repeated;
       const std::size_t count = std::min(part.repeated - place, here.count - done);
       const std::size_t source = element / frame_elements * part.repeated + place;
-      part.load_numbers(numbers + source * part.element_bytes, out + done, count);
+      load_piece(numbers + source * part.element_bytes, done, count);
       done += count;
     }
   }
@@ -396,7 +449,7 @@ class map_host final : public operation {
   const tensor_spec& frame_;
   std::vector<float> constants_;  ///< a block of each number
   std::vector<host_step> steps_;
-  std::size_t slots_ = 1;
+  std::size_t slots_ = 0;
   result_place re_;
   result_place im_;
   store_function store_ = nullptr;

@@ -61,7 +61,7 @@ class compiler_library {
         failure = reason;
       }
     }
-    throw compiler_error("users' code needs " + name + ", which could not be loaded (" + failure +
+    throw compiler_error("code for the GPU needs " + name + ", which could not be loaded (" + failure +
                          "): install it (Debian: " + package + "; PyPI has it too), or name its file in " + variable);
   }
 

@@ -1,6 +1,7 @@
 """Maps through the real daemon, each compared with numpy in float64."""
 
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -100,6 +101,7 @@ class MapTest(unittest.TestCase):
         text += pipeline("trailing", "f32", [2], [
             ("events", "detect", "high = 0\nmax_events = 3\n"),
             stage("y", "events + 10 * input", sources=["events", "input"])], ["events", "y"])
+        text += pipeline("apart", "cf32", [N, M], CASES["fused"][2], ["turned", "power", "y"])
         cls.daemons = Daemons(text)
         cls.addClassCleanup(cls.daemons.stop)
 
@@ -127,6 +129,15 @@ class MapTest(unittest.TestCase):
                         if "i0" not in str(CASES[name][2]):
                             got = np.asarray(client.submit(name + "_any", short).result()["y"])
                             self.close(got, want[:1, :rows], name + "_any")
+        self.daemons.each(self, served)
+
+    def test_maps_that_became_one_give_the_same_bits(self):
+        def served(daemon):
+            from penstock import Client
+            with Client(daemon.url, transport="zmq", timeout=60) as client:
+                x = iq(np.random.default_rng(2), 7)
+                one, apart = (np.asarray(client.submit(name, x).result()["y"]) for name in ("fused", "apart"))
+                np.testing.assert_array_equal(one, apart)
         self.daemons.each(self, served)
 
     def test_an_input_with_the_trailing_extents_repeats(self):
@@ -179,6 +190,29 @@ class CheckTest(unittest.TestCase):
             self.assertIn("map (with 'turned', 'power')", shown("one"))
             self.assertIn("map (with 'turned')", shown("two"))
             self.assertNotIn("'power')", shown("two"))
+
+    def check_for_gpu(self, text, **environment):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "penstock.toml"
+            file.write_text(VERSION + text)
+            return subprocess.run([BIN / "penstockd", "--config", file, "--check-config", "--arch", "sm_90"],
+                                  capture_output=True, text=True, env={**os.environ, **environment})
+
+    def test_without_a_compiler_it_says_what_to_install(self):
+        done = self.check_for_gpu(pipeline("p", "f32", [4], [stage("y", "x + 1")], ["y"]),
+                                  PENSTOCK_NVRTC="/nonexistent/libnvrtc.so")
+        self.assertNotEqual(done.returncode, 0)
+        for part in ("stage 'y'", "needs libnvrtc", "Debian: "):
+            self.assertIn(part, done.stderr)
+
+    def test_each_expression_compiles_for_a_gpu(self):
+        text = "".join(pipeline(name + end, dtype, [first, M], stages, ["y"])
+                       for name, (dtype, _, stages, _) in CASES.items() for end, first in (("", N), ("_any", f"max {N}")))
+        done = self.check_for_gpu(text)
+        if "libnvrtc" in done.stderr:
+            self.skipTest("libnvrtc is not installed: " + done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("kernel penstock_map for sm_90"), 2 * len(CASES), done.stdout)
 
 
 if __name__ == "__main__":
