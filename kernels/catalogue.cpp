@@ -58,6 +58,15 @@ std::span<const operator_definition> operator_catalogue() noexcept {
   return all_operators;
 }
 
+std::vector<std::string_view> operator_names() {
+  std::vector<std::string_view> names{"map"};
+  for (const operator_definition& each : all_operators) {
+    names.push_back(each.name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 const operator_definition* find_operator(std::string_view name) noexcept {
   const auto named = [name](const operator_definition& known) { return known.name == name; };
   if (const auto* found = std::find_if(std::begin(all_operators), std::end(all_operators), named);

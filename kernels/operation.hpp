@@ -94,7 +94,9 @@ struct operator_definition {
 
 /// All built-in operators, sorted by name.
 [[nodiscard]] std::span<const operator_definition> operator_catalogue() noexcept;
-/// A built-in operator, or one that runs users' code; nullptr if there is no such operator.
+/// Their names and `map`, sorted: all that run without users' code.
+[[nodiscard]] std::vector<std::string_view> operator_names();
+/// A built-in operator, `map`, or one that runs users' code; nullptr if there is no such operator.
 [[nodiscard]] const operator_definition* find_operator(std::string_view name) noexcept;
 
 /// The CUDA implementation of an operator; nullptr if there is none. Exists in the CUDA module only.

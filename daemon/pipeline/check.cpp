@@ -311,11 +311,7 @@ void checker::check_stage(std::size_t index) {
   stage_declaration& stage = pipeline_.stages[index];
   const operator_definition* definition = find_operator(stage.op);
   if (definition == nullptr) {
-    std::vector<std::string_view> known;
-    for (const operator_definition& each : operator_catalogue()) {
-      known.push_back(each.name);
-    }
-    refuse_stage(index, "op", "there is no operator '" + stage.op + "'" + suggestion(stage.op, known));
+    refuse_stage(index, "op", "there is no operator '" + stage.op + "'" + suggestion(stage.op, operator_names()));
   }
   for (const auto& [key, value] : stage.settings) {
     if (std::find(definition->keys.begin(), definition->keys.end(), key) == definition->keys.end()) {
