@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -11,6 +12,7 @@ import numpy as np
 
 from daemon_process import BIN, VERSION, Daemons, pipeline
 
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 N, M = 40, 13  # frames of no round number of elements
 
 
@@ -91,6 +93,12 @@ CASES = {
 }
 
 
+def example(page, title):
+    """The first block of TOML below a heading of a document."""
+    part = (DOCS / page).read_text().split(f"\n## {title}\n")[1]
+    return re.search(r"```toml\n(.*?)```", part, re.DOTALL).group(1)
+
+
 class MapTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -102,6 +110,10 @@ class MapTest(unittest.TestCase):
             ("events", "detect", "high = 0\nmax_events = 3\n"),
             stage("y", "events + 10 * input", sources=["events", "input"])], ["events", "y"])
         text += pipeline("apart", "cf32", [N, M], CASES["fused"][2], ["turned", "power", "y"])
+        text += example("stages.md", "An expression").replace(VERSION, "")
+        operators = pipeline("example", "cf32", [N, M], [stage("iq", "x - 0.1"),
+                                                         stage("noise", "abs(iq) + 1", sources=["iq"])], ["level"])
+        text += operators + example("operators.md", "map")
         cls.daemons = Daemons(text)
         cls.addClassCleanup(cls.daemons.stop)
 
@@ -129,6 +141,19 @@ class MapTest(unittest.TestCase):
                         if "i0" not in str(CASES[name][2]):
                             got = np.asarray(client.submit(name + "_any", short).result()["y"])
                             self.close(got, want[:1, :rows], name + "_any")
+        self.daemons.each(self, served)
+
+    def test_the_documents_examples_do_what_they_say(self):
+        def served(daemon):
+            from penstock import Client
+            with Client(daemon.url, transport="zmq", timeout=60) as client:
+                x = iq(np.random.default_rng(3), 4)
+                z = x.astype(complex) - 0.1
+                want = 10 * np.log10(np.maximum(np.abs(z) ** 2 / (np.abs(z) + 1), 1e-20))
+                self.close(np.asarray(client.submit("example", x).result()["level"]), want, "operators.md")
+                x = (np.random.default_rng(4).standard_normal((3, 1024)) * (1 + 1j)).astype(np.complex64)
+                want = 10 * np.log10(np.abs(x.astype(complex)) ** 2)
+                self.close(np.asarray(client.submit("level", x).result()["db"]), want, "stages.md")
         self.daemons.each(self, served)
 
     def test_maps_that_became_one_give_the_same_bits(self):
