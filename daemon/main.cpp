@@ -30,6 +30,7 @@
 #include "daemon/pipeline/check.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/pipeline/plan_printer.hpp"
+#include "daemon/service/code_proof.hpp"
 #include "daemon/service/process.hpp"
 #include "daemon/service/service.hpp"
 #include "daemon/service/start.hpp"
@@ -50,6 +51,7 @@ struct command_line {
   bool print = false;
   bool manual = false;
   bool doctor = false;
+  bool prove = false;               ///< prove_flag
   std::optional<std::string> plan;  ///< the pipeline whose plan is to be printed
   std::string format = "text";
 };
@@ -87,6 +89,7 @@ void declare(CLI::App& app, command_line& line) {
   app.add_flag(
       "--doctor", line.doctor,
       "Say what would go wrong here, without serving, and exit: with 0 (all well), 1 (warnings) or 2 (errors)");
+  app.add_flag(std::string(prove_flag), line.prove)->group("");
   app.add_option("--print-plan", line.plan, "Print what a batch of this pipeline does on the device and exit");
   app.add_option("--format", line.format,
                  "How to print: text, a plan also as dot for Graphviz, --doctor also as json, settings also as man")
@@ -190,6 +193,9 @@ exit_code run(const command_line& line) {
   }
   if (line.check) {
     return check(line, settings);
+  }
+  if (line.prove) {
+    return run_proof_process(settings);
   }
   if (line.plan) {
     return print_one_plan(line, settings);

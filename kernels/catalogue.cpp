@@ -44,9 +44,9 @@ constexpr operator_definition all_operators[] = {PENSTOCK_OPERATORS(PENSTOCK_DEF
 // What users bring. The host runs expressions and plug-ins; a GPU runs expressions as kernels.
 constexpr auto kernel_keys =
     keys("file", "entry", "output", "outputs", "grid", "block", "cluster", "shared", "args", "values", "state",
-         "options", "include", "sha256", "single_pass", "code", "symbol", "host");
+         "options", "include", "sha256", "single_pass", "code", "symbol", "host", "tolerance");
 constexpr auto map_keys = keys("expr", "inputs", "values", "output");
-constexpr auto plugin_keys = keys("file", "entry", "values", "sha256");
+constexpr auto plugin_keys = keys("file", "entry", "values", "sha256", "tolerance");
 constexpr operator_definition user_operators[] = {
     {"kernel", kernel_keys, infer_kernel, make_kernel_host, kernel_session, false, kernel_outputs},
     {"map", map_keys, infer_map, make_map_host, nullptr, true},

@@ -72,6 +72,7 @@ struct kernel_argument {
 ///   options  of the compiler; include: folders of its headers
 ///   host     a plug-in (plugin.hpp) that does the same on the host backend, with the same `values`: its operator
 ///            of the name `entry`, or its only one
+///   tolerance  how much the two may differ on made-up frames, as a part of the largest number; default 1e-4
 /// Expressions (size_expression.hpp) know `frames`, and n0, n1, …: the extents of a frame of the first input; n0 of
 /// "max N" frames is their length in this batch. A variable first extent goes on to the output as "n0".
 struct kernel_settings {

@@ -70,6 +70,7 @@ class plugin_operation : public operation {
 /// Parameters:
 ///   file    the library, beside the configuration; see [code]
 ///   entry   the operator; may be left out if the library has one
+///   tolerance  how much its results on the host and on a GPU may differ, as a part of the largest number; default 1e-4
 ///   values  flags, numbers, texts, lists of them, and .npy files: the plug-in's own parameters
 [[nodiscard]] tensor_spec infer_plugin(const parameters& settings, std::span<const tensor_spec> inputs);
 [[nodiscard]] std::optional<session_traits> plugin_session(const parameters& settings,

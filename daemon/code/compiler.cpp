@@ -16,20 +16,18 @@
 #include <cxxabi.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child_process.hpp"
 #include "base/descriptors.hpp"
 #include "base/process_limits.hpp"
 #include "base/sha256.hpp"
 #include "daemon/code/code_cache.hpp"
 #include "daemon/code/compiler_messages.hpp"
 #include "penstock_cuh.hpp"
-
-extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the program
 
 namespace penstock {
 
@@ -132,52 +130,6 @@ struct socket_pair {
   }
 };
 
-/// A process that is killed and waited for when it has not ended.
-class child_process {
- public:
-  child_process(const std::filesystem::path& program, int input, int output) {
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    posix_spawnattr_t attributes;
-    ::posix_spawnattr_init(&attributes);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::posix_spawnattr_setsigmask(&attributes, &none);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    std::string name = program.string();
-    std::string word(compile_word);
-    char* words[] = {name.data(), word.data(), nullptr};
-    const int failed = ::posix_spawn(&id_, name.c_str(), &actions, &attributes, words, environ);
-    ::posix_spawnattr_destroy(&attributes);
-    ::posix_spawn_file_actions_destroy(&actions);
-    if (failed != 0) {
-      throw compiler_error("the compiler's process, " + name + ", can't be started: " + std::strerror(failed));
-    }
-  }
-  child_process(const child_process&) = delete;
-  child_process& operator=(const child_process&) = delete;
-  ~child_process() {
-    if (id_ > 0) {
-      ::kill(id_, SIGKILL);
-      (void)wait();
-    }
-  }
-
-  /// The status of waitpid.
-  int wait() noexcept {
-    int status = 0;
-    while (::waitpid(id_, &status, 0) < 0 && errno == EINTR) {
-    }
-    id_ = -1;
-    return status;
-  }
-
- private:
-  pid_t id_ = -1;
-};
-
 /// A compiler in a process of its own, for one request after the other. Thread: one.
 class compiler_process {
  public:
@@ -200,7 +152,12 @@ class compiler_process {
   void start() {
     socket_pair question;
     socket_pair answer;
-    child_.emplace(settings_.program, question.child.number(), answer.child.number());
+    const std::array words{std::string(compile_word)};
+    try {
+      child_.emplace(settings_.program, words, question.child.number(), answer.child.number());
+    } catch (const std::system_error& error) {
+      throw compiler_error(std::string("the compiler's process, ") + error.what());
+    }
     question_ = std::move(question.own);
     answer_ = std::move(answer.own);
     ::fcntl(question_.number(), F_SETFL, O_NONBLOCK);

@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 
+#include "base/sha256.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/plugin_library.hpp"
+#include "penstock_version.hpp"
 
 namespace penstock {
 namespace {
@@ -99,6 +104,62 @@ std::string code_text(const parameters& settings, std::string_view architecture)
     }
   }
   return "";
+}
+
+namespace {
+
+void add(sha256& digest, const parameters& settings);
+
+void add(sha256& digest, const parameters::value& value) {
+  digest.add_sized(std::to_string(value.index()));
+  std::visit(
+      [&digest](const auto& held) {
+        using type = std::decay_t<decltype(held)>;
+        if constexpr (std::is_arithmetic_v<type>) {
+          std::array<char, sizeof held> bytes{};
+          std::memcpy(bytes.data(), &held, sizeof held);
+          digest.add_sized({bytes.data(), bytes.size()});
+        } else if constexpr (std::is_same_v<type, std::string>) {
+          digest.add_sized(held);
+        } else if constexpr (std::is_same_v<type, std::vector<std::string>>) {
+          digest.add_sized(std::to_string(held.size()));
+          for (const std::string& each : held) {
+            digest.add_sized(each);
+          }
+        } else if constexpr (std::is_same_v<type, std::vector<double>>) {
+          digest.add_sized({reinterpret_cast<const char*>(held.data()), held.size() * sizeof(double)});
+        } else if constexpr (std::is_same_v<type, std::shared_ptr<const parameters>>) {
+          add(digest, *held);
+        } else if constexpr (std::is_same_v<type, std::shared_ptr<const code_file>>) {
+          digest.add_sized(held->text);
+          digest.add_sized(held->headers);
+          digest.add_sized(held->library == nullptr ? "" : held->library->sha256);
+        }
+      },
+      value);
+}
+
+void add(sha256& digest, const parameters& settings) {
+  for (const auto& [key, value] : settings) {
+    digest.add_sized(key);
+    add(digest, value);
+  }
+}
+
+}  // namespace
+
+std::string code_key(std::string_view op, const parameters& settings, std::span<const tensor_spec> inputs,
+                     std::int64_t max_frames, std::string_view architecture) {
+  sha256 digest;
+  digest.add_sized(version);
+  digest.add_sized(op);
+  digest.add_sized(architecture);
+  digest.add_sized(std::to_string(max_frames));
+  for (const tensor_spec& each : inputs) {
+    digest.add_sized(each.text());
+  }
+  add(digest, settings);
+  return digest.digits();
 }
 
 }  // namespace penstock

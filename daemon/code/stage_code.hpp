@@ -17,6 +17,11 @@ namespace penstock {
 /// What a stage with these parameters has to be compiled for an architecture; nothing if that is found wrong later.
 [[nodiscard]] std::optional<compile_request> request_of(const parameters& settings, const std::string& architecture);
 
+/// Stands for all that the results of a stage with users' code depend on: its code, parameters, shapes and
+/// architecture.
+[[nodiscard]] std::string code_key(std::string_view op, const parameters& settings, std::span<const tensor_spec> inputs,
+                                   std::int64_t max_frames, std::string_view architecture);
+
 /// What the compiler made of a stage's kernel, for people: "kernel agc for sm_90: 10 registers, …". `settings` have
 /// been through with_machine_code.
 [[nodiscard]] std::string code_text(const parameters& settings, std::string_view architecture);

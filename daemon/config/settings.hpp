@@ -125,6 +125,7 @@ struct code_settings {
   /// The folder of machine code between starts: a path; "" for none; "auto": $CACHE_DIRECTORY/code, else that of the
   /// user's.
   std::string cache = "auto";
+  bool proof = true;  ///< prove_code
 
   bool operator==(const code_settings&) const = default;
 };

@@ -317,17 +317,22 @@ settings_section shared_memory_section() {
 
 settings_section code_section() {
   const settings_of row(&settings::code);
-  return {"code",
-          "Stages may run code of users: kernels and plug-ins. "
-          "It runs in the daemon, with all that the daemon may do. "
-          "Such a file must belong to root or to the daemon's user, and nobody else may be able to change it.",
-          {row("allow", &code_settings::allow, texts_kind{}, by_reload,
-               "Files whose code may run, and folders of such files, relative to the configuration's folder. "
-               "None when left out."),
-           row("cache", &code_settings::cache, cache_kind{}, by_reload,
-               "A folder that keeps machine code between starts, at most 256 MiB; `\"\"` for none. "
-               "`\"auto\"` is `code` in systemd's `CACHE_DIRECTORY`, else `penstock/code` in the user's cache. "
-               "It is not used where others than root and the daemon's user can write to it.")}};
+  return {
+      "code",
+      "Stages may run code of users: kernels and plug-ins. "
+      "It runs in the daemon, with all that the daemon may do. "
+      "Such a file must belong to root or to the daemon's user, and nobody else may be able to change it.",
+      {row("allow", &code_settings::allow, texts_kind{}, by_reload,
+           "Files whose code may run, and folders of such files, relative to the configuration's folder. "
+           "None when left out."),
+       row("cache", &code_settings::cache, cache_kind{}, by_reload,
+           "A folder that keeps machine code between starts, at most 256 MiB; `\"\"` for none. "
+           "`\"auto\"` is `code` in systemd's `CACHE_DIRECTORY`, else `penstock/code` in the user's cache. "
+           "It is not used where others than root and the daemon's user can write to it."),
+       row("proof", &code_settings::proof, flag_kind{}, by_reload,
+           "Whether users' code runs on made-up frames before it serves, in a process of its own. "
+           "A stage is refused that writes beside its outputs, whose results depend on the other frames of a batch, "
+           "or that crashes or hangs.")}};
 }
 
 settings_section security_section() {

@@ -88,6 +88,9 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
   }
   configuration_place place{stage.position, made.declaration.name, stage.name, ""};
   try {
+    if (stage.op == "plugin") {
+      compiled.code_key = code_key(stage.op, stage.settings, specs, made.max_frames, "");
+    }
     if (options.checks_for && stage.op == "plugin") {
       // It may need the device.
       return std::make_unique<unrunnable>(
@@ -107,6 +110,9 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
     if (!architecture.empty()) {
       settings = with_machine_code(settings, specs, architecture, options.compiler);
       compiled.code = code_text(settings, architecture);
+    }
+    if (stage.op == "kernel") {
+      compiled.code_key = code_key(stage.op, settings, specs, made.max_frames, architecture);
     }
     if (checks) {
       return std::make_unique<unrunnable>(parse_kernel(settings, specs).state_bytes);

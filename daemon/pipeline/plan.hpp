@@ -57,8 +57,8 @@ struct plan_stage {
   std::vector<std::string> fused{};  ///< stages that this one took in
   std::string code{};                ///< what the compiler made of users' code, for people
   std::size_t outputs = 1;
-  bool users_code = false;           ///< runs_users_code
-  std::string code_key{};            ///< of users' code: stands for all that its results depend on
+  bool users_code = false;  ///< runs_users_code
+  std::string code_key{};   ///< of users' code: stands for all that its results depend on
 };
 
 /// One output of a pipeline and where its batch lies in a slot's pinned output region.

@@ -231,6 +231,23 @@ std::size_t prove_code(std::span<const pipeline_declaration* const> pipelines, c
   return tasks.size();
 }
 
+prepared_code prepare_and_prove(const code_settings& code, std::span<const pipeline_declaration* const> pipelines,
+                                std::span<const device* const> devices) {
+  prepared_code made = prepare_code(code, pipelines, architectures_of(devices));
+  if (code.proof) {
+    made.proven = prove_code(pipelines, devices.front()->facts().architecture, made.options);
+  }
+  return made;
+}
+
+prepared_code prepare_and_prove(const settings& settings, std::span<const device* const> devices) {
+  std::vector<const pipeline_declaration*> all;
+  for (const pipeline_declaration& each : settings.pipelines) {
+    all.push_back(&each);
+  }
+  return prepare_and_prove(settings.code, all, devices);
+}
+
 namespace {
 
 /// A proof on a device of the daemon.
@@ -318,9 +335,11 @@ void prove_stage(const plan& made, std::size_t at, device& target) {
     }
     place.field = stage.op == "kernel" ? "host" : "file";
     const proof_results expected = prove(*make_host_proof_device(), subject_of(made, stage, *host));
-    const std::string differs = compare_results(subject.outputs, expected, given, declared.settings.number("tolerance", 1e-4));
+    const std::string differs =
+        compare_results(subject.outputs, expected, given, declared.settings.number("tolerance", 1e-4));
     if (!differs.empty()) {
-      refuse(place, "the host's results and the GPU's are not the same: " + differs + "; `tolerance` is how much they may differ, as a part of the largest number");
+      refuse(place, "the host's results and the GPU's are not the same: " + differs +
+                        "; `tolerance` is how much they may differ, as a part of the largest number");
     }
   } catch (const proof_error& error) {
     refuse(place, std::string("on made-up frames it ") + error.what());
@@ -343,12 +362,14 @@ exit_code run_proof_process(const settings& settings) {
   }
   try {
     const opened_device opened = open_device(settings.device);
-    const compile_options code = prepare_code(settings, architectures_of(std::array{std::as_const(opened.device).get()})).options;
+    const compile_options code =
+        prepare_code(settings, architectures_of(std::array{std::as_const(opened.device).get()})).options;
     for (const pipeline_declaration& each : settings.pipelines) {
       if (std::none_of(each.stages.begin(), each.stages.end(), runs_users_code)) {
         continue;
       }
-      const plan made = compile_plan(each, 0, *opened.device, static_cast<std::uint32_t>(settings.stream_pool.streams), code);
+      const plan made =
+          compile_plan(each, 0, *opened.device, static_cast<std::uint32_t>(settings.stream_pool.streams), code);
       for (std::size_t stage = 0; stage < made.stages.size(); ++stage) {
         const std::string& key = made.stages[stage].code_key;
         if (wanted.erase(key) != 0) {

@@ -11,6 +11,7 @@
 #include "base/exit_code.hpp"
 #include "daemon/config/settings.hpp"
 #include "daemon/pipeline/plan.hpp"
+#include "daemon/service/start.hpp"
 
 namespace penstock {
 
@@ -31,6 +32,14 @@ struct proof_options {
 /// that is broken, and device_error if the process does not do its work.
 std::size_t prove_code(std::span<const pipeline_declaration* const> pipelines, const std::string& architecture,
                        const compile_options& code, const proof_options& options = {});
+
+/// Compiles the users' code of these pipelines for these devices, and proves it on the first of them if the settings
+/// ask for that. Throws as prove_code does.
+[[nodiscard]] prepared_code prepare_and_prove(const code_settings& code,
+                                              std::span<const pipeline_declaration* const> pipelines,
+                                              std::span<const device* const> devices);
+/// Of all pipelines.
+[[nodiscard]] prepared_code prepare_and_prove(const settings& settings, std::span<const device* const> devices);
 
 /// What that process does: reads keys of stages (plan_stage::code_key) from standard input and proves those; writes one
 /// line for each step to standard output.

@@ -21,6 +21,7 @@
 #include <spdlog/spdlog.h>
 
 #include "daemon/batch/slot_ring.hpp"
+#include "daemon/service/code_proof.hpp"
 
 namespace penstock {
 
@@ -229,7 +230,7 @@ void live_configuration::make(proposal& proposed) const {
       }
     }
     const std::vector<const device*> devices(devices_.begin(), devices_.end());
-    const compile_options code = prepare_code(proposed.wanted.code, changed, architectures_of(devices)).options;
+    const compile_options code = prepare_and_prove(proposed.wanted.code, changed, devices).options;
     for (std::size_t shard = 0; shard < devices_.size(); ++shard) {
       add_shard(proposed, shard, code);
     }

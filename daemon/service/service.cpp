@@ -17,6 +17,7 @@
 #include "daemon/config/client_memory.hpp"
 #include "daemon/net/message_memory.hpp"
 #include "daemon/net/router_socket.hpp"
+#include "daemon/service/code_proof.hpp"
 #include "daemon/service/process.hpp"
 #include "penstock_version.hpp"
 
@@ -165,9 +166,9 @@ compile_options service::compile() {
   const auto begin = std::chrono::steady_clock::now();
   const auto time = [begin] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin); };
   std::future<prepared_code> made =
-      std::async(std::launch::async, [&] { return prepare_code(settings_, architectures_of(devices)); });
+      std::async(std::launch::async, [&] { return prepare_and_prove(settings_, devices); });
   while (made.wait_for(between_signs) != std::future_status::ready) {
-    manager_.status(fmt::format("starting: users' code is compiled, for {:.0f} s", time().count()));
+    manager_.status(fmt::format("starting: users' code is compiled and proven, for {:.0f} s", time().count()));
     if (time() < longest_step) {
       manager_.extend_timeout(start_extension);
     }
@@ -178,8 +179,8 @@ compile_options service::compile() {
   }
   if (code.kernels != 0) {
     const std::string cache = code.options.compiler.cache.string();
-    spdlog::info("users' code: {} {} after {:.2f} s, cache {}", code.kernels,
-                 code.kernels == 1 ? "kernel is ready" : "kernels are ready", time().count(),
+    spdlog::info("users' code: {} {} after {:.2f} s, {} of the stages run on made-up frames, cache {}", code.kernels,
+                 code.kernels == 1 ? "kernel is ready" : "kernels are ready", time().count(), code.proven,
                  cache.empty() ? "none" : cache);
   }
   return std::move(code.options);

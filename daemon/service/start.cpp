@@ -230,7 +230,13 @@ prepared_code prepare_code(const code_settings& code, std::span<const pipeline_d
   }
   prepared_code made;
   made.kernels = requests.size();
-  if (requests.empty()) {
+  const bool compiles = !architectures.empty();
+  const bool uses_code = std::any_of(pipelines.begin(), pipelines.end(), [&](const pipeline_declaration* pipeline) {
+    return std::any_of(pipeline->stages.begin(), pipeline->stages.end(), [&](const stage_declaration& stage) {
+      return runs_users_code(stage) || (compiles && stage.op == "map");
+    });
+  });
+  if (!uses_code) {
     return made;
   }
   const std::filesystem::path folder = cache_folder(code);

@@ -65,6 +65,7 @@ class start_progress {
 struct prepared_code {
   compile_options options;
   std::size_t kernels = 0;  ///< that were compiled, or found in the cache
+  std::size_t proven = 0;   ///< stages that were run on made-up frames (prepare_and_prove)
   std::string complaint{};  ///< why the cache is not used, for people; "" if it is, or if none is wanted
 };
 

@@ -128,10 +128,12 @@ TEST(Kernel, SaysWhereAnExpressionIsWrong) {
 TEST(Kernel, MakesTheOutputThatIsDeclared) {
   EXPECT_EQ(parse_kernel(stage({"in", "out"}), std::vector{frame}).outputs.front().spec, frame);
   const auto output = table({{"dtype", std::string("i32")}, {"shape", texts{"n0 * 2", "5"}}});
-  const tensor_spec made = parse_kernel(with(stage({"in", "out"}), "output", output), std::vector{frame}).outputs.front().spec;
+  const tensor_spec made =
+      parse_kernel(with(stage({"in", "out"}), "output", output), std::vector{frame}).outputs.front().spec;
   EXPECT_EQ(made, (tensor_spec{element_type::i32, {200, 5}, false}));
   const auto same = table({{"shape", texts{"n0", "1"}}});
-  EXPECT_TRUE(parse_kernel(with(stage({"in", "out"}), "output", same), std::vector{variable}).outputs.front().spec.variable);
+  EXPECT_TRUE(
+      parse_kernel(with(stage({"in", "out"}), "output", same), std::vector{variable}).outputs.front().spec.variable);
 }
 
 TEST(Kernel, RefusesOutputsThatCannotBe) {

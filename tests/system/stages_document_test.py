@@ -114,6 +114,13 @@ def check_level(test, client, pipeline):
     test.assertLess(numpy.abs(outputs_of(client, pipeline, x)[:, 0] / wanted - 1).max(), 1e-6)
 
 
+def check_decibels(test, client, pipeline):
+    rng = numpy.random.default_rng(4)
+    x = (rng.standard_normal((3, 1024)) + 1j * rng.standard_normal((3, 1024))).astype(numpy.complex64)
+    wanted = 10 * numpy.log10(numpy.abs(x.astype(complex)) ** 2)
+    test.assertLess(numpy.abs(outputs_of(client, pipeline, x) - wanted).max(), 1e-4)
+
+
 def check_clipped(test, client, pipeline):
     x = random_frames(200)
     test.assertTrue(numpy.array_equal(outputs_of(client, pipeline, x), numpy.clip(x, -0.5, 0.5)))
@@ -132,6 +139,7 @@ REFERENCES = {
     "pole.ptx": (check_pole, ("cuda",)),
     "level.ptx": (check_level, ("cuda",)),
     "average.ptx": (check_average, ("cuda",)),
+    "decibels": (check_decibels, ("host", "cuda")),
     "clipped": (check_clipped, ("host",)),
 }
 
