@@ -386,9 +386,14 @@ void live_configuration::adopt(proposal& proposed) {
 }
 
 // What was replaced is out of use a little later. A device may let whoever frees its memory wait: not a shard.
+// Reloads in a row do not put it off: each leaves something.
 void live_configuration::sweep_later() {
+  if (std::exchange(sweep_is_due_, true)) {
+    return;
+  }
   sweep_at_.expires_after(between_sweeps);
   sweep_at_.async_wait([this](const boost::system::error_code& error) {
+    sweep_is_due_ = false;
     if (!error) {
       sweep();
     }

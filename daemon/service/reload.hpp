@@ -153,6 +153,7 @@ class live_configuration {
   std::vector<callback> current_;  // whose reload is under way
   std::vector<callback> next_;
   boost::asio::steady_timer sweep_at_;
+  bool sweep_is_due_ = false;
   boost::asio::thread_pool worker_{1};
 };
 

@@ -15,7 +15,8 @@ using ::testing::HasSubstr;
 
 parameters stage(const std::string& name, const std::string& text) {
   parameters made;
-  made.set("file", std::make_shared<const code_file>(code_file{name, "/etc/penstock/" + name, text, "headers"}));
+  made.set("file", std::make_shared<const code_file>(
+                       code_file{.name = name, .path = "/etc/penstock/" + name, .text = text, .headers = "headers"}));
   made.set("grid", std::vector<std::string>{"frames"});
   made.set("block", std::vector<std::string>{"n0"});
   made.set("args", std::vector<std::string>{"in", "out", "i32 n0"});
