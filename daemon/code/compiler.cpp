@@ -263,6 +263,16 @@ machine_code take_cubin(const user_code& code, std::string_view architecture) {
   return made;
 }
 
+/// The same; an error names the file.
+machine_code take_named_cubin(const user_code& code, std::string_view architecture) {
+  try {
+    return take_cubin(code, architecture);
+  } catch (const code_error& error) {
+    const std::string what = error.what();
+    throw code_error(what.starts_with(code.name) ? what : code.name + ": " + what);
+  }
+}
+
 /// Of CUDA C++ or PTX.
 machine_code compile_source(const compile_request& request, const std::string& key, const code_cache& cache,
                             compiler_process& compiler) {
@@ -318,7 +328,7 @@ std::string readable_name(const std::string& symbol) {
 
 machine_code compile(const user_code& code, std::string_view architecture, const compiler_settings& settings) {
   if (code.kind == code_kind::cubin) {
-    return take_cubin(code, architecture);
+    return take_named_cubin(code, architecture);
   }
   const std::string key = key_of(code, architecture);
   if (const compiled_code::result* const made = settings.ahead ? settings.ahead->find(key) : nullptr) {

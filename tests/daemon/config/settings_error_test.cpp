@@ -307,8 +307,9 @@ INSTANTIATE_TEST_SUITE_P(
                    "5: pipeline 'p', stage 'a', field 'from': "},
         wrong_text{in_stage("name = 'a'\nop = 'moments'\nx = nan"),
                    "12: pipeline 'p', stage 'a', field 'x': nan is given; allowed is true or false, a finite number"},
-        wrong_text{in_stage("name = 'a'\nop = 'moments'\nx = [1, '2']"),
-                   "12: pipeline 'p', stage 'a', field 'x': operator 'moments' has no such parameter"},
+        wrong_text{
+            in_stage("name = 'a'\nop = 'moments'\nx = [1.5, '2']"),
+            "12: pipeline 'p', stage 'a', field 'x': 1.5 is given; allowed is an array of strings and whole numbers"},
         wrong_text{in_stage("name = 'a'\nop = 'moments'\nx = [[1]]"),
                    "12: pipeline 'p', stage 'a', field 'x': an array is given"},
         wrong_text{in_stage("name = 'a'\nop = 'moments'\nx = 12:30:00"),
