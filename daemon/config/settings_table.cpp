@@ -317,7 +317,7 @@ settings_section shared_memory_section() {
 
 settings_section code_section() {
   const settings_of row(&settings::code);
-  return {
+  settings_section section{
       "code",
       "Stages may run code of users: kernels and plug-ins. "
       "It runs in the daemon, with all that the daemon may do. "
@@ -333,6 +333,8 @@ settings_section code_section() {
            "Whether users' code runs on made-up frames before it serves, in a process of its own. "
            "A stage is refused that writes beside its outputs, whose results depend on the other frames of a batch, "
            "or that crashes or hangs.")}};
+  section.rows[0].example = "[\"kernels/\"]";
+  return section;
 }
 
 settings_section security_section() {

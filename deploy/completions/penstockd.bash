@@ -22,14 +22,14 @@ _penstockd() {
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return
       ;;
-    --listen | --admin) return ;;
+    --listen | --admin | --arch) return ;;
     --backend) choices='auto cuda host' ;;
     --completion) choices='callback poll auto' ;;
     --format) choices='text dot json man' ;;
     --print-plan) choices=$(_penstockd_pipelines) ;;
     *)
-      choices='--config --listen --admin --backend --completion --check-config --print-config --print-settings --doctor
-        --print-plan --format --version --help'
+      choices='--config --listen --admin --backend --completion --check-config --arch --print-config --print-settings
+        --doctor --print-plan --format --version --help'
       ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")

@@ -224,16 +224,16 @@ MANAGER = {"Type", "NotifyAccess", "EnvironmentFile", "ExecStart", "ExecStartPre
            "TimeoutAbortSec", "WatchdogSec"}
 # Words about a directive above them in the report.
 BELONGING = {"Group": "User", "RuntimeDirectoryMode": "RuntimeDirectory", "CacheDirectoryMode": "CacheDirectory",
-             "RuntimeDirectoryPreserve": "RuntimeDirectory", "SystemCallErrorNumber": "SystemCallFilter",
+             "RuntimeDirectoryPreserve": "RuntimeDirectory", "StateDirectoryMode": "StateDirectory", "SystemCallErrorNumber": "SystemCallFilter",
              "DeviceAllow": "DevicePolicy"}
 # What would change the machine itself, were there no private mounts.
-NEEDS_MOUNTS = {"RuntimeDirectory", "CacheDirectory", "PrivateTmp", "ProtectHome", "DevicePolicy", "ProtectProc",
+NEEDS_MOUNTS = {"RuntimeDirectory", "CacheDirectory", "StateDirectory", "PrivateTmp", "ProtectHome", "DevicePolicy", "ProtectProc",
                 "ProtectKernelTunables", "ProtectControlGroups", "ProtectKernelModules", "ProtectKernelLogs",
                 "ProtectSystem"}
 # What something else stands for here.
 INSTEAD = {"DevicePolicy"}
 KEPT_ENVIRONMENT = ("PATH", "LANG", "LD_LIBRARY_PATH", "NOTIFY_SOCKET", "NVIDIA_VISIBLE_DEVICES",
-                    "CUDA_VISIBLE_DEVICES")
+                    "CUDA_VISIBLE_DEVICES", "PENSTOCK_NVRTC", "PENSTOCK_NVJITLINK")
 
 
 def service_section(path):
@@ -313,6 +313,7 @@ class Sandbox:
     def lend_folder(self, directive, above):
         name, mode = self.last(directive), int(self.last(directive + "Mode", "0755"), 8)
         self.mounts.lend(self.base / directive, f"{above}/{name}", mode, (USER, USER))
+        self.environment[re.sub("(?=Directory)", "_", directive).upper()] = f"{above}/{name}"
         return f"{above}/{name}, mode {mode:04o}, of the user"
 
     def show_devices(self):
@@ -403,6 +404,7 @@ STEPS = {
     "ProtectHostname": Sandbox.own_host_name,
     "RuntimeDirectory": lambda box: box.lend_folder("RuntimeDirectory", "/run"),
     "CacheDirectory": lambda box: box.lend_folder("CacheDirectory", "/var/cache"),
+    "StateDirectory": lambda box: box.lend_folder("StateDirectory", "/var/lib"),
     "PrivateTmp": lambda box: box.mounts.private_folders_for_temporary_files(),
     "ProtectHome": lambda box: box.mounts.hide_homes(),
     "DevicePolicy": Sandbox.show_devices,

@@ -175,6 +175,8 @@ def rest():
                        ("write to /tmp", lambda: write_in("/tmp"), "done")],
         "RuntimeDirectory": [("write to /run/penstock", lambda: write_in("/run/penstock"), "done"),
                              ("its mode", lambda: oct(os.stat("/run/penstock").st_mode & 0o777), "0o755")],
+        "StateDirectory": [("write to /var/lib/penstock", lambda: write_in("/var/lib/penstock"), "done"),
+                           ("its mode", lambda: oct(os.stat("/var/lib/penstock").st_mode & 0o777), "0o700")],
         "CacheDirectory": [("write to /var/cache/penstock", lambda: write_in("/var/cache/penstock"), "done"),
                            ("its mode", lambda: oct(os.stat("/var/cache/penstock").st_mode & 0o777), "0o700")],
         "ProtectKernelTunables": [("/proc/sys", lambda: read_only("/proc/sys"), "read-only"),

@@ -40,7 +40,7 @@ UNIT = next((path for path in (HERE / "penstockd.service", HERE.parents[1] / "de
              if path.exists()), None)
 # Where nothing is hidden from the sandbox, and folders that it makes for the unit.
 ABOVE = "/run"
-FOLDERS = (pathlib.Path("/run/penstock"), pathlib.Path("/var/cache/penstock"))
+FOLDERS = (pathlib.Path("/run/penstock"), pathlib.Path("/var/cache/penstock"), pathlib.Path("/var/lib/penstock"))
 READY_LIMIT = 120.0
 
 
@@ -276,6 +276,26 @@ class SandboxTest(unittest.TestCase):
         for backend in backends():
             with self.subTest(backend=backend):
                 self.serve(backend)
+
+    def test_users_code_is_compiled_inside(self):
+        """Its process is the daemon's own program, with the compiler's library in it."""
+        box = Sandbox(WITHOUT)
+        self.addCleanup(box.close)
+        (box.path / "gain.cu").write_text('extern "C" __global__ void gain(const float* in, float* out) '
+                                          '{ out[threadIdx.x] = 2 * in[threadIdx.x]; }\n')
+        file = box.path / "penstock.toml"
+        file.write_text(VERSION + '[code]\nallow = ["gain.cu"]\n' +
+                        pipeline("gain", "f32", [32], [("gain", "kernel", 'file = "gain.cu"\ngrid = ["frames"]\n'
+                                                        'block = [32]\nargs = ["in", "out"]\n')], ["gain"]))
+        for each in (file, box.path / "gain.cu"):
+            os.chmod(each, 0o644)
+        done = box.run("programs/bin/penstockd", "--config", file, "--check-config", "--arch", "sm_90")
+        if "could not be loaded" in done.stderr:
+            self.skipTest("NVRTC is not installed")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"kernel gain for sm_90: \d+ registers")
+        self.assertNotIn("cache of machine code is not used", done.stdout)
+        self.assertEqual(len(list((box.base / "CacheDirectory/code").glob("*.code"))), 1)
 
     def serve(self, backend):
         box = Sandbox(WITHOUT)
