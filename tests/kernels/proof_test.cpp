@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::int64_t length = 100;
+constexpr std::int64_t frame_length = 100;
 
 /// An operation on frames of f32[100], made of a function.
 class made_operation final : public operation {
@@ -45,18 +45,18 @@ struct frames_of_run {
 fault doubled(const operation_arguments& arguments) {
   const frames_of_run run(arguments);
   std::memset(arguments.scratch, 1, 64);
-  for (std::int64_t at = 0; at < run.frames * length; ++at) {
+  for (std::int64_t at = 0; at < run.frames * frame_length; ++at) {
     run.out[at] = 2.0F * run.in[at];
   }
   return {};
 }
 
-const tensor_spec frame{.type = element_type::f32, .shape = {length}};
-const tensor_spec variable_frame{.type = element_type::f32, .shape = {length}, .variable = true};
+const tensor_spec fixed_frame{.type = element_type::f32, .shape = {frame_length}};
+const tensor_spec variable_frame{.type = element_type::f32, .shape = {frame_length}, .variable = true};
 
 /// "" if it is proven, else which rule it breaks.
-std::string verdict(operation& subject, const tensor_spec& spec = frame, std::optional<session_traits> session = {},
-                    bool overwrites = false) {
+std::string verdict(operation& subject, const tensor_spec& spec = fixed_frame,
+                    std::optional<session_traits> session = {}, bool overwrites = false) {
   const std::unique_ptr<proof_device> device = make_host_proof_device();
   try {
     static_cast<void>(prove(*device, {.subject = subject,
@@ -73,7 +73,7 @@ std::string verdict(operation& subject, const tensor_spec& spec = frame, std::op
 
 std::string verdict(const made_operation::body& work, bool overwrites = false) {
   made_operation subject(work);
-  return verdict(subject, frame, {}, overwrites);
+  return verdict(subject, fixed_frame, {}, overwrites);
 }
 
 TEST(Proof, FindsNothingWrongWithAGoodOperation) {
@@ -83,7 +83,7 @@ TEST(Proof, FindsNothingWrongWithAGoodOperation) {
 
 TEST(Proof, FindsWhatIsWrittenOutOfBounds) {
   EXPECT_THAT(verdict([](const operation_arguments& arguments) {
-                static_cast<float*>(arguments.output)[arguments.extent.frames * length] = 1.0F;
+                static_cast<float*>(arguments.output)[arguments.extent.frames * frame_length] = 1.0F;
                 return doubled(arguments);
               }),
               HasSubstr("writes behind the end of its output, 0 bytes in a batch of 1 frame"));
@@ -111,8 +111,8 @@ TEST(Proof, FindsAnInputThatIsChanged) {
 TEST(Proof, FindsAnOutputThatIsNotAllWritten) {
   EXPECT_THAT(verdict([](const operation_arguments& arguments) {
                 const frames_of_run run(arguments);
-                for (std::int64_t at = 0; at < run.frames * length; ++at) {
-                  run.out[at] = at % length == 50 ? run.out[at] : run.in[at];
+                for (std::int64_t at = 0; at < run.frames * frame_length; ++at) {
+                  run.out[at] = at % frame_length == 50 ? run.out[at] : run.in[at];
                 }
                 return fault{};
               }),
@@ -123,7 +123,7 @@ TEST(Proof, FindsAFrameThatDependsOnItsBatch) {
   EXPECT_THAT(verdict([](const operation_arguments& arguments) {
                 const fault met = doubled(arguments);
                 const frames_of_run run(arguments);
-                run.out[0] += run.in[(run.frames - 1) * length];
+                run.out[0] += run.in[(run.frames - 1) * frame_length];
                 return met;
               }),
               HasSubstr("depends on the other frames of its batch"));
@@ -131,7 +131,7 @@ TEST(Proof, FindsAFrameThatDependsOnItsBatch) {
                 const fault met = doubled(arguments);
                 const frames_of_run run(arguments);
                 if (run.frames > 8) {
-                  run.out[8 * length] = 0.0F;
+                  run.out[8 * frame_length] = 0.0F;
                 }
                 return met;
               }),
@@ -143,8 +143,8 @@ TEST(Proof, FindsAnOutputThatMayNotBeTheInput) {
                   [](const operation_arguments& arguments) {
                     const frames_of_run run(arguments);
                     for (std::int64_t at = 0; at < run.frames; ++at) {
-                      for (std::int64_t sample = 0; sample < length; ++sample) {
-                        run.out[at * length + sample] = run.in[at * length + length - 1 - sample];
+                      for (std::int64_t sample = 0; sample < frame_length; ++sample) {
+                        run.out[at * frame_length + sample] = run.in[at * frame_length + frame_length - 1 - sample];
                       }
                     }
                     return fault{};
@@ -215,7 +215,7 @@ TEST(Proof, FindsNothingWrongWithTheBuiltInOperators) {
         output = known.infer(sample.settings, inputs);
         session = known.session == nullptr ? std::nullopt : known.session(sample.settings, inputs);
       } catch (const parameter_error&) {
-        continue;  // it takes frames of one length
+        continue;  // it takes frames of one frame_length
       }
       const auto made = known.make_host({sample.settings, inputs, 9});
       const proof_subject subject{.subject = *made,
@@ -232,9 +232,9 @@ TEST(Proof, FindsNothingWrongWithTheBuiltInOperators) {
 }
 
 TEST(Proof, ComparesWithinRounding) {
-  const std::vector<tensor_spec> specs{frame};
+  const std::vector<tensor_spec> specs{fixed_frame};
   const auto results = [](float number) {
-    std::vector<float> numbers(length, 1000.0F);
+    std::vector<float> numbers(frame_length, 1000.0F);
     numbers[7] = number;
     const auto bytes = std::as_bytes(std::span(numbers));
     return proof_results{{bytes.begin(), bytes.end()}};

@@ -3,6 +3,7 @@
 The plug-ins are built as their authors build them: with a compiler alone, and with CMake against an installed tree.
 """
 
+import hashlib
 import importlib.util
 import os
 import pathlib
@@ -316,6 +317,18 @@ class RefusalsTest(unittest.TestCase):
         plugin.chmod(0o666)
         self.refused("has mode 0666, so that others than its owner can change its code: chmod go-w it")
         self.refused("field 'file': \"none.so\": there is no such file", 'file = "none.so"\n')
+
+    def test_nothing_of_another_than_the_one_that_was_hashed_runs(self):
+        plugin = self.folder.odd(more="#include <stdio.h>\n__attribute__((constructor)) static void start(void) "
+                                      '{ fputs("it runs\\n", stderr); }\n')
+        right = hashlib.sha256(plugin.read_bytes()).hexdigest()
+        code, said = self.folder.check_config(f'file = "odd.so"\nsha256 = "{right}"\n')
+        self.assertEqual(code, 0, said)
+        self.assertIn("it runs", said)
+        code, said = self.folder.check_config(f'file = "odd.so"\nsha256 = "{right[::-1]}"\n')
+        self.assertEqual(code, 78, said)
+        self.assertIn("stage 'mine', field 'sha256': ", said)
+        self.assertNotIn("it runs", said)
 
     def test_it_must_be_a_plugin(self):
         plugin = self.folder.path / "odd.so"
