@@ -1,8 +1,11 @@
 #include "kernels/affine.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
+#include "kernels/element_values.hpp"
 #include "kernels/function_attributes.hpp"
 
 namespace penstock {
@@ -37,6 +40,34 @@ PENSTOCK_VECTOR_CLONES void rescale_complex(float* data, std::size_t count, floa
   }
 }
 
+// Reads and writes each element once, so that the output may be the input.
+PENSTOCK_VECTOR_CLONES void scale_f64(const double* in, double* out, std::size_t count, double a, double b) {
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i) {
+    out[i] = a * in[i] + b;
+  }
+}
+
+/// Of f16 and bf16: in single precision.
+void scale_small(const std::byte* in, std::byte* out, std::size_t count, const affine_settings& settings) {
+  constexpr std::size_t block = 512;
+  std::array<double, block> numbers;
+  const element_type type = settings.input.type;
+  const read_values read = reader_of(type);
+  const write_values write = writer_of(type);
+  const auto a = static_cast<float>(settings.a);
+  const auto b = static_cast<float>(settings.b);
+  for (std::size_t first = 0; first < count; first += block) {
+    const std::size_t length = std::min(block, count - first);
+    const std::size_t place = first * size_of(type);
+    read(in + place, 1, length, numbers.data());
+    for (std::size_t i = 0; i < length; ++i) {
+      numbers[i] = static_cast<double>(a * static_cast<float>(numbers[i]) + b);
+    }
+    write(numbers.data(), out + place, 1, length);
+  }
+}
+
 class affine_host final : public operation {
  public:
   explicit affine_host(affine_settings settings) : settings_{std::move(settings)} {}
@@ -45,12 +76,25 @@ class affine_host final : public operation {
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const batch_extent& extent = arguments.extent;
     const auto count = static_cast<std::size_t>(extent.frames * settings_.input.elements(extent.leading));
+    const element_type type = settings_.input.type;
+    if (type == element_type::f64) {
+      scale_f64(static_cast<const double*>(arguments.inputs[0]), static_cast<double*>(arguments.output), count,
+                settings_.a, settings_.b);
+      return {};
+    }
+    if (type == element_type::f16 || type == element_type::bf16) {
+      scale_small(static_cast<const std::byte*>(arguments.inputs[0]), static_cast<std::byte*>(arguments.output), count,
+                  settings_);
+      return {};
+    }
     const auto* const in = static_cast<const float*>(arguments.inputs[0]);
     auto* const out = static_cast<float*>(arguments.output);
+    const auto a = static_cast<float>(settings_.a);
+    const auto b = static_cast<float>(settings_.b);
     if (in == out) {
-      (settings_.complex_input ? rescale_complex : rescale_real)(out, count, settings_.a, settings_.b);
+      (settings_.complex_input ? rescale_complex : rescale_real)(out, count, a, b);
     } else {
-      (settings_.complex_input ? scale_complex : scale_real)(in, out, count, settings_.a, settings_.b);
+      (settings_.complex_input ? scale_complex : scale_real)(in, out, count, a, b);
     }
     return {};
   }

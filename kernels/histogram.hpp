@@ -16,16 +16,18 @@ namespace penstock {
 ///
 /// Bins, for I and Q alike:
 ///   u8, cu8    x                       i8, ci8    x + 128
-///   i16, ci16  (x + 32768) >> 8        i32        (x + 2^31) >> 24
-///   f32, cf32  clip(floor((v - lo) · 256 / (hi - lo)), 0, 255), in float64 and in this order
+///   i16, ci16  (x + 32768) >> 8        u16        x >> 8
+///   i32        (x + 2^31) >> 24
+///   f32, cf32, f16, bf16, f64
+///              clip(floor((v - lo) · 256 / (hi - lo)), 0, 255), in float64 and in this order
 /// With the default range, f32 that `convert` made of u8, i8 or i16 gives exactly the bins of the integers. (f32 made
 /// of i32 has lost its low bits, so a value just below a bin's edge can count in the next one.)
 ///
-/// Input: any type; the last extent may be "max N" when it is the leading one.
+/// Input: any type but i64 and bool; the last extent may be "max N" when it is the leading one.
 /// Output: i32 [..., 256] for real input, [..., 2, 256] for complex, rows I and Q. If "max N" is the last
 /// axis, the output does not have it.
 /// Parameters:
-///   range  [lo, hi], finite, lo < hi, in the unit of the values; default [-1, 1]. Only f32 and cf32 have it.
+///   range  [lo, hi], finite, lo < hi, in the unit of the values; default [-1, 1]. Only floating-point types have it.
 /// A NaN is counted in no bin; infinities count in the first and the last one.
 struct histogram_settings {
   element_type type = element_type::u8;
@@ -51,7 +53,8 @@ struct histogram_range {
     return {};
   }
   if (!is_floating(input.type)) {
-    throw parameter_error("range", "is only for f32 and cf32; each bin of " + input.text() + " is fixed by its type");
+    throw parameter_error("range",
+                          "is only for floating-point input; each bin of " + input.text() + " is fixed by its type");
   }
   const std::vector<double> limits = settings.numbers("range");
   if (limits.size() != 2 || !(limits[0] < limits[1]) || !std::isfinite(limits[1] - limits[0])) {
@@ -70,9 +73,8 @@ struct histogram_range {
 
 /// Throws parameter_error.
 [[nodiscard]] inline histogram_settings parse_histogram(const parameters& settings, const tensor_spec& input) {
-  require_element_type("histogram", input,
-                       {element_type::u8, element_type::i8, element_type::i16, element_type::i32, element_type::f32,
-                        element_type::cf32, element_type::cu8, element_type::ci8, element_type::ci16});
+  using enum element_type;
+  require_element_type("histogram", input, {u8, i8, i16, i32, f32, cf32, cu8, ci8, ci16, u16, f16, bf16, f64});
   const histogram_range range = parse_histogram_range(settings, input);
   histogram_settings parsed;
   parsed.type = input.type;

@@ -1,6 +1,8 @@
 #include <cstddef>
 #include <utility>
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include "kernels/histogram.hpp"
@@ -22,8 +24,12 @@ struct bin_of {
   __device__ __forceinline__ int operator()(signed char x) const { return x + 128; }
   __device__ __forceinline__ int operator()(short x) const { return (x + 32768) >> 8; }
   __device__ __forceinline__ int operator()(int x) const { return (x >> 24) + 128; }
-  __device__ __forceinline__ int operator()(float v) const {
-    const double shifted = static_cast<double>(v) - low;
+  __device__ __forceinline__ int operator()(unsigned short x) const { return x >> 8; }
+  __device__ __forceinline__ int operator()(float v) const { return (*this)(static_cast<double>(v)); }
+  __device__ __forceinline__ int operator()(__half v) const { return (*this)(__half2float(v)); }
+  __device__ __forceinline__ int operator()(__nv_bfloat16 v) const { return (*this)(__bfloat162float(v)); }
+  __device__ __forceinline__ int operator()(double v) const {
+    const double shifted = v - low;
     const double place = exact_scale != 0.0 ? shifted * exact_scale : shifted * 256.0 / width;
     // The conversion saturates, so infinities meet the clip as any other value does.
     const int bin = min(max(__double2int_rd(place), 0), bins_per_part - 1);
@@ -154,12 +160,16 @@ class histogram_cuda final : public operation {
         return count<char2>(stream, arguments);
       case element_type::ci16:
         return count<short2>(stream, arguments);
-      case element_type::cf32:
       case element_type::u16:
-      case element_type::i64:
+        return count<unsigned short>(stream, arguments);
       case element_type::f16:
+        return count<__half>(stream, arguments);
       case element_type::bf16:
+        return count<__nv_bfloat16>(stream, arguments);
       case element_type::f64:
+        return count<double>(stream, arguments);
+      case element_type::cf32:
+      case element_type::i64:
       case element_type::boolean:
         break;
     }

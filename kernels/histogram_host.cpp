@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/element_values.hpp"
 #include "kernels/function_attributes.hpp"
 
 namespace penstock {
@@ -34,6 +35,13 @@ using lane_counts = std::array<std::array<std::uint32_t, nan_bin + 8>, lanes>;
 }
 [[gnu::always_inline]] inline std::size_t bin_of(std::uint16_t bin) noexcept {
   return bin;
+}
+/// A u16 of the input, not a bin.
+struct short_sample {
+  std::uint16_t value;
+};
+[[gnu::always_inline]] inline std::size_t bin_of(short_sample sample) noexcept {
+  return std::size_t{sample.value} >> 8U;
 }
 
 template <class Value>
@@ -87,6 +95,29 @@ void count_floats(const float* in, std::size_t count, const histogram_settings& 
   }
 }
 
+void bins_of_reals(const double* in, std::uint16_t* out, std::size_t count, const histogram_settings& settings) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const double shifted = in[i] - settings.low;
+    out[i] =
+        bin_of_scaled(settings.exact_scale != 0.0 ? shifted * settings.exact_scale : shifted * 256.0 / settings.width);
+  }
+}
+
+/// Of f16, bf16 and f64.
+void count_reals(const std::byte* in, std::size_t count, const histogram_settings& settings,
+                 lane_counts& counts) noexcept {
+  constexpr std::size_t block = 512;
+  std::array<double, block> numbers;
+  std::array<std::uint16_t, block> bins;
+  const read_values read = reader_of(settings.type);
+  for (std::size_t first = 0; first < count; first += block) {
+    const std::size_t length = std::min(block, count - first);
+    read(in + first * size_of(settings.type), 1, length, numbers.data());
+    bins_of_reals(numbers.data(), bins.data(), length, settings);
+    count_values(bins.data(), length, counts);
+  }
+}
+
 void count_row(const std::byte* row, std::size_t count, const histogram_settings& settings,
                lane_counts& counts) noexcept {
   const void* const values = row;
@@ -106,10 +137,12 @@ void count_row(const std::byte* row, std::size_t count, const histogram_settings
     case element_type::cf32:
       return count_floats(static_cast<const float*>(values), count, settings, counts);
     case element_type::u16:
-    case element_type::i64:
+      return count_values(static_cast<const short_sample*>(values), count, counts);
     case element_type::f16:
     case element_type::bf16:
     case element_type::f64:
+      return count_reals(row, count, settings, counts);
+    case element_type::i64:
     case element_type::boolean:
       return;
   }

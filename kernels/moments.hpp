@@ -17,12 +17,11 @@ namespace penstock {
 /// cancellation is bounded by N (T. F. Chan, G. H. Golub, R. J. LeVeque, The American Statistician 37, 1983), so
 /// std stays accurate when the mean is a million times as large.
 ///
-/// Input: f32 or cf32; the last extent N may be "max N" when it is the leading one.
-/// Output: f32 [..., 5] for f32, [..., 3, 5] for cf32 with the rows I, Q and |z|; the five are in the order above. If
-/// "max N" is the last axis, the output does not have it.
-/// No parameters.
-/// A NaN makes all five of its row NaN. An infinity makes mean, std and rms of its row not finite (which of infinity
-/// and NaN is not specified); min and max still hold.
+/// Input: f32, cf32, f16, bf16 or f64; the last extent N may be "max N" when it is the leading one.
+/// Output: f32 [..., 5] for real input, [..., 3, 5] for cf32 with the rows I, Q and |z|; the five are in the order
+/// above. If "max N" is the last axis, the output does not have it. No parameters. A NaN makes all five of its row NaN.
+/// An infinity makes mean, std and rms of its row not finite (which of infinity and NaN is not specified); min and max
+/// still hold.
 struct moments_settings {
   bool complex_input = false;
   std::int64_t views = 1;  ///< 1, or 3 for I, Q, |z|
@@ -36,7 +35,8 @@ inline constexpr std::int64_t moments_results = 5;
 
 /// Throws parameter_error.
 [[nodiscard]] inline moments_settings parse_moments(const parameters& /*settings*/, const tensor_spec& input) {
-  require_element_type("moments", input, {element_type::f32, element_type::cf32});
+  using enum element_type;
+  require_element_type("moments", input, {f32, cf32, f16, bf16, f64});
   moments_settings parsed;
   parsed.complex_input = is_complex(input.type);
   parsed.views = parsed.complex_input ? 3 : 1;

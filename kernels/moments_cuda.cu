@@ -2,6 +2,9 @@
 #include <limits>
 #include <utility>
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include "kernels/moments.hpp"
 #include "kernels/row_split.cuh"
 
@@ -68,6 +71,15 @@ inline constexpr int views_of<float2> = 3;
 __device__ __forceinline__ void views(float value, double (&out)[1]) {
   out[0] = static_cast<double>(value);
 }
+__device__ __forceinline__ void views(double value, double (&out)[1]) {
+  out[0] = value;
+}
+__device__ __forceinline__ void views(__half value, double (&out)[1]) {
+  out[0] = static_cast<double>(__half2float(value));
+}
+__device__ __forceinline__ void views(__nv_bfloat16 value, double (&out)[1]) {
+  out[0] = static_cast<double>(__bfloat162float(value));
+}
 __device__ __forceinline__ void views(float2 z, double (&out)[3]) {
   out[0] = static_cast<double>(z.x);
   out[1] = static_cast<double>(z.y);
@@ -76,6 +88,10 @@ __device__ __forceinline__ void views(float2 z, double (&out)[3]) {
 
 __device__ __forceinline__ void narrow_views(float value, const double (&)[1], float (&out)[1]) {
   out[0] = value;
+}
+template <class T>
+__device__ __forceinline__ void narrow_views(T, const double (&wide)[1], float (&out)[1]) {
+  out[0] = static_cast<float>(wide[0]);
 }
 __device__ __forceinline__ void narrow_views(float2 z, const double (&wide)[3], float (&out)[3]) {
   out[0] = z.x;
@@ -250,7 +266,18 @@ class moments_cuda final : public operation {
   [[nodiscard]] bool single_pass() const noexcept override { return true; }
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
-    return settings_.complex_input ? gather_rows<float2>(stream, arguments) : gather_rows<float>(stream, arguments);
+    switch (settings_.input.type) {
+      case element_type::cf32:
+        return gather_rows<float2>(stream, arguments);
+      case element_type::f16:
+        return gather_rows<__half>(stream, arguments);
+      case element_type::bf16:
+        return gather_rows<__nv_bfloat16>(stream, arguments);
+      case element_type::f64:
+        return gather_rows<double>(stream, arguments);
+      default:
+        return gather_rows<float>(stream, arguments);
+    }
   }
 
  private:

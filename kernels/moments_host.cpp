@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/element_values.hpp"
 #include "kernels/function_attributes.hpp"
 
 namespace penstock {
@@ -102,6 +103,20 @@ void real_row(const float* in, std::size_t count, float* out) noexcept {
   write_results(gathered, count, out);
 }
 
+/// Of f16, bf16 and f64.
+void converted_row(const std::byte* in, std::size_t count, element_type type, float* out) noexcept {
+  const read_values read = reader_of(type);
+  std::array<double, block_length> numbers;
+  read(in, 1, 1, numbers.data());
+  running_moments gathered{.shift = shift_from(numbers[0])};
+  for (std::size_t first = 0; first < count; first += block_length) {
+    const std::size_t length = std::min(block_length, count - first);
+    read(in + first * size_of(type), 1, length, numbers.data());
+    gather_f64(numbers.data(), length, gathered);
+  }
+  write_results(gathered, count, out);
+}
+
 void complex_row(const float* in, std::size_t count, float* out) noexcept {
   complex_views views;
   separate(in, 1, views);
@@ -128,12 +143,20 @@ class moments_host final : public operation {
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const auto rows = static_cast<std::size_t>(settings_.rows.count(arguments.extent));
     const auto length = static_cast<std::size_t>(settings_.rows.length(arguments.extent));
-    const std::size_t in_step = settings_.complex_input ? 2 * length : length;
+    const element_type type = settings_.input.type;
+    const std::size_t in_step = length * size_of(type);
     const auto out_step = static_cast<std::size_t>(settings_.views * moments_results);
-    const auto* in = static_cast<const float*>(arguments.inputs[0]);
+    const auto* in = static_cast<const std::byte*>(arguments.inputs[0]);
     auto* out = static_cast<float*>(arguments.output);
     for (std::size_t row = 0; row < rows; ++row, in += in_step, out += out_step) {
-      (settings_.complex_input ? complex_row : real_row)(in, length, out);
+      const auto* const floats = static_cast<const float*>(static_cast<const void*>(in));
+      if (settings_.complex_input) {
+        complex_row(floats, length, out);
+      } else if (type == element_type::f32) {
+        real_row(floats, length, out);
+      } else {
+        converted_row(in, length, type, out);
+      }
     }
     return {};
   }

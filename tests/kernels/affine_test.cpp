@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/kernels/element_codec.hpp"
 #include "tests/kernels/operation_test.hpp"
 #include "tests/kernels/random_input.hpp"
 
@@ -44,6 +45,54 @@ TEST_P(affine_operation, AddsOnlyToTheRealPart) {
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double b = i % 2 == 0 ? 3.0 : 0.0;
       ASSERT_NEAR(y[i], -2.0 * x[i] + b, 4e-7 * (2.0 * std::abs(x[i]) + b)) << setup.text() << " at " << i;
+    }
+  }
+}
+
+TEST_P(affine_operation, TakesF64InDoublePrecision) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const std::int64_t length : {1, 2, 7, 1001}) {
+    operation_case setup{.op = "affine", .settings = {}, .input = {.type = element_type::f64, .shape = {length}}};
+    setup.extent.frames = 3;
+    setup.settings.set("a", 1e100);
+    setup.settings.set("b", -0.1);
+    std::vector<double> x(static_cast<std::size_t>(3 * length));
+    for (double& each : x) {
+      each = random.real(-1.0, 1.0) * (random.coin() ? 1.0 : 1e-101);
+    }
+    const auto y = run<double>(setup, x);
+    ASSERT_EQ(y.size(), x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      ASSERT_NEAR(y[i], 1e100 * x[i] - 0.1, 4e-16 * (std::abs(1e100 * x[i]) + 0.1)) << i;
+    }
+  }
+}
+
+TEST_P(affine_operation, RoundsF16AndBf16) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const element_type type : {element_type::f16, element_type::bf16}) {
+    const element_codec codec{type};
+    const double precision = type == element_type::f16 ? 0x1p-11 : 0x1p-8;
+    operation_case setup{.op = "affine", .settings = {}, .input = {.type = type, .shape = {1237}}};
+    setup.extent.frames = 2;
+    setup.settings.set("a", -3.0);
+    setup.settings.set("b", 0.5);
+    std::vector<std::uint64_t> x(2 * 1237);
+    for (std::uint64_t& each : x) {
+      each = codec.encode(static_cast<long double>(random.real(-100.0, 100.0)));
+    }
+    x[5] = codec.encode(std::numeric_limits<long double>::quiet_NaN());
+    x[6] = codec.encode(std::numeric_limits<long double>::infinity());
+    const auto y = codec.split(run<std::byte>(setup, codec.encode_all(x)));
+    ASSERT_EQ(y.size(), x.size());
+    EXPECT_TRUE(std::isnan(codec.decode(y[5])));
+    EXPECT_EQ(codec.decode(y[6]), -std::numeric_limits<long double>::infinity());
+    for (std::size_t i = 7; i < x.size(); ++i) {
+      const double expected = -3.0 * static_cast<double>(codec.decode(x[i])) + 0.5;
+      ASSERT_NEAR(static_cast<double>(codec.decode(y[i])), expected, 1.001 * precision * std::abs(expected) + 1e-6)
+          << name_of(type) << " at " << i;
     }
   }
 }

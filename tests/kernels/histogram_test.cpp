@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "tests/kernels/element_codec.hpp"
 #include "tests/kernels/operation_test.hpp"
 #include "tests/kernels/random_input.hpp"
 
@@ -132,6 +133,38 @@ TEST_P(histogram_operation, IsExactForEveryConvertedI8) {
 
 TEST_P(histogram_operation, IsExactForEveryConvertedI16) {
   expect_converted_rows_in_their_bins<std::int16_t>(element_type::i16);
+}
+
+TEST_P(histogram_operation, CountsTheHighByteOfU16) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  expect_counts_of_random<std::uint16_t>(random, element_type::u16,
+                                         [](auto x) { return static_cast<std::size_t>(x / 256); });
+}
+
+TEST_P(histogram_operation, CountsFloatsOfOtherWidths) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const element_type type : {element_type::f16, element_type::bf16, element_type::f64}) {
+    const element_codec codec{type};
+    for (const auto& [lo, hi] : std::vector<std::pair<double, double>>{{-1.0, 1.0}, {-0.3, 2.0}}) {
+      for (const std::int64_t length : {1, 37, 700, 20000}) {
+        operation_case setup{.op = "histogram", .settings = {}, .input = {.type = type, .shape = {3, length}}};
+        setup.settings.set("range", std::vector<double>{lo, hi});
+        std::vector<std::uint64_t> x(static_cast<std::size_t>(3 * length));
+        std::vector<std::int32_t> expected(3 * bins);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          x[i] = codec.encode(static_cast<long double>(random.real(-2.0, 2.5)));
+          x[i] = i % 50 == 7 ? codec.encode(std::numeric_limits<long double>::quiet_NaN()) : x[i];
+          const auto value = static_cast<double>(codec.decode(x[i]));
+          if (!std::isnan(value)) {
+            ++expected[i / static_cast<std::size_t>(length) * bins + bin_of_value(value, lo, hi)];
+          }
+        }
+        EXPECT_EQ(run<std::int32_t>(setup, codec.encode_all(x)), expected) << setup.text() << " from " << lo;
+      }
+    }
+  }
 }
 
 TEST_P(histogram_operation, CountsNanNowhereAndInfinitiesAtTheEnds) {

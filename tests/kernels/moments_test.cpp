@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/kernels/element_codec.hpp"
 #include "tests/kernels/operation_test.hpp"
 #include "tests/kernels/random_input.hpp"
 
@@ -86,6 +87,41 @@ TEST_P(moments_operation, MatchTwoPassesOnAnyShape) {
     const auto x = random.normal(values_in(setup.input, setup.extent), random.real(-2.0, 2.0));
     ASSERT_NO_FATAL_FAILURE(expect_all_moments(setup, x, run<float>(setup, x)));
   }
+}
+
+TEST_P(moments_operation, MatchTwoPassesOfOtherWidths) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const element_type type : {element_type::f16, element_type::bf16, element_type::f64}) {
+    const element_codec codec{type};
+    for (const std::int64_t length : {1, 2, 513, 3001, 40000}) {
+      const operation_case setup{.op = "moments", .settings = {}, .input = {.type = type, .shape = {2, length}}};
+      const auto count = static_cast<std::size_t>(length);
+      std::vector<std::uint64_t> x(2 * count);
+      std::vector<std::vector<double>> rows(2);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = codec.encode(static_cast<long double>(random.real(-1.0, 2.0)));
+        rows[i / count].push_back(static_cast<double>(codec.decode(x[i])));
+      }
+      const auto y = run<float>(setup, codec.encode_all(x));
+      ASSERT_EQ(y.size(), 10U);
+      for (std::size_t row = 0; row < 2; ++row) {
+        ASSERT_NO_FATAL_FAILURE(expect_moments(&y[5 * row], rows[row], setup.text()));
+      }
+    }
+  }
+}
+
+TEST_P(moments_operation, OfF64StayAccurateWhenTheMeanIsATrillionDeviations) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  const operation_case setup{.op = "moments", .settings = {}, .input = {.type = element_type::f64, .shape = {30011}}};
+  std::vector<double> x(30011);
+  for (double& each : x) {
+    each = 1e9 + random.real(-1e-3, 1e-3);
+  }
+  const auto y = run<float>(setup, x);
+  ASSERT_NO_FATAL_FAILURE(expect_moments(y.data(), x, setup.text()));
 }
 
 TEST_P(moments_operation, StayAccurateWhenTheMeanIsAMillionDeviations) {
