@@ -166,6 +166,25 @@ TEST(Kernel, KeepsStateOfAFixedSize) {
   EXPECT_NE(complaint(stateful(std::int64_t{4}, "frames"), {variable}), "");
 }
 
+TEST(Kernel, GetsMembersOfTheSessionAndNullPointersWhereNoStructCanBePassed) {
+  const parameters settings = with(stage({"in", "out", "session.frames", "session.pool", "session.stride", "null"}),
+                                   "state", table({{"bytes", std::int64_t{4}}}));
+  const std::vector<kernel_argument> made = parse_kernel(settings, std::vector{variable}).arguments;
+  std::byte pool{};
+  const session_arguments session{nullptr, &pool, 256};
+  const auto member = [&](std::size_t index) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, reinterpret_cast<const std::byte*>(&session) + made[index].offset, made[index].bytes);
+    return value;
+  };
+  EXPECT_EQ(member(2), 0U);
+  EXPECT_EQ(member(3), reinterpret_cast<std::uintptr_t>(&pool));
+  EXPECT_EQ(member(4), 256U);
+  EXPECT_EQ(made[5].from, source::null);
+  EXPECT_EQ(made[5].bytes, sizeof(void*));
+  EXPECT_EQ(complaint(stage({"session.pool", "out"})), "args has \"session.pool\", and the stage has no `state`");
+}
+
 /// A kernel of frames of f32[8] whose third argument is `argument`, with one entry of `values`.
 kernel_settings parsed(const std::string& argument, parameters::value value) {
   auto values = std::make_shared<parameters>();
