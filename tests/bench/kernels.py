@@ -110,10 +110,10 @@ class Daemon(Server):
         self.options = options
         self.wait_for(options, self.url)
 
-    def results(self):
+    def status(self):
         done = subprocess.run([self.options.bin / "penstock", "--url", self.url, "info", "--json"],
                               capture_output=True, check=True)
-        return json.loads(done.stdout)["status"]["requests"]["results"]
+        return json.loads(done.stdout)["status"]
 
     def shard_seconds(self):
         """Processor time of the first shard's thread so far."""
@@ -200,9 +200,9 @@ def measure_affine(options, _folder, daemon):
 def measure_launch(options, _folder, daemon):
     def microseconds(name):
         load(options, daemon.url, name, 4, 4)  # warm
-        seconds, done = daemon.shard_seconds(), daemon.results()
+        seconds, done = daemon.shard_seconds(), daemon.status()["requests"]["results"]
         load(options, daemon.url, name, 8, 8)
-        return 1e6 * (daemon.shard_seconds() - seconds) / (daemon.results() - done)
+        return 1e6 * (daemon.shard_seconds() - seconds) / (daemon.status()["requests"]["results"] - done)
 
     names = [f"{kind}_{count}" for kind in ("kernels", "affines") for count in (1, LONG_CHAIN)]
     figures = take_turns(options, names, microseconds)
@@ -294,13 +294,14 @@ def main():
     for count in (1, LONG_CHAIN):
         text += pipeline(f"kernels_{count}", 64, [stage(f"stage_{at}") for at in range(count)], single)
         text += pipeline(f"affines_{count}", 64, [affine_stage(f"stage_{at}") for at in range(count)], single)
-    everything = {"backend": options.backend, "repeats": options.repeats}
+    everything = {"repeats": options.repeats}
     rows, begin = [], time.monotonic()
     with tempfile.TemporaryDirectory(prefix="penstock-") as name, contextlib.ExitStack() as stack:
         folder = pathlib.Path(name)
         (folder / "kernel.cu").write_text(SOURCE)
         daemon = Daemon(options, folder, text)
         stack.callback(daemon.stop)
+        everything["device"] = daemon.status()["device"]
         for part in options.only.split(","):
             print(f"{part}:", file=sys.stderr)
             everything[part], wanted = PARTS[part](options, folder, daemon)
@@ -308,6 +309,7 @@ def main():
     everything["seconds"] = time.monotonic() - begin
     if options.json:
         options.json.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n")
+    print(f"{everything['device']['name']}, {options.repeats} repeats, {everything['seconds']:.0f} s\n")
     print("| | median | lowest | highest | wanted | |\n|---|---|---|---|---|---|")
     missed = 0
     for title, figure, relation, bound, unit in rows:

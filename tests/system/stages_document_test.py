@@ -210,8 +210,9 @@ def missing_for(blocks):
     reason = missing()
     if any(block.language == "cuda" for block in blocks):
         reason = reason or compilers.missing(".cu")
-    if any("$ cc " in block.text for block in blocks) and shutil.which("cc") is None:
-        reason = reason or "cc is not installed"
+    if any(block.language == "c" for block in blocks):
+        reason = reason or ("" if INCLUDE.exists() else f"there is no {INCLUDE}")
+        reason = reason or ("" if shutil.which("cc") else "cc is not installed")
     exports = [block.text for block in blocks if "penstock.kernels" in block.text and block.language == "python"]
     for package, name in (("numba.cuda", "numba-cuda"), ("triton", "triton")):
         if any(re.search(rf"^(from|import) {package.split('.')[0]}\b", text, re.MULTILINE) for text in exports):
