@@ -45,7 +45,7 @@ namespace {
 
 /// A map is computed in blocks of so many elements, step by step, so that the numbers between steps stay in the
 /// processor's first cache.
-constexpr std::size_t block_elements = 256;
+constexpr std::size_t block_elements = 1024;
 /// Steps work on whole groups: vector and scalar versions of a function differ in their last bits, and an element's
 /// result must not depend on its place.
 constexpr std::size_t group_elements = 16;
@@ -58,7 +58,7 @@ using step_function = void (*)(const float* a, const float* b, const float* c, f
       [[maybe_unused]] const float* __restrict a, [[maybe_unused]] const float* __restrict b,  \
       [[maybe_unused]] const float* __restrict c, float* __restrict out, std::size_t groups) { \
     for (std::size_t i = 0; i < groups * group_elements; ++i) {                                \
-      out[i] = result;                                                                         \
+      out[i] = (result);                                                                       \
     }                                                                                          \
   }
 
@@ -203,16 +203,23 @@ struct input_part {
   std::size_t repeated = 0;  ///< elements of a frame of an input that repeats; otherwise 0
 };
 
-/// One step, ready to run. Slots are blocks of scratch.
+/// Where the block of a value lies.
+struct value_place {
+  const float* number = nullptr;  ///< of a number: a block full of it
+  std::size_t slot = 0;           ///< of the others: which block of scratch
+  bool is_input = false;          ///< f32 as it came in: in a whole block it is read where it lies
+  std::size_t input = 0;
+};
+
+/// One step, ready to run.
 struct host_step {
   map_operation operation = map_operation::number;
   step_function function = nullptr;
-  std::array<const float*, 3> constants{};  ///< of each operand that is a number; otherwise nullptr
-  std::array<std::size_t, 3> slots{};       ///< of each operand that is not
-  std::size_t slot = 0;                     ///< of the result
-  std::size_t imaginary_slot = 0;           ///< of the other one, where both parts are loaded
-  input_part part;                          ///< of `load`
-  std::size_t axis = 0;                     ///< of `index`
+  std::array<value_place, 3> from;
+  std::size_t slot = 0;            ///< of the result
+  std::size_t imaginary_slot = 0;  ///< of the other one, where both parts are loaded
+  input_part part;                 ///< of `load`
+  std::size_t axis = 0;            ///< of `index`
 };
 
 class map_host final : public operation {
@@ -237,9 +244,12 @@ class map_host final : public operation {
     for (std::size_t first = 0; first < count; first += block_elements) {
       const block here{arguments, scratch, first, std::min(block_elements, count - first), leading};
       for (const host_step& each : steps_) {
-        run_step(each, here);
+        const bool writes_output = stores_itself_ && here.is_whole() && &each == &steps_.back();
+        run_step(each, here, writes_output ? static_cast<float*>(arguments.output) + first : here.slot(each.slot));
       }
-      store(here);
+      if (!stores_itself_ || !here.is_whole()) {
+        store(here);
+      }
     }
     return {};
   }
@@ -254,6 +264,15 @@ class map_host final : public operation {
 
     [[nodiscard]] std::size_t groups() const noexcept { return (count + group_elements - 1) / group_elements; }
     [[nodiscard]] float* slot(std::size_t number) const noexcept { return scratch + number * block_elements; }
+    /// Whether steps can work on the input and the output themselves: they are apart, and no group is cut.
+    [[nodiscard]] bool is_whole() const noexcept {
+      return count == block_elements && arguments.output != arguments.inputs[0];
+    }
+    [[nodiscard]] const float* at(const value_place& place) const noexcept {
+      return place.number != nullptr        ? place.number
+             : place.is_input && is_whole() ? static_cast<const float*>(arguments.inputs[place.input]) + first
+                                            : slot(place.slot);
+    }
   };
 
   /// A slot is free again after the last step that reads it.
@@ -271,39 +290,41 @@ class map_host final : public operation {
       }
     }
     std::vector<std::size_t> free;
-    std::vector<std::size_t> slot_of(all.size(), 0);
-    std::vector<const float*> constant_of(all.size(), nullptr);
+    std::vector<value_place> places(all.size());
     std::size_t constants = 0;
     for (std::size_t step = 0; step < all.size(); ++step) {
       if (all[step].operation == map_operation::number) {
-        constant_of[step] = constants_.data() + block_elements * constants++;
+        places[step].number = constants_.data() + block_elements * constants++;
         continue;
       }
       if (step != 0 && is_other_part(all[step], all[step - 1])) {
         steps_.back().part.load_both_numbers = type_of(all[step]).load_both_numbers;
-        steps_.back().imaginary_slot = slot_of[step] = take_slot(free);
+        steps_.back().imaginary_slot = places[step].slot = take_slot(free);
         continue;
       }
       host_step made = prepared(all[step]);
-      made.slot = slot_of[step] = take_slot(free);
+      made.slot = places[step].slot = take_slot(free);
+      places[step].is_input = reads_in_place(made);
+      places[step].input = made.part.input;
       for (std::size_t operand = 0; operand < operands(all[step]); ++operand) {
         const auto from = static_cast<std::size_t>(all[step].from[operand]);
-        made.constants[operand] = constant_of[from];
-        made.slots[operand] = slot_of[from];
-        if (last[from] == step && constant_of[from] == nullptr) {
-          free.push_back(slot_of[from]);
+        made.from[operand] = places[from];
+        if (last[from] == step && places[from].number == nullptr) {
+          free.push_back(places[from].slot);
           last[from] = all.size() + 1;  // an operand may be given twice
         }
       }
       steps_.push_back(made);
     }
-    const auto place = [&](int result) {
-      return result < 0 ? result_place{}
-                        : result_place{constant_of[static_cast<std::size_t>(result)],
-                                       slot_of[static_cast<std::size_t>(result)]};
-    };
-    re_ = place(settings_.result.re);
-    im_ = place(settings_.result.im);
+    re_ = places[static_cast<std::size_t>(settings_.result.re)];
+    im_ = settings_.result.is_complex() ? places[static_cast<std::size_t>(settings_.result.im)] : value_place{};
+    stores_itself_ = settings_.output.type == element_type::f32 && all.back().operation != map_operation::number &&
+                     steps_.back().function != nullptr;
+  }
+
+  [[nodiscard]] bool reads_in_place(const host_step& step) const noexcept {
+    return step.operation == map_operation::load && step.part.repeated == 0 &&
+           settings_.inputs[step.part.input].type == element_type::f32;
   }
 
   std::size_t take_slot(std::vector<std::size_t>& free) {
@@ -354,15 +375,12 @@ class map_host final : public operation {
     return made;
   }
 
-  void run_step(const host_step& step, const block& here) const noexcept {
-    float* const out = here.slot(step.slot);
+  void run_step(const host_step& step, const block& here, float* out) const noexcept {
     if (step.function != nullptr) {
-      std::array<const float*, 3> operands{};
-      for (std::size_t operand = 0; operand < operands.size(); ++operand) {
-        operands[operand] =
-            step.constants[operand] != nullptr ? step.constants[operand] : here.slot(step.slots[operand]);
-      }
-      step.function(operands[0], operands[1], operands[2], out, here.groups());
+      step.function(here.at(step.from[0]), here.at(step.from[1]), here.at(step.from[2]), out, here.groups());
+      return;
+    }
+    if (reads_in_place(step) && here.is_whole()) {
       return;
     }
     if (step.operation == map_operation::load) {
@@ -426,22 +444,14 @@ class map_host final : public operation {
     }
   }
 
-  struct result_place {
-    const float* constant = nullptr;
-    std::size_t slot = 0;
-    [[nodiscard]] const float* in(const block& here) const noexcept {
-      return constant != nullptr ? constant : here.slot(slot);
-    }
-  };
-
   void store(const block& here) const noexcept {
     auto* const out = static_cast<std::byte*>(here.arguments.output) + here.first * size_of(settings_.output.type);
     if (store_ != nullptr) {
-      store_(re_.in(here), out, here.count);
+      store_(here.at(re_), out, here.count);
     } else if (settings_.result.is_complex()) {
-      store_complex(re_.in(here), im_.in(here), reinterpret_cast<float*>(out), here.count);
+      store_complex(here.at(re_), here.at(im_), reinterpret_cast<float*>(out), here.count);
     } else {
-      std::memcpy(out, re_.in(here), here.count * sizeof(float));
+      std::memcpy(out, here.at(re_), here.count * sizeof(float));
     }
   }
 
@@ -450,8 +460,9 @@ class map_host final : public operation {
   std::vector<float> constants_;  ///< a block of each number
   std::vector<host_step> steps_;
   std::size_t slots_ = 0;
-  result_place re_;
-  result_place im_;
+  value_place re_;
+  value_place im_;
+  bool stores_itself_ = false;  ///< the last step makes the output as it is
   store_function store_ = nullptr;
 };
 

@@ -346,15 +346,15 @@ TEST(Map, GivesForRandomExpressionsWhatDoublePrecisionGives) {
   const std::vector<tensor_spec> specs{{.type = element_type::f32, .shape = {50}},
                                        {.type = element_type::f32, .shape = {50}},
                                        {.type = element_type::cf32, .shape = {50}}};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 100; ++round) {
     const random_expression made = random_real(random, static_cast<int>(random.integer(1, 4)));
-    const std::vector<float> x = random.normal(500);
-    const std::vector<float> y = random.normal(500);
-    const std::vector<float> z = random.normal(1000);
+    const std::vector<float> x = random.normal(1250);
+    const std::vector<float> y = random.normal(1250);
+    const std::vector<float> z = random.normal(2500);
     const map_run setup{map_settings_of(made.text, {}, {"x", "y", "z"}),
                         specs,
                         {bytes_of(x), bytes_of(y), bytes_of(z)},
-                        {.frames = 10, .leading = 0}};
+                        {.frames = 25, .leading = 0}};
     const std::vector<float> got = setup.numbers();
     for (std::size_t i = 0; i < got.size(); ++i) {
       const double expected = made.value({x[i], y[i], z[2 * i], z[2 * i + 1]});
@@ -367,7 +367,7 @@ TEST(Map, GivesTheSameBitsWhereverAnElementLies) {
   random_input random;
   SCOPED_TRACE(random.trace());
   const parameters settings = map_settings_of("log10(abs(x)) + sin(x) * exp(x) - pow(abs(x), 0.3) + atan2(x, 2)");
-  const std::vector<float> x = random.normal(700);
+  const std::vector<float> x = random.normal(2100);
   const std::vector<float> together = over_frame(settings, x).numbers();
   for (std::size_t i = 0; i < x.size(); ++i) {
     ASSERT_EQ(std::bit_cast<std::uint32_t>(over_frame(settings, {x[i]}).numbers().front()),
@@ -378,7 +378,7 @@ TEST(Map, GivesTheSameBitsWhereverAnElementLies) {
 
 TEST(Map, MayWriteOverItsFirstInput) {
   random_input random;
-  const std::vector<float> x = random.normal(1000);
+  const std::vector<float> x = random.normal(3000);
   const map_run apart = over_frame(map_settings_of("x*x - x"), x);
   std::vector<float> data = x;
   const std::unique_ptr<operation> made =
@@ -517,8 +517,8 @@ TEST(MapKernel, ComputesWhatTheHostDoes) {
       {map_settings_of("1e9 * x", type("i32")), {real}, {bytes_of(random.normal(77 * 3))}, {3, 0}},
       {map_settings_of("a > 0 && b < 100 || isnan(a) ? a * b : floor(a) + round(b)", {}, {"a", "b"}),
        {real, {.type = element_type::i16, .shape = {11}}},
-       {bytes_of(random.normal(77 * 5)), integers(2 * 11 * 5)},
-       {5, 0}},
+       {bytes_of(random.normal(77 * 30)), integers(2 * 11 * 30)},
+       {30, 0}},
   };
   for (const map_run& each : all) {
     const kernel_on_host kernel(each);
