@@ -13,6 +13,9 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t most_inputs = 8;
+constexpr std::array input_types{element_type::u8,  element_type::i8,  element_type::i16,
+                                 element_type::i32, element_type::f32, element_type::cf32,
+                                 element_type::cu8, element_type::ci8, element_type::ci16};
 
 using name_table = std::map<std::string, map_value, std::less<>>;
 
@@ -27,6 +30,9 @@ void check_inputs(std::span<const tensor_spec> inputs) {
   }
   const tensor_spec& frame = inputs.front();
   for (const tensor_spec& input : inputs) {
+    if (std::find(input_types.begin(), input_types.end(), input.type) == input_types.end()) {
+      throw parameter_error("from", "operator 'map' does not take " + input.text());
+    }
     if ((input.shape != frame.shape || input.variable != frame.variable) && !has_trailing_extents(input, frame)) {
       throw parameter_error(
           "from", "operator 'map' takes inputs of one shape, or with the trailing extents of the first, not " +
@@ -171,6 +177,15 @@ class map_reader {
 };
 
 }  // namespace
+
+bool map_settings::goes_over_once() const noexcept {
+  for (std::size_t input = 0; input < inputs.size(); ++input) {
+    if (repeats(input)) {
+      return false;
+    }
+  }
+  return true;
+}
 
 map_settings parse_map(const parameters& settings, std::span<const tensor_spec> inputs) {
   check_inputs(inputs);

@@ -32,6 +32,12 @@ struct map_settings {
   tensor_spec output;
   std::vector<map_step> steps;
   map_value result;  ///< with an imaginary part if the output is complex
+
+  /// Whether an input has the trailing extents of a frame alone: it is read more than once.
+  [[nodiscard]] bool repeats(std::size_t input) const noexcept {
+    return inputs[input].shape.size() != inputs.front().shape.size();
+  }
+  [[nodiscard]] bool goes_over_once() const noexcept;
 };
 
 /// `settings` also has what the check of a pipeline adds: "from", the names of the stages that the map reads, and in a

@@ -235,7 +235,7 @@ class map_host final : public operation {
   }
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return slots_ * block_elements * sizeof(float); }
-  [[nodiscard]] bool single_pass() const noexcept override { return true; }
+  [[nodiscard]] bool single_pass() const noexcept override { return settings_.goes_over_once(); }
 
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const std::int64_t leading = frame_.variable ? arguments.extent.leading : frame_.shape.front();
@@ -342,14 +342,11 @@ class map_host final : public operation {
            step.from[0] == before.from[0] && step.from[1] == 1 && before.from[1] == 0;
   }
 
-  [[nodiscard]] const input_type& type_of(const map_step& load) const {
-    const tensor_spec& input = settings_.inputs[static_cast<std::size_t>(load.from[0])];
-    const auto* const type = std::find_if(input_types.begin(), input_types.end(),
-                                          [&](const input_type& each) { return each.type == input.type; });
-    if (type == input_types.end()) {
-      throw parameter_error("from", "operator 'map' does not take " + input.text());
-    }
-    return *type;
+  /// parse_map has let the type pass.
+  [[nodiscard]] const input_type& type_of(const map_step& load) const noexcept {
+    const element_type type = settings_.inputs[static_cast<std::size_t>(load.from[0])].type;
+    return *std::find_if(input_types.begin(), input_types.end(),
+                         [type](const input_type& each) { return each.type == type; });
   }
 
   static std::size_t operands(const map_step& step) noexcept {
@@ -370,7 +367,7 @@ class map_host final : public operation {
       made.part.load_numbers = type.load_numbers;
       made.part.element_bytes = size_of(input.type);
       made.part.offset = type.number_bytes * static_cast<std::size_t>(step.from[1]);
-      made.part.repeated = input.shape.size() == frame_.shape.size() ? 0 : static_cast<std::size_t>(input.elements());
+      made.part.repeated = settings_.repeats(made.part.input) ? static_cast<std::size_t>(input.elements()) : 0;
     }
     return made;
   }

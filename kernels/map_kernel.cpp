@@ -93,13 +93,10 @@ __device__ __forceinline__ int penstock_whole(float value, float least, float mo
 }
 )";
 
-const element_text& text_of(element_type type) {
-  const auto* const found =
-      std::find_if(elements.begin(), elements.end(), [type](const element_text& each) { return each.type == type; });
-  if (found == elements.end()) {
-    throw parameter_error("from", "operator 'map' does not take " + std::string(name_of(type)));
-  }
-  return *found;
+/// Of a type that parse_map has let pass.
+const element_text& text_of(element_type type) noexcept {
+  return *std::find_if(elements.begin(), elements.end(),
+                       [type](const element_text& each) { return each.type == type; });
 }
 
 std::string replaced(std::string_view text, const std::vector<std::string>& by) {
@@ -139,9 +136,6 @@ class kernel_writer {
   [[nodiscard]] std::string text() const { return std::string(prelude) + function_text() + kernel_text(); }
 
  private:
-  [[nodiscard]] bool repeats(std::size_t input) const noexcept {
-    return settings_.inputs[input].shape.size() != frame_.shape.size();
-  }
   [[nodiscard]] bool uses(map_operation operation) const noexcept {
     return std::any_of(settings_.steps.begin(), settings_.steps.end(),
                        [operation](const map_step& each) { return each.operation == operation; });
@@ -217,7 +211,7 @@ class kernel_writer {
       const std::string number = std::to_string(input);
       std::string source = "in" + number;
       std::string place = at;
-      if (repeats(input)) {
+      if (settings_.repeats(input)) {
         const std::string extent = std::to_string(settings_.inputs[input].elements()) + "LL";
         made += indent + "const long long p" + number + " = " + at + " / (" + frame_elements + ") * " + extent + " + " +
                 at + " % " + extent + ";\n";
@@ -267,7 +261,7 @@ class kernel_writer {
             std::to_string(block_threads * packs_a_thread) + "LL + threadIdx.x;\n";
     std::string loads;
     for (std::size_t input = 0; input < settings_.inputs.size(); ++input) {
-      if (repeats(input)) {
+      if (settings_.repeats(input)) {
         continue;
       }
       const std::string type = pack_type(settings_.inputs[input]);
@@ -322,7 +316,7 @@ parameters map_kernel(const parameters& settings, std::span<const tensor_spec> i
   made.set("args", std::move(arguments));
   // Sums and products are rounded as on the host, and denormal numbers are zero on both.
   made.set("options", std::vector<std::string>{"--fmad=false", "--ftz=true"});
-  made.set("single_pass", true);
+  made.set("single_pass", parsed.goes_over_once());
   return made;
 }
 

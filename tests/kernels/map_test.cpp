@@ -271,6 +271,17 @@ TEST(Map, RepeatsAnInputWithTheTrailingExtents) {
             (std::vector<float>{1.5, 2.5, 3.5, 1001.5, 1002.5, 1003.5, 4.5, 5.5, 6.5, 1004.5, 1005.5, 1006.5}));
 }
 
+TEST(Map, GoesOverItsDataOnceUnlessAnInputRepeats) {
+  const tensor_spec frame{.type = element_type::f32, .shape = {4, 3}};
+  const std::vector<tensor_spec> alike{frame, frame};
+  const std::vector<tensor_spec> repeating{frame, {.type = element_type::f32, .shape = {3}}};
+  const parameters settings = map_settings_of("a + b", {}, {"a", "b"});
+  EXPECT_TRUE(make_map_host({.settings = settings, .inputs = alike})->single_pass());
+  EXPECT_TRUE(map_kernel(settings, alike).flag("single_pass", false));
+  EXPECT_FALSE(make_map_host({.settings = settings, .inputs = repeating})->single_pass());
+  EXPECT_FALSE(map_kernel(settings, repeating).flag("single_pass", true));
+}
+
 /// A random expression of real x and y and a complex z: its text, and what it is in double precision. A small change of
 /// an operand changes its value little.
 struct random_expression {

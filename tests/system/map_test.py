@@ -85,6 +85,10 @@ CASES = {
         ("a", "affine", "a = 2\n"), ("b", "affine", 'from = "input"\nb = 1\n'),
         stage("y", "left * right - a", 'inputs = { left = "a", right = "b" }\n', ["a", "b"])],
         lambda x: 2 * x * (x + 1) - 2 * x),
+    # What `inputs` calls by name need not be said again in `from`.
+    "named_inputs": ("f32", real, [
+        ("a", "affine", "a = 2\n"), ("b.c", "affine", 'from = "input"\nb = 1\n'),
+        stage("y", "x * y + i0", 'inputs = { x = "a", y = "b.c" }\n')], lambda x: 2 * x * (x + 1) + i0),
     # What one map alone reads is computed with it.
     "fused": ("cf32", iq, [
         stage("turned", "x * j", sources=["input"]), stage("power", "re*re + im*im", sources=["turned"]),
