@@ -209,15 +209,18 @@ function(penstock_test name)
   endforeach()
 endfunction()
 
-# penstock_python_test(FOLDER NAME [LABELS labels...] [TIMEOUT seconds] [RUN_SERIAL]): FOLDER/NAME.py of this folder,
-# which starts the real daemon. Its label is `system`, and these.
+# penstock_python_test(FOLDER NAME [LABELS labels...] [TIMEOUT seconds] [PYTHON program] [RUN_SERIAL]): FOLDER/NAME.py of
+# this folder, which starts the real daemon. Its label is `system`, and these.
 function(penstock_python_test folder name)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "RUN_SERIAL" "TIMEOUT" "LABELS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "RUN_SERIAL" "TIMEOUT;PYTHON" "LABELS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 900)
   endif()
+  if(NOT arg_PYTHON)
+    set(arg_PYTHON "${PENSTOCK_PYTHON}")
+  endif()
   set(python "${PROJECT_SOURCE_DIR}/client/python/src:${PROJECT_SOURCE_DIR}/tests/system")
-  add_test(NAME ${name} COMMAND "${PENSTOCK_PYTHON}" "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${name}.py" -v)
+  add_test(NAME ${name} COMMAND "${arg_PYTHON}" "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${name}.py" -v)
   set_tests_properties(${name} PROPERTIES
     TIMEOUT ${arg_TIMEOUT} LABELS "system;${arg_LABELS}" RUN_SERIAL ${arg_RUN_SERIAL} ENVIRONMENT
     "PENSTOCK_BIN=${CMAKE_BINARY_DIR}/bin;PENSTOCK_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${python}")
