@@ -54,8 +54,7 @@ std::string cache_key(const std::string& code_key) {
 }
 
 std::vector<std::string> own_words() {
-  constexpr std::size_t most = std::size_t{1} << 20U;
-  const std::string all = read_whole_file("/proc/self/cmdline", most);
+  const std::string all = read_kernel_file("/proc/self/cmdline");
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin < all.size();) {
     const std::size_t end = std::min(all.find('\0', begin), all.size());
