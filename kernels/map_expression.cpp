@@ -130,9 +130,10 @@ int map_builder::number(double value) {
 }
 
 int map_builder::add(map_operation operation, int first, int second, int third) {
-  const double* const left = number_of(first);
-  const double* const right = operands_of(operation) == 2 ? number_of(second) : left;
-  if (left != nullptr && right != nullptr) {
+  const int operands = operands_of(operation);
+  const std::optional<double> left = operands == 0 ? std::nullopt : number_of(first);
+  const std::optional<double> right = operands == 2 ? number_of(second) : left;
+  if (left && right) {
     if (const std::optional<double> value = folded(operation, *left, *right)) {
       return number(*value);
     }
@@ -145,10 +146,9 @@ map_value map_builder::load(int input, bool complex) {
   return {real, complex ? keep({.operation = map_operation::load, .from = {input, 1, -1}}) : -1};
 }
 
-const double* map_builder::number_of(int step) const noexcept {
-  const auto place = static_cast<std::size_t>(step);
-  return step >= 0 && place < steps_.size() && steps_[place].operation == map_operation::number ? &steps_[place].number
-                                                                                                : nullptr;
+std::optional<double> map_builder::number_of(int step) const noexcept {
+  const map_step& found = steps_[static_cast<std::size_t>(step)];
+  return found.operation == map_operation::number ? std::optional(found.number) : std::nullopt;
 }
 
 std::vector<map_step> map_builder::finish(map_value& result) const {
@@ -585,10 +585,11 @@ class map_parser {
   }
 
   map_value to_the_power(const map_value& base, const operand& exponent) {
-    const double* const fixed = exponent.value.is_complex() ? nullptr : builder_.number_of(exponent.value.re);
-    const bool whole = fixed != nullptr && *fixed == std::trunc(*fixed);
+    const std::optional<double> fixed =
+        exponent.value.is_complex() ? std::nullopt : builder_.number_of(exponent.value.re);
+    const bool whole = fixed && *fixed == std::trunc(*fixed);
     const double most = base.is_complex() ? most_whole_power : 4;
-    if (whole && std::abs(*fixed) <= most && (base.is_complex() || builder_.number_of(base.re) == nullptr)) {
+    if (whole && std::abs(*fixed) <= most && (base.is_complex() || !builder_.number_of(base.re))) {
       const auto times_itself = static_cast<int>(std::abs(*fixed));
       const map_value value = multiplied(base, times_itself);
       return *fixed < 0 ? over({real_number(1.0)}, value) : value;

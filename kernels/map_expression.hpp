@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -84,8 +85,8 @@ class map_builder {
   int number(double value);
   map_value load(int input, bool complex);
 
-  /// The value of a step that is a number; otherwise nullptr.
-  [[nodiscard]] const double* number_of(int step) const noexcept;
+  /// The value of a step that is a number.
+  [[nodiscard]] std::optional<double> number_of(int step) const noexcept;
 
   /// The steps that `result` needs, in an order in which they can run; `result` is changed to their places.
   [[nodiscard]] std::vector<map_step> finish(map_value& result) const;

@@ -145,7 +145,9 @@ std::vector<kernel_usage> usage_of(std::string_view cubin) {
   }
   // From Hopper on the system takes the first kilobyte of a block's shared memory.
   const std::size_t reserved = architecture_number(header) >= 90 ? 1024 : 0;
-  std::erase_if(kernels, [&](const kernel_usage& each) { return !symbols.contains(each.symbol); });
+  if (!symbols.empty()) {
+    std::erase_if(kernels, [&](const kernel_usage& each) { return !symbols.contains(each.symbol); });
+  }
   for (kernel_usage& each : kernels) {
     each.parameters = entries[each.symbol];
     each.shared = shared.contains(each.symbol) ? shared[each.symbol] : 0;

@@ -1,5 +1,6 @@
 #include "kernels/map.hpp"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -173,6 +174,32 @@ TEST(MapExpression, HasNoMoreOperationsThanAllowed) {
     sum += "+sin(x+" + std::to_string(term) + ")";
   }
   EXPECT_THAT(complaint(sum), testing::HasSubstr("more than 4096 operations"));
+}
+
+TEST(MapExpression, TakesOrRefusesAnyText) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  constexpr std::array<const char*, 40> words{"x",    "(",    ")",    "+",        "-",      "*",    "/",      "^",
+                                              "?",    ":",    ",",    "<",        ">=",     "==",   "!",      "&&",
+                                              "||",   "1",    "2.5",  "1e9",      "j",      "pi",   "sin(",   "max(",
+                                              "abs(", "exp(", "log(", "sqrt(",    "pow(",   "arg(", "conj(",  "re(",
+                                              "im(",  "i0",   "n0",   "complex(", "atan2(", " ",    "clamp(", "isnan("};
+  const std::vector<tensor_spec> inputs{{.type = element_type::f32, .shape = {4}}};
+  int taken = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    for (std::int64_t left = random.integer(1, 12); left > 0; --left) {
+      text += words[static_cast<std::size_t>(random.integer(0, words.size() - 1))];
+    }
+    try {
+      static_cast<void>(
+          map_kernel(map_settings_of(text, {{"output", table({{"dtype", std::string("cf32")}})}}), inputs));
+      ++taken;
+    } catch (const parameter_error& error) {
+      ASSERT_THAT(error.what(), testing::HasSubstr(", at letter ")) << text;
+    }
+  }
+  EXPECT_GT(taken, 0);
 }
 
 TEST(MapParameters, AreRefusedWithTheirField) {

@@ -359,6 +359,18 @@ class RefusalsTest(unittest.TestCase):
         self.refused("field 'values': 'refuse' must be false, says the plug-in",
                      'file = "odd.so"\nvalues = { refuse = true }\n')
 
+    def test_one_that_breaks_the_rules_is_found_before_the_daemon_is_ready(self):
+        self.folder.odd()
+        for beyond, message in ((3, "on made-up frames it writes behind the end of its output"),
+                                (1 << 40, "the process that ran it on made-up frames was ended by SIG")):
+            with self.subTest(beyond):
+                self.assertEqual(self.folder.check_config(f'file = "odd.so"\nvalues = {{ beyond = {beyond} }}\n')[0], 0)
+                done = subprocess.run(
+                    [BIN / "penstockd", "--config", self.folder.path / "penstock.toml", "--backend", "host", "--admin",
+                     "none", "--listen", f"ipc://{self.folder.path}/data"], capture_output=True, text=True, timeout=300)
+                self.assertEqual(done.returncode, 78, done.stderr)
+                self.assertIn(f"pipeline 'p', stage 'mine', field 'file': {message}", done.stderr)
+
     def test_a_kernel_without_a_host_names_the_key(self):
         path = self.folder.path
         (path / "agc.cu").write_text("extern \"C\" __global__ void agc(const float* in, float* out) {}\n")
@@ -380,6 +392,21 @@ class RefusalsTest(unittest.TestCase):
                               capture_output=True, text=True)
         self.assertIn("stage 'mine', field 'host': ", done.stderr)
         self.assertIn("chmod go-w it", done.stderr)
+
+
+@unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
+class KernelOnTheHostTest(unittest.TestCase):
+
+    def test_its_plugin_does_the_kernels_work(self):
+        kernel = ('file = "same.cu"\ngrid = ["frames"]\nblock = ["n0"]\nargs = ["in", "out"]\n'
+                  'host = "odd.so"\nvalues = { flags = 2 }\n')
+        text = VERSION + '[code]\nallow = ["."]\n' + pipeline("p", "f32", [16], [("mine", "kernel", kernel)], ["mine"])
+        source = b'extern "C" __global__ void same(const float* in, float* out) { out[threadIdx.x] = in[threadIdx.x]; }'
+        daemon = Daemon("host", "callback", text, {"same.cu": source, "odd.so": Folder(self).odd().read_bytes()})
+        self.addCleanup(daemon.stop)
+        frame = numpy.arange(16, dtype=numpy.float32)
+        with penstock.Client(daemon.url) as client:
+            numpy.testing.assert_array_equal(client.submit("p", frame).result()["mine"].ravel(), frame)
 
 
 @unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")

@@ -29,6 +29,7 @@ class made_up_cubin {
     Elf64_Sym symbol{};
     symbol.st_name = static_cast<Elf64_Word>(symbol_names_.size());
     symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+    symbol.st_other = 0x10;  // it is a kernel, and no function that kernels call
     put(symbols_, symbol);
     symbol_names_ += kernel.symbol + '\0';
     put(info_, attribute(0x2f, {number, kernel.registers}));
