@@ -46,6 +46,7 @@ configure() {
   definitions+=("-DPENSTOCK_WERROR=${PENSTOCK_WERROR:-OFF}" "-DPENSTOCK_UNITY=$PENSTOCK_UNITY" "-DPENSTOCK_BENCH=$bench")
   [[ -z $python ]] || definitions+=("-DPENSTOCK_PYTHON=$python")
   [[ -z ${PENSTOCK_CUDA:-} || $preset == host-* ]] || definitions+=("-DPENSTOCK_CUDA=$PENSTOCK_CUDA")
+  [[ -z ${PENSTOCK_KERNEL_PYTHON:-} ]] || definitions+=("-DPENSTOCK_KERNEL_PYTHON=$PENSTOCK_KERNEL_PYTHON")
   mkdir -p build
   run_logged "$log" cmake --preset "$preset" "${definitions[@]}"
   sed -n 's/^-- Penstock: /   /p' "$log"

@@ -64,8 +64,26 @@ test_bare() {
   return "$status"
 }
 
+# In CI, CUDA's compilers, Numba and Triton for the tests of users' kernels. They need no GPU. Where they can't be had,
+# these tests say what they lack.
+find_kernel_compilers() {
+  [[ -n ${CI:-} && -z ${PENSTOCK_KERNEL_PYTHON:-} ]] || return 0
+  say "CUDA's compilers, Numba and Triton, in build/kernels"
+  if [[ -x build/kernels/bin/triton-ready ]] || {
+    python3 -m venv build/kernels &&
+      build/kernels/bin/pip install --quiet --disable-pip-version-check --retries 1 \
+        numpy scipy pyzmq numba 'numba-cuda[cu13]' triton &&
+      ln -sf python build/kernels/bin/triton-ready
+  }; then
+    export PENSTOCK_KERNEL_PYTHON=$PWD/build/kernels/bin/python
+  else
+    say 'NO COMPILERS OF CUDA, for the reason above: the tests of users'"'"' kernels are skipped'
+  fi
+}
+
 # test_machine [CTEST ARGUMENT...]: of the release build what a bare root can't test.
 test_machine() {
+  find_kernel_compilers
   say 'what needs this machine: packages, containers, CUDA, benchmarks'
   PENSTOCK_BENCH=ON build release penstockd penstock penstock-bench bench_test penstock-cuda penstock-cuda-fake \
     penstock_device_contract

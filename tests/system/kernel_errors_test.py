@@ -224,7 +224,7 @@ class KernelErrors(unittest.TestCase):
                                         ("gain.ptx", "PENSTOCK_NVJITLINK", "libnvJitLink")):
             with self.subTest(library):
                 said = self.refused({file: GAIN}, {variable: "/nowhere/" + library}, code=69, file=f'"{file}"')
-                self.assertIn(f"users' code needs {library}, which could not be loaded (/nowhere/{library}: cannot open "
+                self.assertIn(f"code for the GPU needs {library}, which could not be loaded (/nowhere/{library}: cannot open "
                               "shared object file", said)
                 self.assertRegex(said, r"install it \(Debian: \S+ or \S+; PyPI has it too\), or name its file in " +
                                  variable)
