@@ -146,7 +146,7 @@ int bench(const global_options& global, const bench_options& options) {
   load.connection = client_options_of(global);
   load.connection.name = "penstock-bench";
   {
-    const client daemon{load.connection};
+    client daemon{load.connection};
     const pipeline_info pipeline = pipeline_of(daemon, load.pipeline);
     apply_size(options.size, pipeline, load);
     apply_state(pipeline, load);

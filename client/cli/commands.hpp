@@ -46,7 +46,7 @@ void declare_check_plugin(CLI::App& app, action& chosen);
 /// on this machine. Throws connect_error, or std::runtime_error when that daemon has no address reachable from here.
 [[nodiscard]] admin_address admin_address_of(const global_options& global, const std::optional<admin_address>& given);
 /// Throws std::runtime_error, with the names of the existing pipelines, when there is none of that name.
-[[nodiscard]] pipeline_info pipeline_of(const client& connection, const std::string& name);
+[[nodiscard]] pipeline_info pipeline_of(client& connection, const std::string& name);
 /// Adds --rate, a number greater than 0.
 CLI::Option* add_rate(CLI::App& app, double& value, const std::string& help);
 /// Adds an option for a duration such as "500ms".

@@ -9,6 +9,7 @@
 #include "base/quantity.hpp"
 #include "client/cli/admin_http.hpp"
 #include "client/cli/commands.hpp"
+#include "client/cli/status_table.hpp"
 #include "penstock_version.hpp"
 
 namespace penstock::cli {
@@ -117,7 +118,7 @@ admin_address admin_address_of(const global_options& global, const std::optional
   return choose_admin_address(daemon.status_json(global.timeout), global.url);
 }
 
-pipeline_info pipeline_of(const client& connection, const std::string& name) {
+pipeline_info pipeline_of(client& connection, const std::string& name) {
   const auto all = connection.pipelines();
   std::string known;
   for (const pipeline_info& each : all) {
@@ -125,6 +126,9 @@ pipeline_info pipeline_of(const client& connection, const std::string& name) {
       return each;
     }
     known += "\n  " + each.name + "  " + each.input.text();
+  }
+  if (const std::string why = quarantine_reason(connection.status_json(), name); !why.empty()) {
+    throw std::runtime_error(why);
   }
   throw std::runtime_error("there is no pipeline \"" + name + "\"; the daemon has" +
                            (all.empty() ? " none" : ":" + known));

@@ -122,7 +122,9 @@ void scheduler::finish(slot& done) {
   --builder_of(done).launched;
   recorder_.completed(done);
   if (const fault why = done.completed.status) {
-    lose({.error = why.name}, &done);
+    std::vector<const slot*> batches(launched_.begin(), launched_.end());
+    batches.push_back(&done);
+    lose({.error = why.name}, std::move(batches));
     end_batch(done, wire::status::device_failed,
               {.reason = "the device failed", .step = "executing", .stage = "", .device_error = why.name});
   } else {
@@ -391,30 +393,24 @@ bool scheduler::lost_by(const launch_fault& why) {
   const bool too_many =
       refusals_ >= refusals_of_a_loss && now_ - refused_at_[refusals_ % refusals_of_a_loss] < refusals_count_for;
   if (!lost_ && (too_many || streams_.health())) {
-    lose({.error = why.error.name, .stage = why.stage});
+    lose({.error = why.error.name, .stage = why.stage}, {launched_.begin(), launched_.end()});
   }
   return lost_.has_value();
 }
 
-// No error of CUDA says which kernel it was: each that the device had is suspected.
-void scheduler::lose(device_loss loss, const slot* also) {
+// No error of CUDA says which kernel it was: of a fault, each that the device had is suspected.
+void scheduler::lose(device_loss loss, std::vector<const slot*> batches) {
   if (lost_) {
     return;
   }
-  if (loss.suspects.empty()) {
-    std::vector<const slot*> all(launched_.begin(), launched_.end());
-    if (also != nullptr) {
-      all.push_back(also);
-    }
-    std::sort(all.begin(), all.end(),
-              [](const slot* left, const slot* right) { return left->work.launched < right->work.launched; });
-    for (const slot* const each : all) {
-      const plan& pipeline = *each->work.pipeline;
-      const std::string& name = pipeline.declaration.name;
-      if (std::any_of(pipeline.stages.begin(), pipeline.stages.end(), [](const auto& one) { return one.users_code; }) &&
-          std::find(loss.suspects.begin(), loss.suspects.end(), name) == loss.suspects.end()) {
-        loss.suspects.push_back(name);
-      }
+  std::sort(batches.begin(), batches.end(),
+            [](const slot* left, const slot* right) { return left->work.launched < right->work.launched; });
+  for (const slot* const each : batches) {
+    const plan& pipeline = *each->work.pipeline;
+    const std::string& name = pipeline.declaration.name;
+    if (std::any_of(pipeline.stages.begin(), pipeline.stages.end(), [](const auto& one) { return one.users_code; }) &&
+        std::find(loss.suspects.begin(), loss.suspects.end(), name) == loss.suspects.end()) {
+      loss.suspects.push_back(name);
     }
   }
   lost_ = std::move(loss);
@@ -479,7 +475,7 @@ void scheduler::end_all(wire::status code, const wire::error_body& why) {
 void scheduler::check_device(time_point now, std::chrono::nanoseconds patience) {
   constexpr int times_while_others_finish = 10;
   if (const fault sick = streams_.health()) {
-    lose({.error = sick.name});
+    lose({.error = sick.name}, {launched_.begin(), launched_.end()});
   }
   const auto oldest = std::min_element(launched_.begin(), launched_.end(), [](const slot* left, const slot* right) {
     return left->work.launched < right->work.launched;
@@ -490,8 +486,7 @@ void scheduler::check_device(time_point now, std::chrono::nanoseconds patience) 
   const batch& work = (*oldest)->work;
   const bool stands_still = std::max(work.launched, last_done_) < now - patience;
   if (stands_still || work.launched < now - times_while_others_finish * patience) {
-    const std::string& name = work.pipeline->declaration.name;
-    lose({.error = "a batch hangs", .pipeline = name, .suspects = {name}});
+    lose({.error = "a batch hangs", .pipeline = work.pipeline->declaration.name}, {*oldest});
   }
 }
 

@@ -26,7 +26,8 @@ struct device_loss {
   std::string error;
   std::string stage{};
   std::string pipeline{};
-  /// Pipelines with users' code that the device had batches of, the oldest batch first; of a hang, that of the batch.
+  /// Pipelines with users' code that the device had batches of, the oldest batch first; of a hang, that of the
+  /// batch.
   std::vector<std::string> suspects{};
 };
 
@@ -119,7 +120,7 @@ class scheduler {
   void fail(slot& refused, const launch_fault& why);
   void lose_session_behind(const request& refused, const launch_fault& why);
   [[nodiscard]] bool lost_by(const launch_fault& why);
-  void lose(device_loss loss, const slot* also = nullptr);
+  void lose(device_loss loss, std::vector<const slot*> batches);
   void empty_queues(wire::status code, const wire::error_body& why);
   void end_batch(slot& slot, wire::status code, const wire::error_body& why);
   void end_launched(slot& slot, wire::status code, const wire::error_body& why);

@@ -31,6 +31,7 @@ welcome example() {
   body.shard = UINT32_MAX;
   body.shards = {{"tcp://*:1", "ipc://a"}, {}};
   body.shared_bytes = UINT64_MAX;
+  body.quarantined = {{"q", "its kernel takes the device with it"}};
   return body;
 }
 
@@ -58,6 +59,9 @@ TEST(Control, WelcomeComesBackWithEveryField) {
   EXPECT_EQ(out->shard, UINT32_MAX);
   EXPECT_EQ(out->shards, example().shards);
   EXPECT_EQ(out->shared_bytes, UINT64_MAX);
+  ASSERT_EQ(out->quarantined.size(), 1U);
+  EXPECT_EQ(out->quarantined[0].name, "q");
+  EXPECT_EQ(out->quarantined[0].reason, "its kernel takes the device with it");
 }
 
 TEST(Control, WelcomeOfADaemonBeforeSessionsShardsAndSharedMemoryStandsForNone) {

@@ -148,6 +148,9 @@ class Quarantine(unittest.TestCase):
         self.assertEqual([(each["pipeline"], each["stages"], each["deaths"]) for each in status["quarantine"]],
                          [("bad", "stage 'gain'", 3)])
         self.assertIn("not served: pipeline 'bad' is in quarantine", self.daemon.cli("info").stdout)
+        refused = self.daemon.cli("bench", "-p", "bad", "--duration", "1s", check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("pipeline 'bad' is in quarantine", refused.stderr)
         self.assertIn("penstock_quarantined_pipelines 1", self.daemon.ask("/metrics")[1])
 
     def test_another_file_ends_the_quarantine(self):

@@ -114,6 +114,13 @@ TEST_P(SchedulerEnd, FailsABatchWhoseCompletionTellsAFault) {
   rig_.check();
 }
 
+TEST_P(SchedulerEnd, SuspectsNobodyWithoutUsersCode) {
+  rig_.device.finish(0, {"cudaErrorIllegalAddress"});
+  rig_.scheduling.turn(rig_.now);
+  ASSERT_TRUE(rig_.scheduling.lost());
+  EXPECT_TRUE(rig_.scheduling.lost()->suspects.empty());
+}
+
 TEST_P(SchedulerEnd, LaunchesNothingOnceTheDeviceIsLost) {
   const std::size_t marks = rig_.device.marks();
   rig_.device.finish(0, {"cudaErrorIllegalAddress"});

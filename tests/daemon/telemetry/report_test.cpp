@@ -19,7 +19,7 @@ class StatusReport : public ::testing::Test {
                        .state = "ready",
                        .uptime = std::chrono::milliseconds{1500},
                        .configuration = {.version = 3, .hash = "5ca1ab1e"},
-                       .facts = {"host", "a processor", "2 threads", 0, ""},
+                       .facts = {.backend = "host", .name = "a processor", .detail = "2 threads"},
                        .pipelines = {{"first", {}, {}}, {"second", {}, {}}},
                        .clients = std::vector<client_report>(3),
                        .slots = 16,
