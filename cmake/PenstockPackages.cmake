@@ -94,7 +94,8 @@ set(CPACK_DEBIAN_DAEMON_PACKAGE_CONTROL_EXTRA
   "${debian}/daemon/conffiles;${debian}/daemon/postinst;${debian}/daemon/prerm;${debian}/daemon/postrm"
   "${PROJECT_BINARY_DIR}/generated/triggers")
 set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "penstock (= ${version})")
-set(CPACK_DEBIAN_CUDA_PACKAGE_SUGGESTS "libcuda1, libcufft-13-0 | libcufft-12-9 | libcufft11")
+set(CPACK_DEBIAN_CUDA_PACKAGE_SUGGESTS "libcuda1, libcufft-13-0 | libcufft-12-9 | libcufft11, \
+cuda-nvrtc-13-0 | cuda-nvrtc-12-9 | libnvrtc12, libnvjitlink-13-0 | libnvjitlink-12-9 | libnvjitlink12")
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/library/shlibs" @ONLY CONTENT
 "libpenstock ${PENSTOCK_LIBRARY_ABI} libpenstock${PENSTOCK_LIBRARY_ABI} (>= ${PROJECT_VERSION})\n")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA

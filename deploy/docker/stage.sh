@@ -28,7 +28,8 @@ build() {
   DESTDIR=$root cmake --install build/package --strip --component daemon
   if [[ $1 == ON ]]; then
     DESTDIR=$root cmake --install build/package --strip --component cuda
-    copy_cufft "$root"
+    copy_libraries "$root" 'libcufft.so.1[0-9]' 'libnvrtc.so.1[0-9]' 'libnvrtc-builtins.so.1[0-9].[0-9]' \
+      'libnvJitLink.so.1[0-9]'
   fi
   leave_out_host_files "$root"
   install -D -m 644 deploy/docker/penstock.toml "$root/etc/penstock/penstock.toml"
@@ -43,16 +44,20 @@ leave_out_host_files() {
   find "$1" -type d -empty -delete
 }
 
-# copy_cufft ROOT: the library that the module loads when a pipeline needs a Fourier transform, from the toolkit that
-# the module was built with, to where the module looks for it.
-copy_cufft() {
-  local library found=
-  for library in /usr/local/cuda/lib64/libcufft.so.1[0-9]; do
-    [[ -e $library ]] || continue
-    install -D -m 644 "$(readlink -f "$library")" "$1/usr/local/cuda/lib64/${library##*/}"
-    found=yes
+# copy_libraries ROOT PATTERN...: the libraries that are loaded when a pipeline needs a Fourier transform, or users' code
+# a compiler, from the toolkit that the module was built with, to where they are looked for.
+copy_libraries() {
+  local root=$1 pattern library found
+  shift
+  for pattern in "$@"; do
+    found=
+    for library in /usr/local/cuda/lib64/$pattern; do
+      [[ -e $library ]] || continue
+      install -D -m 644 "$(readlink -f "$library")" "$root/usr/local/cuda/lib64/${library##*/}"
+      found=yes
+    done
+    [[ -n $found ]] || fail "the devel image has no $pattern in /usr/local/cuda/lib64"
   done
-  [[ -n $found ]] || fail 'the devel image has no libcufft in /usr/local/cuda/lib64'
 }
 
 # packages_of ROOT: the packages that bring the libraries which the programs in it load, however deep.
@@ -77,7 +82,7 @@ install_image() {
   cp -a /image/root/. /
   groupadd --gid 7600 penstock
   useradd --uid 7600 --gid 7600 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin penstock
-  install -d -o 7600 -g 7600 -m 750 /run/penstock /var/cache/penstock
+  install -d -o 7600 -g 7600 -m 750 /run/penstock /var/cache/penstock /var/lib/penstock
 }
 
 fail() {

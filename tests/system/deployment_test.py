@@ -114,7 +114,7 @@ class TemplateTest(unittest.TestCase):
 
     NAMED = {"Description=Penstock, live data on a GPU": " (%i)", "EnvironmentFile=-/etc/default/penstock": "-%i",
              "Environment=CUDA_CACHE_PATH=%C/penstock": "/%i", "RuntimeDirectory=penstock": "-%i",
-             "CacheDirectory=penstock": "/%i"}
+             "CacheDirectory=penstock": "/%i", "StateDirectory=penstock": "/%i"}
 
     @staticmethod
     def settings(unit):
