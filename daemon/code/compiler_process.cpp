@@ -2,6 +2,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <optional>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,6 +104,40 @@ std::string trimmed(std::string text) {
   return text;
 }
 
+/// "gain.ptx(3): what" of nvJitLink's "ptxas application ptx input, line 3; error   : what"; other lines as they are,
+/// but for those that say nothing.
+std::string readable_log(const std::string& name, const std::string& log) {
+  static const std::regex placed(R"(^ptxas .*, line (\d+); *(\w+) *: *(.*)$)");
+  static const std::regex empty(R"(^(ERROR NVJITLINK_.*|ptxas fatal *: Ptx assembly aborted due to errors|\s*)$)");
+  static const std::regex no_ptx(R"(^ERROR 1: bad input: does not match type NVJITLINK_INPUT_PTX.*$)");
+  std::string text;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    std::erase(line, '\0');
+    std::smatch found;
+    if (std::regex_match(line, found, placed)) {
+      line = name + "(" + found[1].str() + "): " + found[2].str() + ": " + found[3].str();
+      if (line.find("Unsupported .version") != std::string::npos) {
+        line += ": it is newer than this nvJitLink; install a newer one, or make PTX of an older version";
+      }
+    } else if (std::regex_match(line, no_ptx)) {
+      line = name + ": it is no PTX";
+    } else if (std::regex_match(line, empty)) {
+      continue;
+    }
+    text += (text.empty() ? "" : "\n") + line;
+  }
+  return text.starts_with(name) ? text : name + ": " + text;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += (text.empty() ? "" : " ") + word;
+  }
+  return text;
+}
+
 /// NVRTC, with the types of its C interface.
 class nvrtc {
  public:
@@ -150,7 +186,7 @@ class nvrtc {
       if (log.starts_with("__nv_name_map")) {
         throw code_error(code.name + ": there is no kernel '" + code.entry + "'; " + kernels_in(code, architecture));
       }
-      throw code_error(log.empty() ? code.name + ": " + error_text_(compiled) : log);
+      throw code_error(readable_log(code.name, log.empty() ? error_text_(compiled) : log));
     }
     machine_code result;
     result.log = log;
@@ -253,19 +289,19 @@ class nvjitlink {
       options.push_back(word.c_str());
     }
     if (create_(&made.handle, static_cast<std::uint32_t>(options.size()), options.data()) != success) {
-      throw code_error("nvJitLink takes no such options or architecture: " + words.front());
+      throw code_error(code.name + ": nvJitLink does not take one of these: " + joined(words));
     }
     made.destroy = destroy_;
     // `complete` returns success even after an `add` that failed.
     const std::string text = code.text + '\0';
     if (add_(made.handle, input_ptx, text.data(), text.size(), code.name.c_str()) != success ||
         complete_(made.handle) != success) {
-      std::string log = log_of(made.handle);
+      std::string log = readable_log(code.name, log_of(made.handle));
       if (log.find("Unsupported .version") != std::string::npos) {
         log +=
             "\nWhat wrote this PTX is of a newer CUDA than libnvJitLink: install a newer one of the same major version";
       }
-      throw code_error(code.name + ": " + log);
+      throw code_error(log);
     }
     std::size_t size = 0;
     machine_code result;
@@ -352,6 +388,8 @@ class compilers {
 
 int run_compiler_process() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // A driver may have left descriptors of the daemon's open: they are none of a compiler's.
+  ::close_range(STDERR_FILENO + 1, ~0U, 0);
   // A compiler may print: the answer has a descriptor of its own.
   const int answer = ::dup(STDOUT_FILENO);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);

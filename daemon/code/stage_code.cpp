@@ -90,17 +90,19 @@ parameters with_machine_code(const parameters& settings, std::span<const tensor_
   parameters result = settings;
   const code_file& file = settings.code("file");
   result.set("symbol", made.symbol);
+  result.set("warnings", made.log);
   result.set("code", std::make_shared<const code_file>(code_file{file.name, file.path, std::move(made.binary)}));
   return result;
 }
 
 std::string code_text(const parameters& settings, std::string_view architecture) {
   const std::string symbol = settings.text("symbol");
+  const std::string warnings = settings.text("warnings", "");
   for (const kernel_usage& each : usage_of(settings.code("code").text)) {
     if (each.symbol == symbol) {
       return "kernel " + symbol + " for " + std::string(architecture) + ": " + std::to_string(each.registers) +
              " registers, " + std::to_string(each.shared) + " bytes of shared memory, " + std::to_string(each.stack) +
-             " bytes of stack";
+             " bytes of stack" + (warnings.empty() ? "" : "\n" + warnings);
     }
   }
   return "";

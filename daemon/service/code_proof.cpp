@@ -341,7 +341,7 @@ void prove_stage(const plan& made, std::size_t at, device& target) {
                         "; `tolerance` is how much they may differ, as a part of the largest number");
     }
   } catch (const proof_error& error) {
-    refuse(place, std::string("on made-up frames it ") + error.what());
+    refuse(place, std::string("on made-up frames: ") + error.what());
   }
 }
 

@@ -51,12 +51,28 @@ std::string stay_near(const std::string& pci_bus_id) {
          (memory != 0 ? " (processors only)" : "");
 }
 
+namespace {
+
+// What the compiler made of users' code, and its warnings.
+void log_code(const std::vector<plan>& plans) {
+  for (const plan& each : plans) {
+    for (const plan_stage& stage : each.stages) {
+      if (!stage.code.empty()) {
+        spdlog::info("pipeline '{}', stage '{}': {}", each.declaration.name, stage.name, stage.code);
+      }
+    }
+  }
+}
+
+}  // namespace
+
 shard_thread::shard_thread(std::uint32_t number, settings settings, device& device, memory_budget& memory,
                            const keyring* keys, start_progress& progress, std::function<void()> ended,
                            compile_options code)
     : tell_ended_(std::move(ended)) {
-  thread_ = std::thread([this, number, settings = std::move(settings), &device, &memory, keys, &progress,
-                         code = std::move(code)] { run(number, settings, device, memory, keys, progress, code); });
+  thread_ = std::thread(
+      [this, number, settings = std::move(settings), &device, &memory, keys, &progress,
+       code = std::move(code)]() mutable { run(number, settings, device, memory, keys, progress, std::move(code)); });
 }
 
 shard_thread::~shard_thread() {
@@ -73,7 +89,7 @@ shard_thread::~shard_thread() {
 }
 
 void shard_thread::run(std::uint32_t number, const settings& settings, device& device, memory_budget& memory,
-                       const keyring* keys, start_progress& progress, const compile_options& code) {
+                       const keyring* keys, start_progress& progress, compile_options code) {
   ::pthread_setname_np(::pthread_self(), ("shard-" + std::to_string(number)).c_str());
   bool made = false;
   try {
@@ -86,6 +102,10 @@ void shard_thread::run(std::uint32_t number, const settings& settings, device& d
       plans.push_back(compile_plan(each, static_cast<std::uint32_t>(plans.size()), device,
                                    static_cast<std::uint32_t>(settings.stream_pool.streams), code));
     }
+    if (number == 0) {
+      log_code(plans);
+    }
+    code = {};  // the plans have what they need of it
     check_memory(settings, plans, device.facts().backend == "host");
     std::optional<start_progress::step> doing;
     doing.emplace(progress, number, "the slots and the states of sessions are allocated");

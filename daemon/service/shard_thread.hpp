@@ -79,7 +79,7 @@ class shard_thread {
 
  private:
   void run(std::uint32_t number, const settings& settings, device& device, memory_budget& memory, const keyring* keys,
-           start_progress& progress, const compile_options& code);
+           start_progress& progress, compile_options code);
   void serve_until_the_end(shard& running);
 
   std::promise<shard*> made_;

@@ -253,21 +253,39 @@ class KernelErrors(unittest.TestCase):
 
     def test_an_unknown_option(self):
         self.need("gain.cu")
-        self.expect("unrecognized option", {"gain.cu": GAIN}, options='["--no-such-thing"]')
+        self.expect("FOLDER/gain.cu: nvrtc: error: unrecognized option --no-such-thing", {"gain.cu": GAIN},
+                    options='["--no-such-thing"]')
+        self.need("gain.ptx")
+        self.expect("FOLDER/gain.ptx: nvJitLink does not take one of these: -arch=sm_90 --no-such-thing",
+                    {"gain.ptx": PTX.format(version="7.0")}, file='"gain.ptx"', options='["--no-such-thing"]')
+
+    def test_warnings_are_shown_of_a_kernel_that_is_good(self):
+        self.need("gain.cu")
+        folder = Folder(configuration(), {"gain.cu": GAIN.replace("  const", "  int unused;\n  const", 1)})
+        self.addCleanup(folder.remove)
+        done = folder.check()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"kernel gain for sm_90: \d+ registers, .*\n.*gain.cu\(3\): warning #177-D")
 
     def test_too_much_shared_memory(self):
         self.need("gain.cu")
-        self.expect("uses too much shared data", {"gain.cu": GAIN.replace(
+        self.expect("FOLDER/gain.cu: ptxas error   : Entry function 'gain' uses too much shared data", {"gain.cu": GAIN.replace(
             "  const long long i", "  __shared__ float tile[100000]; tile[threadIdx.x] = in[0]; out[0] = tile[5];\n"
             "  const long long i")})
 
     def test_ptx_that_is_newer_than_the_linker(self):
         self.need("gain.ptx")
-        self.expect("FOLDER/gain.ptx: ", {"gain.ptx": PTX.format(version="99.0")}, file='"gain.ptx"')
+        self.expect("FOLDER/gain.ptx(1): fatal: Unsupported .version 99.0; current version is '",
+                    {"gain.ptx": PTX.format(version="99.0")}, file='"gain.ptx"')
 
     def test_ptx_that_is_none(self):
         self.need("gain.ptx")
-        self.expect("FOLDER/gain.ptx: ", {"gain.ptx": "void gain() {}"}, file='"gain.ptx"')
+        self.expect("FOLDER/gain.ptx: it is no PTX", {"gain.ptx": "void gain() {}"}, file='"gain.ptx"')
+
+    def test_an_error_in_ptx(self):
+        self.need("gain.ptx")
+        self.expect("FOLDER/gain.ptx(5): error: ", {"gain.ptx": PTX.format(version="7.0").replace("ret;", "rat;")},
+                    file='"gain.ptx"')
 
     def test_ptx_without_the_entry(self):
         self.need("gain.ptx")
