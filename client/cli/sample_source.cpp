@@ -128,8 +128,12 @@ void check_fit(const npy_format& array, const tensor_info& input) {
     for (const std::int64_t extent : frame.empty() ? frame : frame.subspan(1)) {
       rest += ", " + std::to_string(extent);
     }
-    throw input_error("the pipeline takes " + input.text() + ", the .npy file holds " + array.text() + ": save it as " +
-                      input.dtype + (frame.empty() ? "[frames]" : "[samples" + rest + "]") + " in numpy" +
+    const std::string both = "the pipeline takes " + input.text() + ", the .npy file holds " + array.text();
+    if (is_signal || is_frames) {
+      throw input_error(both + ": save it as " + input.dtype + " with numpy's astype");
+    }
+    throw input_error(both + ": save it as " + input.dtype + (frame.empty() ? "[frames]" : "[samples" + rest + "]") +
+                      " in numpy" +
                       (shape.size() == frame.size() + 1 ? ", one channel at a time if it has several" : ""));
   }
 }

@@ -415,8 +415,8 @@ TEST(SampleSource, AnArraysBytesAreTurnedAroundAndItsOrderToo) {
 TEST(SampleSource, AnArrayThatThePipelineDoesNotTakeIsRefused) {
   EXPECT_THAT(refusal(npy("<u4", "False", "(2,)", "aabbccdd"), input_of("f32", {2})), HasSubstr("astype"));
   EXPECT_THAT(refusal(npy("<f8", "False", "(2,)", std::string(16, 'a')), input_of("f32", {2})),
-              HasSubstr("holds f64[2]: save it as f32[samples]"));
-  EXPECT_THAT(refusal(npy("<i2", "False", "(2,)", "aabb"), input_of("f32", {2})), HasSubstr("i16[2]"));
+              HasSubstr("holds f64[2]: save it as f32 with numpy's astype"));
+  EXPECT_THAT(refusal(npy("<i2", "False", "(2,)", "aabb"), input_of("f32", {2})), HasSubstr("holds i16[2]"));
   EXPECT_THAT(refusal(npy("<i2", "False", "(2, 3)", "aabbccddeeff"), input_of("i16", {2})),
               HasSubstr("the .npy file holds i16[2, 3]: save it as i16[samples] in numpy, one channel at a time"));
   EXPECT_THAT(refusal(npy("", "False", "(2,)", ""), input_of("i16", {2})), HasSubstr("damaged"));
