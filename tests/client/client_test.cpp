@@ -143,7 +143,17 @@ wire::welcome offer() {
   variable.name = "voice";
   variable.max_frames = 100;
   variable.input = {"input", "f32", "f32", {8}, true, ""};
-  offer.pipelines = {fixed, variable};
+  wire::pipeline_description wide;
+  wide.id = 2;
+  wide.name = "counts";
+  wide.max_frames = 4;
+  wide.input = {"input", "i64", "i64", {2}, false, ""};
+  wire::pipeline_description later;
+  later.id = 3;
+  later.name = "later";
+  later.max_frames = 4;
+  later.input = {"input", "f8", "f8", {8}, false, ""};
+  offer.pipelines = {fixed, variable, wide, later};
   return offer;
 }
 
@@ -191,7 +201,10 @@ INSTANTIATE_TEST_SUITE_P(
                       check_case{"LeadingNamedThoughFixed", "iq", 12, 1, 3, nullptr, ""},
                       check_case{"FullVariable", "voice", 32, 1, 0, nullptr, ""},
                       check_case{"ShortVariable", "voice", 24, 2, 3, nullptr, ""},
-                      check_case{"UnknownListsOthers", "none", 12, 1, 0, "UNKNOWN_PIPELINE", "iq, voice"},
+                      check_case{"UnknownListsOthers", "none", 12, 1, 0, "UNKNOWN_PIPELINE", "iq, voice, counts"},
+                      check_case{"ElementsOfEightBytes", "counts", 32, 2, 0, nullptr, ""},
+                      check_case{"DtypeOfALaterDaemon", "later", 8, 1, 0, "WRONG_DTYPE",
+                                 "takes \"f8\", which this client"},
                       check_case{"NoFrames", "iq", 0, 0, 0, "TOO_LARGE", "1 to 4"},
                       check_case{"TooManyFrames", "iq", 60, 5, 0, "TOO_LARGE", "1 to 4"},
                       check_case{"TooFewBytes", "iq", 11, 1, 0, "WRONG_SHAPE", "ci16[3] are 12 bytes, not 11"},
