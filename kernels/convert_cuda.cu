@@ -219,14 +219,13 @@ __device__ __forceinline__ void read_number(__nv_bfloat16 value, double& number)
   number = __bfloat162float(value);
 }
 
-/// The float next to it whose last bit says whether they differ: rounded to fewer bits, it gives what the number does.
+/// The number cut to the 24 bits of a float, whose last bit is set where bits were lost: rounded to fewer bits, it
+/// gives what the number does.
 __device__ __forceinline__ float to_odd_float(double number) {
-  const float nearest = __double2float_rn(number);
-  const double back = nearest;
-  const unsigned bits = __float_as_uint(nearest);
-  const bool differs = back < number || back > number;
-  const bool is_away = number < 0.0 ? back < number : back > number;
-  return __uint_as_float(differs ? (bits - (is_away ? 1U : 0U)) | 1U : bits);
+  constexpr long long lost = (1LL << 29) - 1;
+  const long long bits = __double_as_longlong(number);
+  const long long sticky = ((bits & lost) + lost) & (lost + 1);
+  return __double2float_rn(__longlong_as_double((bits & ~lost) | sticky));
 }
 
 /// The same with the 53 bits of a double.

@@ -1,6 +1,7 @@
 #include "kernels/element_values.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <concepts>
@@ -50,12 +51,6 @@ template <std::integral Integer>
 [[gnu::always_inline]] inline void set(float& value, double number) noexcept {
   value = static_cast<float>(number);
 }
-[[gnu::always_inline]] inline void set(half_bits& value, double number) noexcept {
-  value = to_half(to_odd_float(number));
-}
-[[gnu::always_inline]] inline void set(brain_bits& value, double number) noexcept {
-  value = to_brain(to_odd_float(number));
-}
 
 /// Contiguous values have a loop of their own, which the compiler vectorises.
 template <class Type>
@@ -92,6 +87,32 @@ template <class Type>
   }
 }
 
+/// Numbers of 64, 32 and 16 bits in one loop are too many widths for the compiler's vectors: it takes two.
+template <class Bits>
+[[gnu::always_inline]] inline void write_small(const void* from, void* to, std::size_t stride, std::size_t count,
+                                               Bits (*rounded)(float) noexcept) noexcept {
+  constexpr std::size_t block = 256;
+  const auto* const numbers = static_cast<const double*>(from);
+  auto* const values = static_cast<Bits*>(to);
+  std::array<float, block> floats;
+  for (std::size_t first = 0; first < count; first += block) {
+    const std::size_t length = std::min(block, count - first);
+    for (std::size_t i = 0; i < length; ++i) {
+      floats[i] = to_odd_float(numbers[first + i]);
+    }
+    Bits* const __restrict out = values + first * stride;
+    if (stride == 1) {
+      for (std::size_t i = 0; i < length; ++i) {
+        out[i] = rounded(floats[i]);
+      }
+    } else {
+      for (std::size_t i = 0; i < length; ++i) {
+        out[i * stride] = rounded(floats[i]);
+      }
+    }
+  }
+}
+
 template <class Type>
 void read_plain(const void* from, std::size_t stride, std::size_t count, void* to) {
   read_run<Type>(from, stride, count, to);
@@ -112,10 +133,10 @@ PENSTOCK_VECTOR_CLONES void read_f32(const void* from, std::size_t stride, std::
   read_run<float>(from, stride, count, to);
 }
 PENSTOCK_VECTOR_CLONES void write_f16(const void* from, void* to, std::size_t stride, std::size_t count) {
-  write_run<half_bits>(from, to, stride, count);
+  write_small<half_bits>(from, to, stride, count, to_half);
 }
 PENSTOCK_VECTOR_CLONES void write_bf16(const void* from, void* to, std::size_t stride, std::size_t count) {
-  write_run<brain_bits>(from, to, stride, count);
+  write_small<brain_bits>(from, to, stride, count, to_brain);
 }
 PENSTOCK_VECTOR_CLONES void write_f32(const void* from, void* to, std::size_t stride, std::size_t count) {
   write_run<float>(from, to, stride, count);

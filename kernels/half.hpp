@@ -56,15 +56,13 @@ struct brain_bits {
   return {static_cast<std::uint16_t>(made >> 16U)};
 }
 
-/// The float next to `value` whose last bit says whether they differ ("round to odd"): rounded once more, to 22 bits or
-/// fewer, it gives what `value` itself does.
+/// The value cut to the 24 bits of a float, whose last bit is set where bits were lost ("round to odd"): rounded once
+/// more, to 22 bits or fewer, it gives what `value` itself does.
 [[gnu::always_inline]] inline float to_odd_float(double value) noexcept {
-  const auto nearest = static_cast<float>(value);
-  const auto back = static_cast<double>(nearest);
-  const auto bits = std::bit_cast<std::uint32_t>(nearest);
-  const bool differs = back < value || back > value;  // not NaN
-  const bool is_away = value < 0.0 ? back < value : back > value;
-  return std::bit_cast<float>(differs ? (bits - (is_away ? 1U : 0U)) | 1U : bits);
+  constexpr std::uint64_t lost = (std::uint64_t{1} << 29U) - 1U;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t sticky = ((bits & lost) + lost) & (lost + 1U);
+  return static_cast<float>(std::bit_cast<double>((bits & ~lost) | sticky));
 }
 
 }  // namespace penstock
