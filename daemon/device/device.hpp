@@ -135,9 +135,9 @@ struct memory_use {
 enum class stream_priority { low, normal, high };
 
 struct device_facts {
-  std::string backend;         ///< "cuda" or "host"
-  std::string name;            ///< "NVIDIA H200", or the processor's name
-  std::string detail;          ///< driver and runtime versions, or the number of worker threads
+  std::string backend;  ///< "cuda" or "host"
+  std::string name;     ///< "NVIDIA H200", or the processor's name
+  std::string detail;   ///< driver and runtime versions, or the number of worker threads
   std::size_t memory_bytes = 0;
   std::string pci_bus_id{};  ///< "0000:1b:00.0"; "" for the host
   /// Number of batches that the device runs at once; more wait in its queue. 0: not known.

@@ -361,7 +361,7 @@ class RefusalsTest(unittest.TestCase):
 
     def test_one_that_breaks_the_rules_is_found_before_the_daemon_is_ready(self):
         self.folder.odd()
-        for beyond, message in ((3, "on made-up frames it writes behind the end of its output"),
+        for beyond, message in ((3, "on made-up frames: writes behind the end of its output"),
                                 (1 << 40, "the process that ran it on made-up frames was ended by SIG")):
             with self.subTest(beyond):
                 self.assertEqual(self.folder.check_config(f'file = "odd.so"\nvalues = {{ beyond = {beyond} }}\n')[0], 0)

@@ -131,8 +131,9 @@ class Client:
 
         x: an array with the pipeline's dtype (`pipelines[name].input`), of one frame (its frame shape) or several (with
             a leading frames dimension); a frame of a variable pipeline may be shorter in its first dimension. Integer
-            IQ is integers with a last dimension of 2: a frame of `cu8` is uint8 [n, 2]. Arrays of 64 KiB and more may
-            be sent from where they lie: do not write to them until the future is done.
+            IQ is integers with a last dimension of 2: a frame of `cu8` is uint8 [n, 2]. numpy has no bf16: it is
+            ml_dtypes.bfloat16, or its bits as uint16, which results are where ml_dtypes is not installed. Arrays of
+            64 KiB and more may be sent from where they lie: do not write to them until the future is done.
         timeout: seconds from now to the reply, in place of the client's; None = no limit. It is one budget: waiting for
             credit counts. Nothing is left of one that is not above 0.
         block: whether to wait when all credits are in use; if not, NoCredit is raised. A callback of a future never
