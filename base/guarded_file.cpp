@@ -91,6 +91,9 @@ std::string guarded_folder_state(const std::filesystem::path& folder, std::size_
     if (::stat(file.c_str(), &found) != 0) {
       continue;  // a link to nowhere
     }
+    if (!S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode)) {
+      continue;  // a socket, which no compiler reads
+    }
     check(file, found, file_guard::code);
     if (each->is_symlink(failed)) {
       check_guarded_folders(file);

@@ -160,7 +160,14 @@ std::string code_key(std::string_view op, const parameters& settings, std::span<
   for (const tensor_spec& each : inputs) {
     digest.add_sized(each.text());
   }
-  add(digest, settings);
+  const bool compiled = settings.has("code");
+  for (const auto& [key, value] : settings) {
+    // Machine code stands for its source and for what that includes.
+    if (!compiled || key != "file") {
+      digest.add_sized(key);
+      add(digest, value);
+    }
+  }
   return digest.digits();
 }
 

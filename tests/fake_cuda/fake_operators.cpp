@@ -1,6 +1,7 @@
 // The catalogue of the module that is linked to the fake runtime: each operator is the host's, launched as a kernel.
 #include <array>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -53,14 +54,20 @@ make_operation maker_of(std::size_t place, std::index_sequence<Places...> /*all*
 }  // namespace
 }  // namespace testing
 
+// The rows that it copies would have to be a kernel of the fake machine.
+std::unique_ptr<operation> make_waves_cuda(std::unique_ptr<operation> /*step*/, wave_layout /*layout*/) {
+  throw std::runtime_error("the fake runtime runs no waves");
+}
+
 make_operation find_cuda_operation(std::string_view name) noexcept {
   if (name == "kernel") {
     return make_kernel_cuda;
   }
   const operator_definition* const found = find_operator(name);
-  return found == nullptr ? nullptr
-                          : testing::maker_of(static_cast<std::size_t>(found - operator_catalogue().data()),
-                                              std::make_index_sequence<64>{});
+  return found == nullptr || name == "plugin"
+             ? nullptr
+             : testing::maker_of(static_cast<std::size_t>(found - operator_catalogue().data()),
+                                 std::make_index_sequence<64>{});
 }
 
 }  // namespace penstock

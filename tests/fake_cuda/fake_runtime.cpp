@@ -476,6 +476,13 @@ cudaError_t cudaLaunchKernel(const void* kernel, dim3 /*grid*/, dim3 /*block*/, 
   });
 }
 
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* launch, const void* kernel, void** arguments) {
+  return call(__func__, [&] {
+    enqueue(launch->stream, work_of(kernel, arguments));
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaGetDevice(int* device) {
   return call(__func__, [&] {
     *device = 0;
