@@ -358,7 +358,7 @@ stage_declaration read_stage(const toml::table& contents, configuration_place pl
   read_all(rows, table, stage);
   for (const auto& [key, node] : contents) {
     lines.set(index, std::string(key.str()), key.source().begin.line);
-    if (std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.key == key.str(); })) {
+    if (std::any_of(rows.begin(), rows.end(), [name = key.str()](const auto& row) { return row.key == name; })) {
       continue;
     }
     if (read_code(table, key.str(), node, code, stage)) {

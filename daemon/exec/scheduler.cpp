@@ -1,6 +1,7 @@
 #include "daemon/exec/scheduler.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -486,7 +487,11 @@ void scheduler::check_device(time_point now, std::chrono::nanoseconds patience) 
   const batch& work = (*oldest)->work;
   const bool stands_still = std::max(work.launched, last_done_) < now - patience;
   if (stands_still || work.launched < now - times_while_others_finish * patience) {
-    lose({.error = "a batch hangs", .pipeline = work.pipeline->declaration.name}, {*oldest});
+    // Others may wait behind the one that hangs.
+    std::vector<const slot*> overdue;
+    std::copy_if(launched_.begin(), launched_.end(), std::back_inserter(overdue),
+                 [&](const slot* each) { return each->work.launched < now - patience; });
+    lose({.error = "a batch hangs", .pipeline = work.pipeline->declaration.name}, std::move(overdue));
   }
 }
 

@@ -26,8 +26,8 @@ struct device_loss {
   std::string error;
   std::string stage{};
   std::string pipeline{};
-  /// Pipelines with users' code that the device had batches of, the oldest batch first; of a hang, that of the
-  /// batch.
+  /// Pipelines with users' code that the device had batches of, the oldest batch first; of a hang, of batches that are
+  /// overdue.
   std::vector<std::string> suspects{};
 };
 

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import os
 import pathlib
+import re
 import stat
 import subprocess
 import tempfile
@@ -69,9 +70,9 @@ class Folder:
     def remove(self):
         self._folder.cleanup()
 
-    def check(self, **environment):
+    def check(self, architecture="sm_90", **environment):
         return subprocess.run([BIN / "penstockd", "--config", self.path / "penstock.toml", "--check-config", "--arch",
-                               "sm_90"], capture_output=True, text=True, timeout=120,
+                               architecture], capture_output=True, text=True, timeout=120,
                               env={**os.environ, **environment})
 
 
@@ -258,6 +259,32 @@ class KernelErrors(unittest.TestCase):
         self.need("gain.ptx")
         self.expect("FOLDER/gain.ptx: nvJitLink does not take one of these: -arch=sm_90 --no-such-thing",
                     {"gain.ptx": PTX.format(version="7.0")}, file='"gain.ptx"', options='["--no-such-thing"]')
+
+    def test_what_a_kernel_uses_is_said_for_each_architecture(self):
+        self.need("gain.cu")
+        tile = """
+template <class T> __global__ void tile(const T* in, T* out, const double* table) {
+  __shared__ T all[300];
+  for (int i = threadIdx.x; i < 300; i += blockDim.x) all[i] = in[i % 64];
+  __syncthreads();
+  double far[100];
+  for (int i = 0; i < 100; ++i) far[i] = table[i % 4] * i;
+  out[threadIdx.x] = all[(threadIdx.x * 7) % 300] + T(far[int(in[0]) % 100]);
+}
+"""
+        folder = Folder(configuration(entry='"tile<float>"', args='["in", "out", "f64* table"]', block="[64]",
+                                      values="{ table = [1.0, 2.0, 3.0, 4.0] }"), {"gain.cu": tile})
+        self.addCleanup(folder.remove)
+        for architecture in ("sm_80", "sm_90", "sm_90a", "sm_100"):
+            with self.subTest(architecture):
+                done = folder.check(architecture)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                found = re.search(rf"kernel tile<float> for {architecture}: (\d+) registers, (\d+) bytes of shared memory, "
+                                  r"(\d+) bytes of stack", done.stdout)
+                self.assertIsNotNone(found, done.stdout)
+                registers, shared, stack = map(int, found.groups())
+                self.assertEqual(shared, 1200)
+                self.assertTrue(8 <= registers <= 255 and 800 <= stack <= 1024, done.stdout)
 
     def test_warnings_are_shown_of_a_kernel_that_is_good(self):
         self.need("gain.cu")

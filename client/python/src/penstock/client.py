@@ -257,10 +257,8 @@ class Client:
     def _described(self, pipeline: str) -> PipelineDescription:
         described = self.pipelines.get(pipeline)
         if described is None:
-            for each in self._welcome.quarantined:
-                if each.name == pipeline:
-                    raise LookupError(each.reason)
-            raise LookupError(f"no pipeline {pipeline!r}; the daemon has {', '.join(self.pipelines) or 'none'}")
+            raise LookupError(self._welcome.why_quarantined(pipeline) or
+                              f"no pipeline {pipeline!r}; the daemon has {', '.join(self.pipelines) or 'none'}")
         return described
 
     # What is asked, of arguments that have been checked.

@@ -92,6 +92,10 @@ class Welcome:
         """The pipelines by name."""
         return MappingProxyType({pipeline.name: pipeline for pipeline in self.pipelines})
 
+    def why_quarantined(self, pipeline: str) -> str:
+        """Why the daemon does not serve a pipeline of its configuration; "" if it does, or has none of that name."""
+        return next((each.reason for each in self.quarantined if each.name == pipeline), "")
+
 
 @dataclasses.dataclass(frozen=True)
 class OpenSession:

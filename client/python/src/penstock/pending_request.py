@@ -129,7 +129,8 @@ class PendingRequest:
         if self.pipeline is not None:
             found = welcome.by_name.get(self.pipeline.name)
             if found is None or not found.serves(self.pipeline):
-                return Rejected(f"the daemon restarted without the pipeline {self.pipeline.name!r} as it was",
+                why = welcome.why_quarantined(self.pipeline.name)
+                return Rejected(why or f"the daemon restarted without the pipeline {self.pipeline.name!r} as it was",
                                 status=Status.UNKNOWN_PIPELINE, step="client", request_id=self.request_id)
             self.pipeline = found
         return None
