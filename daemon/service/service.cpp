@@ -182,6 +182,9 @@ compile_options service::compile() {
     spdlog::info("users' code: {} {} after {:.2f} s, {} of the stages run on made-up frames, cache {}", code.kernels,
                  code.kernels == 1 ? "kernel is ready" : "kernels are ready", time().count(), code.proven,
                  cache.empty() ? "none" : cache);
+    if (quarantine::default_folder().empty()) {
+      spdlog::info("users' code: deaths with it are not counted, as there is no STATE_DIRECTORY or RUNTIME_DIRECTORY");
+    }
   }
   return std::move(code.options);
 }

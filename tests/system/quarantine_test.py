@@ -1,5 +1,8 @@
 """Users' code that takes the device with it is named, counted over restarts, and not served any more after three deaths
-in a row; on a CUDA runtime that needs no GPU and runs machine code of its own."""
+in a row.
+
+On a CUDA runtime that needs no GPU and runs machine code of its own; with PENSTOCK_TEST_BACKENDS=cuda on a GPU, with
+kernels that NVRTC compiles."""
 
 import json
 import os
@@ -10,9 +13,11 @@ import unittest
 import numpy as np
 from penstock import Client, PenstockError
 
-from daemon_process import BIN, Daemon, wait_until
+from daemon_process import BIN, Daemon
 from fake_cuda import FAKE_CUDA, FakeCuda, Kind, cubin
 
+ON_GPU = os.environ.get("PENSTOCK_TEST_BACKENDS") == "cuda"
+FILE = "bad.cu" if ON_GPU else "bad.cubin"
 LOST, CONFIGURATION, UNAVAILABLE = 75, 78, 69
 FAULTS, NEVER_ENDS = 666.0, 777.0  # values at which the fake kernel does
 SUSPECT = "suspect: stage 'gain' of pipeline 'bad'"
@@ -55,12 +60,38 @@ args = ["in", "out", "frames", "n0"]
 """
 
 
+SOURCE = """extern "C" __global__ void gain(const float* in, float* out, long long frames, long long n0) {{
+  const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+  if (i >= frames * n0) {{
+    return;
+  }}
+  if ({faults}) {{
+    *reinterpret_cast<volatile int*>(8) = 1;
+  }}
+  while ({never}) {{
+    __nanosleep(1000);
+  }}
+  out[i] = {factor} * in[i];
+}}
+"""
+
+
+def code(text):
+    """A file of a kernel: "scale 3", "fault" or "never", as in fake_machine.hpp."""
+    if not ON_GPU:
+        return cubin({"gain": text})
+    volatile = "*static_cast<const volatile float*>(in + i) == {}.0f"
+    return SOURCE.format(factor=text.removeprefix("scale ") if text.startswith("scale") else 1,
+                         faults="true" if text == "fault" else volatile.format(int(FAULTS)),
+                         never="clock64() != 0" if text == "never" else volatile.format(int(NEVER_ENDS))).encode()
+
+
 class KernelDaemon(Daemon):
     """A daemon on the fake device, which is started again by the test, as systemd would."""
 
     def __init__(self, text, files, completion="callback"):
-        self.cuda = FakeCuda()
-        super().__init__("cuda", completion, text, files, environment=self.cuda.environment)
+        self.cuda = None if ON_GPU else FakeCuda()
+        super().__init__("cuda", completion, text, files, environment={} if ON_GPU else self.cuda.environment)
 
     def start(self):
         self.environment = {**self.environment, "STATE_DIRECTORY": str(self.path)}
@@ -92,7 +123,7 @@ def frame(value=1.0):
     return np.full(8, value, dtype=np.float32)
 
 
-@unittest.skipUnless(FAKE_CUDA.exists(), f"{FAKE_CUDA.name} is built where CUDA's headers are")
+@unittest.skipUnless(ON_GPU or FAKE_CUDA.exists(), f"{FAKE_CUDA.name} is built where CUDA's headers are")
 class Quarantine(unittest.TestCase):
 
     def setUp(self):
@@ -105,9 +136,9 @@ class Quarantine(unittest.TestCase):
                 self.daemon.process.wait()
             self.daemon.folder.cleanup()
 
-    def begin(self, text=HEAD + GOOD + kernel("bad", "bad.cubin"), completion="callback", **files):
+    def begin(self, text=HEAD + GOOD + kernel("bad", FILE), completion="callback", **files):
         files = {"bad": "scale 3", **files}
-        self.daemon = KernelDaemon(text, {f"{name}.cubin": cubin({"gain": code}) for name, code in files.items()},
+        self.daemon = KernelDaemon(text, {FILE.replace("bad", name): code(each) for name, each in files.items()},
                                    completion)
         return self.daemon
 
@@ -131,7 +162,8 @@ class Quarantine(unittest.TestCase):
             futures = [client.submit("bad", frame(each)) for each in range(50)]
             for each, future in enumerate(futures):
                 np.testing.assert_array_equal(future.result(20)["gain"], frame(3 * each))
-        self.assertEqual(self.daemon.cuda.libraries, 1)
+        if not ON_GPU:
+            self.assertEqual(self.daemon.cuda.libraries, 1)
 
     def test_three_deaths_in_a_row_end_in_quarantine(self):
         self.begin()
@@ -158,7 +190,7 @@ class Quarantine(unittest.TestCase):
         for _ in range(3):
             self.kill()
             self.daemon.start()
-        self.daemon.write("bad.cubin", cubin({"gain": "scale 5"}))
+        self.daemon.write(FILE, code("scale 5"))
         status, said = self.daemon.ask_for_reload()
         self.assertEqual(status, 200, said)
         with Client(self.daemon.url) as client:
@@ -185,7 +217,7 @@ class Quarantine(unittest.TestCase):
     def test_a_kernel_that_faults_at_once_is_counted_at_the_start(self):
         self.begin()
         self.assertEqual(self.daemon.end(), 0)
-        self.daemon.write("bad.cubin", cubin({"gain": "fault"}))
+        self.daemon.write(FILE, code("fault"))
         for deaths in (1, 2, 3):
             self.assertEqual(self.daemon.attempt(), UNAVAILABLE, self.daemon.said)
             self.assertIn("pipeline 'bad': the first launch failed", self.daemon.said)
@@ -196,14 +228,14 @@ class Quarantine(unittest.TestCase):
     def test_a_kernel_that_never_ends_at_once_is_counted_at_the_start(self):
         self.begin()
         self.assertEqual(self.daemon.end(), 0)
-        self.daemon.write("bad.cubin", cubin({"gain": "never"}))
+        self.daemon.write(FILE, code("never"))
         self.assertEqual(self.daemon.attempt(), LOST, self.daemon.said)
         self.assertIn("pipeline 'bad' is run for the first time and does not end: stage 'gain'", self.daemon.said)
         self.assertEqual(self.daemon.suspects(), {"bad": 1})
 
     def test_a_reload_whose_kernel_never_ends_drains_the_daemon(self):
         self.begin()
-        self.daemon.write("bad.cubin", cubin({"gain": "never"}))
+        self.daemon.write(FILE, code("never"))
         self.daemon.process.send_signal(signal.SIGHUP)
         with Client(self.daemon.url) as client:
             np.testing.assert_array_equal(client.submit("good", frame()).result(20)["twice"], frame(2))
@@ -212,16 +244,17 @@ class Quarantine(unittest.TestCase):
 
     def test_a_reload_that_kills_the_device_is_counted(self):
         self.begin()
-        self.daemon.write("bad.cubin", cubin({"gain": "fault"}))
+        self.daemon.write(FILE, code("fault"))
         self.daemon.process.send_signal(signal.SIGHUP)
         self.assertEqual(self.daemon.code(), LOST, self.daemon.log.read_text())
         self.assertEqual(self.daemon.suspects(), {"bad": 1})
 
     def test_pipelines_that_were_not_with_the_device_are_no_suspects(self):
-        self.begin(HEAD + GOOD + kernel("bad", "bad.cubin") + kernel("idle", "idle.cubin"), idle="scale 1")
+        self.begin(HEAD + GOOD + kernel("bad", FILE) + kernel("idle", FILE.replace("bad", "idle")), idle="scale 1")
         self.kill()
         self.assertEqual(self.daemon.suspects(), {"bad": 1})
 
+    @unittest.skipIf(ON_GPU, "the fake runtime fails on request")
     def test_a_loss_without_users_code_names_nobody(self):
         self.begin()
         self.daemon.cuda.arm(1, Kind.STICKY)
@@ -232,7 +265,7 @@ class Quarantine(unittest.TestCase):
         self.assertNotIn("suspect", self.daemon.log.read_text())
 
     def test_the_daemon_does_not_start_without_any_pipeline(self):
-        self.begin(HEAD + kernel("bad", "bad.cubin"))
+        self.begin(HEAD + kernel("bad", FILE))
         for _ in range(2):
             self.kill()
             self.daemon.start()
