@@ -163,10 +163,15 @@ std::shared_ptr<const pipeline_info> catalogue::find(std::string_view name) cons
   return found == by_name_.end() ? nullptr : found->second;
 }
 
+std::string catalogue::why_quarantined(std::string_view name) const {
+  const auto found = quarantined_.find(name);
+  return found == quarantined_.end() ? "" : found->second;
+}
+
 std::shared_ptr<const pipeline_info> catalogue::at(std::string_view name) const {
   auto pipeline = find(name);
-  if (const auto why = quarantined_.find(name); pipeline == nullptr && why != quarantined_.end()) {
-    refuse(wire::status::unknown_pipeline, why->second);
+  if (std::string why = why_quarantined(name); pipeline == nullptr && !why.empty()) {
+    refuse(wire::status::unknown_pipeline, std::move(why));
   }
   if (pipeline == nullptr) {
     std::string reason = "there is no pipeline \"" + std::string(name) + "\"; the daemon has";

@@ -35,6 +35,8 @@ class catalogue {
   [[nodiscard]] std::shared_ptr<const pipeline_info> find(std::string_view name) const;
   /// As `find`, but throws request_error with the names of the existing pipelines.
   [[nodiscard]] std::shared_ptr<const pipeline_info> at(std::string_view name) const;
+  /// Why the daemon does not serve a pipeline of its configuration; "" if it does, or has none of that name.
+  [[nodiscard]] std::string why_quarantined(std::string_view name) const;
   /// The pipeline of a request, after validation. Throws request_error when there is no such pipeline, when frames,
   /// leading extent or bytes do not match, or when the pipeline keeps state and the request belongs to no session.
   [[nodiscard]] std::shared_ptr<const pipeline_info> check(std::string_view name, const client::request& request,

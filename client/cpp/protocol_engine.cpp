@@ -128,9 +128,12 @@ bool protocol_engine::update_pipeline(pending_request& request) {
   if (now_called == nullptr && request.session != nullptr) {
     return true;  // the daemon gives the reason
   }
-  finish(request.id, local_error(wire::status::unknown_pipeline, "the daemon came back without the pipeline \"" +
-                                                                     request.pipeline->name + "\" as it was, input " +
-                                                                     request.pipeline->input.text()));
+  std::string why = handshake_.known()->why_quarantined(request.pipeline->name);
+  if (why.empty()) {
+    why = "the daemon came back without the pipeline \"" + request.pipeline->name + "\" as it was, input " +
+          request.pipeline->input.text();
+  }
+  finish(request.id, local_error(wire::status::unknown_pipeline, std::move(why)));
   return false;
 }
 
