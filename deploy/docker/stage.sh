@@ -82,7 +82,7 @@ install_image() {
   cp -a /image/root/. /
   groupadd --gid 7600 penstock
   useradd --uid 7600 --gid 7600 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin penstock
-  install -d -o 7600 -g 7600 -m 750 /run/penstock /var/cache/penstock /var/lib/penstock
+  install -d -o 7600 -g 7600 -m 750 /run/penstock /var/cache/penstock
 }
 
 fail() {

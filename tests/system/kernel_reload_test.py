@@ -153,7 +153,7 @@ class KernelReload(unittest.TestCase):
         changes, stays = loads
         self.assertEqual(changes.wrong + stays.wrong, [])
         self.assertLessEqual(set(changes.factors), set(map(float, range(1, RELOADS + 2))))
-        self.assertGreater(len(changes.factors), RELOADS // 4)
+        self.assertGreater(len(changes.factors), min(RELOADS // 4, 20))
         self.assertEqual(set(stays.factors), {2.0})
         after = self.held()
         self.assertEqual(after[1:], before[1:])

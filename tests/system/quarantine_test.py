@@ -25,7 +25,7 @@ HEAD = """config_version = 1
 [device]
 slots = 4
 streams = 2
-hang_timeout = "1s"
+hang_timeout = "2s"
 [shared_memory]
 max_bytes = 0
 [code]
