@@ -135,16 +135,29 @@ class compiler_process {
  public:
   explicit compiler_process(const compiler_settings& settings) : settings_(settings) {}
 
-  /// After an exception the next request gets another process.
+  /// A process that has ended is replaced, and so is one that was given up. An earlier kernel may have hurt it: only a
+  /// kernel that ends a fresh one is at fault.
   compile_reply compile(const compile_request& request) {
-    try {
+    for (bool is_used = child_.has_value();; is_used = false) {
       if (!child_) {
         start();
       }
-      return ask(request);
-    } catch (...) {
+      std::optional<compile_reply> reply;
+      try {
+        reply = ask(request);
+      } catch (...) {
+        child_.reset();
+        throw;
+      }
+      if (reply) {
+        return std::move(*reply);
+      }
+      question_.close();
+      const int status = child_->wait();
       child_.reset();
-      throw;
+      if (!is_used) {
+        refuse(request, status);
+      }
     }
   }
 
@@ -164,20 +177,19 @@ class compiler_process {
     ::fcntl(answer_.number(), F_SETFL, O_NONBLOCK);
   }
 
-  compile_reply ask(const compile_request& request) {
-    const std::string received = talk(request);
-    const std::optional<std::string_view> text = framed_text(received);
-    std::optional<compile_reply> reply = text ? decode_reply(*text) : std::nullopt;
-    if (reply) {
-      return std::move(*reply);
-    }
-    question_.close();
-    const int status = child_->wait();
+  [[noreturn]] static void refuse(const compile_request& request, int status) {
     if (WIFSIGNALED(status)) {
       throw code_error(request.code.name + ": the compiler crashed on it (" + ::strsignal(WTERMSIG(status)) + ")");
     }
     throw compiler_error("the compiler's process ended with " + std::to_string(WEXITSTATUS(status)) +
                          " and no answer about " + request.code.name);
+  }
+
+  /// Nothing if the process ended without an answer.
+  std::optional<compile_reply> ask(const compile_request& request) {
+    const std::string received = talk(request);
+    const std::optional<std::string_view> text = framed_text(received);
+    return text ? decode_reply(*text) : std::nullopt;
   }
 
   /// What came until the answer was whole, or the process closed its end.
