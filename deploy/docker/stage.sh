@@ -51,6 +51,7 @@ copy_libraries() {
   shift
   for pattern in "$@"; do
     found=
+    # shellcheck disable=SC2231  # a pattern
     for library in /usr/local/cuda/lib64/$pattern; do
       [[ -e $library ]] || continue
       install -D -m 644 "$(readlink -f "$library")" "$root/usr/local/cuda/lib64/${library##*/}"

@@ -142,8 +142,8 @@ class KernelErrors(unittest.TestCase):
 
     def test_a_wrong_sha256(self):
         right = hashlib.sha256(GAIN.encode()).hexdigest()
-        self.expect(f"field 'sha256': is 000000000000…, and that of the file is {right[:12]}…: if you trust the file as "
-                    "it is now, take what `sha256sum FOLDER/gain.cu` prints", {"gain.cu": GAIN}, sha256=f'"{"0" * 64}"')
+        self.expect(f"field 'sha256': is 000000000000…, and that of the file is {right[:12]}…: if you trust the file "
+                    "as it is now, take what `sha256sum FOLDER/gain.cu` prints", {"gain.cu": GAIN}, sha256=f'"{"0" * 64}"')
         self.expect("field 'sha256': \"abc\" is given; allowed is the 64 digits that `sha256sum FOLDER/gain.cu` prints",
                     {"gain.cu": GAIN}, sha256='"abc"')
 
@@ -178,12 +178,12 @@ class KernelErrors(unittest.TestCase):
                 ("grid", '["frames *"]', "\"frames *\" ends where a number is wanted, at letter 9"),
                 ("grid", '["frames", "rows"]', "\"rows\" has an unknown name 'rows' (known: frames, n0), at letter 1"),
                 ("block", '["(n0"]', "\"(n0\" lacks ')', at letter 4"),
-                ("shared", '"sqrt(n0)"', "\"sqrt(n0)\" has an unknown function 'sqrt' (known: ceil, min, max), at letter"),
+                ("shared", '"sqrt(n0)"', "\"sqrt(n0)\" has an unknown function 'sqrt' (known: ceil, min, max), at"),
                 ("grid", "[]", "must be a list of 1 to 3 expressions"),
                 ("args", "[]", "must be a list of 1 to 16 texts"),
                 ("args", '["in", "f32 factor"]', "has no \"out\": the kernel could not write its result"),
                 ("args", '["in", "out", "f32 gain"]', "has \"f32 gain\", and `values` has no 'gain'"),
-                ("args", '["in", "out", "factor"]', "has \"factor\": say the type of the number, such as \"f32 factor\""),
+                ("args", '["in", "out", "factor"]', "has \"factor\": say the type of the number, such as \"f32 f"),
                 ("args", '["in3", "out"]', "has \"in3\", and the stage reads from 1"),
                 ("output", '{ dtype = "f31" }', "has an unknown dtype \"f31\""),
                 ("output", '{ shape = ["frames"] }', "\"frames\" depends on the batch"),
@@ -212,7 +212,8 @@ class KernelErrors(unittest.TestCase):
     def test_arguments_that_the_kernel_does_not_take(self):
         for parameters, message in (
                 ((8, 8, 8, 8), "has 5, and the kernel takes 4 parameters"),
-                ((8, 8, 8, 8, 8), "has \"f32 factor\", of 4 bytes, as its number 5; that parameter of the kernel has 8"),
+                ((8, 8, 8, 8, 8),
+                 "has \"f32 factor\", of 4 bytes, as its number 5; that parameter of the kernel has 8"),
                 ((8, 8, 4, 8, 4), "has \"frames\", of 8 bytes, as its number 3; that parameter of the kernel has 4")):
             with self.subTest(parameters):
                 self.expect("field 'args': " + message, {"gain.cubin": cubin({"gain": ""}, parameters)},
@@ -225,8 +226,8 @@ class KernelErrors(unittest.TestCase):
                                         ("gain.ptx", "PENSTOCK_NVJITLINK", "libnvJitLink")):
             with self.subTest(library):
                 said = self.refused({file: GAIN}, {variable: "/nowhere/" + library}, code=69, file=f'"{file}"')
-                self.assertIn(f"code for the GPU needs {library}, which could not be loaded (/nowhere/{library}: cannot open "
-                              "shared object file", said)
+                self.assertIn(f"code for the GPU needs {library}, which could not be loaded (/nowhere/{library}: cannot "
+                              "open shared object file", said)
                 self.assertRegex(said, r"install it \(Debian: \S+ or \S+; PyPI has it too\), or name its file in " +
                                  variable)
 
@@ -279,8 +280,8 @@ template <class T> __global__ void tile(const T* in, T* out, const double* table
             with self.subTest(architecture):
                 done = folder.check(architecture)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                found = re.search(rf"kernel tile<float> for {architecture}: (\d+) registers, (\d+) bytes of shared memory, "
-                                  r"(\d+) bytes of stack", done.stdout)
+                found = re.search(rf"kernel tile<float> for {architecture}: (\d+) registers, (\d+) bytes of shared "
+                                  r"memory, (\d+) bytes of stack", done.stdout)
                 self.assertIsNotNone(found, done.stdout)
                 registers, shared, stack = map(int, found.groups())
                 self.assertEqual(shared, 1200)
@@ -296,9 +297,9 @@ template <class T> __global__ void tile(const T* in, T* out, const double* table
 
     def test_too_much_shared_memory(self):
         self.need("gain.cu")
-        self.expect("FOLDER/gain.cu: ptxas error   : Entry function 'gain' uses too much shared data", {"gain.cu": GAIN.replace(
-            "  const long long i", "  __shared__ float tile[100000]; tile[threadIdx.x] = in[0]; out[0] = tile[5];\n"
-            "  const long long i")})
+        large = "  __shared__ float tile[100000]; tile[threadIdx.x] = in[0]; out[0] = tile[5];\n  const long long i"
+        self.expect("FOLDER/gain.cu: ptxas error   : Entry function 'gain' uses too much shared data",
+                    {"gain.cu": GAIN.replace("  const long long i", large)})
 
     def test_ptx_that_is_newer_than_the_linker(self):
         self.need("gain.ptx")
