@@ -161,7 +161,8 @@ class nvrtc {
     program made;
     const char* const headers[] = {penstock_cuh};
     const char* const names[] = {"penstock.cuh"};
-    require(create_(&made.handle, code.text.c_str(), code.name.c_str(), 1, headers, names), "begin");
+    const std::string name = source_name(code.name);
+    require(create_(&made.handle, code.text.c_str(), name.c_str(), 1, headers, names), "begin");
     made.destroy = destroy_;
     if (!code.entry.empty() && add_name_(made.handle, code.entry.c_str()) != success) {
       throw code_error(code.name + ": '" + code.entry + "' can't be the name of a kernel");
@@ -180,7 +181,7 @@ class nvrtc {
       options.push_back(word.c_str());
     }
     const int compiled = compile_(made.handle, static_cast<int>(options.size()), options.data());
-    const std::string log = log_of(made.handle);
+    const std::string log = with_name(log_of(made.handle), name, code.name);
     if (compiled != success) {
       // An entry that is unknown is an error in a file of NVRTC's own.
       if (log.starts_with("__nv_name_map")) {
@@ -228,6 +229,20 @@ class nvrtc {
       return "it does not compile without that entry either";
     }
     return names.empty() ? "it has none, or templates alone, whose entry needs its types: \"agc<float>\"" : names;
+  }
+
+  /// What NVRTC is told. Before it had an option for it, nothing but another folder keeps it from looking for headers
+  /// in the source's own, where nobody has judged them.
+  [[nodiscard]] std::string source_name(const std::string& file) const {
+    return leaves_out_folder_of_source() ? file : "/no such folder/" + file.substr(file.rfind('/') + 1);
+  }
+
+  static std::string with_name(std::string log, const std::string& told, const std::string& file) {
+    for (std::size_t at = log.find(told); told != file && at != std::string::npos; at = log.find(told, at)) {
+      log.replace(at, told.size(), file);
+      at += file.size();
+    }
+    return log;
   }
 
   [[nodiscard]] bool leaves_out_folder_of_source() const noexcept {

@@ -100,9 +100,10 @@ std::string code_text(const parameters& settings, std::string_view architecture)
   const std::string warnings = settings.text("warnings", "");
   for (const kernel_usage& each : usage_of(settings.code("code").text)) {
     if (each.symbol == symbol) {
-      return "kernel " + readable_name(symbol) + " for " + std::string(architecture) + ": " + std::to_string(each.registers) +
-             " registers, " + std::to_string(each.shared) + " bytes of shared memory, " + std::to_string(each.stack) +
-             " bytes of stack" + (warnings.empty() ? "" : "\n" + warnings);
+      return "kernel " + readable_name(symbol) + " for " + std::string(architecture) + ": " +
+             std::to_string(each.registers) + " registers, " + std::to_string(each.shared) +
+             " bytes of shared memory, " + std::to_string(each.stack) + " bytes of stack" +
+             (warnings.empty() ? "" : "\n" + warnings);
     }
   }
   return "";

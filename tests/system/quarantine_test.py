@@ -32,6 +32,8 @@ max_bytes = 0
 allow = ["."]
 cache = ""
 """
+# Faults that the proof before a start would find.
+UNPROVEN = HEAD + "proof = false\n"
 GOOD = """
 [[pipeline]]
 name = "good"
@@ -215,7 +217,7 @@ class Quarantine(unittest.TestCase):
         self.expect_quarantine()
 
     def test_a_kernel_that_faults_at_once_is_counted_at_the_start(self):
-        self.begin()
+        self.begin(UNPROVEN + GOOD + kernel("bad", FILE))
         self.assertEqual(self.daemon.end(), 0)
         self.daemon.write(FILE, code("fault"))
         for deaths in (1, 2, 3):
@@ -226,7 +228,7 @@ class Quarantine(unittest.TestCase):
         self.expect_quarantine()
 
     def test_a_kernel_that_never_ends_at_once_is_counted_at_the_start(self):
-        self.begin()
+        self.begin(UNPROVEN + GOOD + kernel("bad", FILE))
         self.assertEqual(self.daemon.end(), 0)
         self.daemon.write(FILE, code("never"))
         self.assertEqual(self.daemon.attempt(), LOST, self.daemon.said)
@@ -234,7 +236,7 @@ class Quarantine(unittest.TestCase):
         self.assertEqual(self.daemon.suspects(), {"bad": 1})
 
     def test_a_reload_whose_kernel_never_ends_drains_the_daemon(self):
-        self.begin()
+        self.begin(UNPROVEN + GOOD + kernel("bad", FILE))
         self.daemon.write(FILE, code("never"))
         self.daemon.process.send_signal(signal.SIGHUP)
         with Client(self.daemon.url) as client:
@@ -243,11 +245,22 @@ class Quarantine(unittest.TestCase):
         self.assertEqual(self.daemon.suspects(), {"bad": 1})
 
     def test_a_reload_that_kills_the_device_is_counted(self):
-        self.begin()
+        self.begin(UNPROVEN + GOOD + kernel("bad", FILE))
         self.daemon.write(FILE, code("fault"))
         self.daemon.process.send_signal(signal.SIGHUP)
         self.assertEqual(self.daemon.code(), LOST, self.daemon.log.read_text())
         self.assertEqual(self.daemon.suspects(), {"bad": 1})
+
+    def test_the_proof_finds_a_kernel_that_faults_or_never_ends_at_once(self):
+        self.begin()
+        self.daemon.write(FILE, code("fault"))
+        self.assertEqual(self.daemon.ask_for_reload()[0], 422)
+        with Client(self.daemon.url) as client:
+            np.testing.assert_array_equal(client.submit("bad", frame()).result(20)["gain"], frame(3))
+        self.assertEqual(self.daemon.end(), 0)
+        self.assertEqual(self.daemon.attempt(), CONFIGURATION, self.daemon.said)
+        self.assertIn("stage 'gain', field 'file': on made-up frames: fails: cuda", self.daemon.said)
+        self.assertFalse((self.daemon.path / "suspects.json").exists())
 
     def test_pipelines_that_were_not_with_the_device_are_no_suspects(self):
         self.begin(HEAD + GOOD + kernel("bad", FILE) + kernel("idle", FILE.replace("bad", "idle")), idle="scale 1")
