@@ -5,11 +5,12 @@ Without a GPU the kernels are compiled. What this machine has no package for is 
 """
 
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
 import compilers
-from daemon_process import VERSION, Daemon, backends
+from daemon_process import BIN, VERSION, Daemon, backends
 
 try:
     import numpy
@@ -270,6 +271,49 @@ class ServedKernelsTest(unittest.TestCase):
                               numpy.int32(SAMPLES)), got)
         if theirs is not None:
             self.assertLess(numpy.abs(got - theirs).max() / want.max(), 1e-6)
+
+
+ARGUMENTS = "const float* in, float* out, long long frames, long long n0"
+AT = "const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;"
+# What a kernel does, and what the daemon says of it before it serves.
+BROKEN = {
+    "if (i <= frames * n0) out[i] = 1;": "on made-up frames: writes behind the end of its output",
+    "if (i < frames * n0) out[i] = in[(i + n0) % (frames * n0)];": "on made-up frames: a frame's result depends on",
+    "if (i < frames * n0 && i % n0 != 3) out[i] = in[i];": "on made-up frames: a second run gives another result",
+    "if (i < frames * n0) const_cast<float*>(in)[i] = out[i] = 1;": "on made-up frames: changes its input",
+    "*(volatile float*)nullptr = out[i];": "on made-up frames: fails: cudaErrorIllegalAddress",
+    "for (volatile float* x = out; *x == *x || *x != *x;) {}": "it did not end within 60 s on made-up frames",
+}
+
+
+@unittest.skipIf(compilers.missing(".cu"), compilers.missing(".cu"))
+@unittest.skipUnless("cuda" in backends(), "not on this machine: running the kernels takes a GPU")
+class BrokenKernelsTest(unittest.TestCase):
+    def test_a_kernel_that_breaks_a_rule_is_refused_before_it_serves(self):
+        for body, message in BROKEN.items():
+            with self.subTest(body), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder)
+                (path / "k.cu").write_text(f'extern "C" __global__ void k({ARGUMENTS}) {{ {AT} {body} }}\n')
+                (path / "penstock.toml").write_text(VERSION + """
+[code]
+allow = ["k.cu"]
+cache = ""
+[[pipeline]]
+name = "broken"
+input = { dtype = "f32", shape = [64] }
+[[pipeline.stage]]
+name = "k"
+op = "kernel"
+file = "k.cu"
+grid = ["ceil(frames * n0 / 128) + 1"]
+block = [128]
+args = ["in", "out", "frames", "n0"]
+""")
+                done = subprocess.run([BIN / "penstockd", "--config", path / "penstock.toml", "--listen",
+                                       f"ipc://{folder}/data", "--admin", "none", "--backend", "cuda"],
+                                      capture_output=True, text=True, timeout=100)
+                self.assertEqual(done.returncode, 78, done.stderr)
+                self.assertIn(f"penstock.toml:9: pipeline 'broken', stage 'k', field 'file': {message}", done.stderr)
 
 
 if __name__ == "__main__":
