@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +62,20 @@ void child_process::kill() noexcept {
   if (id_ > 0) {
     ::kill(id_, SIGKILL);
   }
+}
+
+int become_child() noexcept {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // A driver may have left descriptors of the daemon's open.
+  ::close_range(STDERR_FILENO + 1, ~0U, 0);
+  const int answers = ::dup(STDOUT_FILENO);
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  return answers;
+}
+
+bool was_ended_by_others(int status) noexcept {
+  return WIFSIGNALED(status) &&
+         (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGKILL);
 }
 
 std::string ending_text(int status) {

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-/// A process that this one starts; it is killed and waited for when it has not ended. All signals come to it.
+/// A process that this one starts; it is killed and waited for when it has not ended. No signal is blocked in it.
 class child_process {
  public:
   /// `words`: its arguments, without its own name. `input` and `output` become its standard input and output; its
@@ -26,6 +26,13 @@ class child_process {
   pid_t id_ = -1;
 };
 
+/// For the process itself: it ends with its parent, and has none of the parent's descriptors. Returns the descriptor of
+/// its answers, which were to go to standard output: what libraries and users' code print goes to standard error. Call
+/// it before anything is opened.
+[[nodiscard]] int become_child() noexcept;
+
+/// True if somebody else ended the process, of a status of waitpid: it did not end by a fault of its own.
+[[nodiscard]] bool was_ended_by_others(int status) noexcept;
 /// How a process ended, of a status of waitpid: "ended with 3", "was ended by SIGSEGV (Segmentation fault)".
 [[nodiscard]] std::string ending_text(int status);
 

@@ -8,11 +8,11 @@
 #include <system_error>
 
 #include <dlfcn.h>
-#include <sodium.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/descriptors.hpp"
+#include "base/sha256.hpp"
 
 namespace penstock {
 namespace {
@@ -116,15 +116,6 @@ plugin_library open_library(std::string_view bytes, std::size_t number) {
   return made;
 }
 
-/// In hexadecimal digits.
-std::string sha256_of(std::string_view bytes) {
-  std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
-  ::crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  std::array<char, 2 * crypto_hash_sha256_BYTES + 1> text{};
-  ::sodium_bin2hex(text.data(), text.size(), digest.data(), digest.size());
-  return text.data();
-}
-
 }  // namespace
 
 std::shared_ptr<const plugin_library> load_plugin(std::string_view bytes) {
@@ -146,6 +137,14 @@ std::shared_ptr<const plugin_library> load_plugin(std::string_view bytes) {
     }
   }
   return library;
+}
+
+std::string digest_of(const code_file& file) {
+  sha256 digest;
+  digest.add_sized(file.text);
+  digest.add_sized(file.headers);
+  digest.add_sized(file.library == nullptr ? "" : file.library->sha256);
+  return digest.digits();
 }
 
 }  // namespace penstock

@@ -8,6 +8,8 @@
 
 #include <penstock/plugin.h>
 
+#include "kernels/parameters.hpp"
+
 namespace penstock {
 
 /// A plug-in's shared library. It stays loaded for the life of the process.
@@ -25,5 +27,8 @@ class plugin_error : public std::runtime_error {
 /// Loads a shared library from its bytes, so that what was judged is what runs. The same bytes are loaded once,
 /// whatever their file is called. The library's own initializers run. Threads: any. Throws plugin_error.
 [[nodiscard]] std::shared_ptr<const plugin_library> load_plugin(std::string_view bytes);
+
+/// The SHA-256 of what a file of users' code brings: its bytes, or those of its library, and the state of its headers.
+[[nodiscard]] std::string digest_of(const code_file& file);
 
 }  // namespace penstock

@@ -178,11 +178,11 @@ class compiler_process {
   }
 
   [[noreturn]] static void refuse(const compile_request& request, int status) {
-    if (WIFSIGNALED(status)) {
+    if (WIFSIGNALED(status) && !was_ended_by_others(status)) {
       throw code_error(request.code.name + ": the compiler crashed on it (" + ::strsignal(WTERMSIG(status)) + ")");
     }
-    throw compiler_error("the compiler's process ended with " + std::to_string(WEXITSTATUS(status)) +
-                         " and no answer about " + request.code.name);
+    throw compiler_error("the compiler's process " + ending_text(status) + " and gave no answer about " +
+                         request.code.name);
   }
 
   /// Nothing if the process ended without an answer.

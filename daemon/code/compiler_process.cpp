@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/child_process.hpp"
 #include "daemon/code/compiler.hpp"
 #include "daemon/code/compiler_messages.hpp"
 #include "penstock_cuh.hpp"
@@ -402,12 +403,7 @@ class compilers {
 }  // namespace
 
 int run_compiler_process() {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // A driver may have left descriptors of the daemon's open: they are none of a compiler's.
-  ::close_range(STDERR_FILENO + 1, ~0U, 0);
-  // A compiler may print: the answer has a descriptor of its own.
-  const int answer = ::dup(STDOUT_FILENO);
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  const int answer = become_child();
   compilers all;
   while (const std::optional<std::string> asked = read_framed(STDIN_FILENO)) {
     const std::optional<compile_request> request = decode_request(*asked);

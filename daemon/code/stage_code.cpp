@@ -134,9 +134,7 @@ void add(sha256& digest, const parameters::value& value) {
         } else if constexpr (std::is_same_v<type, std::shared_ptr<const parameters>>) {
           add(digest, *held);
         } else if constexpr (std::is_same_v<type, std::shared_ptr<const code_file>>) {
-          digest.add_sized(held->text);
-          digest.add_sized(held->headers);
-          digest.add_sized(held->library == nullptr ? "" : held->library->sha256);
+          digest.add_sized(digest_of(*held));
         }
       },
       value);

@@ -22,9 +22,8 @@ namespace penstock {
 [[nodiscard]] std::string code_key(std::string_view op, const parameters& settings, std::span<const tensor_spec> inputs,
                                    std::int64_t max_frames, std::string_view architecture);
 
-/// What the compiler made of a stage's kernel, for people: "kernel agc for sm_90: 10 registers, …", and the
-/// compiler's warnings. `settings` have
-/// been through with_machine_code.
+/// What the compiler made of a stage's kernel, for people: "kernel agc for sm_90: 10 registers, …", and its warnings.
+/// `settings` come from with_machine_code.
 [[nodiscard]] std::string code_text(const parameters& settings, std::string_view architecture);
 
 /// The parameters, with the machine code of the stage's kernel as `code` and `symbol`. Throws as compile does, and

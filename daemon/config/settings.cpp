@@ -11,6 +11,7 @@
 #include "daemon/config/endpoint.hpp"
 #include "daemon/config/pipeline_text.hpp"
 #include "daemon/config/settings_table.hpp"
+#include "kernels/plugin_library.hpp"
 #include "proto/message.hpp"
 
 namespace penstock {
@@ -173,8 +174,7 @@ std::string configuration_hash(const settings& settings) {
     for (const stage_declaration& stage : pipeline.stages) {
       for (const auto& [key, value] : stage.settings) {
         if (const auto* const code = std::get_if<std::shared_ptr<const code_file>>(&value)) {
-          add((*code)->text);
-          add((*code)->headers);
+          add(digest_of(**code));
         }
       }
     }
@@ -189,8 +189,7 @@ bool same_pipeline(const pipeline_declaration& left, const pipeline_declaration&
   const auto same_value = [](const auto& one, const auto& other) {
     const auto* const code = std::get_if<std::shared_ptr<const code_file>>(&one.second);
     const auto* const another = std::get_if<std::shared_ptr<const code_file>>(&other.second);
-    return code == nullptr || another == nullptr ||
-           ((*code)->text == (*another)->text && (*code)->headers == (*another)->headers);
+    return code == nullptr || another == nullptr || digest_of(**code) == digest_of(**another);
   };
   const auto same_code = [&](const stage_declaration& one, const stage_declaration& other) {
     return std::equal(one.settings.begin(), one.settings.end(), other.settings.begin(), other.settings.end(),

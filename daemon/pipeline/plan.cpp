@@ -88,16 +88,16 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
   }
   configuration_place place{stage.position, made.declaration.name, stage.name, ""};
   try {
+    const bool checks = options.checks_for.has_value();
+    const std::string& architecture = checks ? *options.checks_for : target.facts().architecture;
     if (stage.op == "plugin") {
-      compiled.code_key = code_key(stage.op, stage.settings, specs, made.max_frames, "");
+      compiled.code_key = code_key(stage.op, stage.settings, specs, made.max_frames, architecture);
     }
-    if (options.checks_for && stage.op == "plugin") {
+    if (checks && stage.op == "plugin") {
       // It may need the device.
       return std::make_unique<unrunnable>(
           infer_with(plugin_operator(stage.settings, "file"), stage.settings, specs).state_bytes);
     }
-    const bool checks = options.checks_for.has_value();
-    const std::string& architecture = checks ? *options.checks_for : target.facts().architecture;
     std::string op = stage.op;
     parameters settings = operator_settings(stage);
     if (op == "map" && !architecture.empty()) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -28,9 +27,14 @@ namespace penstock {
 namespace {
 
 // Lines of the process: a word, a blank, and its text.
+constexpr std::string_view ready_word = "ready";       // once all is compiled
 constexpr std::string_view begins_word = "begins ";    // with the key of a stage
 constexpr std::string_view proven_word = "proven ";    // with the key of a stage
-constexpr std::string_view refused_word = "refused ";  // with what is wrong
+constexpr std::string_view refused_word = "refused ";  // with what is wrong with a stage
+constexpr std::string_view failed_word = "failed ";    // with why the process can't do its work
+
+/// To open the device and compile what no cache keeps.
+constexpr std::chrono::minutes longest_preparation{10};
 
 /// A stage and where it stands.
 struct proof_task {
@@ -147,14 +151,14 @@ class proof_process {
     line_reader reader(std::move(lines.read));
     std::string line;
     for (;;) {
-      switch (reader.next(line, std::chrono::steady_clock::now() + options_.time_limit)) {
+      const std::chrono::seconds limit = is_ready_ ? options_.time_limit : longest_preparation;
+      switch (reader.next(line, std::chrono::steady_clock::now() + limit)) {
         case line_reader::outcome::line:
           take(line);
           break;
         case line_reader::outcome::late:
           child.kill();
-          refuse_current("it did not end within " + std::to_string(options_.time_limit.count()) +
-                         " s on made-up frames");
+          refuse_current("it did not end within " + std::to_string(limit.count()) + " s on made-up frames");
         case line_reader::outcome::end:
           finish(child.wait());
           return;
@@ -164,7 +168,9 @@ class proof_process {
 
  private:
   void take(const std::string& line) {
-    if (line.starts_with(begins_word)) {
+    if (line == ready_word) {
+      is_ready_ = true;
+    } else if (line.starts_with(begins_word)) {
       current_ = line.substr(begins_word.size());
     } else if (line.starts_with(proven_word)) {
       const std::string key = line.substr(proven_word.size());
@@ -173,10 +179,16 @@ class proof_process {
       current_.clear();
     } else if (line.starts_with(refused_word)) {
       throw configuration_error(line.substr(refused_word.size()));
+    } else if (line.starts_with(failed_word)) {
+      throw device_error("users' code could not be proven: " + line.substr(failed_word.size()));
     }
   }
 
   void finish(int status) const {
+    if (was_ended_by_others(status)) {
+      throw device_error("users' code could not be proven: the process that ran it on made-up frames " +
+                         ending_text(status));
+    }
     if (status != 0) {
       refuse_current("the process that ran it on made-up frames " + ending_text(status));
     }
@@ -198,6 +210,7 @@ class proof_process {
   const std::map<std::string, configuration_place>& tasks_;
   const code_cache& cache_;
   const proof_options& options_;
+  bool is_ready_ = false;
   std::string current_;
   std::set<std::string> proven_;
 };
@@ -345,11 +358,10 @@ void prove_stage(const plan& made, std::size_t at, device& target) {
   }
 }
 
-void say(std::string_view word, const std::string& text) {
+void say(int answers, std::string_view word, const std::string& text = "") {
   std::string line = std::string(word) + text;
   std::replace(line.begin(), line.end(), '\n', ' ');
-  std::printf("%s\n", line.c_str());
-  std::fflush(stdout);
+  write_all(answers, line + '\n');
 }
 
 }  // namespace
@@ -359,10 +371,12 @@ exit_code run_proof_process(const settings& settings) {
   for (std::string key; std::getline(std::cin, key);) {
     wanted.insert(key);
   }
+  const int answers = become_child();
   try {
     const opened_device opened = open_device(settings.device);
     const compile_options code =
         prepare_code(settings, architectures_of(std::array{std::as_const(opened.device).get()})).options;
+    say(answers, ready_word);
     for (const pipeline_declaration& each : settings.pipelines) {
       if (std::none_of(each.stages.begin(), each.stages.end(), runs_users_code)) {
         continue;
@@ -372,14 +386,16 @@ exit_code run_proof_process(const settings& settings) {
       for (std::size_t stage = 0; stage < made.stages.size(); ++stage) {
         const std::string& key = made.stages[stage].code_key;
         if (wanted.erase(key) != 0) {
-          say(begins_word, key);
+          say(answers, begins_word, key);
           prove_stage(made, stage, *opened.device);
-          say(proven_word, key);
+          say(answers, proven_word, key);
         }
       }
     }
+  } catch (const configuration_error& error) {
+    say(answers, refused_word, error.what());
   } catch (const std::exception& error) {
-    say(refused_word, error.what());
+    say(answers, failed_word, error.what());
   }
   // After a fault the device may hold memory and threads for ever.
   std::_Exit(static_cast<int>(exit_code::ok));

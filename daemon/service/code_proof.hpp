@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -19,7 +18,7 @@ namespace penstock {
 inline constexpr std::string_view prove_flag = "--prove-code";
 
 struct proof_options {
-  /// The program that becomes that process, and the arguments that this one was started with.
+  /// The program that becomes that process. It gets this process's arguments, and prove_flag.
   std::filesystem::path program = "/proc/self/exe";
   std::chrono::seconds time_limit{60};  ///< of one stage
 };

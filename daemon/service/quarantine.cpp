@@ -18,6 +18,7 @@
 #include "base/sha256.hpp"
 #include "daemon/config/pipeline_text.hpp"
 #include "daemon/pipeline/plan.hpp"
+#include "kernels/plugin_library.hpp"
 
 namespace penstock {
 namespace {
@@ -37,8 +38,7 @@ std::string key_of(const pipeline_declaration& declared) {
   for (const stage_declaration& stage : declared.stages) {
     for (const auto& [name, value] : stage.settings) {
       if (const auto* const code = std::get_if<std::shared_ptr<const code_file>>(&value)) {
-        key.add_sized((*code)->text);
-        key.add_sized((*code)->headers);
+        key.add_sized(digest_of(**code));
       }
     }
   }

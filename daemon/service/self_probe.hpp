@@ -36,7 +36,7 @@ class self_probe {
   /// Without a sign for so long the daemon is not ready (late), or not alive (dead).
   static constexpr std::chrono::seconds late{5};
   static constexpr std::chrono::seconds dead{20};
-  static constexpr std::chrono::seconds longest_work{120};
+  static constexpr std::chrono::seconds longest_work{600};
 
   /// Runs a function on the thread in question, later; perhaps after this object has gone.
   using asking = std::function<void(std::function<void()>)>;

@@ -177,7 +177,7 @@ compile_options service::compile() {
   if (!code.complaint.empty()) {
     spdlog::warn("users' code is compiled at every start: its cache is not used: {}", code.complaint);
   }
-  if (code.kernels != 0) {
+  if (code.kernels != 0 || code.proven != 0) {
     const std::string cache = code.options.compiler.cache.string();
     spdlog::info("users' code: {} {} after {:.2f} s, {} of the stages run on made-up frames, cache {}", code.kernels,
                  code.kernels == 1 ? "kernel is ready" : "kernels are ready", time().count(), code.proven,

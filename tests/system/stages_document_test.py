@@ -33,7 +33,7 @@ MANY_SESSIONS = "\n[sessions]\nmax_sessions = 1200\nmax_per_client = 1200\n"
 # Where an exported stage stands: the input of its pipeline, by the file of its kernel.
 INPUTS = {"gain.ptx": '{ dtype = "f32", shape = [1024] }', "pole.ptx": '{ dtype = "f32", shape = ["max 64"] }',
           "level.ptx": '{ dtype = "f32", shape = [1024] }', "average.ptx": '{ dtype = "f32", shape = [256] }'}
-LINKED = re.compile(r"kernel \S+ for sm_90: \d+ registers, \d+ bytes of shared memory, \d+ bytes of stack")
+LINKED = re.compile(r"stage .*: kernel .+ for sm_90a?: \d+ registers")
 
 if not missing():
     import numpy

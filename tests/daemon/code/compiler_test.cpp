@@ -145,7 +145,7 @@ class OtherCompiler : public ::testing::Test {
 TEST_F(OtherCompiler, MayCrash) {
   EXPECT_THAT(complaint(cuda_code("", ""), runs("kill -SEGV $$")), HasSubstr("code.cu: the compiler crashed on it ("));
   EXPECT_EQ(complaint(cuda_code("", ""), runs("exit 7")),
-            "the compiler's process ended with 7 and no answer about code.cu");
+            "the compiler's process ended with 7 and gave no answer about code.cu");
 }
 
 TEST_F(OtherCompiler, MayNeverEnd) {
