@@ -44,7 +44,7 @@ constexpr operator_definition all_operators[] = {PENSTOCK_OPERATORS(PENSTOCK_DEF
 // What users bring. The host runs expressions and plug-ins; a GPU runs expressions as kernels.
 constexpr auto kernel_keys =
     keys("file", "entry", "output", "outputs", "grid", "block", "cluster", "shared", "args", "values", "state",
-         "options", "include", "sha256", "single_pass", "code", "symbol", "host", "tolerance");
+         "options", "include", "sha256", "single_pass", "host", "tolerance");
 constexpr auto map_keys = keys("expr", "inputs", "values", "output");
 constexpr auto plugin_keys = keys("file", "entry", "values", "sha256", "tolerance");
 constexpr operator_definition user_operators[] = {

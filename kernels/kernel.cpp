@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "kernels/half.hpp"
 #include "kernels/operator_checks.hpp"
@@ -26,9 +27,12 @@ constexpr std::array<std::string_view, most_extents + 1> variables{"frames", "n0
 struct scalar_type {
   std::string_view name;
   std::size_t bytes;
-  bool whole;  ///< an expression can have it
   /// Writes the number; false if the type has no such number, or none near it.
   bool (*store)(double number, std::byte* to);
+  bool whole = false;  ///< an expression can have it
+  /// What it holds of the 64-bit numbers, if it is whole.
+  std::int64_t least = 0;
+  std::int64_t most = 0;
 };
 
 template <std::integral Integer>
@@ -67,19 +71,31 @@ bool store_bool(double number, std::byte* to) {
   return store_value(static_cast<std::uint8_t>(number != 0.0), number == 0.0 || number == 1.0, to);
 }
 
-constexpr std::array<scalar_type, 13> scalar_types{{{"i32", 4, true, store<std::int32_t>},
-                                                    {"u32", 4, true, store<std::uint32_t>},
-                                                    {"i64", 8, true, store<std::int64_t>},
-                                                    {"u64", 8, true, store<std::uint64_t>},
-                                                    {"f32", 4, false, store_f32},
-                                                    {"f64", 8, false, store_f64},
-                                                    {"u8", 1, true, store<std::uint8_t>},
-                                                    {"i8", 1, true, store<std::int8_t>},
-                                                    {"u16", 2, true, store<std::uint16_t>},
-                                                    {"i16", 2, true, store<std::int16_t>},
-                                                    {"f16", 2, false, store_f16},
-                                                    {"bf16", 2, false, store_bf16},
-                                                    {"bool", 1, false, store_bool}}};
+template <std::integral Integer>
+constexpr scalar_type whole_type(std::string_view name) noexcept {
+  using limits = std::numeric_limits<Integer>;
+  constexpr std::int64_t largest_i64 = std::numeric_limits<std::int64_t>::max();
+  return {.name = name,
+          .bytes = sizeof(Integer),
+          .store = store<Integer>,
+          .whole = true,
+          .least = static_cast<std::int64_t>(limits::min()),
+          .most = std::cmp_less(limits::max(), largest_i64) ? static_cast<std::int64_t>(limits::max()) : largest_i64};
+}
+
+constexpr std::array<scalar_type, 13> scalar_types{{whole_type<std::int32_t>("i32"),
+                                                    whole_type<std::uint32_t>("u32"),
+                                                    whole_type<std::int64_t>("i64"),
+                                                    whole_type<std::uint64_t>("u64"),
+                                                    {"f32", 4, store_f32},
+                                                    {"f64", 8, store_f64},
+                                                    whole_type<std::uint8_t>("u8"),
+                                                    whole_type<std::int8_t>("i8"),
+                                                    whole_type<std::uint16_t>("u16"),
+                                                    whole_type<std::int16_t>("i16"),
+                                                    {"f16", 2, store_f16},
+                                                    {"bf16", 2, store_bf16},
+                                                    {"bool", 1, store_bool}}};
 
 const scalar_type* find_type(std::string_view name) noexcept {
   const auto* const found = std::find_if(scalar_types.begin(), scalar_types.end(),
@@ -118,13 +134,9 @@ class expressions {
   std::span<const std::string_view> names_;
 };
 
-bool knows(const parameters& settings, std::string_view key) {
-  return settings.has(key);
-}
-
 /// A text, or a number as a text.
 std::string expression_text(const parameters& settings, std::string_view key, std::string_view otherwise) {
-  if (!knows(settings, key)) {
+  if (!settings.has(key)) {
     return std::string(otherwise);
   }
   for (const auto& [name, value] : settings) {
@@ -359,7 +371,10 @@ kernel_argument parse_argument(std::string_view text, const parameters& settings
     throw parameter_error("args", "has \"" + std::string(text) + "\", and `values` has no '" + std::string(name) + "'");
   }
   made.from = kernel_argument::source::expression;
-  made.bytes = type == nullptr ? sizeof(std::int64_t) : type->bytes;
+  const scalar_type& held = type == nullptr ? *find_type("i64") : *type;
+  made.bytes = held.bytes;
+  made.least = held.least;
+  made.most = held.most;
   made.expression = compiler.compile("args", name);
   return made;
 }
@@ -385,8 +400,9 @@ void parse_state(const parameters& settings, const tensor_spec& input, const exp
                                        " needs frames of one fixed shape, not " + input.text());
   }
   if (!parsed.whole_frames &&
-      std::any_of(parsed.outputs.begin(), parsed.outputs.end(),
-                  [&](const operator_output& each) { return each.spec.shape.front() != input.shape.front(); })) {
+      std::any_of(parsed.outputs.begin(), parsed.outputs.end(), [&](const operator_output& each) {
+        return each.spec.shape.front() != input.shape.front() || each.spec.variable != input.variable;
+      })) {
     throw parameter_error("state", "with steps = \"rows\" needs as many rows out as in; steps = \"frames\" does not");
   }
 }
@@ -409,12 +425,15 @@ void parse_cluster(const parameters& settings, kernel_settings& parsed) {
   }
   constexpr std::int64_t most = 8;  // on every device that has clusters
   const std::vector<double> sizes = settings.numbers("cluster");
+  const auto is_size = [](double size) { return size >= 1.0 && size <= most && std::trunc(size) == size; };
+  bool allowed = !sizes.empty() && sizes.size() <= 3 && std::all_of(sizes.begin(), sizes.end(), is_size);
   std::int64_t blocks = 1;
-  for (std::size_t axis = 0; axis < std::min<std::size_t>(sizes.size(), 3); ++axis) {
-    parsed.cluster[axis] = static_cast<std::int64_t>(std::clamp(sizes[axis], 0.0, 64.0));
+  for (std::size_t axis = 0; allowed && axis < sizes.size(); ++axis) {
+    parsed.cluster[axis] = static_cast<std::int64_t>(sizes[axis]);
     blocks *= parsed.cluster[axis];
   }
-  if (sizes.empty() || sizes.size() > 3 || blocks < 1 || blocks > most) {
+  allowed = allowed && blocks <= most;
+  if (!allowed) {
     throw parameter_error("cluster", "must be a list of 1 to 3 whole numbers, together at most 8 blocks, such as [2]");
   }
 }
@@ -454,6 +473,120 @@ kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_
     }
   }
   return parsed;
+}
+
+namespace {
+
+bool within(std::int64_t value, std::int64_t most) noexcept {
+  return value >= 1 && value <= most;
+}
+
+bool grid_fits(const kernel_launch& launch) noexcept {
+  constexpr std::int64_t most_x = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t most_yz = 65535;
+  return within(launch.grid[0], most_x) && within(launch.grid[1], most_yz) && within(launch.grid[2], most_yz);
+}
+
+bool block_fits(const kernel_launch& launch, const kernel_limits& limits) noexcept {
+  constexpr std::int64_t most_z = 64;
+  const auto& [x, y, z] = launch.block;
+  return within(x, limits.threads) && within(y, limits.threads) && within(z, most_z) && x * y * z <= limits.threads;
+}
+
+bool shared_fits(const kernel_launch& launch, const kernel_limits& limits) noexcept {
+  return launch.shared >= 0 && launch.shared <= limits.shared;
+}
+
+bool has_whole_clusters(const kernel_launch& launch, const kernel_settings& settings) noexcept {
+  return launch.grid[0] % settings.cluster[0] == 0 && launch.grid[1] % settings.cluster[1] == 0 &&
+         launch.grid[2] % settings.cluster[2] == 0;
+}
+
+/// "3 × 2 × 1".
+std::string product_text(const std::array<std::int64_t, 3>& three) {
+  return std::to_string(three[0]) + " × " + std::to_string(three[1]) + " × " + std::to_string(three[2]);
+}
+
+void check_launch(const kernel_settings& settings, const kernel_limits& limits, const batch_extent& extent) {
+  const kernel_extents extents(settings.inputs.front(), extent);
+  const kernel_launch launch = launch_of(settings, extents.values());
+  const auto in_batch = [&] {
+    return " in a batch of " + std::to_string(extent.frames) + (extent.frames == 1 ? " frame" : " frames") +
+           (settings.inputs.front().variable ? " with n0 = " + std::to_string(extent.leading) : "");
+  };
+  if (!shared_fits(launch, limits)) {
+    throw parameter_error("shared", "is " + std::to_string(launch.shared) + " bytes" + in_batch() +
+                                        "; this kernel can have " + std::to_string(limits.shared));
+  }
+  if (!block_fits(launch, limits)) {
+    throw parameter_error("block", "is " + product_text(launch.block) + " threads" + in_batch() +
+                                       "; this kernel can have " + std::to_string(limits.threads));
+  }
+  if (!grid_fits(launch)) {
+    throw parameter_error("grid", "is " + product_text(launch.grid) + " blocks" + in_batch() +
+                                      "; allowed are 1 to 2147483647, and 1 to 65535 in the second and third place");
+  }
+  if (!has_whole_clusters(launch, settings)) {
+    throw parameter_error(
+        "grid", "is " + product_text(launch.grid) + " blocks" + in_batch() + ", not a multiple of the cluster");
+  }
+  for (const kernel_argument& each : settings.arguments) {
+    if (each.from != kernel_argument::source::expression) {
+      continue;
+    }
+    const std::int64_t value = each.expression.value(extents.values());
+    if (!each.holds(value)) {
+      throw parameter_error("args", "has \"" + each.text + "\", which is " + std::to_string(value) + in_batch() +
+                                        "; its type holds " + std::to_string(each.least) + " to " +
+                                        std::to_string(each.most));
+    }
+  }
+}
+
+/// Calls `check` with 1 … most, or with `most_calls` of these, evenly spaced from 1 to `most`.
+template <class Check>
+void check_numbers(std::int64_t most, std::int64_t most_calls, const Check& check) {
+  const std::int64_t calls = std::min(most, most_calls);
+  for (std::int64_t call = 0; call + 1 < calls; ++call) {
+    check(1 + call * (most - 1) / (calls - 1));
+  }
+  check(most);
+}
+
+}  // namespace
+
+kernel_launch launch_of(const kernel_settings& settings, std::span<const std::int64_t> extents) noexcept {
+  kernel_launch launch;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    launch.grid[axis] = settings.grid[axis].value(extents);
+    launch.block[axis] = settings.block[axis].value(extents);
+  }
+  launch.shared = settings.shared.value(extents);
+  return launch;
+}
+
+bool fits(const kernel_launch& launch, const kernel_settings& settings, const kernel_limits& limits) noexcept {
+  return shared_fits(launch, limits) && block_fits(launch, limits) && grid_fits(launch) &&
+         has_whole_clusters(launch, settings);
+}
+
+void check_launches(const kernel_settings& settings, const kernel_limits& limits, std::int64_t max_frames) {
+  constexpr std::int64_t most_checks = 65536;
+  const tensor_spec& input = settings.inputs.front();
+  const std::int64_t longest = input.shape.front();
+  const auto check = [&](std::int64_t frames, std::int64_t leading) {
+    check_launch(settings, limits, {.frames = frames, .leading = leading});
+  };
+  if (!input.variable) {
+    check_numbers(max_frames, most_checks, [&](std::int64_t frames) { check(frames, longest); });
+    return;
+  }
+  for (const std::int64_t leading : {std::int64_t{1}, longest}) {
+    check_numbers(max_frames, most_checks / 4, [&](std::int64_t frames) { check(frames, leading); });
+  }
+  for (const std::int64_t frames : {std::int64_t{1}, max_frames}) {
+    check_numbers(longest, most_checks / 4, [&](std::int64_t leading) { check(frames, leading); });
+  }
 }
 
 namespace {

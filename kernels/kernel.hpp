@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,10 +34,13 @@ struct kernel_argument {
   std::size_t index = 0;   ///< of `input` or `output`
   std::size_t offset = 0;  ///< of `session`: where the member lies
   std::size_t bytes = sizeof(void*);
-  std::array<std::byte, 8> number{};  ///< of `number`; of an expression, what it is converted to
-  element_type type = element_type::f32;
+  std::array<std::byte, 8> number{};  ///< of `number`
   size_expression expression;
+  std::int64_t least = std::numeric_limits<std::int64_t>::min();  ///< of `expression`: what its type holds
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
   std::vector<std::byte> array;
+
+  [[nodiscard]] bool holds(std::int64_t value) const noexcept { return value >= least && value <= most; }
 };
 
 /// kernel: a CUDA kernel of the user's own, run once for each batch.
@@ -59,7 +63,7 @@ struct kernel_argument {
 ///                                 session.frames, session.pool, session.stride, for languages that pass no struct
 ///              state, new_state   T const*, T*: of as many sessions as frames; in order = "waves"
 ///              frames, n0, n1, …  long long; with a type ("i32 frames") as that
-///              TYPE EXPRESSION    a whole number: "i32 n0 * n1"
+///              TYPE EXPRESSION    a whole number: "i32 n0 * n1"; in every batch the type must hold it
 ///              TYPE NAME          a number of `values`: "f32 gain"
 ///              NAME, TYPE* NAME   T const*: an array of `values`, as f32 or as that type
 ///              null               a null pointer, for parameters that a compiler adds and the kernel does not use
@@ -99,6 +103,28 @@ class kernel_extents {
   std::array<std::int64_t, 9> values_{};
   std::size_t count_ = 0;
 };
+
+/// What the device and the kernel allow.
+struct kernel_limits {
+  std::int64_t threads = 1024;  ///< of a block
+  std::int64_t shared = 0;      ///< bytes of dynamic shared memory of a block
+};
+
+/// How a kernel is launched for a batch.
+struct kernel_launch {
+  std::array<std::int64_t, 3> grid{};
+  std::array<std::int64_t, 3> block{};
+  std::int64_t shared = 0;
+};
+
+/// `extents`: of kernel_extents. Never allocates.
+[[nodiscard]] kernel_launch launch_of(const kernel_settings& settings, std::span<const std::int64_t> extents) noexcept;
+[[nodiscard]] bool fits(const kernel_launch& launch, const kernel_settings& settings,
+                        const kernel_limits& limits) noexcept;
+/// Checks the launches and the arguments of the batches of up to `max_frames` frames: of every number of frames with
+/// the shortest and with the longest frames, and of every length of frames alone and in a full batch. At most 65,536
+/// batches are checked, evenly spaced where there are more. Throws parameter_error, which names the batch.
+void check_launches(const kernel_settings& settings, const kernel_limits& limits, std::int64_t max_frames);
 
 /// Throws parameter_error.
 [[nodiscard]] kernel_settings parse_kernel(const parameters& settings, std::span<const tensor_spec> inputs);

@@ -13,9 +13,6 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t most_inputs = 8;
-constexpr std::array input_types{element_type::u8,  element_type::i8,  element_type::i16,
-                                 element_type::i32, element_type::f32, element_type::cf32,
-                                 element_type::cu8, element_type::ci8, element_type::ci16};
 
 using name_table = std::map<std::string, map_value, std::less<>>;
 
@@ -28,11 +25,10 @@ void check_inputs(std::span<const tensor_spec> inputs) {
   if (inputs.empty() || inputs.size() > most_inputs) {
     throw parameter_error("from", "operator 'map' takes 1 to 8 inputs, not " + std::to_string(inputs.size()));
   }
+  using enum element_type;
   const tensor_spec& frame = inputs.front();
   for (const tensor_spec& input : inputs) {
-    if (std::find(input_types.begin(), input_types.end(), input.type) == input_types.end()) {
-      throw parameter_error("from", "operator 'map' does not take " + input.text());
-    }
+    require_element_type("map", input, {f32, cf32, u8, i8, i16, i32, cu8, ci8, ci16});
     if ((input.shape != frame.shape || input.variable != frame.variable) && !has_trailing_extents(input, frame)) {
       throw parameter_error(
           "from", "operator 'map' takes inputs of one shape, or with the trailing extents of the first, not " +
@@ -98,8 +94,14 @@ class map_reader {
     const parameters& values = settings.table("values");
     name_table names;
     add_places(names);
+    // Each source once, however many names it has: what made it, fused maps too, is parsed then.
+    name_table made;
+    const auto value_from = [&](const std::string& source) {
+      const auto found = made.find(source);
+      return found != made.end() ? found->second : made.emplace(source, input_named(settings, source)).first->second;
+    };
     if (from.size() == 1 || (from.empty() && inputs_.size() == 1)) {
-      const map_value only = input_named(settings, from.empty() ? "" : from.front());
+      const map_value only = value_from(from.empty() ? "" : from.front());
       names["x"] = only;
       if (only.is_complex()) {
         names["re"] = {only.re};
@@ -108,7 +110,7 @@ class map_reader {
     }
     for (const std::string& source : from) {
       if (is_map_name(source)) {
-        names[source] = input_named(settings, source);
+        names[source] = value_from(source);
       }
     }
     for (const auto& [name, value] : values) {
@@ -129,7 +131,7 @@ class map_reader {
                               "'" + name + "' is \"" + source + "\", which the stage does not read" +
                                   suggestion(source, std::vector<std::string_view>(from.begin(), from.end())));
       }
-      names[name] = input_named(settings, source);
+      names[name] = value_from(source);
     }
     return names;
   }

@@ -1,5 +1,6 @@
 #include "kernels/parameters.hpp"
 
+#include <cmath>
 #include <utility>
 
 namespace penstock {
@@ -90,7 +91,7 @@ std::vector<std::string> parameters::texts(std::string_view key) const {
   if (const auto* const all = std::get_if<std::vector<double>>(found)) {
     std::vector<std::string> texts;
     for (const double each : *all) {
-      if (each != static_cast<double>(static_cast<std::int64_t>(each))) {
+      if (!(each >= -0x1p63 && each < 0x1p63) || std::trunc(each) != each) {
         refuse(key, "a list of strings and whole numbers");
       }
       texts.push_back(std::to_string(static_cast<std::int64_t>(each)));

@@ -237,10 +237,22 @@ void check_state(const ps_operator& asked, const plugin_inference& inferred, std
     }
   }
   for (const operator_output& each : inferred.outputs) {
-    if (!whole_frames && each.spec.shape.front() != input.shape.front()) {
+    if (!whole_frames && (each.spec.shape.front() != input.shape.front() || each.spec.variable != input.variable)) {
       refuse_plugin(asked, "keeps state by rows and makes " + each.spec.text() + " of " + input.text() +
                                ": it needs as many rows out as in, or the flag PS_WHOLE_FRAMES");
     }
+  }
+}
+
+/// No exception may cross the interface; one that does is refused.
+template <class Call>
+std::int32_t guarded(const ps_operator& asked, const char* function, const Call& call) {
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    refuse_plugin(asked, "throws an exception in " + std::string(function) + ": " + error.what());
+  } catch (...) {
+    refuse_plugin(asked, "throws an exception in " + std::string(function));
   }
 }
 
@@ -252,8 +264,10 @@ plugin_inference infer(const ps_operator& asked, const plugin_values& view, cons
   ps_error error{};
   error.size = sizeof error;
   needs.size = sizeof needs;
-  if (asked.infer(&view, specs.data(), static_cast<std::uint32_t>(specs.size()), outputs, &count, &needs, &error) !=
-      0) {
+  const std::int32_t refused = guarded(asked, "infer", [&] {
+    return asked.infer(&view, specs.data(), static_cast<std::uint32_t>(specs.size()), outputs, &count, &needs, &error);
+  });
+  if (refused != 0) {
     refuse(asked, error, values);
   }
   if (count == 0 || count > PS_MOST_OUTPUTS) {
@@ -331,8 +345,11 @@ plugin_operation::plugin_operation(const ps_operator& made_by, const operation_r
   const std::vector<ps_spec> specs = specs_of(request.inputs);
   ps_error error{};
   error.size = sizeof error;
-  if (made_by.make(&view, specs.data(), static_cast<std::uint32_t>(specs.size()), request.max_frames, device, &made_,
-                   &needs, &error) != 0) {
+  const std::int32_t refused = guarded(made_by, "make", [&] {
+    return made_by.make(&view, specs.data(), static_cast<std::uint32_t>(specs.size()), request.max_frames, device,
+                        &made_, &needs, &error);
+  });
+  if (refused != 0) {
     refuse(made_by, error, values);
   }
   scratch_bytes_ = static_cast<std::size_t>(needs.scratch_bytes);

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <system_error>
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -79,10 +81,38 @@ void check_operator(const ps_operator& given, const std::vector<const ps_operato
   }
 }
 
+/// Throws plugin_error for a file that lacks its end: loaded, it would be read beyond it.
+void check_whole(std::string_view bytes) {
+  const auto cut_off = [] { return plugin_error("is cut off: its end is missing"); };
+  Elf64_Ehdr header{};
+  if (bytes.size() < sizeof header) {
+    throw cut_off();
+  }
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const std::uint64_t size = bytes.size();
+  const auto within = [size](std::uint64_t offset, std::uint64_t length) {
+    return offset <= size && length <= size - offset;
+  };
+  if (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) {
+    throw plugin_error("is not a shared library of this machine");
+  }
+  if (!within(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr))) {
+    throw cut_off();
+  }
+  for (std::size_t part = 0; part < header.e_phnum; ++part) {
+    Elf64_Phdr segment{};
+    std::memcpy(&segment, bytes.data() + header.e_phoff + part * sizeof segment, sizeof segment);
+    if (!within(segment.p_offset, segment.p_filesz)) {
+      throw cut_off();
+    }
+  }
+}
+
 plugin_library open_library(std::string_view bytes, std::size_t number) {
   if (!bytes.starts_with(elf_magic)) {
     throw plugin_error("is not a shared library");
   }
+  check_whole(bytes);
   const file_descriptor file = memory_file(bytes);
   const std::string name = unique_name(file, number);
   // Never unloaded: names of errors are its own, and so may be threads and what runs at the process's end.

@@ -1,3 +1,4 @@
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <csignal>
@@ -8,9 +9,11 @@
 #include <stdexcept>
 #include <system_error>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptors.hpp"
 #include "base/npy.hpp"
 #include "base/whole_file.hpp"
 #include "client/cli/commands.hpp"
@@ -230,6 +233,12 @@ int run_check(const plugin_options& options) {
 /// In a process of its own, so that a plug-in that crashes is told from one that does not.
 int check_plugin(const plugin_options& options) {
   std::cout.flush();
+  std::array<int, 2> pipe{-1, -1};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
+    throw std::system_error(errno, std::generic_category(), "can't make a pipe");
+  }
+  const file_descriptor read_end(pipe[0]);
+  file_descriptor write_end(pipe[1]);
   const pid_t child = ::fork();
   if (child == -1) {
     throw std::system_error(errno, std::generic_category(), "can't start a process");
@@ -238,13 +247,20 @@ int check_plugin(const plugin_options& options) {
     const int outcome = run_check(options);
     std::cout.flush();
     std::cerr.flush();
+    // Whoever ends the process before this is the plug-in.
+    const char came_to_the_end = 1;
+    static_cast<void>(!::write(write_end.number(), &came_to_the_end, 1));
     ::_exit(outcome);
   }
+  write_end.close();
   int status = 0;
   while (::waitpid(child, &status, 0) == -1 && errno == EINTR) {
   }
   if (WIFSIGNALED(status)) {
     throw std::runtime_error(options.file + ": it crashes: " + ::strsignal(WTERMSIG(status)));
+  }
+  if (char came_to_the_end = 0; ::read(read_end.number(), &came_to_the_end, 1) != 1) {
+    throw std::runtime_error(options.file + ": it ends the process, with " + std::to_string(WEXITSTATUS(status)));
   }
   return WEXITSTATUS(status);
 }

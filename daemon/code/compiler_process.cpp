@@ -1,10 +1,17 @@
+#include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <regex>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -139,6 +146,110 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+/// A new folder of this process alone, which goes with the object. Throws compiler_error.
+class temporary_folder {
+ public:
+  temporary_folder() {
+    std::error_code unknown;
+    for (const std::filesystem::path& parent :
+         {std::filesystem::temp_directory_path(unknown), std::filesystem::path("/dev/shm")}) {
+      std::string name = parent / "penstock-XXXXXX";
+      if (!parent.empty() && ::mkdtemp(name.data()) != nullptr) {
+        path_ = name;
+        return;
+      }
+    }
+    throw compiler_error("the compiler can make a temporary folder neither in TMPDIR or /tmp nor in /dev/shm");
+  }
+  ~temporary_folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  temporary_folder(const temporary_folder&) = delete;
+  temporary_folder& operator=(const temporary_folder&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The headers in a trace of NVRTC's. It escapes no names, so it need not be JSON.
+std::vector<std::string> headers_in(std::string_view trace) {
+  constexpr std::string_view kind = R"("name":"Processing Header File")";
+  constexpr std::string_view before = R"({"args":{"detail":")";
+  constexpr std::string_view after = R"("},"dur":)";
+  std::vector<std::string> names;
+  for (std::size_t at = trace.find(kind); at != std::string_view::npos; at = trace.find(kind, at + 1)) {
+    const std::size_t begin = trace.rfind(before, at);
+    const std::size_t end = trace.rfind(after, at);
+    if (begin != std::string_view::npos && end != std::string_view::npos && begin + before.size() <= end) {
+      names.emplace_back(trace.substr(begin + before.size(), end - begin - before.size()));
+    }
+  }
+  return names;
+}
+
+bool starts_with(const std::vector<std::string>& path, const std::vector<std::string>& folder) {
+  return path.size() > folder.size() && std::equal(folder.begin(), folder.end(), path.begin());
+}
+
+/// Whether the daemon has judged a header: by its name it lies in a folder of `include`, whose links were followed, or
+/// it really does.
+bool lies_in(const std::string& header, const std::filesystem::path& folder) {
+  const auto parts = [](const std::filesystem::path& path) {
+    std::vector<std::string> all;
+    for (const std::filesystem::path& each : path) {
+      if (!each.empty() && each != ".") {
+        all.push_back(each);
+      }
+    }
+    return all;
+  };
+  const std::vector<std::string> name = parts(header);
+  const std::vector<std::string> start = parts(folder);
+  if (starts_with(name, start) &&
+      std::find(name.begin() + static_cast<std::ptrdiff_t>(start.size()), name.end(), "..") == name.end()) {
+    return true;
+  }
+  std::error_code failed;
+  const std::filesystem::path real = std::filesystem::canonical(header, failed);
+  const std::filesystem::path real_folder = std::filesystem::canonical(folder, failed);
+  return !failed && starts_with(parts(real), parts(real_folder));
+}
+
+/// Refuses headers that NVRTC read elsewhere than in the folders of `include`. A name that is no file's is NVRTC's own,
+/// or penstock.cuh.
+void check_headers(const user_code& code, const std::vector<std::string>& headers) {
+  for (const std::string& header : headers) {
+    std::error_code unknown;
+    if (header.find('/') != std::string::npos && std::filesystem::exists(header, unknown) &&
+        std::none_of(code.include.begin(), code.include.end(),
+                     [&](const std::filesystem::path& folder) { return lies_in(header, folder); })) {
+      throw code_error(code.name + ": includes " + header + ", which is in none of the folders of `include`");
+    }
+  }
+}
+
+/// For an NVRTC that does not tell what it read: looks at names that lead out of a folder, in the source alone.
+void check_names_of_headers(const user_code& code) {
+  static const std::regex include(R"(^[ \t]*#[ \t]*include[ \t]*["<]([^">]*)[">])");
+  std::istringstream lines(code.text);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch found;
+    if (!std::regex_search(line, found, include, std::regex_constants::match_continuous)) {
+      continue;
+    }
+    const std::string header = found[1].str();
+    if (header.find("..") != std::string::npos) {
+      throw code_error(code.name + ": includes " + header + "; before NVRTC 13 a name can't have \"..\" in it");
+    }
+    if (header.starts_with('/')) {
+      check_headers(code, {header});
+    }
+  }
+}
+
 /// NVRTC, with the types of its C interface.
 class nvrtc {
  public:
@@ -160,11 +271,8 @@ class nvrtc {
 
   [[nodiscard]] machine_code compile(const user_code& code, const std::string& architecture) const {
     program made;
-    const char* const headers[] = {penstock_cuh};
-    const char* const names[] = {"penstock.cuh"};
     const std::string name = source_name(code.name);
-    require(create_(&made.handle, code.text.c_str(), name.c_str(), 1, headers, names), "begin");
-    made.destroy = destroy_;
+    create(code, name, made);
     if (!code.entry.empty() && add_name_(made.handle, code.entry.c_str()) != success) {
       throw code_error(code.name + ": '" + code.entry + "' can't be the name of a kernel");
     }
@@ -177,11 +285,7 @@ class nvrtc {
       words.push_back("--include-path=" + folder.string());
     }
     words.insert(words.end(), code.options.begin(), code.options.end());
-    std::vector<const char*> options;
-    for (const std::string& word : words) {
-      options.push_back(word.c_str());
-    }
-    const int compiled = compile_(made.handle, static_cast<int>(options.size()), options.data());
+    const int compiled = run(made, words);
     const std::string log = with_name(log_of(made.handle), name, code.name);
     if (compiled != success) {
       // An entry that is unknown is an error in a file of NVRTC's own.
@@ -189,6 +293,11 @@ class nvrtc {
         throw code_error(code.name + ": there is no kernel '" + code.entry + "'; " + kernels_in(code, architecture));
       }
       throw code_error(readable_log(code.name, log.empty() ? error_text_(compiled) : log));
+    }
+    if (const std::vector<std::string> headers = headers_of(code, words); headers.empty()) {
+      check_names_of_headers(code);
+    } else {
+      check_headers(code, headers);
     }
     machine_code result;
     result.log = log;
@@ -217,6 +326,37 @@ class nvrtc {
       }
     }
   };
+
+  void create(const user_code& code, const std::string& name, program& made) const {
+    const char* const headers[] = {penstock_cuh};
+    const char* const names[] = {"penstock.cuh"};
+    require(create_(&made.handle, code.text.c_str(), name.c_str(), 1, headers, names), "begin");
+    made.destroy = destroy_;
+  }
+
+  [[nodiscard]] int run(const program& made, const std::vector<std::string>& words) const {
+    std::vector<const char*> options;
+    for (const std::string& word : words) {
+      options.push_back(word.c_str());
+    }
+    return compile_(made.handle, static_cast<int>(options.size()), options.data());
+  }
+
+  /// All headers that NVRTC reads for code that compiles, one of its own among them; none if this NVRTC does not tell
+  /// (12 and older). Only a trace tells, and a trace of ptxas's work is not sound in each version: so this parses
+  /// again.
+  [[nodiscard]] std::vector<std::string> headers_of(const user_code& code, std::vector<std::string> words) const {
+    const temporary_folder folder;
+    words.emplace_back("--fdevice-syntax-only");
+    words.push_back("--fdevice-time-trace=" + (folder.path() / "trace").string());
+    program made;
+    create(code, source_name(code.name), made);
+    if (run(made, words) != success) {
+      return {};
+    }
+    std::ifstream trace(folder.path() / "trace.json", std::ios::binary);
+    return headers_in(std::string(std::istreambuf_iterator<char>(trace), {}));
+  }
 
   /// Which kernels a file has beside templates, for people.
   [[nodiscard]] std::string kernels_in(user_code code, const std::string& architecture) const {
@@ -312,12 +452,7 @@ class nvjitlink {
     const std::string text = code.text + '\0';
     if (add_(made.handle, input_ptx, text.data(), text.size(), code.name.c_str()) != success ||
         complete_(made.handle) != success) {
-      std::string log = readable_log(code.name, log_of(made.handle));
-      if (log.find("Unsupported .version") != std::string::npos) {
-        log +=
-            "\nWhat wrote this PTX is of a newer CUDA than libnvJitLink: install a newer one of the same major version";
-      }
-      throw code_error(log);
+      throw code_error(readable_log(code.name, log_of(made.handle)));
     }
     std::size_t size = 0;
     machine_code result;

@@ -18,9 +18,46 @@ namespace {
 constexpr std::array<std::pair<std::string_view, code_kind>, 3> kinds{
     {{".cu", code_kind::cuda}, {".ptx", code_kind::ptx}, {".cubin", code_kind::cubin}}};
 
-/// Options that would read files which nobody has judged.
+/// Options that would read headers which nobody has judged.
 constexpr std::array<std::string_view, 5> header_options{"-I", "--include-path", "-include", "--pre-include",
                                                          "-pre-include"};
+
+/// Options of NVRTC and ptxas that read or write other files.
+constexpr std::array<std::string_view, 12> file_options{
+    "--pch",     "-pch",     "--create-pch",         "-create-pch",
+    "--use-pch", "-use-pch", "--fdevice-time-trace", "-fdevice-time-trace",
+    "--time=",   "-time=",   "--options-file",       "-optf"};
+
+/// Options whose value is an option of ptxas's, or a file that it reads.
+constexpr std::array<std::string_view, 2> ptxas_options{"-Xptxas", "--ptxas-options"};
+
+template <std::size_t Size>
+bool starts_with_one(std::string_view option, const std::array<std::string_view, Size>& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return option.starts_with(prefix); });
+}
+
+/// Throws parameter_error if a compiler would read or write other files than the stage names.
+void check_option(const std::string& given) {
+  const std::string_view option =
+      std::string_view(given).substr(std::min(given.find_first_not_of(" \t"), given.size()));
+  if (starts_with_one(option, header_options)) {
+    throw parameter_error("options", "has \"" + given + "\": name folders of headers in `include`");
+  }
+  bool names_file = starts_with_one(option, file_options);
+  for (const std::string_view prefix : ptxas_options) {
+    if (option == prefix) {
+      throw parameter_error("options", "has \"" + given + "\" alone: give its value with it, as in \"-Xptxas=-v\"");
+    }
+    if (option.starts_with(prefix)) {
+      const std::string_view value = option.substr(prefix.size() + 1);
+      names_file = !value.starts_with('-') || starts_with_one(value, file_options);
+    }
+  }
+  if (names_file) {
+    throw parameter_error("options", "has \"" + given + "\": it lets the compiler read or write other files");
+  }
+}
 
 }  // namespace
 
@@ -39,11 +76,7 @@ user_code code_of(const parameters& settings) {
   code.options = settings.texts("options");
   code.headers = file.headers;
   for (const std::string& option : code.options) {
-    for (const std::string_view prefix : header_options) {
-      if (option.starts_with(prefix)) {
-        throw parameter_error("options", "has \"" + option + "\": name folders of headers in `include`");
-      }
-    }
+    check_option(option);
   }
   const std::filesystem::path folder = std::filesystem::path(file.path).parent_path();
   for (const std::string& each : settings.texts("include")) {
@@ -102,7 +135,7 @@ std::string code_text(const parameters& settings, std::string_view architecture)
     if (each.symbol == symbol) {
       return "kernel " + readable_name(symbol) + " for " + std::string(architecture) + ": " +
              std::to_string(each.registers) + " registers, " + std::to_string(each.shared) +
-             " bytes of shared memory, " + std::to_string(each.stack) + " bytes of stack" +
+             " bytes of shared memory, " + std::to_string(each.stack) + " bytes of stack and spilled registers" +
              (warnings.empty() ? "" : "\n" + warnings);
     }
   }

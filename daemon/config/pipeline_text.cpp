@@ -240,7 +240,8 @@ bool is_allowed(const std::filesystem::path& folder, const std::filesystem::path
   return !unknown && std::any_of(code.allow.begin(), code.allow.end(), [&](const std::string& each) {
     std::error_code missing;
     const std::filesystem::path allowed = std::filesystem::canonical(folder / each, missing);
-    return !missing && std::mismatch(allowed.begin(), allowed.end(), real.begin(), real.end()).first == allowed.end();
+    return !each.empty() && !missing &&
+           std::mismatch(allowed.begin(), allowed.end(), real.begin(), real.end()).first == allowed.end();
   });
 }
 

@@ -243,8 +243,9 @@ bool may_rewrite_input(const plan& made) {
     const plan_stage& stage = made.stages[node - 1];
     const auto reads = std::count(stage.inputs.begin(), stage.inputs.end(), std::size_t{0});
     const operator_definition* const op = find_operator(stage.op);
-    const bool bears_it =
-        reads == 1 && stage.inputs.front() == 0 && (stage.compiled->overwrites() || (op != nullptr && op->overwrites));
+    // An operator may overwrite its first input with its first output.
+    const bool bears_it = reads == 1 && stage.inputs.front() == 0 && made.outputs.front().buffer == stage.output &&
+                          (stage.compiled->overwrites() || (op != nullptr && op->overwrites));
     if (reads != 0 && !(node == output.writer ? bears_it : made.order.before(node, output.writer))) {
       return false;
     }

@@ -28,6 +28,7 @@ namespace {
 
 // Lines of the process: a word, a blank, and its text.
 constexpr std::string_view ready_word = "ready";       // once all is compiled
+constexpr std::string_view makes_word = "makes ";      // with the name of a pipeline whose stages are made
 constexpr std::string_view begins_word = "begins ";    // with the key of a stage
 constexpr std::string_view proven_word = "proven ";    // with the key of a stage
 constexpr std::string_view refused_word = "refused ";  // with what is wrong with a stage
@@ -170,6 +171,8 @@ class proof_process {
   void take(const std::string& line) {
     if (line == ready_word) {
       is_ready_ = true;
+    } else if (line.starts_with(makes_word)) {
+      made_ = line.substr(makes_word.size());
     } else if (line.starts_with(begins_word)) {
       current_ = line.substr(begins_word.size());
     } else if (line.starts_with(proven_word)) {
@@ -192,6 +195,9 @@ class proof_process {
     if (status != 0) {
       refuse_current("the process that ran it on made-up frames " + ending_text(status));
     }
+    if (!current_.empty()) {
+      refuse_current("it ended the process that ran it on made-up frames");
+    }
     for (const auto& [key, place] : tasks_) {
       if (!proven_.contains(key)) {
         throw configuration_error(place.text() + ": its code or its stage was changed while it was proven: try again");
@@ -201,6 +207,9 @@ class proof_process {
 
   [[noreturn]] void refuse_current(const std::string& why) const {
     const auto found = tasks_.find(current_);
+    if (found == tasks_.end() && !made_.empty()) {
+      throw configuration_error("pipeline '" + made_ + "', while its stages with users' code were made: " + why);
+    }
     if (found == tasks_.end()) {
       throw device_error("users' code could not be proven: " + why);
     }
@@ -211,7 +220,8 @@ class proof_process {
   const code_cache& cache_;
   const proof_options& options_;
   bool is_ready_ = false;
-  std::string current_;
+  std::string made_;     // the pipeline whose stages are made or run
+  std::string current_;  // the key of the stage that runs
   std::set<std::string> proven_;
 };
 
@@ -381,6 +391,7 @@ exit_code run_proof_process(const settings& settings) {
       if (std::none_of(each.stages.begin(), each.stages.end(), runs_users_code)) {
         continue;
       }
+      say(answers, makes_word, each.name);
       const plan made =
           compile_plan(each, 0, *opened.device, static_cast<std::uint32_t>(settings.stream_pool.streams), code);
       for (std::size_t stage = 0; stage < made.stages.size(); ++stage) {

@@ -59,6 +59,11 @@ gather() {
   find client/python/tests -maxdepth 1 -name '*.py' -exec cp -t "$to/tests/python" {} +
   find tests/system -name '*.py' "${not_here[@]}" -exec cp -t "$to/tests/system" {} +
   install -D -m 644 -t "$to/deploy/prometheus" deploy/prometheus/alerts.yml
+  # What stages of users' own include, and examples of them.
+  mkdir -p "$to/kernels" "$to/daemon/code"
+  cp -r kernels/include "$to/kernels"
+  cp -r daemon/code/include "$to/daemon/code"
+  cp -r deploy/examples "$to/deploy"
   cp deploy/systemd/penstockd.service "$to/tests/system"
   find "$to" -name __pycache__ -prune -exec rm -r {} +
   install -m 755 deploy/bundle/run-tests "$to/run-tests"

@@ -2,6 +2,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -35,6 +36,13 @@ TEST(Catalogue, FindsNoOther) {
   EXPECT_EQ(find_operator(""), nullptr);
   EXPECT_EQ(find_operator("fft"), nullptr);
   EXPECT_EQ(find_operator("Convert"), nullptr);
+}
+
+TEST(Catalogue, GivesUsersNoParameterThatTheDaemonAdds) {
+  const std::span<const std::string_view> known = find_operator("kernel")->keys;
+  for (const std::string_view added : {"code", "symbol", "warnings"}) {
+    EXPECT_EQ(std::find(known.begin(), known.end(), added), known.end()) << added;
+  }
 }
 
 TEST(Catalogue, MakesAHostOperationOfEachOperator) {

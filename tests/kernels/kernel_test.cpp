@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -183,6 +184,83 @@ TEST(Kernel, GetsMembersOfTheSessionAndNullPointersWhereNoStructCanBePassed) {
   EXPECT_EQ(made[5].from, source::null);
   EXPECT_EQ(made[5].bytes, sizeof(void*));
   EXPECT_EQ(complaint(stage({"session.pool", "out"})), "args has \"session.pool\", and the stage has no `state`");
+}
+
+/// The field and the message with which a launch is refused, on a device that allows blocks of 1024 threads and 48 KiB
+/// of shared memory; "" if none is.
+std::string launch_complaint(const parameters& settings, std::int64_t max_frames, const tensor_spec& input = frame) {
+  try {
+    check_launches(parse_kernel(settings, std::vector{input}), {.threads = 1024, .shared = 48 << 10}, max_frames);
+  } catch (const parameter_error& error) {
+    return error.field + " " + error.what();
+  }
+  return "";
+}
+
+TEST(KernelLaunch, FitsTheDeviceForEveryNumberOfFrames) {
+  parameters settings = with(stage({"in", "out"}), "cluster", std::vector<double>{2});
+  settings.set("grid", texts{"max(2, frames)"});
+  EXPECT_EQ(launch_complaint(settings, 2), "");
+  EXPECT_EQ(launch_complaint(settings, 4),
+            "grid is 3 × 1 × 1 blocks in a batch of 3 frames, not a multiple of the cluster");
+  settings.set("grid", texts{"2 * frames"});
+  EXPECT_EQ(launch_complaint(settings, 1000), "");
+  EXPECT_EQ(launch_complaint(with(stage({"in", "out"}), "shared", std::string("1024 * frames")), 64),
+            "shared is 50176 bytes in a batch of 49 frames; this kernel can have 49152");
+}
+
+TEST(KernelLaunch, FitsTheDeviceForEveryLengthOfFrames) {
+  EXPECT_EQ(
+      launch_complaint(with(stage({"in", "out"}), "grid", texts{"(n0 - 7) * (n0 - 7)"}), 5, variable),
+      "grid is 0 × 1 × 1 blocks in a batch of 1 frame with n0 = 7; allowed are 1 to 2147483647, and 1 to 65535 in "
+      "the second and third place");
+  EXPECT_EQ(launch_complaint(with(stage({"in", "out"}), "grid", texts{"n0"}), 5, variable), "");
+}
+
+TEST(KernelLaunch, IsCheckedAtBothEndsOfManyBatches) {
+  const parameters settings = with(stage({"in", "out"}), "grid", texts{"frames - 1000000 + 1"});
+  EXPECT_THAT(launch_complaint(settings, 1'000'000), HasSubstr("in a batch of 1 frame;"));
+  EXPECT_THAT(launch_complaint(with(stage({"in", "out"}), "grid", texts{"1000000 - frames"}), 1'000'000),
+              HasSubstr("in a batch of 1000000 frames;"));
+}
+
+TEST(KernelLaunch, BlamesTheBlockForItsThreads) {
+  const auto refused = [](const parameters::value& block) {
+    return launch_complaint(with(stage({"in", "out"}), "block", block), 1);
+  };
+  EXPECT_EQ(refused(std::vector<double>{-1, -1}),
+            "block is -1 × -1 × 1 threads in a batch of 1 frame; this kernel can have 1024");
+  EXPECT_THAT(refused(texts{"4294967296", "4294967296"}), HasSubstr("block is 4294967296 × 4294967296 × 1 threads"));
+  EXPECT_THAT(refused(std::vector<double>{32, 64}), HasSubstr("block is 32 × 64 × 1 threads"));
+  EXPECT_THAT(refused(std::vector<double>{1, 1, 65}), HasSubstr("block is 1 × 1 × 65 threads"));
+  EXPECT_EQ(refused(std::vector<double>{1, 1, 64}), "");
+}
+
+TEST(KernelLaunch, GivesArgumentsThatTheirTypesHold) {
+  const auto refused = [](const std::string& argument) { return launch_complaint(stage({"in", "out", argument}), 4); };
+  EXPECT_EQ(
+      refused("i32 frames * 1073741824"),
+      "args has \"i32 frames * 1073741824\", which is 2147483648 in a batch of 2 frames; its type holds -2147483648 "
+      "to 2147483647");
+  EXPECT_EQ(refused("u32 frames * 1073741823"), "");
+  EXPECT_THAT(refused("u32 frames * 1073741824"), HasSubstr("which is 4294967296 in a batch of 4 frames"));
+  EXPECT_THAT(refused("u32 1 - frames"), HasSubstr("which is -1 in a batch of 2 frames"));
+  EXPECT_THAT(refused("u64 -1"), HasSubstr("which is -1 in a batch of 1 frame"));
+  EXPECT_THAT(refused("u8 n0 + 156"), HasSubstr("which is 256 in"));
+  EXPECT_THAT(refused("i8 -129"), HasSubstr("its type holds -128 to 127"));
+  EXPECT_THAT(refused("u16 65536"), HasSubstr("its type holds 0 to 65535"));
+  EXPECT_THAT(refused("i16 32768"), HasSubstr("its type holds -32768 to 32767"));
+  for (const char* const argument : {"frames", "-1", "i64 -1", "u8 255", "i8 -128", "u16 65535", "i16 -32768"}) {
+    EXPECT_EQ(refused(argument), "") << argument;
+  }
+}
+
+TEST(Kernel, RefusesClustersThatAreNone) {
+  for (const std::vector<double>& sizes : std::vector<std::vector<double>>{
+           {}, {2.5}, {0}, {-1, -1}, {9}, {4, 4}, {1, 1, 1, 1}, {1e30}, {std::numeric_limits<double>::quiet_NaN()}}) {
+    EXPECT_THAT(complaint(with(stage({"in", "out"}), "cluster", sizes)), HasSubstr("cluster must be a list of"));
+  }
+  EXPECT_EQ(complaint(with(stage({"in", "out"}), "cluster", std::vector<double>{2, 4})), "");
 }
 
 /// A kernel of frames of f32[8] whose third argument is `argument`, with one entry of `values`.

@@ -208,6 +208,9 @@ TEST(MapParameters, AreRefusedWithTheirField) {
   expect_refused("map", {}, {real}, "expr", "is missing");
   expect_refused("map", map_settings_of("x"), {}, "from", "takes 1 to 8 inputs");
   expect_refused("map", map_settings_of("a", {}, {"a", "b"}), {row, real}, "from", "takes inputs of one shape");
+  expect_refused("map", map_settings_of("x"), {{.type = element_type::u16, .shape = {3}}}, "from",
+                 "takes f32, cf32, u8, i8, i16, i32, cu8, ci8 or ci16, not u16[3]; a 'convert' stage before it makes "
+                 "that");
   const auto output = [](const char* type) { return entries{{"output", table({{"dtype", std::string(type)}})}}; };
   expect_refused("map", map_settings_of("x * j", output("f32")), {real}, "output", "the expression is complex");
   expect_refused("map", map_settings_of("x", output("ci8")), {real}, "output", "allowed are f32, cf32");
@@ -217,6 +220,23 @@ TEST(MapParameters, AreRefusedWithTheirField) {
   expect_refused("map", map_settings_of("x", {{"values", table({{"a b", 1.0}})}}), {real}, "values", "can't call");
   expect_refused("map", map_settings_of("x", {{"values", table({{"a", std::vector<double>{1.0}}})}}), {real}, "values",
                  "is an array");
+}
+
+/// Parsed for each of its three names, the innermost map would be parsed 3^199 times.
+TEST(Map, ParsesEachMapThatItTookInOnce) {
+  constexpr std::size_t chained = 200;
+  parameters settings = settings_of({{"expr", std::string("x + 1")}, {"from", std::vector<std::string>{"input"}}});
+  for (std::size_t at = 1; at < chained; ++at) {
+    const auto inner = std::make_shared<const parameters>(std::move(settings));
+    settings = settings_of({{"expr", std::string("x + before + m - x - m + 1")},
+                            {"from", std::vector<std::string>{"m"}},
+                            {"inputs", table({{"before", std::string("m")}})},
+                            {"fused", table({{"m", inner}})}});
+  }
+  const std::vector<tensor_spec> inputs{{.type = element_type::f32, .shape = {1}}};
+  const parameters named = map_with_names(settings, {"input"});
+  EXPECT_LE(parse_map(named, inputs).steps.size(), 2 + 5 * chained);
+  EXPECT_EQ(over_frame(named, {2.0F}).numbers(), std::vector<float>{2.0F + chained});
 }
 
 TEST(Map, InfersItsOutput) {

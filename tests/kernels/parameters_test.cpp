@@ -1,6 +1,7 @@
 #include "kernels/parameters.hpp"
 
 #include <functional>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,6 +51,19 @@ TEST(Parameters, KeepTheLastValueOfAKey) {
   settings.set("x", 2.0);
   EXPECT_EQ(settings.number("x"), 2.0);
   EXPECT_EQ(std::distance(settings.begin(), settings.end()), 1);
+}
+
+TEST(Parameters, TakeWholeNumbersAsTexts) {
+  const auto texts_of = [](double number) {
+    parameters settings;
+    settings.set("block", std::vector<double>{number});
+    return settings.texts("block");
+  };
+  EXPECT_EQ(texts_of(-32.0), std::vector<std::string>{"-32"});
+  EXPECT_EQ(texts_of(-0x1p63), std::vector<std::string>{"-9223372036854775808"});
+  for (const double number : {2.5, 1e30, -1e30, 0x1p63, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THROW(static_cast<void>(texts_of(number)), parameter_error) << number;
+  }
 }
 
 struct wrong_kind {

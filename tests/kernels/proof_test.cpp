@@ -1,9 +1,14 @@
 #include "kernels/proof.hpp"
 
+#include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -164,6 +169,8 @@ made_operation sum_of_session(const std::string& wrong = "") {
       [wrong](const operation_arguments& arguments) {
         const frames_of_run run(arguments);
         const session_arguments& session = arguments.session;
+        const std::int64_t pitch =
+            wrong == "takes every batch for a longest one" ? variable_frame.shape[0] : arguments.extent.leading;
         for (std::int32_t first = 0; first < run.frames; ++first) {
           if (session.frames[first].previous >= 0) {
             continue;
@@ -177,8 +184,8 @@ made_operation sum_of_session(const std::string& wrong = "") {
             last = at;
             sum = wrong == "forgets at each frame" ? 0.0F : sum;
             for (std::int32_t step = 0; step < session.frames[at].steps; ++step) {
-              sum += run.in[at * arguments.extent.leading + step];
-              run.out[at * arguments.extent.leading + step] = sum;
+              sum += run.in[at * pitch + step];
+              run.out[at * pitch + step] = sum;
             }
           }
           const session_frame& end = session.frames[last];
@@ -200,6 +207,7 @@ TEST(Proof, TakesSessionsThroughAnOperationWithState) {
   EXPECT_THAT(verdict_of_sum("starts from what lies in memory"), HasSubstr("a second run gives another result"));
   EXPECT_THAT(verdict_of_sum("forgets at each frame"), HasSubstr("how it is cut into frames"));
   EXPECT_NE(verdict_of_sum("writes the half that it reads"), "");
+  EXPECT_NE(verdict_of_sum("takes every batch for a longest one"), "");
 }
 
 TEST(Proof, FindsNothingWrongWithTheBuiltInOperators) {
@@ -242,6 +250,34 @@ TEST(Proof, ComparesWithinRounding) {
   EXPECT_EQ(compare_results(specs, results(1.0F), results(1.005F)), "");
   EXPECT_EQ(compare_results(specs, results(1.0F), results(1.5F)), "number 7 is 1 and 1.5");
   EXPECT_EQ(compare_results(specs, results(1.0F), results(1.005F), 0.0), "number 7 is 1 and 1.005");
+}
+
+TEST(Proof, ComparesHalvesAsNumbers) {
+  const auto half = [](std::uint16_t bits) {
+    const auto bytes = std::as_bytes(std::span(&bits, 1));
+    return proof_results{{bytes.begin(), bytes.end()}};
+  };
+  const std::vector<tensor_spec> specs{{.type = element_type::f16, .shape = {1}}};
+  EXPECT_EQ(compare_results(specs, half(0x3c00), half(0x3c01)), "");
+  EXPECT_EQ(compare_results(specs, half(0x3c00), half(0xc000)), "number 0 is 1 and -2");
+  EXPECT_EQ(compare_results(specs, half(0x0200), half(0x7c00)), "number 0 is 3.05175781e-05 and inf");
+  EXPECT_EQ(compare_results(specs, half(0x7e00), half(0xfe01)), "");
+}
+
+TEST(Proof, ComparesIntegersBeyondThoseOfDouble) {
+  const auto results = [](std::int64_t number) {
+    const auto bytes = std::as_bytes(std::span(&number, 1));
+    return proof_results{{bytes.begin(), bytes.end()}};
+  };
+  const std::vector<tensor_spec> specs{{.type = element_type::i64, .shape = {1}}};
+  constexpr std::int64_t number = std::int64_t{1} << 53;
+  EXPECT_EQ(compare_results(specs, results(number), results(number)), "");
+  EXPECT_EQ(compare_results(specs, results(number), results(number + 1)),
+            "number 0 is 9007199254740992 and 9007199254740993");
+  EXPECT_EQ(compare_results(specs, results(number), results(number + 1), std::nullopt, 1.0), "");
+  EXPECT_NE(compare_results(specs, results(number - 1), results(number + 1), std::nullopt, 1.0), "");
+  constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+  EXPECT_NE(compare_results(specs, results(-largest - 1), results(largest), std::nullopt, 1.0), "");
 }
 
 }  // namespace

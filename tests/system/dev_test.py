@@ -81,7 +81,7 @@ class NewOperatorTest(unittest.TestCase):
     def test_it_compiles_and_passes_its_test_and_those_of_the_catalogue(self):
         program = self.copy / "program"
         output_of("c++", "-std=c++20", "-O1", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror",
-                  f"-I{self.copy}", f"-I{BUILD}/generated", *(self.copy / source for source in SOURCES),
+                  f"-I{self.copy}", f"-I{self.copy}/kernels/include", f"-I{BUILD}/generated", *(self.copy / source for source in SOURCES),
                   *self.libraries, "-o", program, cwd=BUILD)
         for source in (f"{NAME}_test", "catalogue_test"):
             self.assertIn("[  PASSED  ]", output_of(program, f"--source=kernels/{source}", cwd=self.copy))

@@ -167,6 +167,16 @@ class KernelErrors(unittest.TestCase):
         self.expect("field 'options': has \"-I/tmp\": name folders of headers in `include`", {"gain.cu": GAIN},
                     options='["-I/tmp"]')
 
+    def test_options_that_name_other_files(self):
+        for option in ("--pch", "-pch-dir=/nowhere", "--create-pch=/nowhere/x", " --use-pch=/nowhere/x",
+                       "--time=/nowhere/x", "--fdevice-time-trace=/nowhere/x", "-Xptxas=-optf=/nowhere/x",
+                       "--ptxas-options=/nowhere/x.ptx"):
+            with self.subTest(option):
+                self.expect(f"field 'options': has \"{option}\": it lets the compiler read or write other files",
+                            {"gain.cu": GAIN}, options=f'["{option}"]')
+        self.expect("field 'options': has \"-Xptxas\" alone: give its value with it", {"gain.cu": GAIN},
+                    options='["-Xptxas", "/nowhere/x.ptx"]')
+
     def test_a_file_of_no_known_kind(self):
         self.expect("field 'file': \"gain.cpp\" is given; allowed are files that end in .cu, .ptx or .cubin",
                     {"gain.cpp": GAIN}, file='"gain.cpp"')
@@ -241,6 +251,29 @@ class KernelErrors(unittest.TestCase):
         # Also one beside the source, where nobody has judged it.
         said = self.refused({"gain.cu": GAIN.replace("<penstock.cuh>", '"beside.h"'), "beside.h": ""})
         self.assertRegex(said, r'FOLDER/gain.cu\(1\): catastrophic error: \w+( not)? open source file "beside.h"')
+
+    def test_a_header_outside_the_folders_of_include(self):
+        self.need("gain.cu")
+        headers = {"beside.h": "", "include/x.h": "", "include/out.h": '#include "../beside.h"\n'}
+        for include, read in (('"FOLDER/beside.h"', "FOLDER/beside.h"), ('"../beside.h"', "../beside.h"),
+                              ("<out.h>", "../beside.h")):
+            with self.subTest(include):
+                self.prepare = lambda folder, line=include: folder.write(
+                    "gain.cu", GAIN.replace("<penstock.cuh>", line.replace("FOLDER", str(folder.path))))
+                said = self.refused({"gain.cu": "", **headers}, include='["include"]')
+                self.assertRegex(said, r"field 'file': FOLDER/gain.cu: includes \S*" + re.escape(read) +
+                                 ", which is in none of the folders of `include`")
+
+    def test_a_header_in_a_folder_of_include(self):
+        self.need("gain.cu")
+        for include in ("<x.h>", '"FOLDER/include/x.h"', '"link.h"', '"../include/x.h"'):
+            with self.subTest(include):
+                folder = Folder(configuration(include='["include"]'), {"include/x.h": "", "beside.h": ""})
+                self.addCleanup(folder.remove)
+                (folder.path / "include/link.h").symlink_to(folder.path / "beside.h")
+                folder.write("gain.cu", GAIN.replace("<penstock.cuh>", include.replace("FOLDER", str(folder.path))))
+                done = folder.check()
+                self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_an_entry_that_is_missing(self):
         self.need("gain.cu")

@@ -62,6 +62,9 @@ static const char *run(void *op, const ps_run *run) {
   const int64_t *self = op;
   const size_t bytes = (size_t)(run->frames * self[0]) * sizeof(float);
   memmove(run->out[0], run->in[0], bytes);
+  for (int64_t i = 0; i < run->frames * self[0]; ++i) {
+    ((float *)run->out[0])[i] *= FACTOR;
+  }
   memset((char *)run->out[0] + bytes, 0, (size_t)self[1]);
   return NULL;
 }
@@ -149,9 +152,10 @@ class Folder:
     def __init__(self, test):
         self.path = pathlib.Path(test.enterContext(tempfile.TemporaryDirectory(prefix="penstock-plugin-")))
 
-    def odd(self, name="odd.so", abi="PENSTOCK_PLUGIN_ABI", operators=1, more=""):
+    def odd(self, name="odd.so", abi="PENSTOCK_PLUGIN_ABI", operators=1, more="", factor=1):
         source = self.path / f"{name}.c"
-        source.write_text(ODD.replace("ABI,", f"{abi},").replace("COUNT", str(operators)) + more)
+        text = ODD.replace("ABI,", f"{abi},").replace("COUNT", str(operators)).replace("FACTOR", str(factor))
+        source.write_text(text + more)
         compile_plugin(source, self.path / name)
         return self.path / name
 
@@ -340,6 +344,10 @@ class RefusalsTest(unittest.TestCase):
         source.write_text("int nothing(void); int nothing(void) { return 0; }\n")
         compile_plugin(source, plugin)
         self.refused(f"{plugin}: has no function penstock_plugin_v1")
+        whole = plugin.read_bytes()
+        for size in (500, 3000, len(whole) - len(whole) // 2):  # as a copy does that is under way
+            plugin.write_bytes(whole[:size])
+            self.refused(f"{plugin}: is cut off: its end is missing")
         source.write_text("int missing(void); int uses(void); int uses(void) { return missing(); }\n")
         compile_plugin(source, plugin)
         self.refused("undefined symbol: missing")
@@ -441,19 +449,19 @@ class ReloadTest(unittest.TestCase):
 
     def test_another_plugin_of_the_same_name_takes_its_place(self):
         folder = Folder(self)
-        first, second = folder.odd("first.so"), folder.odd("second.so", more="const int other = 1;\n")
+        plugins = {factor: folder.odd(f"by_{factor}.so", factor=factor) for factor in (1, 3)}
         text = VERSION + '[code]\nallow = ["."]\n' + pipeline(
             "p", "f32", [16], [("mine", "plugin", 'file = "mine.so"\n')], ["mine"])
-        daemon = Daemon("host", "callback", text, {"mine.so": first.read_bytes()})
+        daemon = Daemon("host", "callback", text, {"mine.so": plugins[1].read_bytes()})
         self.addCleanup(daemon.stop)
         frame = numpy.arange(16, dtype=numpy.float32)
         with penstock.Client(daemon.url) as client:
-            for reload in range(20):
+            for factor in [3, 1] * 10:
                 fresh = daemon.path / "fresh.so"
-                fresh.write_bytes((first, second)[reload % 2].read_bytes())
+                fresh.write_bytes(plugins[factor].read_bytes())
                 fresh.rename(daemon.path / "mine.so")
                 self.assertEqual(daemon.ask_for_reload()[0], 200)
-                numpy.testing.assert_array_equal(client.submit("p", frame).result()["mine"].ravel(), frame)
+                numpy.testing.assert_array_equal(client.submit("p", frame).result()["mine"].ravel(), factor * frame)
         self.assertEqual(mappings_of_plugins(daemon), 2, "each content is loaded once")
 
 

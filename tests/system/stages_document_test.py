@@ -151,6 +151,7 @@ class StagesWalkthrough(Walkthrough):
         super().__init__(test, folder, PAGE)
         (folder / "programs" / "penstockd").write_text(f'#!/bin/sh\nexec "{BIN}/penstockd" --admin none "$@"\n')
         self.environment["C_INCLUDE_PATH"] = str(INCLUDE)
+        self.environment["PYTHONWARNINGS"] = "ignore"  # of the packages that kernels are written for
 
     def go(self, blocks):
         for block, following in zip(blocks, [*blocks[1:], Block("", 0, "")]):

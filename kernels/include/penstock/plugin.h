@@ -82,7 +82,7 @@ enum {
   /* A run reads its inputs once and writes its outputs once, in order, and never reads them again: on a GPU they may
    * then lie in the host's memory. */
   PS_SINGLE_PASS = 1,
-  /* The output may be the first input: a run reads an element before it writes the one in its place. */
+  /* The first output may be the first input: a run reads an element before it writes the one in its place. */
   PS_OVERWRITES = 2,
   /* A run only enqueues work that a CUDA graph can hold. */
   PS_CAPTURABLE = 4,

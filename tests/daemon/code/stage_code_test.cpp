@@ -82,7 +82,7 @@ TEST(StageCode, SaysWhatTheKernelUses) {
   const parameters made = with_machine_code(of_kernel({"agc", {8, 8, 4}, 24, 16, 1024 + 512}), inputs, "sm_90", {});
   EXPECT_EQ(made.text("symbol"), "agc");
   EXPECT_EQ(code_text(made, "sm_90"),
-            "kernel agc for sm_90: 24 registers, 512 bytes of shared memory, 16 bytes of stack");
+            "kernel agc for sm_90: 24 registers, 512 bytes of shared memory, 16 bytes of stack and spilled registers");
 }
 
 TEST(StageCode, NamesAFileThatIsNoMachineCode) {

@@ -27,6 +27,7 @@ class fake_device : public device {
   std::map<std::string, std::size_t, std::less<>> scratch;  ///< bytes that operations of that name ask for
   std::map<std::string, std::size_t, std::less<>> state;    ///< the same of a session's state
   std::set<std::string, std::less<>> single_pass;           ///< operations that are
+  std::set<std::string, std::less<>> overwrites;            ///< the same
   std::string broken;                                       ///< an operator that the device can't do
   std::string refused;                                      ///< an operator whose parameter "field" it refuses
 
@@ -47,23 +48,26 @@ class fake_device : public device {
       const auto bytes = wanted.find(name);
       return bytes == wanted.end() ? 0 : bytes->second;
     };
-    return std::make_unique<idle>(bytes_of(scratch), bytes_of(state), single_pass.contains(name));
+    return std::make_unique<idle>(bytes_of(scratch), bytes_of(state), single_pass.contains(name),
+                                  overwrites.contains(name));
   }
 
  private:
   class idle : public operation {
    public:
-    idle(std::size_t scratch, std::size_t state, bool single_pass)
-        : scratch_(scratch), state_(state), single_pass_(single_pass) {}
+    idle(std::size_t scratch, std::size_t state, bool single_pass, bool overwrites)
+        : scratch_(scratch), state_(state), single_pass_(single_pass), overwrites_(overwrites) {}
     std::size_t scratch_bytes() const noexcept override { return scratch_; }
     std::size_t state_bytes() const noexcept override { return state_; }
     bool single_pass() const noexcept override { return single_pass_; }
+    bool overwrites() const noexcept override { return overwrites_; }
     fault run(void*, const operation_arguments&) noexcept override { return {}; }
 
    private:
     std::size_t scratch_;
     std::size_t state_;
     bool single_pass_;
+    bool overwrites_;
   };
 
   std::byte* take_pinned(std::size_t) override { throw device_error("no memory here"); }

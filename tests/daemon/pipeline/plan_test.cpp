@@ -296,6 +296,18 @@ TEST_F(plan_compiler, LetsTheResultLieWhereTheInputDoesOnlyWhereNobodyNeedsItAny
                         {element_type::f32, {512}, true}));
 }
 
+TEST_F(plan_compiler, LetsOnlyTheFirstOfSeveralOutputsLieWhereTheInputDoes) {
+  device_.overwrites = {"kernel"};
+  const auto rewrites = [&](const std::string& output) {
+    auto declared = pipeline({two_outputs("vad", {})}, {output});
+    declared.input = output == "vad.level" ? tensor_spec{element_type::f32, {4}, false}
+                                           : tensor_spec{element_type::f32, {1024}, false};
+    return compile(declared).rewrites_input;
+  };
+  EXPECT_TRUE(rewrites("vad.level"));
+  EXPECT_FALSE(rewrites("vad.loud"));
+}
+
 TEST_F(plan_compiler, SaysWhichStageTheDeviceRefuses) {
   const auto declared = check_pipeline(pipeline({convert("a", {}), stage("s", "moments", {"a"})}));
   device_.refused = "moments";

@@ -26,7 +26,8 @@ pipeline_declaration declared(const std::string& name, const std::string& code) 
   stage.name = "stage";
   stage.op = code.empty() ? "affine" : "kernel";
   if (!code.empty()) {
-    stage.settings.set("file", std::make_shared<const code_file>(code_file{.name = "x.cu", .path = "/x.cu", .text = code}));
+    stage.settings.set("file",
+                       std::make_shared<const code_file>(code_file{.name = "x.cu", .path = "/x.cu", .text = code}));
   }
   made.stages.push_back(std::move(stage));
   return made;

@@ -49,6 +49,7 @@ struct path_shape {
   std::size_t clients = 1;
   bool forked = false;        ///< of four stages: two lanes that part and are joined, and one behind them
   bool drops_oldest = false;  ///< which none has to here: an ERROR asks for memory by design
+  bool mapped = false;        ///< by an expression
 };
 
 void PrintTo(const path_shape& shape, std::ostream* to) {
@@ -65,7 +66,7 @@ settings settings_for(const path_shape& shape) {
   const std::string stages = shape.forked
                                  ? stage("one", from_input) + stage("other", from_input) +
                                        stage("both", "from = [\"one\", \"other\"]\nop = \"add\"\n") + stage("y", affine)
-                                 : stage("y", affine);
+                                 : stage("y", shape.mapped ? "op = \"map\"\nexpr = \"2 * x + 1\"\n" : affine);
   settings how = parse_settings(fmt::format("config_version = 1\n[[pipeline]]\nname = \"y\"\n"
                                             "input = {{ dtype = \"f32\", shape = [{}] }}\noverflow = \"{}\"\n{}",
                                             shape.floats, shape.drops_oldest ? "drop-oldest" : "reject", stages),
@@ -227,6 +228,9 @@ libzmq_pieces most_of_libzmq(const path_shape& shape) {
 
 TEST_P(HotPath, AsksForNoMemoryAfterItsWarmUp) {
   const auto& [backend, shape] = GetParam();
+  if (shape.mapped && backend != "host") {
+    GTEST_SKIP() << "this program is no compiler of kernels";
+  }
   const measured found = allocations_of(backend, shape);
   std::string ours;
   std::size_t of_callbacks = 0;
@@ -280,6 +284,8 @@ const path_shape shapes[] = {
     {.name = "ForkedPolled", .completion = polled, .floats = small, .in_flight = 32, .forked = true},
     {.name = "ForkedByItself", .completion = by_itself, .floats = small, .in_flight = 32, .forked = true},
     {.name = "ForkedLarge", .completion = by_callback, .floats = large, .in_flight = 8, .forked = true},
+    {.name = "Mapped", .completion = by_callback, .floats = small, .in_flight = 32, .mapped = true},
+    {.name = "MappedLarge", .completion = by_callback, .floats = large, .in_flight = 8, .mapped = true},
     {.name = "DroppingOldest", .completion = by_callback, .floats = small, .in_flight = 32, .drops_oldest = true},
 };
 
