@@ -15,6 +15,17 @@ void file_descriptor::close() noexcept {
   }
 }
 
+bool write_all(int descriptor, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
+    if (count < 0 && errno != EINTR) {
+      return false;
+    }
+    bytes.remove_prefix(count < 0 ? 0 : static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
 wake_event::wake_event() : descriptor_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!descriptor_) {
     throw std::system_error(errno, std::generic_category(), "cannot open an eventfd");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <string_view>
 #include <utility>
 
 namespace penstock {
@@ -26,6 +27,9 @@ class file_descriptor {
  private:
   int number_ = -1;
 };
+
+/// Writes all of it. False when a write fails; errno says why.
+[[nodiscard]] bool write_all(int descriptor, std::string_view bytes) noexcept;
 
 /// An eventfd: wakes one thread that waits until `descriptor()` is readable. Immovable: callbacks hold its address.
 ///

@@ -78,6 +78,17 @@ void check_guarded_folders(const std::filesystem::path& file) {
   }
 }
 
+std::string file_state(const std::filesystem::path& file, const struct stat& found) {
+  std::string state = file.string();
+  for (const auto number :
+       {static_cast<std::int64_t>(found.st_ino), static_cast<std::int64_t>(found.st_size),
+        static_cast<std::int64_t>(found.st_mtim.tv_sec), static_cast<std::int64_t>(found.st_mtim.tv_nsec),
+        static_cast<std::int64_t>(found.st_ctim.tv_sec), static_cast<std::int64_t>(found.st_ctim.tv_nsec)}) {
+    state += ' ' + std::to_string(number);
+  }
+  return state;
+}
+
 std::string guarded_folder_state(const std::filesystem::path& folder, std::size_t most) {
   namespace fs = std::filesystem;
   check_guarded_folders(folder / ".");
@@ -98,14 +109,7 @@ std::string guarded_folder_state(const std::filesystem::path& folder, std::size_
     if (each->is_symlink(failed)) {
       check_guarded_folders(file);
     }
-    std::string state = file.string();
-    for (const auto number :
-         {static_cast<std::int64_t>(found.st_ino), static_cast<std::int64_t>(found.st_size),
-          static_cast<std::int64_t>(found.st_mtim.tv_sec), static_cast<std::int64_t>(found.st_mtim.tv_nsec),
-          static_cast<std::int64_t>(found.st_ctim.tv_sec), static_cast<std::int64_t>(found.st_ctim.tv_nsec)}) {
-      state += ' ' + std::to_string(number);
-    }
-    states.push_back(std::move(state));
+    states.push_back(file_state(file, found));
     if (states.size() > most) {
       refuse_file(folder, "has more than " + std::to_string(most) + " files");
     }

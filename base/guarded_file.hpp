@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include <sys/stat.h>
+
 namespace penstock {
 
 /// What others than its owner may do with a file.
@@ -23,8 +25,10 @@ enum class file_guard : std::uint8_t {
 /// Throws configuration_error, which names the file, if somebody else than root and this process's user can write to a
 /// folder above it (except sticky ones), of the given name or of where its links lead. The file need not exist.
 void check_guarded_folders(const std::filesystem::path& file);
+/// A text that is another once the file is changed: its name, size and times.
+[[nodiscard]] std::string file_state(const std::filesystem::path& file, const struct stat& found);
 /// Judges all files and folders below a folder of code as read_guarded_file does, without reading them. Returns a text
-/// that is another once one of them is changed: names, sizes and times. Throws configuration_error, also for more than
+/// of the file_state of each. Throws configuration_error, also for more than
 /// `most` files.
 [[nodiscard]] std::string guarded_folder_state(const std::filesystem::path& folder, std::size_t most);
 

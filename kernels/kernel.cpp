@@ -136,15 +136,10 @@ class expressions {
 
 /// A text, or a number as a text.
 std::string expression_text(const parameters& settings, std::string_view key, std::string_view otherwise) {
-  if (!settings.has(key)) {
-    return std::string(otherwise);
+  if (const auto* const number = settings.find<std::int64_t>(key)) {
+    return std::to_string(*number);
   }
-  for (const auto& [name, value] : settings) {
-    if (const auto* const number = std::get_if<std::int64_t>(&value); number != nullptr && name == key) {
-      return std::to_string(*number);
-    }
-  }
-  return settings.text(key);
+  return settings.text(key, otherwise);
 }
 
 /// `key` is the parameter that holds the table.
@@ -250,12 +245,6 @@ std::vector<double> numbers_of(const parameters& values, std::string_view name) 
   }
 }
 
-bool is_array(const parameters& values, std::string_view name) {
-  return std::any_of(values.begin(), values.end(), [name](const auto& each) {
-    return each.first == name && std::holds_alternative<std::vector<double>>(each.second);
-  });
-}
-
 void store_number(std::string_view name, double number, const scalar_type& type, std::byte* to) {
   if (!type.store(number, to)) {
     std::ostringstream text;
@@ -266,12 +255,8 @@ void store_number(std::string_view name, double number, const scalar_type& type,
 
 /// true and false are 1 and 0.
 double number_of(const parameters& values, std::string_view name) {
-  for (const auto& [key, value] : values) {
-    if (const auto* const flag = std::get_if<bool>(&value); flag != nullptr && key == name) {
-      return *flag ? 1.0 : 0.0;
-    }
-  }
-  return values.number(name);
+  const bool* const flag = values.find<bool>(name);
+  return flag == nullptr ? values.number(name) : *flag ? 1.0 : 0.0;
 }
 
 kernel_argument array_argument(const parameters& values, std::string_view name, const scalar_type& type) {
@@ -349,7 +334,7 @@ kernel_argument parse_argument(std::string_view text, const parameters& settings
   const bool points = word.ends_with('*');
   const scalar_type* const type = find_type(points ? word.substr(0, word.size() - 1) : word);
   const std::string_view name = type == nullptr || blank == text.npos ? text : trimmed(text.substr(blank));
-  if (is_array(values, name)) {
+  if (values.find<std::vector<double>>(name) != nullptr) {
     if (type != nullptr && !points) {
       throw parameter_error("args", "has \"" + std::string(text) + "\", and '" + std::string(name) +
                                         "' is an array: write \"" + std::string(word) + "* " + std::string(name) +
@@ -395,9 +380,12 @@ void parse_state(const parameters& settings, const tensor_spec& input, const exp
   parsed.state_bytes = static_cast<std::size_t>(value);
   parsed.waves = parse_choice(state, "order", {"links", "waves"}) == 1;
   parsed.whole_frames = parsed.waves || parse_choice(state, "steps", {"rows", "frames"}) == 1;
-  if (parsed.whole_frames && input.variable) {
-    throw parameter_error("state", std::string("with ") + (parsed.waves ? "order = \"waves\"" : "steps = \"frames\"") +
-                                       " needs frames of one fixed shape, not " + input.text());
+  for (const tensor_spec& each : parsed.inputs) {
+    if (parsed.whole_frames && each.variable) {
+      throw parameter_error("state", std::string("with ") +
+                                         (parsed.waves ? "order = \"waves\"" : "steps = \"frames\"") +
+                                         " needs frames of one fixed shape, not " + each.text());
+    }
   }
   if (!parsed.whole_frames &&
       std::any_of(parsed.outputs.begin(), parsed.outputs.end(), [&](const operator_output& each) {

@@ -6,15 +6,8 @@
 namespace penstock {
 namespace {
 
-using value_map = std::map<std::string, parameters::value, std::less<>>;
-
-const parameters::value* find(const value_map& values, std::string_view key) {
-  const auto found = values.find(key);
-  return found == values.end() ? nullptr : &found->second;
-}
-
-const parameters::value& require(const value_map& values, std::string_view key) {
-  const parameters::value* const found = find(values, key);
+const parameters::value& require(const parameters& settings, std::string_view key) {
+  const parameters::value* const found = settings.find(key);
   if (found == nullptr) {
     throw parameter_error(std::string{key}, "is missing");
   }
@@ -47,44 +40,45 @@ void parameters::set(std::string key, value given) {
   values_.insert_or_assign(std::move(key), std::move(given));
 }
 
-bool parameters::has(std::string_view key) const noexcept {
-  return values_.find(key) != values_.end();
+const parameters::value* parameters::find(std::string_view key) const noexcept {
+  const auto found = values_.find(key);
+  return found == values_.end() ? nullptr : &found->second;
 }
 
 bool parameters::flag(std::string_view key, bool otherwise) const {
-  const value* const found = find(values_, key);
+  const value* const found = find(key);
   return found == nullptr ? otherwise : as<bool>(*found, key, "true or false");
 }
 
 std::int64_t parameters::integer(std::string_view key, std::int64_t otherwise) const {
-  const value* const found = find(values_, key);
+  const value* const found = find(key);
   return found == nullptr ? otherwise : as<std::int64_t>(*found, key, "an integer");
 }
 
 double parameters::number(std::string_view key, double otherwise) const {
-  const value* const found = find(values_, key);
+  const value* const found = find(key);
   return found == nullptr ? otherwise : as_number(*found, key);
 }
 
 double parameters::number(std::string_view key) const {
-  return as_number(require(values_, key), key);
+  return as_number(require(*this, key), key);
 }
 
 std::string parameters::text(std::string_view key, std::string_view otherwise) const {
-  const value* const found = find(values_, key);
+  const value* const found = find(key);
   return found == nullptr ? std::string{otherwise} : as<std::string>(*found, key, "a string");
 }
 
 std::string parameters::text(std::string_view key) const {
-  return as<std::string>(require(values_, key), key, "a string");
+  return as<std::string>(require(*this, key), key, "a string");
 }
 
 std::vector<double> parameters::numbers(std::string_view key) const {
-  return as<std::vector<double>>(require(values_, key), key, "a list of numbers");
+  return as<std::vector<double>>(require(*this, key), key, "a list of numbers");
 }
 
 std::vector<std::string> parameters::texts(std::string_view key) const {
-  const value* const found = find(values_, key);
+  const value* const found = find(key);
   if (found == nullptr) {
     return {};
   }
@@ -103,12 +97,12 @@ std::vector<std::string> parameters::texts(std::string_view key) const {
 
 const parameters& parameters::table(std::string_view key) const {
   static const parameters none;
-  const value* const found = find(values_, key);
+  const value* const found = find(key);
   return found == nullptr ? none : *as<std::shared_ptr<const parameters>>(*found, key, "a table");
 }
 
 const code_file& parameters::code(std::string_view key) const {
-  return *as<std::shared_ptr<const code_file>>(require(values_, key), key, "a file of code");
+  return *as<std::shared_ptr<const code_file>>(require(*this, key), key, "a file of code");
 }
 
 }  // namespace penstock

@@ -52,7 +52,15 @@ class parameters {
                              std::shared_ptr<const parameters>, std::shared_ptr<const code_file>, no_parameter>;
 
   void set(std::string key, value given);
-  [[nodiscard]] bool has(std::string_view key) const noexcept;
+  [[nodiscard]] bool has(std::string_view key) const noexcept { return find(key) != nullptr; }
+  /// nullptr if the key is missing.
+  [[nodiscard]] const value* find(std::string_view key) const noexcept;
+  /// nullptr also if it holds another type.
+  template <class Kind>
+  [[nodiscard]] const Kind* find(std::string_view key) const noexcept {
+    const value* const found = find(key);
+    return found == nullptr ? nullptr : std::get_if<Kind>(found);
+  }
 
   [[nodiscard]] bool flag(std::string_view key, bool otherwise) const;
   [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t otherwise) const;

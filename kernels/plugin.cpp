@@ -86,41 +86,41 @@ class plugin_values final : public ps_params {
       return std::next(of(self).values_.begin(), static_cast<std::ptrdiff_t>(index))->first.c_str();
     };
     kind = [](const ps_params* self, const char* name) noexcept -> std::int32_t {
-      const parameters::value* const found = of(self).find(name);
+      const parameters::value* const found = of(self).values_.find(name);
       return found == nullptr ? PS_NONE : kind_of(*found);
     };
     number = [](const ps_params* self, const char* name, double* to) noexcept -> std::int32_t {
-      if (const auto* const real = of(self).find<double>(name)) {
+      if (const auto* const real = of(self).values_.find<double>(name)) {
         *to = *real;
         return 1;
       }
-      if (const auto* const whole = of(self).find<std::int64_t>(name)) {
+      if (const auto* const whole = of(self).values_.find<std::int64_t>(name)) {
         *to = static_cast<double>(*whole);
         return 1;
       }
       return 0;
     };
     integer = [](const ps_params* self, const char* name, std::int64_t* to) noexcept -> std::int32_t {
-      if (const auto* const whole = of(self).find<std::int64_t>(name)) {
+      if (const auto* const whole = of(self).values_.find<std::int64_t>(name)) {
         *to = *whole;
         return 1;
       }
-      if (const auto* const flag = of(self).find<bool>(name)) {
+      if (const auto* const flag = of(self).values_.find<bool>(name)) {
         *to = *flag ? 1 : 0;
         return 1;
       }
       return 0;
     };
     text = [](const ps_params* self, const char* name, std::uint32_t index) noexcept -> const char* {
-      const auto* const sole = of(self).find<std::string>(name);
+      const auto* const sole = of(self).values_.find<std::string>(name);
       if (sole != nullptr) {
         return index == 0 ? sole->c_str() : nullptr;
       }
-      const auto* const all = of(self).find<std::vector<std::string>>(name);
+      const auto* const all = of(self).values_.find<std::vector<std::string>>(name);
       return all != nullptr && index < all->size() ? (*all)[index].c_str() : nullptr;
     };
     numbers = [](const ps_params* self, const char* name, std::uint64_t* many) noexcept -> const double* {
-      const auto* const all = of(self).find<std::vector<double>>(name);
+      const auto* const all = of(self).values_.find<std::vector<double>>(name);
       *many = all == nullptr ? 0 : all->size();
       return all == nullptr ? nullptr : all->data();
     };
@@ -131,16 +131,6 @@ class plugin_values final : public ps_params {
   static std::int32_t kind_of(const parameters::value& value) noexcept {
     constexpr std::int32_t kinds[] = {PS_FLAG, PS_INTEGER, PS_NUMBER, PS_TEXT, PS_NUMBERS, PS_TEXTS};
     return value.index() < std::size(kinds) ? kinds[value.index()] : PS_NONE;
-  }
-  [[nodiscard]] const parameters::value* find(std::string_view name) const noexcept {
-    const auto found =
-        std::find_if(values_.begin(), values_.end(), [name](const auto& each) { return each.first == name; });
-    return found == values_.end() ? nullptr : &found->second;
-  }
-  template <class Kind>
-  [[nodiscard]] const Kind* find(std::string_view name) const noexcept {
-    const parameters::value* const found = find(name);
-    return found == nullptr ? nullptr : std::get_if<Kind>(found);
   }
 
   const parameters& values_;

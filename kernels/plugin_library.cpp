@@ -34,12 +34,8 @@ file_descriptor memory_file(std::string_view bytes) {
   if (!file) {
     throw plugin_error("no memory to load it from: " + reason());
   }
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.number(), bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) {
-      throw plugin_error("no memory to load it from: " + reason());
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+  if (!write_all(file.number(), bytes)) {
+    throw plugin_error("no memory to load it from: " + reason());
   }
   return file;
 }

@@ -110,19 +110,12 @@ void code_cache::write(const fs::path& file, std::string_view text) const {
     return;
   }
   const std::string whole = sha256_of(text) + "\n" + std::string(text);
-  std::string_view left = whole;
-  while (!left.empty()) {
-    const ssize_t count = ::write(open.number(), left.data(), left.size());
-    if (count < 0 && errno != EINTR) {
-      break;
-    }
-    left.remove_prefix(count < 0 ? 0 : static_cast<std::size_t>(count));
-  }
+  const bool written = write_all(open.number(), whole);
   std::error_code failed;
-  if (left.empty()) {
+  if (written) {
     fs::rename(part, file, failed);
   }
-  if (!left.empty() || failed) {
+  if (!written || failed) {
     fs::remove(part, failed);
   }
 }

@@ -23,6 +23,7 @@
 
 #include "base/child_process.hpp"
 #include "base/descriptors.hpp"
+#include "base/guarded_file.hpp"
 #include "base/process_limits.hpp"
 #include "base/sha256.hpp"
 #include "daemon/code/code_cache.hpp"
@@ -57,20 +58,13 @@ class compiled_code {
 
 namespace {
 
-/// The size of a file and when it was changed, the name included: another text if the file is another.
+/// A text that is another if the file is.
 std::string state_of(const std::filesystem::path& file) {
   struct stat found {};
   if (::stat(file.c_str(), &found) != 0) {
     return file.string() + " is missing";
   }
-  std::string text = file.string();
-  for (const std::int64_t each :
-       {static_cast<std::int64_t>(found.st_ino), static_cast<std::int64_t>(found.st_size),
-        static_cast<std::int64_t>(found.st_mtim.tv_sec), static_cast<std::int64_t>(found.st_mtim.tv_nsec),
-        static_cast<std::int64_t>(found.st_ctim.tv_sec), static_cast<std::int64_t>(found.st_ctim.tv_nsec)}) {
-    text += ' ' + std::to_string(each);
-  }
-  return text;
+  return file_state(file, found);
 }
 
 /// Stands for everything that machine code depends on but for the compiler's own file.

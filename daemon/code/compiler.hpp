@@ -82,6 +82,7 @@ inline constexpr std::array<const char*, 4> compiler_variables{"PENSTOCK_NVRTC",
 /// What to compile `code` for where the device is `architecture`: "sm_90a" for sm_90 if that is what the PTX's .target
 /// says, as its instructions are of that one architecture alone. A device of that number runs both.
 [[nodiscard]] std::string target_of(const user_code& code, std::string_view architecture);
+
 /// What the compiler's process is asked.
 struct compile_request {
   user_code code;

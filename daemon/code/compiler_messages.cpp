@@ -147,15 +147,4 @@ std::optional<std::string> read_framed(int descriptor) {
   }
 }
 
-bool write_everything(int descriptor, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t count = ::write(descriptor, text.data(), text.size());
-    if (count < 0 && errno != EINTR) {
-      return false;
-    }
-    text.remove_prefix(count < 0 ? 0 : static_cast<std::size_t>(count));
-  }
-  return true;
-}
-
 }  // namespace penstock

@@ -32,7 +32,5 @@ struct compile_reply {
 
 /// Reads a framed text. Nothing at the end, or when a read fails.
 [[nodiscard]] std::optional<std::string> read_framed(int descriptor);
-/// False when a write fails.
-[[nodiscard]] bool write_everything(int descriptor, std::string_view text) noexcept;
 
 }  // namespace penstock

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/child_process.hpp"
+#include "base/descriptors.hpp"
 #include "daemon/code/compiler.hpp"
 #include "daemon/code/compiler_messages.hpp"
 #include "penstock_cuh.hpp"
@@ -542,7 +543,7 @@ int run_compiler_process() {
   compilers all;
   while (const std::optional<std::string> asked = read_framed(STDIN_FILENO)) {
     const std::optional<compile_request> request = decode_request(*asked);
-    if (answer < 0 || !request || !write_everything(answer, framed(encode_reply(all.compile(*request))))) {
+    if (answer < 0 || !request || !write_all(answer, framed(encode_reply(all.compile(*request))))) {
       return 1;
     }
   }

@@ -118,16 +118,6 @@ class line_reader {
   std::string text_;
 };
 
-void write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(descriptor, text.data(), text.size());
-    if (count < 0 && errno != EINTR) {
-      return;  // the process has ended, which its other pipe tells
-    }
-    text.remove_prefix(count < 0 ? 0 : static_cast<std::size_t>(count));
-  }
-}
-
 /// One process that proves stages.
 class proof_process {
  public:
@@ -147,7 +137,8 @@ class proof_process {
     for (const auto& [key, place] : tasks_) {
       all += key + '\n';
     }
-    write_all(keys.write.number(), all);
+    // If it has ended, its other pipe tells.
+    static_cast<void>(write_all(keys.write.number(), all));
     keys.write.close();
     line_reader reader(std::move(lines.read));
     std::string line;
@@ -229,13 +220,19 @@ class proof_process {
 
 std::size_t prove_code(std::span<const pipeline_declaration* const> pipelines, const std::string& architecture,
                        const compile_options& code, const proof_options& options) {
+  const auto has_users_code = [](const pipeline_declaration* pipeline) {
+    return std::any_of(pipeline->stages.begin(), pipeline->stages.end(), runs_users_code);
+  };
+  if (std::none_of(pipelines.begin(), pipelines.end(), has_users_code)) {
+    return 0;
+  }
   const std::unique_ptr<device> host = open_host_device(1);
   compile_options checks = code;
   checks.checks_for = architecture;
   const code_cache cache(code.compiler.cache);
   std::map<std::string, configuration_place> tasks;
   for (const pipeline_declaration* const each : pipelines) {
-    if (std::any_of(each->stages.begin(), each->stages.end(), runs_users_code)) {
+    if (has_users_code(each)) {
       for (proof_task& task : tasks_of(compile_plan(*each, 0, *host, 8, checks))) {
         if (!cache.find(cache_key(task.key))) {
           tasks.emplace(std::move(task.key), std::move(task.place));
@@ -371,7 +368,7 @@ void prove_stage(const plan& made, std::size_t at, device& target) {
 void say(int answers, std::string_view word, const std::string& text = "") {
   std::string line = std::string(word) + text;
   std::replace(line.begin(), line.end(), '\n', ' ');
-  write_all(answers, line + '\n');
+  static_cast<void>(write_all(answers, line + '\n'));  // nobody may wait for it any more
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "base/sha256.hpp"
 #include "daemon/config/pipeline_text.hpp"
 #include "daemon/pipeline/plan.hpp"
+#include "daemon/service/start.hpp"
 #include "kernels/plugin_library.hpp"
 
 namespace penstock {
@@ -25,11 +26,6 @@ namespace {
 
 constexpr std::size_t largest_file = std::size_t{1} << 20U;
 constexpr std::size_t key_digits = 16;
-
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 /// Stands for a pipeline with the contents of its files.
 std::string key_of(const pipeline_declaration& declared) {
@@ -66,9 +62,8 @@ quarantine::quarantine(std::filesystem::path folder)
 
 std::filesystem::path quarantine::default_folder() {
   for (const char* const name : {"STATE_DIRECTORY", "RUNTIME_DIRECTORY"}) {
-    // Several have colons between.
-    if (const std::string folders = variable(name); folders.starts_with('/')) {
-      return folders.substr(0, folders.find(':'));
+    if (std::filesystem::path folder = systemd_folder(name); !folder.empty()) {
+      return folder;
     }
   }
   return {};

@@ -19,8 +19,8 @@ namespace penstock {
 /// by a daemon that then served on for a minute (`acquit`).
 ///
 /// A count is of a pipeline as it is declared, its files' contents included: when one of them changes, it is another
-/// pipeline. The counts outlive the process in a file; whoever removes it ends every quarantine. Without a folder for
-/// it deaths are logged, and not counted. Threads: any.
+/// pipeline. A file keeps the counts between processes; removing it ends every quarantine. Without a folder for the
+/// file, deaths are logged but not counted. Threads: any.
 class quarantine {
  public:
   static constexpr std::uint32_t most_deaths = 3;

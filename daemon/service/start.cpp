@@ -193,9 +193,8 @@ std::filesystem::path cache_folder(const code_settings& code) {
   if (code.cache != "auto") {
     return code.cache;
   }
-  // systemd's may be several, with colons between.
-  if (const std::string own = variable("CACHE_DIRECTORY"); own.starts_with('/')) {
-    return std::filesystem::path(own.substr(0, own.find(':'))) / "code";
+  if (const std::filesystem::path own = systemd_folder("CACHE_DIRECTORY"); !own.empty()) {
+    return own / "code";
   }
   if (const std::string users = variable("XDG_CACHE_HOME"); users.starts_with('/')) {
     return std::filesystem::path(users) / "penstock" / "code";
@@ -206,6 +205,12 @@ std::filesystem::path cache_folder(const code_settings& code) {
 }
 
 }  // namespace
+
+std::filesystem::path systemd_folder(const char* variable_name) {
+  // Several have colons between.
+  const std::string folders = variable(variable_name);
+  return folders.starts_with('/') ? folders.substr(0, folders.find(':')) : "";
+}
 
 std::set<std::string> architectures_of(std::span<const device* const> devices) {
   std::set<std::string> all;

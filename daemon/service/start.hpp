@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -76,6 +77,8 @@ struct prepared_code {
                                          const std::set<std::string>& architectures);
 /// Of all pipelines.
 [[nodiscard]] prepared_code prepare_code(const settings& settings, const std::set<std::string>& architectures);
+/// The first folder of a variable of systemd's, such as CACHE_DIRECTORY; "" for none.
+[[nodiscard]] std::filesystem::path systemd_folder(const char* variable);
 /// Those of devices that compile.
 [[nodiscard]] std::set<std::string> architectures_of(std::span<const device* const> devices);
 

@@ -117,6 +117,14 @@ TEST(Kernel, RefusesArgumentsThatAreNone) {
   EXPECT_NE(complaint(stage(texts(17, "out"))), "");
 }
 
+TEST(Kernel, TakesFramesOfFixedShapesAloneInWaves) {
+  const parameters made = with(stage({"in", "in1", "out", "state", "new_state"}), "state",
+                               table({{"bytes", std::int64_t{8}}, {"order", std::string("waves")}}));
+  EXPECT_EQ(complaint(made, {frame, frame}), "");
+  EXPECT_EQ(complaint(made, {frame, variable}),
+            "state with order = \"waves\" needs frames of one fixed shape, not f32[max 64, 2]");
+}
+
 TEST(Kernel, SaysWhereAnExpressionIsWrong) {
   EXPECT_EQ(complaint(with(stage({"in", "out"}), "grid", texts{"n0 /"})),
             "grid \"n0 /\" ends where a number is wanted, at letter 5");

@@ -145,7 +145,7 @@ REFERENCES = {
 
 
 class StagesWalkthrough(Walkthrough):
-    """Goes through the blocks of one part as a reader does who has a GPU, and without one as far as that goes."""
+    """Runs the blocks of one part in order. What needs a GPU is left out where there is none."""
 
     def __init__(self, test, folder):
         super().__init__(test, folder, PAGE)
