@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -28,6 +29,15 @@ struct loaded_library {
 
 /// Nothing if it is no such file.
 [[nodiscard]] std::optional<loaded_library> load_library(const void* file);
+
+/// A kernel of Penstock's own that is written here once more.
+struct host_kernel {
+  std::array<std::size_t, 2> sizes;  ///< of its parameters; 0: it has one only
+  void (*run)(void* const* arguments);
+};
+
+/// nullptr if the function is none of these.
+[[nodiscard]] const host_kernel* find_host_kernel(const void* function);
 
 /// Runs it. `arguments` points to each parameter, as of a launch.
 [[nodiscard]] kernel_end run_kernel(const loaded_kernel& kernel, void* const* arguments);

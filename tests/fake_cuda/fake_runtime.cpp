@@ -18,6 +18,7 @@
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -150,6 +151,8 @@ struct CUstream_st {
     changed.wait(lock, [&] { return (queue_.empty() && !busy_) || failed_for_good; });
   }
 
+  CUgraph_st* captured = nullptr;  // what it captures into; its thread only
+
  private:
   void serve() {
     std::unique_lock lock(mutex);
@@ -182,12 +185,14 @@ struct CUstream_st {
   std::thread thread_;  // last: it uses what stands above
 };
 
-struct CUgraph_st {
-  std::vector<CUgraphNode_st*> nodes;
-};
-
 struct CUgraphNode_st {
   std::function<void()> run;
+};
+
+struct CUgraph_st {
+  std::vector<CUgraphNode_st*> nodes;
+
+  CUgraphNode_st* add(std::function<void()> run) { return nodes.emplace_back(new CUgraphNode_st{std::move(run)}); }
 };
 
 // It has the nodes of its graph, which lives as long.
@@ -197,9 +202,14 @@ struct CUgraphExec_st {
 
 namespace {
 
+// Captures of this thread that have begun; until they end, calls that wait or allocate fail.
+thread_local int captures = 0;
+
 void enqueue(cudaStream_t on, std::function<void()> run) {
   if (on == cudaStreamPerThread) {
     run();
+  } else if (on->captured != nullptr) {
+    on->captured->add(std::move(run));
   } else {
     on->put({std::move(run), nullptr, nullptr});
   }
@@ -251,6 +261,17 @@ void run_loaded(const loaded_kernel& kernel, const std::array<std::uint64_t, ker
 
 // The arguments are copied, as a launch does.
 std::function<void()> work_of(const void* kernel, void* const* arguments) {
+  if (const penstock::testing::host_kernel* const ours = penstock::testing::find_host_kernel(kernel)) {
+    std::array<std::vector<std::byte>, 2> values;
+    for (std::size_t at = 0; at < values.size() && ours->sizes[at] != 0; ++at) {
+      const auto* const from = static_cast<const std::byte*>(arguments[at]);
+      values[at].assign(from, from + ours->sizes[at]);
+    }
+    return [ours, values = std::move(values)]() mutable {
+      const std::array<void*, 2> places{values[0].data(), values[1].data()};
+      ours->run(places.data());
+    };
+  }
   if (const loaded_kernel* const loaded = find_loaded(kernel)) {
     std::array<std::uint64_t, kernel_parameters> values{};
     for (std::size_t at = 0; at < values.size(); ++at) {
@@ -266,6 +287,9 @@ std::function<void()> work_of(const void* kernel, void* const* arguments) {
 }
 
 cudaError_t allocate(void** memory, std::size_t bytes) {
+  if (captures != 0) {
+    return cudaErrorStreamCaptureUnsupported;
+  }
   constexpr std::size_t alignment = 256;
   *memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -273,6 +297,9 @@ cudaError_t allocate(void** memory, std::size_t bytes) {
 
 // By the record's number, so that a later record of the event does not hold up who waits for this one.
 void record(cudaEvent_t event, cudaStream_t on) {
+  if (on != cudaStreamPerThread && on->captured != nullptr) {
+    return;
+  }
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex);
@@ -298,6 +325,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorMemoryAllocation";
     case failure:
       return "cudaErrorIllegalAddress";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
     default:
       return "cudaErrorUnknown";
   }
@@ -412,6 +441,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t which) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t on) {
   return call(__func__, [&] {
+    if (captures != 0) {
+      return cudaErrorStreamCaptureUnsupported;
+    }
     if (on != cudaStreamPerThread) {
       on->drain();
     }
@@ -426,6 +458,36 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t on, cudaEvent_t event, unsigned /*f
       number = event->recorded;
     }
     on->put({nullptr, nullptr, [event, number] { return event->reached >= number; }});
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t on, cudaStreamCaptureMode /*mode*/) {
+  return call(__func__, [&] {
+    on->captured = new CUgraph_st;
+    ++captures;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t on, cudaGraph_t* made) {
+  return call(__func__, [&] {
+    *made = std::exchange(on->captured, nullptr);
+    --captures;
+    return cudaSuccess;
+  });
+}
+#if CUDART_VERSION >= 13000
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t on, cudaStreamCaptureStatus* status, unsigned long long* /*number*/,
+                                     cudaGraph_t* /*into*/, const cudaGraphNode_t** last,
+                                     const cudaGraphEdgeData** /*edges*/, std::size_t* count) {
+#else
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t on, cudaStreamCaptureStatus* status,
+                                        unsigned long long* /*number*/, cudaGraph_t* /*into*/,
+                                        const cudaGraphNode_t** last, std::size_t* count) {
+#endif
+  return call(__func__, [&] {
+    *status = on->captured == nullptr ? cudaStreamCaptureStatusNone : cudaStreamCaptureStatusActive;
+    *count = on->captured == nullptr || on->captured->nodes.empty() ? 0 : 1;
+    *last = *count == 0 ? nullptr : &on->captured->nodes.back();
     return cudaSuccess;
   });
 }
@@ -565,7 +627,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t which) {
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* made, cudaGraph_t to, const cudaGraphNode_t* /*behind*/,
                                    std::size_t /*count*/, const cudaKernelNodeParams* what) {
   return call(__func__, [&] {
-    *made = to->nodes.emplace_back(new CUgraphNode_st{work_of(what->func, what->kernelParams)});
+    *made = to->add(work_of(what->func, what->kernelParams));
     return cudaSuccess;
   });
 }
