@@ -33,13 +33,15 @@ struct no_parameter {
 };
 
 struct plugin_library;
+struct model_package;
 
 /// A file of users' code that the configuration allows, as it was read.
 struct code_file {
   std::string name;                                         ///< as the configuration gives it
   std::string path;                                         ///< as messages and the compiler call it
-  std::string text;                                         ///< its bytes; none of a plug-in
+  std::string text;                                         ///< its bytes; none of a plug-in or a model
   std::shared_ptr<const plugin_library> library = nullptr;  ///< of a plug-in
+  std::shared_ptr<const model_package> package = nullptr;   ///< of a model
   /// Stands for the headers that it may include, and changes with them.
   std::string headers{};
 };

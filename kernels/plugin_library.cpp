@@ -1,54 +1,18 @@
 #include "kernels/plugin_library.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <mutex>
-#include <system_error>
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "base/descriptors.hpp"
 #include "base/sha256.hpp"
+#include "kernels/shared_object.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr std::string_view elf_magic(
-    "\x7f"
-    "ELF");
 constexpr std::uint32_t most_operators = 1024;
-
-std::string reason() {
-  return std::generic_category().message(errno);
-}
-
-/// A file without a name that holds these bytes.
-file_descriptor memory_file(std::string_view bytes) {
-  file_descriptor file(::memfd_create("penstock-plugin", MFD_CLOEXEC));
-  if (!file) {
-    throw plugin_error("no memory to load it from: " + reason());
-  }
-  if (!write_all(file.number(), bytes)) {
-    throw plugin_error("no memory to load it from: " + reason());
-  }
-  return file;
-}
-
-/// A name of the descriptor that no library was loaded by: the loader goes by names, and descriptors' numbers come
-/// back. Each "/." and "/" stands for a bit of `number`.
-std::string unique_name(const file_descriptor& file, std::size_t number) {
-  std::string name = "/proc/self/fd";
-  for (; number != 0; number >>= 1U) {
-    name += (number & 1U) != 0 ? "/." : "/";
-  }
-  return name + "/" + std::to_string(file.number());
-}
 
 bool is_name(const char* name) {
   constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
@@ -77,50 +41,9 @@ void check_operator(const ps_operator& given, const std::vector<const ps_operato
   }
 }
 
-/// Throws plugin_error for a file that lacks its end: loaded, it would be read beyond it.
-void check_whole(std::string_view bytes) {
-  const auto cut_off = [] { return plugin_error("is cut off: its end is missing"); };
-  Elf64_Ehdr header{};
-  if (bytes.size() < sizeof header) {
-    throw cut_off();
-  }
-  std::memcpy(&header, bytes.data(), sizeof header);
-  const std::uint64_t size = bytes.size();
-  const auto within = [size](std::uint64_t offset, std::uint64_t length) {
-    return offset <= size && length <= size - offset;
-  };
-  if (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) {
-    throw plugin_error("is not a shared library of this machine");
-  }
-  if (!within(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr))) {
-    throw cut_off();
-  }
-  for (std::size_t part = 0; part < header.e_phnum; ++part) {
-    Elf64_Phdr segment{};
-    std::memcpy(&segment, bytes.data() + header.e_phoff + part * sizeof segment, sizeof segment);
-    if (!within(segment.p_offset, segment.p_filesz)) {
-      throw cut_off();
-    }
-  }
-}
-
-plugin_library open_library(std::string_view bytes, std::size_t number) {
-  if (!bytes.starts_with(elf_magic)) {
-    throw plugin_error("is not a shared library");
-  }
-  check_whole(bytes);
-  const file_descriptor file = memory_file(bytes);
-  const std::string name = unique_name(file, number);
+plugin_library open_library(std::string_view bytes) {
   // Never unloaded: names of errors are its own, and so may be threads and what runs at the process's end.
-  void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (handle == nullptr) {
-    const char* const given = ::dlerror();
-    std::string why = given == nullptr ? "unknown" : given;
-    if (why.starts_with(name + ": ")) {
-      why.erase(0, name.size() + 2);
-    }
-    throw plugin_error("can't be loaded: " + why);
-  }
+  void* const handle = load_for_good(library_image(bytes), RTLD_NOW | RTLD_LOCAL);
   void* const symbol = ::dlsym(handle, "penstock_plugin_v1");
   if (symbol == nullptr) {
     throw plugin_error("has no function penstock_plugin_v1: it is not a plug-in, or does not export it");
@@ -148,15 +71,17 @@ std::shared_ptr<const plugin_library> load_plugin(std::string_view bytes) {
   // What is loaded is the process's, and so is the list of it.
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<const plugin_library>> loaded;
-  static std::size_t count = 0;
   const std::string key = sha256_of(bytes);
   const std::lock_guard lock(mutex);
   std::shared_ptr<const plugin_library>& library = loaded[key];
   if (library == nullptr) {
     try {
-      plugin_library opened = open_library(bytes, ++count);
+      plugin_library opened = open_library(bytes);
       opened.sha256 = key;
       library = std::make_shared<const plugin_library>(std::move(opened));
+    } catch (const library_error& error) {
+      loaded.erase(key);
+      throw plugin_error(error.what());
     } catch (...) {
       loaded.erase(key);
       throw;
