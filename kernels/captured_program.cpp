@@ -44,22 +44,6 @@ std::string frames_text(std::int64_t frames) {
   return frames == 1 ? "one frame" : std::to_string(frames) + " frames";
 }
 
-/// Never synchronizes with the default stream.
-class private_stream {
- public:
-  private_stream() {
-    require(cuda_fault(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, 0)), "make a CUDA stream");
-  }
-  private_stream(const private_stream&) = delete;
-  private_stream& operator=(const private_stream&) = delete;
-  ~private_stream() { static_cast<void>(cudaStreamDestroy(stream_)); }
-
-  [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
 /// The node that the stream has captured last.
 cudaError_t last_node(cudaStream_t stream, cudaGraphNode_t& node) noexcept {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -137,10 +121,8 @@ struct captured_program::memory_set {
     const auto place = [&bytes](std::size_t count) { return std::exchange(bytes, bytes + aligned(count)); };
     const auto frames = static_cast<std::size_t>(steps.back().frames);
     std::size_t scratch_bytes = 0;
-    bool placed = true;
     for (const captured_step& each : steps) {
       scratch_bytes = std::max(scratch_bytes, each.scratch_bytes);
-      placed = placed && each.places_outputs;
     }
     std::vector<std::size_t> at;
     for (const std::size_t each : layout.inputs) {
@@ -151,10 +133,10 @@ struct captured_program::memory_set {
     }
     const std::size_t first_output = at.size();
     for (const std::size_t each : layout.outputs) {
-      at.push_back(place(placed ? 0 : frames * each));
+      at.push_back(place(frames * each));
     }
     if (layout.state_bytes != 0) {
-      at.push_back(place(placed ? 0 : frames * layout.state_bytes));
+      at.push_back(place(frames * layout.state_bytes));
     }
     const std::size_t scratch_at = place(scratch_bytes);
     size = std::max(bytes, memory_alignment);

@@ -19,7 +19,7 @@ namespace penstock {
 /// step one after the other; those of a program with state have the states behind the last.
 struct captured_memory {
   std::span<void* const> inputs;
-  std::span<void*> outputs;  ///< of a step that places its outputs: where it says they are
+  std::span<void*> outputs;  ///< where results belong; a step that leaves one elsewhere writes here where
   std::byte* scratch = nullptr;
 };
 
@@ -30,8 +30,6 @@ struct captured_step {
   /// Enqueues the work on a stream, which is made for it, and nowhere else, unless it joins again. It is called once as
   /// it is, where it may still allocate and wait, and then once for each graph, where it may do neither.
   std::function<fault(cudaStream_t, const captured_memory&)> enqueue;
-  /// The outputs lie in the scratch or where else the step put them: it gets no memory for them.
-  bool places_outputs = false;
 };
 
 /// An operation of work that is captured into CUDA graphs, so that a batch is one launch, however many kernels the work

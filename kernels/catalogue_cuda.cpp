@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "kernels/kernel.hpp"
+#include "kernels/model.hpp"
 #include "kernels/operators.hpp"
 #include "kernels/plugin.hpp"
 
@@ -13,6 +14,9 @@ make_operation find_cuda_operation(std::string_view name) noexcept {
       PENSTOCK_OPERATORS(PENSTOCK_IMPLEMENTATION)};
   if (name == "kernel") {
     return &make_kernel_cuda;
+  }
+  if (name == "model") {
+    return &make_model_cuda;
   }
   if (name == "plugin") {
     return &make_plugin_cuda;

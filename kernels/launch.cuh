@@ -91,6 +91,23 @@ class immediate_queue final : public kernel_queue {
   [[nodiscard]] cudaStream_t stream() const noexcept override { return nullptr; }
 };
 
+/// For compiling an operation only: a stream of its own, which never synchronizes with the default stream. Throws
+/// std::runtime_error.
+class private_stream {
+ public:
+  private_stream() {
+    require_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, 0), "make a CUDA stream");
+  }
+  private_stream(const private_stream&) = delete;
+  private_stream& operator=(const private_stream&) = delete;
+  ~private_stream() { static_cast<void>(cudaStreamDestroy(stream_)); }
+
+  [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
 /// Adds a kernel to the kernel_queue `stream`.
 template <class... Parameters, class... Arguments>
 fault launch(void* stream, dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments... arguments) noexcept {

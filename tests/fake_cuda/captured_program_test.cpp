@@ -283,17 +283,14 @@ TEST(CapturedPrograms, AreRefusedIfAStepFailsOrWaitsWhileItIsCaptured) {
 }
 
 TEST(CapturedPrograms, ReadResultsWhereAStepHasPutThem) {
-  captured_step step{.frames = 2,
-                     .scratch_bytes = 64,
-                     .enqueue =
-                         [](cudaStream_t stream, const captured_memory& memory) {
-                           memory.outputs[0] = memory.scratch + 32;
-                           return cudaMemcpyAsync(memory.scratch + 32, memory.inputs[0], 8, cudaMemcpyDeviceToDevice,
-                                                  stream) == cudaSuccess
-                                      ? fault{}
-                                      : fault{"COPY"};
-                         },
-                     .places_outputs = true};
+  captured_step step{
+      .frames = 2, .scratch_bytes = 64, .enqueue = [](cudaStream_t stream, const captured_memory& memory) {
+        memory.outputs[0] = memory.scratch + 32;
+        return cudaMemcpyAsync(memory.scratch + 32, memory.inputs[0], 8, cudaMemcpyDeviceToDevice, stream) ==
+                       cudaSuccess
+                   ? fault{}
+                   : fault{"COPY"};
+      }};
   captured_program program({.inputs = {4}, .outputs = {4}, .state_bytes = 0, .max_frames = 5}, {step});
   stream_queue queue;
   std::array<std::int32_t, 5> x{1, 2, 3, 4, 5};
