@@ -6,8 +6,13 @@
 
 namespace penstock {
 
-/// What follows the sum: x, max(x, 0), or x·Φ(x) with the normal distribution Φ.
-enum class convolution_activation { none, relu, gelu };
+/// What follows the sum.
+enum class convolution_activation {
+  none,
+  relu,      ///< max(x, 0)
+  gelu,      ///< its tanh form: x / 2 · (1 + tanh(√(2/π) · (x + 0.044715 · x³)))
+  gelu_erf,  ///< x / 2 · (1 + erf(x / √2))
+};
 
 /// How products are computed. f16 and bf16 are also the type of the tensors, which is f32 otherwise; sums are f32. f32
 /// is strict: no engine rounds its inputs to TF32.

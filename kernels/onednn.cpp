@@ -1,0 +1,738 @@
+#include "kernels/onednn.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <dlfcn.h>
+
+#if __has_include(<oneapi/dnnl/dnnl.h>)
+#include <oneapi/dnnl/dnnl.h>
+#endif
+
+namespace penstock {
+
+// The functions and constants that are used, the same in all of oneDNN 2. Structures are opaque: the library fills
+// them. They are larger here than there.
+struct onednn_library {
+  using status = int;
+  using dimensions = std::array<std::int64_t, 12>;
+  struct memory_layout {
+    alignas(16) std::array<std::byte, 2048> bytes;
+  };
+  struct operation_layout {
+    alignas(16) std::array<std::byte, 24576> bytes;
+  };
+  struct argument {
+    int place;
+    void* memory;
+  };
+  struct version_numbers {
+    int major;
+    int minor;
+    int patch;
+    const char* hash;
+    unsigned cpu_runtime;
+    unsigned gpu_runtime;
+  };
+
+  static constexpr int f32 = 3;
+  static constexpr int cpu = 1;
+  static constexpr int tag_any = 1;
+  static constexpr int forward_inference = 96;
+  static constexpr int convolution_direct = 0x1;
+  static constexpr int deconvolution_direct = 0xa;
+  static constexpr int relu = 0x1f;
+  static constexpr int gelu_tanh = 0xcf;
+  static constexpr int gelu_erf = 0x30;
+  static constexpr int scratchpad_of_user = 1;
+  static constexpr int query_name = 8;
+  static constexpr int query_source = 129;
+  static constexpr int query_weights = 131;
+  static constexpr int query_target = 133;
+  static constexpr int query_scratchpad = 136;
+  static constexpr int at_source = 1;
+  static constexpr int at_target = 17;
+  static constexpr int at_weights = 33;
+  static constexpr int at_bias = 41;
+  static constexpr int at_scratchpad = 80;
+  static constexpr unsigned in_order = 1;
+
+  const version_numbers* (*version)() = nullptr;
+  status (*create_engine)(void** engine, int kind, std::size_t index) = nullptr;
+  status (*destroy_engine)(void*) = nullptr;
+  status (*create_stream)(void** stream, void* engine, unsigned flags) = nullptr;
+  status (*destroy_stream)(void*) = nullptr;
+  status (*layout_of_tag)(memory_layout*, int rank, const std::int64_t* dimensions, int type, int tag) = nullptr;
+  status (*layout_of_strides)(memory_layout*, int rank, const std::int64_t* dimensions, int type,
+                              const std::int64_t* strides) = nullptr;
+  int (*equal_layouts)(const memory_layout*, const memory_layout*) = nullptr;
+  std::size_t (*layout_bytes)(const memory_layout*) = nullptr;
+  status (*create_memory)(void** memory, const memory_layout*, void* engine, void* data) = nullptr;
+  status (*set_data)(void* memory, void* data) = nullptr;
+  status (*destroy_memory)(void*) = nullptr;
+  status (*create_attributes)(void**) = nullptr;
+  status (*destroy_attributes)(void*) = nullptr;
+  status (*set_scratchpad)(void* attributes, int mode) = nullptr;
+  status (*create_post_operations)(void**) = nullptr;
+  status (*destroy_post_operations)(void*) = nullptr;
+  status (*append_elementwise)(void* operations, float scale, int algorithm, float alpha, float beta) = nullptr;
+  status (*set_post_operations)(void* attributes, const void* operations) = nullptr;
+  using initialize = status (*)(operation_layout*, int propagation, int algorithm, const memory_layout* source,
+                                const memory_layout* weights, const memory_layout* bias, const memory_layout* target,
+                                const std::int64_t* strides, const std::int64_t* dilations, const std::int64_t* padding,
+                                const std::int64_t* padding_after);
+  initialize convolution = nullptr;
+  initialize deconvolution = nullptr;
+  status (*describe)(void** description, const operation_layout*, const void* attributes, void* engine,
+                     const void* hint) = nullptr;
+  status (*describe_reorder)(void** description, const memory_layout* source, void* source_engine,
+                             const memory_layout* target, void* target_engine, const void* attributes) = nullptr;
+  status (*query)(const void* description, int what, int index, void* result) = nullptr;
+  const memory_layout* (*query_layout)(const void* description, int what, int index) = nullptr;
+  status (*destroy_description)(void*) = nullptr;
+  status (*create_primitive)(void** primitive, const void* description) = nullptr;
+  status (*execute)(const void* primitive, void* stream, int count, const argument*) = nullptr;
+  status (*destroy_primitive)(void*) = nullptr;
+  status (*set_cache_capacity)(int) = nullptr;
+  void (*set_threads)(int) = nullptr;
+  int (*get_threads)() = nullptr;
+};
+
+namespace {
+
+#if __has_include(<oneapi/dnnl/dnnl.h>)
+static_assert(
+    DNNL_VERSION_MAJOR != 2 ||
+    (sizeof(dnnl_memory_desc_t) <= sizeof(onednn_library::memory_layout) &&
+     sizeof(dnnl_convolution_desc_t) <= sizeof(onednn_library::operation_layout) &&
+     sizeof(dnnl_exec_arg_t) == sizeof(onednn_library::argument) &&
+     sizeof(dnnl_version_t) == sizeof(onednn_library::version_numbers) && dnnl_f32 == onednn_library::f32 &&
+     dnnl_cpu == onednn_library::cpu && dnnl_format_tag_any == onednn_library::tag_any &&
+     dnnl_forward_inference == onednn_library::forward_inference &&
+     dnnl_convolution_direct == onednn_library::convolution_direct &&
+     dnnl_deconvolution_direct == onednn_library::deconvolution_direct && dnnl_eltwise_relu == onednn_library::relu &&
+     dnnl_eltwise_gelu_erf == onednn_library::gelu_erf && dnnl_eltwise_gelu_tanh == onednn_library::gelu_tanh &&
+     dnnl_scratchpad_mode_user == onednn_library::scratchpad_of_user &&
+     dnnl_query_impl_info_str == onednn_library::query_name && dnnl_query_src_md == onednn_library::query_source &&
+     dnnl_query_weights_md == onednn_library::query_weights && dnnl_query_dst_md == onednn_library::query_target &&
+     dnnl_query_scratchpad_md == onednn_library::query_scratchpad && DNNL_ARG_SRC == onednn_library::at_source &&
+     DNNL_ARG_DST == onednn_library::at_target && DNNL_ARG_WEIGHTS == onednn_library::at_weights &&
+     DNNL_ARG_BIAS == onednn_library::at_bias && DNNL_ARG_SCRATCHPAD == onednn_library::at_scratchpad));
+#endif
+
+using memory_layout = onednn_library::memory_layout;
+using dimensions = onednn_library::dimensions;
+
+constexpr const char* installation_hint =
+    "install oneDNN 2 (package libdnnl2) or set PENSTOCK_ONEDNN to the path of libdnnl.so.2";
+constexpr std::size_t alignment = 64;
+
+fault onednn_fault(onednn_library::status status) noexcept {
+  static constexpr std::array<const char*, 7> names = {nullptr,
+                                                       "dnnl_out_of_memory",
+                                                       "dnnl_invalid_arguments",
+                                                       "dnnl_unimplemented",
+                                                       "dnnl_iterator_ends",
+                                                       "dnnl_runtime_error",
+                                                       "dnnl_not_required"};
+  if (status < 0 || static_cast<std::size_t>(status) >= names.size()) {
+    return fault{"dnnl_unknown_error"};
+  }
+  return fault{names[static_cast<std::size_t>(status)]};
+}
+
+void check(onednn_library::status status, const char* action) {
+  if (const fault failed = onednn_fault(status)) {
+    throw std::runtime_error(std::string("oneDNN could not ") + action + ": " + failed.name);
+  }
+}
+
+template <class Function>
+void resolve(void* library, const std::string& path, const char* symbol, Function& function) {
+  void* const address = dlsym(library, symbol);
+  if (address == nullptr) {
+    throw std::runtime_error(path + " has no " + symbol +
+                             ", so it is not a oneDNN that Penstock can use: " + installation_hint);
+  }
+  function = reinterpret_cast<Function>(address);
+}
+
+/// A handle of the library's that is given back.
+class onednn_handle {
+ public:
+  using destroyer = onednn_library::status (*)(void*);
+
+  onednn_handle() = default;
+  explicit onednn_handle(destroyer destroy) noexcept : destroy_(destroy) {}
+  onednn_handle(onednn_handle&& other) noexcept
+      : destroy_(other.destroy_), handle_(std::exchange(other.handle_, nullptr)) {}
+  onednn_handle& operator=(onednn_handle&& other) noexcept {
+    std::swap(destroy_, other.destroy_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  onednn_handle(const onednn_handle&) = delete;
+  onednn_handle& operator=(const onednn_handle&) = delete;
+  ~onednn_handle() {
+    if (handle_ != nullptr) {
+      destroy_(handle_);
+    }
+  }
+
+  [[nodiscard]] void* get() const noexcept { return handle_; }
+  [[nodiscard]] void** place() noexcept { return &handle_; }
+
+ private:
+  destroyer destroy_ = nullptr;
+  void* handle_ = nullptr;
+};
+
+/// While it lives, OpenMP starts no threads for this one.
+class single_thread {
+ public:
+  explicit single_thread(const onednn_library& library) noexcept : library_(library), before_(library.get_threads()) {
+    if (before_ != 1) {
+      library_.set_threads(1);
+    }
+  }
+  single_thread(const single_thread&) = delete;
+  single_thread& operator=(const single_thread&) = delete;
+  ~single_thread() {
+    if (before_ != 1) {
+      library_.set_threads(before_);
+    }
+  }
+
+ private:
+  const onednn_library& library_;
+  int before_;
+};
+
+struct aligned_free {
+  void operator()(std::byte* memory) const noexcept { ::operator delete[](memory, std::align_val_t{alignment}); }
+};
+using aligned_bytes = std::unique_ptr<std::byte[], aligned_free>;
+
+aligned_bytes allocate(std::size_t bytes) {
+  return aligned_bytes(new (std::align_val_t{alignment}) std::byte[std::max<std::size_t>(bytes, 1)]);
+}
+
+constexpr std::size_t padded(std::size_t bytes) noexcept {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/// The layouts of a shape's plain tensors.
+struct plain_layouts {
+  memory_layout source;
+  memory_layout weights;
+  memory_layout bias;
+  memory_layout target;
+};
+
+memory_layout strided(const onednn_library& library, int rank, const dimensions& extents, const dimensions& strides) {
+  memory_layout layout;
+  check(library.layout_of_strides(&layout, rank, extents.data(), onednn_library::f32, strides.data()),
+        "describe a tensor");
+  return layout;
+}
+
+dimensions image_extents(const convolution_shape& shape, bool output) {
+  const convolution_shape::pair size = output ? shape.output_size() : shape.size;
+  return {shape.frames, output ? shape.filters : shape.channels, size[0], size[1]};
+}
+
+memory_layout plain_image(const onednn_library& library, const dimensions& extents) {
+  return strided(library, 4, extents, {extents[1] * extents[2] * extents[3], extents[2] * extents[3], extents[3], 1});
+}
+
+memory_layout channels_last_image(const onednn_library& library, const dimensions& extents) {
+  return strided(library, 4, extents, {extents[1] * extents[2] * extents[3], 1, extents[3] * extents[1], extents[1]});
+}
+
+/// As oneDNN sees weights: [groups,] outputs, inputs, height, width. Those of a transposed convolution have inputs
+/// before outputs in memory.
+std::pair<dimensions, dimensions> weight_extents(const convolution_shape& shape) {
+  const std::int64_t taps = shape.filter_size[0] * shape.filter_size[1];
+  const std::int64_t inputs = shape.channels / shape.groups;
+  const std::int64_t outputs = shape.filters / shape.groups;
+  const std::int64_t output_stride = shape.transposed ? taps : inputs * taps;
+  const std::int64_t input_stride = shape.transposed ? outputs * taps : taps;
+  if (shape.groups == 1) {
+    return {{outputs, inputs, shape.filter_size[0], shape.filter_size[1]},
+            {output_stride, input_stride, shape.filter_size[1], 1}};
+  }
+  return {{shape.groups, outputs, inputs, shape.filter_size[0], shape.filter_size[1]},
+          {outputs * inputs * taps, output_stride, input_stride, shape.filter_size[1], 1}};
+}
+
+/// A primitive with its scratchpad, and the layouts that it reads and writes.
+struct primitive {
+  onednn_handle description;
+  onednn_handle execution;
+  std::size_t scratchpad = 0;
+
+  [[nodiscard]] const memory_layout* layout(const onednn_library& library, int what) const {
+    return library.query_layout(description.get(), what, 0);
+  }
+  void create(const onednn_library& library) {
+    execution = onednn_handle(library.destroy_primitive);
+    check(library.create_primitive(execution.place(), description.get()), "create a primitive");
+    scratchpad = padded(library.layout_bytes(layout(library, onednn_library::query_scratchpad)));
+  }
+};
+
+/// What one run at a time uses.
+struct run_context {
+  std::atomic<bool> taken{false};
+  onednn_handle stream;
+  onednn_handle plain_source;
+  onednn_handle source;
+  onednn_handle plain_target;
+  onednn_handle target;
+  onednn_handle plain_weights;
+  onednn_handle weights;
+  onednn_handle bias;
+  onednn_handle source_scratchpad;
+  onednn_handle target_scratchpad;
+  onednn_handle weights_scratchpad;
+  onednn_handle scratchpad;
+};
+
+enum class image_layout { any, channels_last, plain };
+
+}  // namespace
+
+std::shared_ptr<const onednn_library> load_onednn() {
+  const char* const chosen = std::getenv("PENSTOCK_ONEDNN");
+  const std::string path = chosen != nullptr && *chosen != '\0' ? chosen : "libdnnl.so.2";
+  // Kept loaded for good: threads of OpenMP may still run in it.
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    const char* const reason = dlerror();
+    throw std::runtime_error("a convolution on the host needs oneDNN, which could not be loaded (" +
+                             std::string(reason == nullptr ? path.c_str() : reason) + "): " + installation_hint);
+  }
+  auto found = std::make_shared<onednn_library>();
+  resolve(library, path, "dnnl_version", found->version);
+  if (const auto* const version = found->version(); version->major != 2) {
+    throw std::runtime_error(path + " is oneDNN " + std::to_string(version->major) + "." +
+                             std::to_string(version->minor) + ": " + installation_hint);
+  }
+  resolve(library, path, "dnnl_engine_create", found->create_engine);
+  resolve(library, path, "dnnl_engine_destroy", found->destroy_engine);
+  resolve(library, path, "dnnl_stream_create", found->create_stream);
+  resolve(library, path, "dnnl_stream_destroy", found->destroy_stream);
+  resolve(library, path, "dnnl_memory_desc_init_by_tag", found->layout_of_tag);
+  resolve(library, path, "dnnl_memory_desc_init_by_strides", found->layout_of_strides);
+  resolve(library, path, "dnnl_memory_desc_equal", found->equal_layouts);
+  resolve(library, path, "dnnl_memory_desc_get_size", found->layout_bytes);
+  resolve(library, path, "dnnl_memory_create", found->create_memory);
+  resolve(library, path, "dnnl_memory_set_data_handle", found->set_data);
+  resolve(library, path, "dnnl_memory_destroy", found->destroy_memory);
+  resolve(library, path, "dnnl_primitive_attr_create", found->create_attributes);
+  resolve(library, path, "dnnl_primitive_attr_destroy", found->destroy_attributes);
+  resolve(library, path, "dnnl_primitive_attr_set_scratchpad_mode", found->set_scratchpad);
+  resolve(library, path, "dnnl_post_ops_create", found->create_post_operations);
+  resolve(library, path, "dnnl_post_ops_destroy", found->destroy_post_operations);
+  resolve(library, path, "dnnl_post_ops_append_eltwise", found->append_elementwise);
+  resolve(library, path, "dnnl_primitive_attr_set_post_ops", found->set_post_operations);
+  resolve(library, path, "dnnl_dilated_convolution_forward_desc_init", found->convolution);
+  resolve(library, path, "dnnl_dilated_deconvolution_forward_desc_init", found->deconvolution);
+  resolve(library, path, "dnnl_primitive_desc_create", found->describe);
+  resolve(library, path, "dnnl_reorder_primitive_desc_create", found->describe_reorder);
+  resolve(library, path, "dnnl_primitive_desc_query", found->query);
+  resolve(library, path, "dnnl_primitive_desc_query_md", found->query_layout);
+  resolve(library, path, "dnnl_primitive_desc_destroy", found->destroy_description);
+  resolve(library, path, "dnnl_primitive_create", found->create_primitive);
+  resolve(library, path, "dnnl_primitive_execute", found->execute);
+  resolve(library, path, "dnnl_primitive_destroy", found->destroy_primitive);
+  resolve(library, path, "dnnl_set_primitive_cache_capacity", found->set_cache_capacity);
+  // Of the OpenMP that it is linked with.
+  resolve(library, path, "omp_set_num_threads", found->set_threads);
+  resolve(library, path, "omp_get_max_threads", found->get_threads);
+  // Its cache takes layouts for the same that differ in the strides of axes with one element only. The primitives are
+  // not the same: one channel of one row gave wrong results and wrote beside its output (2.6.3).
+  check(found->set_cache_capacity(0), "turn off its cache");
+  return found;
+}
+
+class onednn_convolution::implementation {
+ public:
+  implementation(std::shared_ptr<const onednn_library> library, const convolution_shape& shape, const float* weights,
+                 const float* bias)
+      : library_(std::move(library)), shape_(shape), packed_(weights != nullptr) {
+    const single_thread alone(*library_);
+    engine_ = onednn_handle(library_->destroy_engine);
+    check(library_->create_engine(engine_.place(), onednn_library::cpu, 0), "create its engine");
+    describe_plain();
+    choose(weights, bias);
+  }
+
+  [[nodiscard]] const convolution_shape& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::size_t workspace_bytes() const noexcept { return chosen_.workspace; }
+  [[nodiscard]] const char* engine() const noexcept { return chosen_.name; }
+
+  fault run(void* workspace, const float* x, const float* weights, const float* bias, float* y) const noexcept {
+    const single_thread alone(*library_);
+    for (const auto& each : contexts_) {
+      if (!each->taken.exchange(true, std::memory_order_acquire)) {
+        const fault failed = run_with(chosen_, *each, workspace, x, weights, bias, y);
+        each->taken.store(false, std::memory_order_release);
+        return failed;
+      }
+    }
+    // More threads than processors.
+    try {
+      const std::unique_ptr<run_context> another = make_context(chosen_);
+      return run_with(chosen_, *another, workspace, x, weights, bias, y);
+    } catch (const std::exception&) {
+      return fault{"dnnl_out_of_memory"};
+    }
+  }
+
+ private:
+  /// A way to compute it: the convolution in some layout, with the changes of layout around it.
+  struct plan {
+    primitive convolution;
+    primitive source;   ///< from the plain layout; none where that is read
+    primitive target;   ///< to the plain layout; none where that is written
+    primitive weights;  ///< from the plain layout; none where that is read
+    std::size_t source_bytes = 0;
+    std::size_t target_bytes = 0;
+    std::size_t weight_bytes = 0;
+    std::size_t scratchpad = 0;  ///< the largest: one runs after the other
+    std::size_t workspace = 0;
+    const char* name = "";
+    aligned_bytes packed_weights;
+  };
+
+  void describe_plain() {
+    const auto [extents, strides] = weight_extents(shape_);
+    rank_of_weights_ = shape_.groups == 1 ? 4 : 5;
+    plain_.source = plain_image(*library_, image_extents(shape_, false));
+    plain_.target = plain_image(*library_, image_extents(shape_, true));
+    plain_.weights = strided(*library_, rank_of_weights_, extents, strides);
+    plain_.bias = strided(*library_, 1, {shape_.filters}, {1});
+  }
+
+  [[nodiscard]] memory_layout any(int rank, const dimensions& extents) const {
+    memory_layout layout;
+    check(library_->layout_of_tag(&layout, rank, extents.data(), onednn_library::f32, onednn_library::tag_any),
+          "describe a tensor");
+    return layout;
+  }
+
+  [[nodiscard]] memory_layout image(image_layout wanted, bool output) const {
+    const dimensions extents = image_extents(shape_, output);
+    switch (wanted) {
+      case image_layout::any:
+        return any(4, extents);
+      case image_layout::channels_last:
+        return channels_last_image(*library_, extents);
+      case image_layout::plain:
+        break;
+    }
+    return plain_image(*library_, extents);
+  }
+
+  [[nodiscard]] onednn_handle attributes(bool with_activation) const {
+    onednn_handle made(library_->destroy_attributes);
+    check(library_->create_attributes(made.place()), "create attributes");
+    check(library_->set_scratchpad(made.get(), onednn_library::scratchpad_of_user), "leave its scratchpad to Penstock");
+    if (with_activation && shape_.activation != convolution_activation::none) {
+      onednn_handle operations(library_->destroy_post_operations);
+      check(library_->create_post_operations(operations.place()), "create an activation");
+      const int algorithm = shape_.activation == convolution_activation::relu   ? onednn_library::relu
+                            : shape_.activation == convolution_activation::gelu ? onednn_library::gelu_tanh
+                                                                                : onednn_library::gelu_erf;
+      check(library_->append_elementwise(operations.get(), 1.0F, algorithm, 0.0F, 0.0F), "append an activation");
+      check(library_->set_post_operations(made.get(), operations.get()), "add an activation");
+    }
+    return made;
+  }
+
+  /// False where oneDNN has no implementation in that layout.
+  [[nodiscard]] bool describe(image_layout wanted, plan& made) const {
+    onednn_library::operation_layout operation;
+    const memory_layout source = image(wanted, false);
+    const memory_layout target = image(wanted, true);
+    const memory_layout weights = any(rank_of_weights_, weight_extents(shape_).first);
+    const convolution_shape::pair dilation{shape_.dilation[0] - 1, shape_.dilation[1] - 1};
+    const auto initialize = shape_.transposed ? library_->deconvolution : library_->convolution;
+    check(initialize(&operation, onednn_library::forward_inference,
+                     shape_.transposed ? onednn_library::deconvolution_direct : onednn_library::convolution_direct,
+                     &source, &weights, shape_.bias ? &plain_.bias : nullptr, &target, shape_.stride.data(),
+                     dilation.data(), shape_.padding.data(), shape_.padding_after.data()),
+          "describe a convolution");
+    made.convolution.description = onednn_handle(library_->destroy_description);
+    const onednn_handle extras = attributes(true);
+    if (library_->describe(made.convolution.description.place(), &operation, extras.get(), engine_.get(), nullptr) !=
+        0) {
+      return false;
+    }
+    check(library_->query(made.convolution.description.get(), onednn_library::query_name, 0, &made.name),
+          "name its implementation");
+    return true;
+  }
+
+  /// The change of one layout to another; none if they are the same.
+  [[nodiscard]] primitive reorder(const memory_layout* from, const memory_layout* to) const {
+    primitive made;
+    if (library_->equal_layouts(from, to) != 0) {
+      return made;
+    }
+    const onednn_handle extras = attributes(false);
+    made.description = onednn_handle(library_->destroy_description);
+    check(library_->describe_reorder(made.description.place(), from, engine_.get(), to, engine_.get(), extras.get()),
+          "change a layout");
+    made.create(*library_);
+    return made;
+  }
+
+  void complete(plan& made) const {
+    made.convolution.create(*library_);
+    const memory_layout* const source = made.convolution.layout(*library_, onednn_library::query_source);
+    const memory_layout* const target = made.convolution.layout(*library_, onednn_library::query_target);
+    const memory_layout* const weights = made.convolution.layout(*library_, onednn_library::query_weights);
+    made.source = reorder(&plain_.source, source);
+    made.target = reorder(target, &plain_.target);
+    made.weights = reorder(&plain_.weights, weights);
+    made.weight_bytes = padded(library_->layout_bytes(weights));
+    made.source_bytes = made.source.execution.get() == nullptr ? 0 : padded(library_->layout_bytes(source));
+    made.target_bytes = made.target.execution.get() == nullptr ? 0 : padded(library_->layout_bytes(target));
+    made.scratchpad = std::max({made.convolution.scratchpad, made.source.scratchpad, made.target.scratchpad,
+                                packed_ ? 0 : made.weights.scratchpad});
+    const bool packs = !packed_ && made.weights.execution.get() != nullptr;
+    made.workspace = made.source_bytes + made.target_bytes + made.scratchpad + (packs ? made.weight_bytes : 0);
+  }
+
+  [[nodiscard]] onednn_handle memory(const memory_layout* layout) const {
+    onednn_handle made(library_->destroy_memory);
+    check(library_->create_memory(made.place(), layout, engine_.get(), nullptr), "create a memory object");
+    return made;
+  }
+
+  [[nodiscard]] std::unique_ptr<run_context> make_context(const plan& made) const {
+    auto context = std::make_unique<run_context>();
+    context->stream = onednn_handle(library_->destroy_stream);
+    check(library_->create_stream(context->stream.place(), engine_.get(), onednn_library::in_order), "create a stream");
+    const auto scratchpad = [&](const primitive& part) {
+      return part.execution.get() == nullptr ? onednn_handle()
+                                             : memory(part.layout(*library_, onednn_library::query_scratchpad));
+    };
+    context->plain_source = memory(&plain_.source);
+    context->plain_target = memory(&plain_.target);
+    context->plain_weights = memory(&plain_.weights);
+    context->bias = memory(&plain_.bias);
+    context->source = memory(made.convolution.layout(*library_, onednn_library::query_source));
+    context->target = memory(made.convolution.layout(*library_, onednn_library::query_target));
+    context->weights = memory(made.convolution.layout(*library_, onednn_library::query_weights));
+    context->scratchpad = scratchpad(made.convolution);
+    context->source_scratchpad = scratchpad(made.source);
+    context->target_scratchpad = scratchpad(made.target);
+    context->weights_scratchpad = scratchpad(made.weights);
+    return context;
+  }
+
+  [[nodiscard]] fault change(const primitive& change, const run_context& context, const onednn_handle& from,
+                             const onednn_handle& to, const onednn_handle& scratchpad) const noexcept {
+    const std::array<onednn_library::argument, 3> arguments{{{onednn_library::at_source, from.get()},
+                                                             {onednn_library::at_target, to.get()},
+                                                             {onednn_library::at_scratchpad, scratchpad.get()}}};
+    return onednn_fault(library_->execute(change.execution.get(), context.stream.get(),
+                                          static_cast<int>(arguments.size()), arguments.data()));
+  }
+
+  void set(const onednn_handle& memory, const void* data) const noexcept {
+    if (memory.get() != nullptr) {
+      library_->set_data(memory.get(), const_cast<void*>(data));
+    }
+  }
+
+  [[nodiscard]] fault run_with(const plan& made, const run_context& context, void* workspace, const float* x,
+                               const float* weights, const float* bias, float* y) const noexcept {
+    auto* room = static_cast<std::byte*>(workspace);
+    const bool changes_source = made.source.execution.get() != nullptr;
+    const bool changes_target = made.target.execution.get() != nullptr;
+    const bool changes_weights = made.weights.execution.get() != nullptr;
+    set(context.plain_source, x);
+    set(context.plain_target, y);
+    set(context.source, changes_source ? static_cast<const void*>(room) : x);
+    room += made.source_bytes;
+    set(context.target, changes_target ? static_cast<void*>(room) : y);
+    room += made.target_bytes;
+    for (const onednn_handle* each :
+         {&context.scratchpad, &context.source_scratchpad, &context.target_scratchpad, &context.weights_scratchpad}) {
+      set(*each, room);
+    }
+    room += made.scratchpad;
+    set(context.bias, packed_ ? packed_bias_.data() : bias);
+    if (packed_) {
+      set(context.weights, made.packed_weights.get());
+    } else {
+      set(context.plain_weights, weights);
+      set(context.weights, changes_weights ? static_cast<const void*>(room) : weights);
+      if (changes_weights) {
+        if (const fault failed =
+                change(made.weights, context, context.plain_weights, context.weights, context.weights_scratchpad)) {
+          return failed;
+        }
+      }
+    }
+    if (changes_source) {
+      if (const fault failed =
+              change(made.source, context, context.plain_source, context.source, context.source_scratchpad)) {
+        return failed;
+      }
+    }
+    std::array<onednn_library::argument, 5> arguments{{{onednn_library::at_source, context.source.get()},
+                                                       {onednn_library::at_weights, context.weights.get()},
+                                                       {onednn_library::at_target, context.target.get()},
+                                                       {onednn_library::at_scratchpad, context.scratchpad.get()},
+                                                       {onednn_library::at_bias, context.bias.get()}}};
+    if (const fault failed = onednn_fault(library_->execute(made.convolution.execution.get(), context.stream.get(),
+                                                            shape_.bias ? 5 : 4, arguments.data()))) {
+      return failed;
+    }
+    return changes_target
+               ? change(made.target, context, context.target, context.plain_target, context.target_scratchpad)
+               : fault{};
+  }
+
+  void pack(plan& made, const float* weights) const {
+    if (!packed_) {
+      return;
+    }
+    made.packed_weights = allocate(made.weight_bytes);
+    const std::unique_ptr<run_context> context = make_context(made);
+    if (made.weights.execution.get() == nullptr) {
+      std::copy_n(reinterpret_cast<const std::byte*>(weights),
+                  sizeof(float) * static_cast<std::size_t>(shape_.weight_elements()), made.packed_weights.get());
+      return;
+    }
+    const aligned_bytes scratchpad = allocate(made.weights.scratchpad);
+    set(context->plain_weights, weights);
+    set(context->weights, made.packed_weights.get());
+    set(context->weights_scratchpad, scratchpad.get());
+    if (const fault failed =
+            change(made.weights, *context, context->plain_weights, context->weights, context->weights_scratchpad)) {
+      throw std::runtime_error(std::string("oneDNN could not pack the weights: ") + failed.name);
+    }
+  }
+
+  /// Seconds of a run; at least two are made.
+  [[nodiscard]] double measure(const plan& made) const {
+    using clock = std::chrono::steady_clock;
+    const auto frames = static_cast<std::size_t>(shape_.frames);
+    const aligned_bytes workspace = allocate(made.workspace);
+    std::vector<float> x(frames * static_cast<std::size_t>(shape_.input_elements()), 0.5F);
+    std::vector<float> y(frames * static_cast<std::size_t>(shape_.output_elements()));
+    const std::vector<float> weights(static_cast<std::size_t>(packed_ ? 0 : shape_.weight_elements()), 0.5F);
+    const std::vector<float> bias(static_cast<std::size_t>(shape_.filters));
+    const std::unique_ptr<run_context> context = make_context(made);
+    double least = std::numeric_limits<double>::infinity();
+    double total = 0.0;
+    for (int round = 0; round < 2 || (round < 20 && total < 0.01); ++round) {
+      const auto start = clock::now();
+      if (const fault failed =
+              run_with(made, *context, workspace.get(), x.data(), weights.data(), bias.data(), y.data())) {
+        throw std::runtime_error(std::string("oneDNN could not run a convolution: ") + failed.name);
+      }
+      const double seconds = std::chrono::duration<double>(clock::now() - start).count();
+      least = std::min(least, seconds);
+      total += seconds;
+    }
+    return least;
+  }
+
+  /// Takes the fastest. The reference implementation is taken only where there is no other: it may need minutes.
+  void choose(const float* weights, const float* bias) {
+    packed_bias_.assign(static_cast<std::size_t>(shape_.filters), 0.0F);
+    if (packed_ && shape_.bias) {
+      std::copy_n(bias, packed_bias_.size(), packed_bias_.begin());
+    }
+    std::vector<plan> plans;
+    plan reference;
+    for (const image_layout wanted : {image_layout::any, image_layout::channels_last, image_layout::plain}) {
+      plan made;
+      if (!describe(wanted, made)) {
+        continue;
+      }
+      if (std::string_view(made.name).starts_with("ref")) {
+        reference = std::move(made);
+      } else {
+        plans.push_back(std::move(made));
+      }
+    }
+    if (plans.empty()) {
+      if (reference.convolution.description.get() == nullptr) {
+        throw std::runtime_error("oneDNN has no implementation of this convolution");
+      }
+      plans.push_back(std::move(reference));
+    }
+    std::size_t best = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t index = 0; index < plans.size(); ++index) {
+      complete(plans[index]);
+      pack(plans[index], weights);
+      if (plans.size() == 1) {
+        break;
+      }
+      if (const double seconds = measure(plans[index]); seconds < least) {
+        least = seconds;
+        best = index;
+      }
+    }
+    chosen_ = std::move(plans[best]);
+    const unsigned callers = std::max(1U, std::thread::hardware_concurrency());
+    for (unsigned index = 0; index < callers; ++index) {
+      contexts_.push_back(make_context(chosen_));
+    }
+  }
+
+  const std::shared_ptr<const onednn_library> library_;
+  const convolution_shape shape_;
+  const bool packed_;
+  onednn_handle engine_;
+  int rank_of_weights_ = 4;
+  plain_layouts plain_{};
+  std::vector<float> packed_bias_;
+  plan chosen_;
+  std::vector<std::unique_ptr<run_context>> contexts_;
+};
+
+onednn_convolution::onednn_convolution(std::shared_ptr<const onednn_library> library, const convolution_shape& shape,
+                                       const float* weights, const float* bias)
+    : implementation_(std::make_unique<implementation>(std::move(library), shape, weights, bias)) {}
+onednn_convolution::onednn_convolution(onednn_convolution&&) noexcept = default;
+onednn_convolution::~onednn_convolution() = default;
+
+const convolution_shape& onednn_convolution::shape() const noexcept {
+  return implementation_->shape();
+}
+
+std::size_t onednn_convolution::workspace_bytes() const noexcept {
+  return implementation_->workspace_bytes();
+}
+
+const char* onednn_convolution::engine() const noexcept {
+  return implementation_->engine();
+}
+
+fault onednn_convolution::run(void* workspace, const float* x, const float* weights, const float* bias,
+                              float* y) const noexcept {
+  return implementation_->run(workspace, x, weights, bias, y);
+}
+
+}  // namespace penstock
