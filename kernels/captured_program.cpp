@@ -44,6 +44,19 @@ std::string frames_text(std::int64_t frames) {
   return frames == 1 ? "one frame" : std::to_string(frames) + " frames";
 }
 
+class timing_event {
+ public:
+  timing_event() { require(cuda_fault(cudaEventCreateWithFlags(&event_, cudaEventDefault)), "make a CUDA event"); }
+  timing_event(const timing_event&) = delete;
+  timing_event& operator=(const timing_event&) = delete;
+  ~timing_event() { static_cast<void>(cudaEventDestroy(event_)); }
+
+  [[nodiscard]] cudaEvent_t get() const noexcept { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
 /// The node that the stream has captured last.
 cudaError_t last_node(cudaStream_t stream, cudaGraphNode_t& node) noexcept {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -226,11 +239,12 @@ captured_program::captured_program(wave_layout layout, std::vector<captured_step
       capture(stream.get(), each, step);
     }
   }
+  plan_cuts(stream.get());
 }
 
 captured_program::~captured_program() = default;
 
-std::size_t captured_program::device_bytes() const noexcept {
+std::size_t captured_program::own_bytes() const noexcept {
   std::size_t bytes = 0;
   for (const memory_set& each : sets_) {
     bytes += each.size;
@@ -289,6 +303,47 @@ void captured_program::capture(cudaStream_t stream, memory_set& set, std::size_t
   require(cuda_fault(cudaStreamSynchronize(stream)), what);
 }
 
+double captured_program::measure(cudaStream_t stream, const graph& which) const {
+  constexpr int launches = 8;
+  const timing_event begin;
+  const timing_event end;
+  const std::string what = "measure a captured program";
+  require(cuda_fault(cudaEventRecord(begin.get(), stream)), what);
+  for (int launch = 0; launch < launches; ++launch) {
+    require(cuda_fault(cudaGraphLaunch(which.executable, stream)), what);
+  }
+  require(cuda_fault(cudaEventRecord(end.get(), stream)), what);
+  require(cuda_fault(cudaStreamSynchronize(stream)), what);
+  float milliseconds = 0;
+  require(cuda_fault(cudaEventElapsedTime(&milliseconds, begin.get(), end.get())), what);
+  return 1000.0 * static_cast<double>(milliseconds) / launches;
+}
+
+/// The least time for n frames: that of a run of any bucket, and the least for the rest.
+void captured_program::plan_cuts(cudaStream_t stream) {
+  constexpr double of_launch = 2;  // of the thread, and between two on the device
+  std::vector<double> costs;
+  for (std::size_t step = 0; step < steps_.size(); ++step) {
+    const double given = steps_[step].microseconds;
+    costs.push_back(of_launch + (given > 0 ? given : measure(stream, sets_.front().graphs[step])));
+  }
+  std::vector<double> least(static_cast<std::size_t>(layout_.max_frames) + 1, 0);
+  step_for_.resize(least.size());
+  for (std::size_t frames = 1; frames < least.size(); ++frames) {
+    std::size_t most = 0;
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      const std::size_t taken_now = std::min(frames, static_cast<std::size_t>(steps_[step].frames));
+      const double cost = costs[step] + least[frames - taken_now];
+      // Of equal ones that with the most frames, and of these the one with the fewest rows.
+      if (step == 0 || cost < least[frames] || (cost <= least[frames] && taken_now > most)) {
+        least[frames] = cost;
+        most = taken_now;
+        step_for_[frames] = static_cast<std::uint32_t>(step);
+      }
+    }
+  }
+}
+
 fault captured_program::run(void* stream, const operation_arguments& arguments) noexcept {
   if (arguments.extent.frames == 0) {
     return {};
@@ -327,7 +382,7 @@ fault captured_program::run_wave(cudaStream_t stream, memory_set& set, const ope
   captured_frame_list list;
   while (count != 0) {
     const std::int32_t most = listed ? std::min(count, max_listed_frames) : count;
-    const std::size_t step = step_of(most);
+    const std::size_t step = step_for_[static_cast<std::size_t>(most)];
     const std::int32_t taken_now = std::min(most, static_cast<std::int32_t>(steps_[step].frames));
     if (listed) {
       std::copy_n(order_.begin() + first, taken_now, list.frame);
@@ -385,14 +440,6 @@ captured_program::memory_set& captured_program::set_of(cudaStream_t stream) noex
     }
   }
   return *oldest;
-}
-
-std::size_t captured_program::step_of(std::int64_t frames) const noexcept {
-  std::size_t step = 0;
-  while (step + 1 < steps_.size() && steps_[step].frames < frames) {
-    ++step;
-  }
-  return step;
 }
 
 /// Returns the number of waves. Of a batch that is one wave, in the order of its frames, nothing is kept.

@@ -27,6 +27,7 @@ struct captured_memory {
 struct captured_step {
   std::int64_t frames = 1;
   std::size_t scratch_bytes = 0;
+  double microseconds = 0;  ///< of a run; 0: it is measured
   /// Enqueues the work on a stream, which is made for it, and nowhere else, unless it joins again. It is called once as
   /// it is, where it may still allocate and wait, and then once for each graph, where it may do neither.
   std::function<fault(cudaStream_t, const captured_memory&)> enqueue;
@@ -35,9 +36,9 @@ struct captured_step {
 /// An operation of work that is captured into CUDA graphs, so that a batch is one launch, however many kernels the work
 /// has: y = step(x), or with state y, state' = step(x, state), one frame a session.
 ///
-/// There is a step for each of some numbers of frames, the buckets. A batch takes the smallest bucket that it fits in,
-/// whose other rows are zero; one that fits in none is cut into the largest ones. Frames of a session that are in one
-/// batch run one after the other, each wave of them one launch.
+/// There is a step for each of some numbers of frames, the buckets. A batch is cut into those that take the least time
+/// together; of the last one some rows may be zero. Frames of a session that are in one batch run one after the other,
+/// in waves.
 ///
 /// A graph works on memory of its own. Kernels at its two ends bring frames and states in and out; their parameters are
 /// all that a batch changes. Streams that run at once need several sets of memory and graphs: a stream keeps its set as
@@ -56,8 +57,8 @@ class captured_program final : public operation {
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return layout_.state_bytes; }
   fault run(void* stream, const operation_arguments& arguments) noexcept override;
 
-  /// Of device memory that it has taken, without that of the graphs.
-  [[nodiscard]] std::size_t device_bytes() const noexcept;
+  /// Without those that the graphs take inside the driver.
+  [[nodiscard]] std::size_t own_bytes() const noexcept override;
 
  private:
   struct graph;
@@ -71,13 +72,15 @@ class captured_program final : public operation {
   [[nodiscard]] fault launch(cudaStream_t stream, graph& which, const operation_arguments& arguments,
                              const frame_range& range) noexcept;
   [[nodiscard]] memory_set& set_of(cudaStream_t stream) noexcept;
-  [[nodiscard]] std::size_t step_of(std::int64_t frames) const noexcept;
+  [[nodiscard]] double measure(cudaStream_t stream, const graph& which) const;
+  void plan_cuts(cudaStream_t stream);
   [[nodiscard]] std::size_t sort_waves(std::span<const session_frame> frames) noexcept;
 
   const wave_layout layout_;
   const std::vector<captured_step> steps_;  // by their frames
   const captured_kernels kernels_;
   std::vector<memory_set> sets_;
+  std::vector<std::uint32_t> step_for_;  // where so many frames are left
   std::uint64_t runs_ = 0;
   // Of a batch in which a session has several frames.
   std::vector<std::int32_t> order_;      // wave after wave

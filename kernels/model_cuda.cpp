@@ -136,6 +136,7 @@ class model_cuda final : public operation {
   }
 
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return program_->state_bytes(); }
+  [[nodiscard]] std::size_t own_bytes() const noexcept override { return weights_bytes_ + program_->own_bytes(); }
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     return program_->run(stream, arguments);
   }

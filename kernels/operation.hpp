@@ -47,6 +47,8 @@ class operation {
   [[nodiscard]] virtual std::size_t scratch_bytes() const noexcept { return 0; }
   /// Bytes of state a session; 0 for an operator without state.
   [[nodiscard]] virtual std::size_t state_bytes() const noexcept { return 0; }
+  /// Bytes of device memory that it keeps for itself: a model's weights, and what captured work is captured around.
+  [[nodiscard]] virtual std::size_t own_bytes() const noexcept { return 0; }
   /// True if a run reads its inputs once and writes its output once, both in order, and does not read the output again.
   /// On CUDA it may then get pinned host memory; on the host the minimum payload size for reading in place is lower.
   [[nodiscard]] virtual bool single_pass() const noexcept { return false; }

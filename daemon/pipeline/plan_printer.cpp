@@ -195,6 +195,11 @@ std::string facts_text(const plan& shown, std::string_view device) {
     keepers.push_back(shown.stages[stage].name);
   }
   add_fact(out, "sessions", keepers.empty() ? "no stage keeps state" : "state is kept by " + listed(keepers));
+  for (const plan_stage& each : shown.stages) {
+    if (const std::size_t bytes = each.compiled->own_bytes(); bytes != 0) {
+      add_fact(out, "memory", grouped(bytes) + " bytes of " + each.name + "'s own, on the device");
+    }
+  }
   return out;
 }
 

@@ -70,7 +70,7 @@ class step_of_sums final : public operation {
 };
 
 /// A step of so many frames, which launches a step_of_sums.
-captured_step sums_of(std::int64_t frames) {
+captured_step sums_of(std::int64_t frames, double microseconds = 10) {
   struct launched {
     explicit launched(std::int64_t count) : sums(count) {}
 
@@ -82,7 +82,10 @@ captured_step sums_of(std::int64_t frames) {
   kept->inputs.reserve(100);
   kept->outputs.reserve(100);
   return {
-      .frames = frames, .scratch_bytes = 100, .enqueue = [kept](cudaStream_t stream, const captured_memory& memory) {
+      .frames = frames,
+      .scratch_bytes = 100,
+      .microseconds = microseconds,
+      .enqueue = [kept](cudaStream_t stream, const captured_memory& memory) {
         const auto& inputs = kept->inputs.emplace_back(std::array<const void*, 2>{memory.inputs[0], memory.inputs[1]});
         const auto& outputs = kept->outputs.emplace_back(std::array<void*, 2>{memory.outputs[0], memory.outputs[1]});
         testing::fake_kernel call{&kept->sums,
@@ -194,6 +197,26 @@ TEST_F(CapturedProgram, CutsABatchThatFitsInNone) {
   }
   EXPECT_THAT(run(batch), ElementsAre(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20));
   EXPECT_THAT(step_of_sums::runs, ElementsAre(8, 3));
+}
+
+TEST(CapturedPrograms, TakeTheBucketsThatTakeTheLeastTimeTogether) {
+  captured_program program(layout_of_sums(), {sums_of(1, 10), sums_of(4, 12), sums_of(16, 50)});
+  stream_queue queue;
+  sessions_of_sums sessions;
+  const auto runs_of = [&](int frames) {
+    step_of_sums::runs.clear();
+    std::vector<std::pair<int, std::int32_t>> batch;
+    for (int each = 0; each < frames; ++each) {
+      batch.emplace_back(each, each);
+    }
+    const auto made = sessions.enqueue(program, queue, batch);
+    queue.wait();
+    return step_of_sums::runs;
+  };
+  EXPECT_THAT(runs_of(5), ElementsAre(4, 1));
+  EXPECT_THAT(runs_of(6), ElementsAre(4, 4));
+  EXPECT_THAT(runs_of(9), ElementsAre(4, 4, 1));
+  EXPECT_THAT(runs_of(13), ElementsAre(16));
 }
 
 TEST_F(CapturedProgram, RunsOnceForEachFrameOfTheLongestSession) {

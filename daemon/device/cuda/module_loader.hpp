@@ -14,7 +14,7 @@ namespace penstock {
 inline constexpr const char* cuda_module_symbol = "penstock_cuda_module_v1";
 
 /// Raise it with every change to device.hpp, operation.hpp or what they include.
-inline constexpr std::uint32_t cuda_module_abi = 10;
+inline constexpr std::uint32_t cuda_module_abi = 11;
 
 /// The priorities that a device's streams can have; a lower number goes first.
 struct stream_priority_range {
