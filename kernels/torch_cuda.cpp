@@ -165,7 +165,11 @@ std::byte* cuda_torch_device::allocate(std::size_t bytes) noexcept {
   return taken(cudaMalloc(&memory, std::max<std::size_t>(bytes, 256))) ? nullptr : static_cast<std::byte*>(memory);
 }
 
+// In a run, which prepares, what was enqueued may still use it.
 void cuda_torch_device::release(std::byte* memory) noexcept {
+  if (const torch_run* const run = torch_run::current()) {
+    static_cast<void>(taken(cudaStreamSynchronize(stream_of(run))));
+  }
   static_cast<void>(taken(cudaFree(memory)));
 }
 

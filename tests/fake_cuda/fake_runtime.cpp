@@ -530,6 +530,48 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   });
 }
 
+// What libraries of packages may call besides.
+cudaError_t cudaEventCreate(cudaEvent_t* made) {
+  return cudaEventCreateWithFlags(made, cudaEventDefault);
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return call(__func__, [&] {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return event->reached >= event->recorded || failed_for_good; });
+    return failed_for_good ? failure : cudaSuccess;
+  });
+}
+cudaError_t cudaStreamCreate(cudaStream_t* made) {
+  return cudaStreamCreateWithPriority(made, cudaStreamDefault, 0);
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned flags) {
+  return cudaStreamCreateWithPriority(made, flags, 0);
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t on, cudaStreamCaptureStatus* status) {
+  return call(__func__, [&] {
+    *status = on->captured == nullptr ? cudaStreamCaptureStatusNone : cudaStreamCaptureStatusActive;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamQuery(cudaStream_t /*on*/) {
+  return call(__func__, [] { return cudaErrorNotReady; });
+}
+cudaError_t cudaDeviceSynchronize() {
+  return call(__func__, [] { return cudaErrorNotSupported; });
+}
+cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
+  return call(__func__, [&] {
+    std::memset(memory, value, bytes);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* /*attributes*/, const void* /*memory*/) {
+  return call(__func__, [] { return cudaErrorNotSupported; });
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  return cudaDriverGetVersion(version);
+}
+
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 /*grid*/, dim3 /*block*/, void** arguments, std::size_t /*bytes*/,
                              cudaStream_t on) {
   return call(__func__, [&] {
@@ -553,7 +595,19 @@ cudaError_t cudaGetDevice(int* device) {
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int /*device*/) {
   return call(__func__, [&] {
-    *value = what == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 232448 : 4;
+    switch (what) {
+      case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+        *value = 232448;
+        break;
+      case cudaDevAttrComputeCapabilityMajor:
+        *value = 9;
+        break;
+      case cudaDevAttrComputeCapabilityMinor:
+        *value = 0;
+        break;
+      default:
+        *value = 4;
+    }
     return cudaSuccess;
   });
 }
