@@ -400,29 +400,6 @@ fault cuda_torch_device::convolve(torch_run& run, const torch_convolution& asked
 
 namespace {
 
-using error = std::int32_t;
-
-// The device and the stream are given with each call; a guard has nothing to do.
-error create_guard(std::int32_t /*index*/, void** made) noexcept {
-  static int guard = 0;
-  *made = &guard;
-  return 0;
-}
-error create_stream_guard(void* /*stream*/, std::int32_t /*index*/, void** made) noexcept {
-  return create_guard(0, made);
-}
-error delete_guard(void* /*guard*/) noexcept {
-  return 0;
-}
-error set_guard_index(void* /*guard*/, std::int32_t /*index*/) noexcept {
-  return 0;
-}
-error current_stream(std::int32_t /*index*/, void** stream) noexcept {
-  torch_run* const run = torch_run::current();
-  *stream = run == nullptr ? cudaStreamPerThread : run->stream();
-  return 0;
-}
-
 cudaError_t counted_malloc(void** memory, std::size_t bytes) noexcept {
   const cudaError_t met = cudaMalloc(memory, bytes);
   if (met == cudaSuccess) {
@@ -430,13 +407,6 @@ cudaError_t counted_malloc(void** memory, std::size_t bytes) noexcept {
   }
   return met;
 }
-error raw_alloc(std::uint64_t bytes, void** memory) noexcept {
-  return counted_malloc(memory, bytes) == cudaSuccess ? 0 : 1;
-}
-error raw_delete(void* memory) noexcept {
-  return cudaFree(memory) == cudaSuccess ? 0 : 1;
-}
-
 struct named_address {
   std::string_view name;
   const void* address;
@@ -453,15 +423,7 @@ const void* runtime_function(std::string_view name) noexcept {
   cudaError_t (*const event_create)(cudaEvent_t*) = &cudaEventCreate;
 #define PENSTOCK_RUNTIME(name) \
   { #name, address_of(&::name) }
-  static const named_address all[] = {{"aoti_torch_create_cuda_guard", address_of(&create_guard)},
-                                      {"aoti_torch_delete_cuda_guard", address_of(&delete_guard)},
-                                      {"aoti_torch_cuda_guard_set_index", address_of(&set_guard_index)},
-                                      {"aoti_torch_create_cuda_stream_guard", address_of(&create_stream_guard)},
-                                      {"aoti_torch_delete_cuda_stream_guard", address_of(&delete_guard)},
-                                      {"aoti_torch_get_current_cuda_stream", address_of(&current_stream)},
-                                      {"aoti_torch_cuda_caching_allocator_raw_alloc", address_of(&raw_alloc)},
-                                      {"aoti_torch_cuda_caching_allocator_raw_delete", address_of(&raw_delete)},
-                                      {"cudaMalloc", address_of(&counted_malloc)},
+  static const named_address all[] = {{"cudaMalloc", address_of(&counted_malloc)},
                                       PENSTOCK_RUNTIME(cudaDeviceGetAttribute),
                                       PENSTOCK_RUNTIME(cudaDeviceSynchronize),
                                       PENSTOCK_RUNTIME(cudaDriverGetVersion),

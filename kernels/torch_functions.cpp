@@ -692,6 +692,26 @@ error convolution(handle input, handle weight, handle* bias, extents stride, std
   });
 }
 
+// A run has its device and its stream: guards have nothing to do.
+error create_guard(std::int32_t /*index*/, void** made) noexcept {
+  static int guard = 0;
+  *made = &guard;
+  return 0;
+}
+error create_stream_guard(void* /*stream*/, std::int32_t index, void** made) noexcept {
+  return create_guard(index, made);
+}
+error delete_guard(void* /*guard*/) noexcept {
+  return 0;
+}
+error set_guard_index(void* /*guard*/, std::int32_t /*index*/) noexcept {
+  return 0;
+}
+error current_stream(std::int32_t /*index*/, void** result) noexcept {
+  *result = run_of_thread == nullptr ? nullptr : run_of_thread->stream();
+  return 0;
+}
+
 bool grad_mode_is_enabled() noexcept {
   return false;
 }
@@ -775,6 +795,12 @@ std::span<const named_function> all_functions() noexcept {
                                        {"clone", address_of(&aoti::clone)},
                                        {"clone_preserve_strides", address_of(&aoti::clone_preserve_strides)},
                                        {"zero_", address_of(&aoti::zero)},
+                                       {"create_cuda_guard", address_of(&aoti::create_guard)},
+                                       {"delete_cuda_guard", address_of(&aoti::delete_guard)},
+                                       {"cuda_guard_set_index", address_of(&aoti::set_guard_index)},
+                                       {"create_cuda_stream_guard", address_of(&aoti::create_stream_guard)},
+                                       {"delete_cuda_stream_guard", address_of(&aoti::delete_guard)},
+                                       {"get_current_cuda_stream", address_of(&aoti::current_stream)},
                                        {"check", address_of(&aoti::check)},
                                        {"warn", address_of(&aoti::warn)}};
   return all;
