@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -37,6 +38,8 @@ class whole_file {
   /// All of it, once; no copy stays elsewhere. Throws file_refused when it is larger than `most` bytes, and
   /// file_unreadable when a part could not be read or the file was written meanwhile.
   [[nodiscard]] std::string read(std::size_t most);
+  /// The file, open for reading, of one that is too large to be read whole.
+  [[nodiscard]] file_descriptor take() noexcept { return std::move(descriptor_); }
 
  private:
   [[noreturn]] void fail(int error) const;

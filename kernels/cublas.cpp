@@ -184,9 +184,8 @@ std::vector<std::byte> random_numbers(element_type type, std::size_t count) {
 
 using device_bytes = device_array<std::byte>;
 
-/// Device memory whose bytes repeat those of `pattern`.
-device_bytes repeated(std::span<const std::byte> pattern, std::size_t bytes) {
-  device_bytes memory(std::max<std::size_t>(bytes, 256));
+/// Fills device memory with the bytes of `pattern`, again and again.
+void fill(device_bytes& memory, std::span<const std::byte> pattern, std::size_t bytes) {
   std::size_t filled = std::min(pattern.size(), bytes);
   require_cuda(cudaMemcpy(memory.data(), pattern.data(), filled, cudaMemcpyHostToDevice), "fill a matrix");
   while (filled < bytes) {
@@ -195,6 +194,11 @@ device_bytes repeated(std::span<const std::byte> pattern, std::size_t bytes) {
     filled += more;
   }
   require_cuda(cudaStreamSynchronize(nullptr), "fill a matrix");
+}
+
+device_bytes repeated(std::span<const std::byte> pattern, std::size_t bytes) {
+  device_bytes memory(std::max<std::size_t>(bytes, 256));
+  fill(memory, pattern, bytes);
   return memory;
 }
 
@@ -364,7 +368,7 @@ class cublaslt_plan {
   [[nodiscard]] bucket fastest(std::int64_t rows, std::int64_t fewest, operands& memory,
                                const measuring_stream& stream);
   [[nodiscard]] bucket first_repeatable(operands& memory, const measuring_stream& stream);
-  [[nodiscard]] bool repeats(cublaslt_library::candidate& tried, std::span<const std::int64_t> rows, operands& memory,
+  [[nodiscard]] bool repeats(cublaslt_library::candidate& tried, std::span<const std::int64_t> counts, operands& memory,
                              const measuring_stream& stream);
 
   std::shared_ptr<const cublaslt_library> library_;
@@ -488,15 +492,12 @@ std::size_t cublaslt_plan::bytes_of(const product_matrix& matrix, std::int64_t r
 }
 
 cublaslt_plan::operands cublaslt_plan::make_operands(const void* b) const {
-  // Where results have to repeat, every row of a is the first.
   constexpr std::size_t drawn = std::size_t{1} << 20U;
   const element_type result = settings_.out.type;
   const std::vector<std::byte> numbers = random_numbers(settings_.b.type, drawn);
   const std::vector<std::byte> results = random_numbers(result, drawn);
-  const std::vector<std::byte> rows =
-      random_numbers(settings_.a.type, settings_.repeatable ? static_cast<std::size_t>(settings_.a.leading) : drawn);
   const std::size_t c_bytes = settings_.beta == 0 ? 0 : bytes_of(settings_.c, settings_.m, settings_.n);
-  operands made{.a = repeated(rows, bytes_of(settings_.a, settings_.m, settings_.k)),
+  operands made{.a = repeated(random_numbers(settings_.a.type, drawn), bytes_of(settings_.a, settings_.m, settings_.k)),
                 .own_b = {},
                 .c = repeated(results, c_bytes),
                 .bias = repeated(results, static_cast<std::size_t>(settings_.n) * size_of(result)),
@@ -606,7 +607,7 @@ cublaslt_plan::bucket cublaslt_plan::fastest(std::int64_t rows, std::int64_t few
   return {rows, best->tried.chosen, best->tried.workspace_bytes};
 }
 
-bool cublaslt_plan::repeats(cublaslt_library::candidate& tried, std::span<const std::int64_t> rows, operands& memory,
+bool cublaslt_plan::repeats(cublaslt_library::candidate& tried, std::span<const std::int64_t> counts, operands& memory,
                             const measuring_stream& stream) {
   const std::size_t element = size_of(settings_.out.type);
   const std::size_t pitch = static_cast<std::size_t>(settings_.out.leading) * element;
@@ -621,7 +622,7 @@ bool cublaslt_plan::repeats(cublaslt_library::candidate& tried, std::span<const 
     return bytes;
   };
   const std::vector<std::byte> alone = results(1);
-  return std::all_of(rows.begin(), rows.end(), [&](std::int64_t count) {
+  return std::all_of(counts.begin(), counts.end(), [&](std::int64_t count) {
     if (!takes_rows(tried, count)) {
       return false;
     }
@@ -640,8 +641,19 @@ cublaslt_plan::bucket cublaslt_plan::first_repeatable(operands& memory, const me
   for (std::int64_t rows = 2; rows < settings_.m; rows *= 2) {
     counts.insert(counts.end(), {rows, std::min(rows + 1, settings_.m)});
   }
+  // Other orders of summing give some of these results other bits, but not each. Every row of a is the same.
+  constexpr std::int64_t enough_results = 512;
+  const std::int64_t rounds = enough_results / settings_.n + 1;
+  const auto row = static_cast<std::size_t>(settings_.a.leading);
+  const std::vector<std::byte> drawn = random_numbers(settings_.a.type, row * static_cast<std::size_t>(rounds));
+  const std::size_t row_bytes = row * size_of(settings_.a.type);
   for (cublaslt_library::candidate& each : candidates(settings_.m, 1)) {
-    if (repeats(each, counts, memory, stream)) {
+    bool always = true;
+    for (std::size_t at = 0; always && at < drawn.size(); at += row_bytes) {
+      fill(memory.a, std::span(drawn).subspan(at, row_bytes), bytes_of(settings_.a, settings_.m, settings_.k));
+      always = repeats(each, counts, memory, stream);
+    }
+    if (always) {
       return {settings_.m, each.chosen, each.workspace_bytes};
     }
   }

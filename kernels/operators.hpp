@@ -11,6 +11,7 @@
 #include "kernels/histogram.hpp"
 #include "kernels/iir.hpp"
 #include "kernels/magnitude.hpp"
+#include "kernels/matmul.hpp"
 #include "kernels/moments.hpp"
 #include "kernels/moving_zscore.hpp"
 #include "kernels/power_spectrum.hpp"
@@ -32,6 +33,7 @@
   X(histogram, nullptr, false, "range")                                                                   \
   X(iir, iir_session, false, "sections")                                                                  \
   X(magnitude, nullptr, false, "squared")                                                                 \
+  X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable")                     \
   X(moments, nullptr, false)                                                                              \
   X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold") \
   X(multiply, nullptr, false, "conjugate")                                                                \

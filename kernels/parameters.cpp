@@ -101,6 +101,10 @@ const parameters& parameters::table(std::string_view key) const {
   return found == nullptr ? none : *as<std::shared_ptr<const parameters>>(*found, key, "a table");
 }
 
+const std::shared_ptr<const number_file>& parameters::npy_file(std::string_view key) const {
+  return as<std::shared_ptr<const number_file>>(require(*this, key), key, "the name of a .npy file");
+}
+
 const code_file& parameters::code(std::string_view key) const {
   return *as<std::shared_ptr<const code_file>>(require(*this, key), key, "a file of code");
 }

@@ -34,6 +34,7 @@ struct no_parameter {
 
 struct plugin_library;
 struct model_package;
+class number_file;
 
 /// A file of users' code that the configuration allows, as it was read.
 struct code_file {
@@ -51,7 +52,8 @@ struct code_file {
 class parameters {
  public:
   using value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>, std::vector<std::string>,
-                             std::shared_ptr<const parameters>, std::shared_ptr<const code_file>, no_parameter>;
+                             std::shared_ptr<const parameters>, std::shared_ptr<const code_file>,
+                             std::shared_ptr<const number_file>, no_parameter>;
 
   void set(std::string key, value given);
   [[nodiscard]] bool has(std::string_view key) const noexcept { return find(key) != nullptr; }
@@ -77,6 +79,8 @@ class parameters {
   /// A table; an empty one if the key is missing.
   [[nodiscard]] const parameters& table(std::string_view key) const;
   [[nodiscard]] const code_file& code(std::string_view key) const;
+  /// Never nullptr.
+  [[nodiscard]] const std::shared_ptr<const number_file>& npy_file(std::string_view key) const;
 
   [[nodiscard]] auto begin() const noexcept { return values_.begin(); }
   [[nodiscard]] auto end() const noexcept { return values_.end(); }

@@ -11,6 +11,7 @@
 #include "base/sha256.hpp"
 #include "daemon/config/npy.hpp"
 #include "daemon/pipeline/check.hpp"
+#include "kernels/number_file.hpp"
 #include "kernels/plugin_library.hpp"
 
 namespace penstock {
@@ -211,12 +212,16 @@ parameters::value read_parameter(const table_reader& table, std::string_view key
 bool read_npy_parameter(const table_reader& table, std::string_view key, const toml::node& node,
                         stage_declaration& stage) {
   const auto* text = node.as_string();
-  if (text == nullptr || !names_npy_file(stage.op, key, text->get())) {
+  if (text == nullptr || (!names_npy_file(stage.op, key, text->get()) && !keeps_npy_file(stage.op, key, text->get()))) {
     return false;
   }
   const std::string imaginary = std::string(key) + "_imag";
   try {
     const std::filesystem::path file = std::filesystem::path(stage.position.file).parent_path() / text->get();
+    if (keeps_npy_file(stage.op, key, text->get())) {
+      stage.settings.set(std::string(key), open_npy_file(text->get(), file));
+      return true;
+    }
     parameters given;
     set_from_npy_file(stage.op, std::string(key), file, given);
     if (given.has(imaginary) && table.contents().contains(imaginary)) {
@@ -459,6 +464,8 @@ std::string print_parameter(const parameters::value& value) {
           return print_table(*held);
         } else if constexpr (std::is_same_v<type, std::shared_ptr<const code_file>>) {
           return toml_string(held->name);
+        } else if constexpr (std::is_same_v<type, std::shared_ptr<const number_file>>) {
+          return toml_string(held->name());
         } else {
           return "";
         }

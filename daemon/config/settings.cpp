@@ -11,6 +11,7 @@
 #include "daemon/config/endpoint.hpp"
 #include "daemon/config/pipeline_text.hpp"
 #include "daemon/config/settings_table.hpp"
+#include "kernels/number_file.hpp"
 #include "kernels/plugin_library.hpp"
 #include "proto/message.hpp"
 
@@ -176,6 +177,9 @@ std::string configuration_hash(const settings& settings) {
         if (const auto* const code = std::get_if<std::shared_ptr<const code_file>>(&value)) {
           add(digest_of(**code));
         }
+        if (const auto* const numbers = std::get_if<std::shared_ptr<const number_file>>(&value)) {
+          add((*numbers)->state());
+        }
       }
     }
   }
@@ -189,7 +193,10 @@ bool same_pipeline(const pipeline_declaration& left, const pipeline_declaration&
   const auto same_value = [](const auto& one, const auto& other) {
     const auto* const code = std::get_if<std::shared_ptr<const code_file>>(&one.second);
     const auto* const another = std::get_if<std::shared_ptr<const code_file>>(&other.second);
-    return code == nullptr || another == nullptr || digest_of(**code) == digest_of(**another);
+    const auto* const numbers = std::get_if<std::shared_ptr<const number_file>>(&one.second);
+    const auto* const others = std::get_if<std::shared_ptr<const number_file>>(&other.second);
+    return (code == nullptr || another == nullptr || digest_of(**code) == digest_of(**another)) &&
+           (numbers == nullptr || others == nullptr || (*numbers)->state() == (*others)->state());
   };
   const auto same_code = [&](const stage_declaration& one, const stage_declaration& other) {
     return std::equal(one.settings.begin(), one.settings.end(), other.settings.begin(), other.settings.end(),

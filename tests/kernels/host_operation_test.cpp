@@ -73,7 +73,7 @@ bool same(const aligned_memory& a, const aligned_memory& b) {
 
 TEST(HostOperation, GivesSeveralThreadsAtOnceWhatItGivesOne) {
   for (const operator_definition& known : operator_catalogue()) {
-    const operator_sample sample = sample_of(known.name);
+    const operator_sample sample = sample_of(known.name, 250);
     const std::vector<tensor_spec> inputs(sample.inputs, {.type = sample.type, .shape = {3, 250}});
     const tensor_spec output = known.infer(sample.settings, inputs);
     const session_traits traits = known.session == nullptr ? session_traits{} : *known.session(sample.settings, inputs);

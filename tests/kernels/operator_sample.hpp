@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/number_file.hpp"
 #include "kernels/operation.hpp"
 
 namespace penstock {
@@ -44,8 +45,22 @@ struct operator_sample {
   bool sole_input = true;  ///< it takes exactly one input
 };
 
-/// An operator that is not named here needs no parameters and takes one input of cf32.
-[[nodiscard]] inline operator_sample sample_of(std::string_view op) {
+/// The numbers of a .npy file: between -1 and 1, none like its neighbours.
+[[nodiscard]] inline parameters::value npy_of(const std::vector<std::int64_t>& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) {
+    count *= extent;
+  }
+  std::vector<float> numbers;
+  for (std::int64_t at = 0; at < count; ++at) {
+    numbers.push_back(static_cast<float>(at * 37 % 101) / 50.0F - 1.0F);
+  }
+  return number_file::of(shape, numbers);
+}
+
+/// An operator that is not named here needs no parameters and takes one input of cf32. `length` is the extent of the
+/// input's last axis.
+[[nodiscard]] inline operator_sample sample_of(std::string_view op, std::int64_t length = 8) {
   using list = std::vector<double>;
   const std::map<std::string_view, operator_sample> named{
       {"accumulate", {settings_of({{"frames", std::int64_t{3}}}), element_type::f32}},
@@ -55,6 +70,7 @@ struct operator_sample {
       {"detect", {settings_of({{"high", 0.5}}), element_type::f32}},
       {"fir", {settings_of({{"taps", list{1.0, 0.5}}})}},
       {"iir", {settings_of({{"sections", list{1.0, 0.5, 0.0, 1.0, 0.5, 0.0}}})}},
+      {"matmul", {settings_of({{"weights", npy_of({length, 3})}, {"repeatable", true}}), element_type::f32}},
       {"moving_zscore", {settings_of({{"window", std::int64_t{2}}}), element_type::f32}},
       {"multiply", {{}, element_type::cf32, 2, false}},
       {"reframe", {settings_of({{"length", std::int64_t{1}}})}},

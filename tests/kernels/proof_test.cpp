@@ -212,7 +212,7 @@ TEST(Proof, TakesSessionsThroughAnOperationWithState) {
 
 TEST(Proof, FindsNothingWrongWithTheBuiltInOperators) {
   for (const operator_definition& known : operator_catalogue()) {
-    const operator_sample sample = sample_of(known.name);
+    const operator_sample sample = sample_of(known.name, 11);
     for (const bool variable : {false, true}) {
       const std::vector<tensor_spec> inputs(sample.inputs,
                                             {.type = sample.type, .shape = {6, 11}, .variable = variable});

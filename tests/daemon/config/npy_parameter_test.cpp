@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/config/settings.hpp"
+#include "kernels/number_file.hpp"
 #include "kernels/operation.hpp"
 #include "tests/base/npy_text.hpp"
 
@@ -137,6 +138,55 @@ TEST_F(npy_parameter, IsAPlainTextWhereNoArrayIsTaken) {
       testing::AllOf(testing::StartsWith(place("window") + "must be "), testing::Not(testing::HasSubstr("read"))));
   EXPECT_THAT(complaint_about("moments", "range = 'range.npy'"),
               testing::StartsWith(place("range") + "operator 'moments' has no such parameter"));
+}
+
+TEST_F(npy_parameter, OfWeightsStaysAFile) {
+  write("w.npy", "<f2", "(64, 2)", std::string(256, '\0'));
+  const settings given = load("matmul", "weights = 'w.npy'");
+  const number_file& weights = *given.pipelines.at(0).stages.at(0).settings.npy_file("weights");
+  EXPECT_EQ(weights.text(), "f16[64, 2]");
+  EXPECT_THAT(print_settings(given), testing::HasSubstr("\nweights = \"w.npy\"\n"));
+  std::vector<float> numbers(3, 1.0F);
+  weights.read(125, numbers);
+  EXPECT_EQ(numbers, std::vector<float>(3));
+  EXPECT_EQ(weights.map().get()[255], std::byte{});
+}
+
+TEST_F(npy_parameter, OfWeightsIsAnotherOnceTheFileIsReplaced) {
+  write("w.npy", "<f4", "(64, 1)", std::string(256, '\0'));
+  const settings before = load("matmul", "weights = 'w.npy'");
+  const settings again = load("matmul", "weights = 'w.npy'");
+  EXPECT_TRUE(same_pipeline(before.pipelines.at(0), again.pipelines.at(0)));
+  write("new.npy", "<f4", "(64, 1)", std::string(256, '\0'));
+  std::filesystem::rename(folder_ / "new.npy", folder_ / "w.npy");
+  const settings after = load("matmul", "weights = 'w.npy'");
+  EXPECT_FALSE(same_pipeline(before.pipelines.at(0), after.pipelines.at(0)));
+  EXPECT_NE(configuration_hash(before), configuration_hash(after));
+}
+
+TEST_F(npy_parameter, OfWeightsNamesItsPlaceTheFileAndWhatIsWrong) {
+  const auto complaint = [&](const std::string& type, const std::string& shape, const std::string& bytes) {
+    write("w.npy", type, shape, bytes);
+    const std::string text = complaint_about("matmul", "weights = 'w.npy'");
+    const std::string where = place("weights");
+    return text.starts_with(where) ? text.substr(where.size()) : text;
+  };
+  EXPECT_EQ(complaint_about("matmul", "weights = 'missing.npy'"),
+            place("weights") + "\"missing.npy\": it can't be read: No such file or directory");
+  EXPECT_EQ(complaint_about("matmul", "weights = [1, 2]"), place("weights") + "must be the name of a .npy file");
+  EXPECT_EQ(complaint_about("matmul", "weights = 'w.txt'"), place("weights") + "must be the name of a .npy file");
+  EXPECT_EQ(complaint("<i4", "(64, 1)", std::string(256, '\0')),
+            "\"w.npy\": its elements are <i4; numpy.float16, float32 and float64 can be read (<f2, <f4, <f8)");
+  EXPECT_EQ(complaint("<f4", "(64, 2)", std::string(256, '\0')),
+            "\"w.npy\": its header says f32[64, 2], but it holds 256 bytes of numbers");
+  EXPECT_EQ(complaint("<f4", "(64, 1)", std::string(260, '\0')),
+            "\"w.npy\": its header says f32[64, 1], but it holds 260 bytes of numbers");
+  EXPECT_EQ(complaint("<f4", "(4611686018427387904, 4611686018427387904)", std::string(256, '\0')),
+            "\"w.npy\": its header says f32[4611686018427387904, 4611686018427387904], but it holds 256 bytes of "
+            "numbers");
+  EXPECT_EQ(complaint("<f4", "(64, 0)", ""), "\"w.npy\": it holds no numbers");
+  EXPECT_EQ(complaint("<f4", "(32, 2)", std::string(256, '\0')),
+            "must be [64, N] for an input of f32[64], not f32[32, 2]");
 }
 
 }  // namespace
