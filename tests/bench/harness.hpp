@@ -18,6 +18,7 @@ struct bench_options {
   double minutes = 10;  ///< duration of `steady`
   bool quick = false;   ///< short runs that only show that the benchmark works
   int turn_ms = 0;      ///< of one contender in one repeat; 0: the benchmark's default
+  std::string only{};   ///< of `operators`: those whose name contains it
 
   [[nodiscard]] std::chrono::milliseconds turn() const noexcept {
     return std::chrono::milliseconds{turn_ms != 0 ? turn_ms : quick ? 100 : 1000};

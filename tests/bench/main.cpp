@@ -79,6 +79,7 @@ void declare(CLI::App& app, command_line& line) {
       ->check(CLI::Range(0.1, 1440.0));
   app.add_option("--floors", line.floors,
                  "Measure a few ratios on the host backend, and fail if one is below its floor in this file");
+  app.add_option("--only", line.options.only, "Of `operators`, those whose name contains this");
   app.add_flag("--quick", line.options.quick, "Short runs that only show that the benchmark works");
   app.add_option(
          "--turn", line.options.turn_ms,

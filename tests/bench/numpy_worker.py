@@ -245,6 +245,18 @@ def accumulate(case, x):
     return {"maximum_filter1d": maximum} if peak else {"cumsum": by_sums, "uniform_filter1d": by_filter}
 
 
+def matmul(case, x):
+    weights = np.array(case["weights"]["numbers"], np.float32).reshape(case["weights"]["shape"])
+    y = np.empty((*x.shape[:-1], weights.shape[1]), np.float32)
+    flat = x.reshape(-1, x.shape[-1])
+
+    def product():
+        np.matmul(flat, weights, out=y.reshape(-1, weights.shape[1]))
+        return y
+
+    return {"matmul": product}
+
+
 def seconds_of(run, least):
     """Of one run: as many are timed together as take about `least` seconds."""
     start = time.perf_counter()

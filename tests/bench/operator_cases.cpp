@@ -1,13 +1,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <numbers>
+#include <numeric>
 #include <random>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
+#include "kernels/half.hpp"
+#include "kernels/number_file.hpp"
 #include "tests/bench/operators.hpp"
 
 namespace penstock::bench {
@@ -79,9 +83,15 @@ std::vector<std::byte> input_batch(const operator_case& subject, std::size_t inp
   std::mt19937 random(static_cast<unsigned>(input) + 1);
   if (is_floating(spec.type)) {
     std::normal_distribution<float> noise(0.0F, 0.3F);
-    draw_values<float>(batch, [&] { return noise(random); });
+    if (spec.type == element_type::f16) {
+      draw_values<half_bits>(batch, [&] { return to_half(noise(random)); });
+    } else if (spec.type == element_type::bf16) {
+      draw_values<brain_bits>(batch, [&] { return to_brain(noise(random)); });
+    } else {
+      draw_values<float>(batch, [&] { return noise(random); });
+    }
   } else {
-    draw_values<std::uint8_t>(batch, [&] { return random() >> 24U; });
+    draw_values<std::uint8_t>(batch, [&] { return static_cast<std::uint8_t>(random() >> 24U); });
   }
   return batch;
 }
@@ -97,7 +107,11 @@ nlohmann::ordered_json to_json(const operator_case& subject) {
     std::visit(
         [&, &named = key](const auto& held) {
           // Built-in operators have no tables and no code.
-          if constexpr (requires { json["settings"][named] = held; }) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::shared_ptr<const number_file>>) {
+            std::vector<float> numbers(static_cast<std::size_t>(held->count()));
+            held->read(0, numbers);
+            json["settings"][named] = {{"shape", held->shape()}, {"numbers", numbers}};
+          } else if constexpr (requires { json["settings"][named] = held; }) {
             json["settings"][named] = held;
           }
         },
@@ -246,6 +260,51 @@ void add_sessions(case_list& cases) {
   }
 }
 
+/// Weights of a layer, of deviation 1 / √K.
+parameters::value weights_of(const std::vector<std::int64_t>& shape) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> noise(0.0F, 1.0F / std::sqrt(static_cast<float>(shape.front())));
+  std::vector<float> numbers(
+      static_cast<std::size_t>(std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>())));
+  std::generate(numbers.begin(), numbers.end(), [&] { return noise(random); });
+  return number_file::of(shape, numbers);
+}
+
+/// A layer of `size` by `size` for frames of `rows` rows.
+void add_layer(case_list& cases, const std::string& name, std::int64_t size, std::int64_t rows, type kind,
+               parameters settings = {}) {
+  settings.set("weights", weights_of({size, size}));
+  cases.add_one(name.c_str(), "matmul", settings, {kind, {rows, size}}, batch);
+}
+
+void add_products(case_list& cases) {
+  add_layer(cases, "matmul, 512 by 512, 64 rows", 512, 1, type::f32);
+  add_layer(cases, "matmul, 512 by 512, 1024 rows", 512, 16, type::f32);
+}
+
+void add_products_for_gpu(case_list& cases) {
+  const auto in = [](const char* compute) { return with({{"compute", std::string(compute)}}); };
+  for (const std::int64_t rows : {1, 64}) {
+    const std::string shape = "4096 by 4096, " + std::to_string(batch * rows) + " rows";
+    add_layer(cases, "matmul, f32, " + shape, 4096, rows, type::f32);
+    add_layer(cases, "matmul, tf32, " + shape, 4096, rows, type::f32, in("tf32"));
+    add_layer(cases, "matmul, f16, " + shape, 4096, rows, type::f16, in("f16"));
+    add_layer(cases, "matmul, bf16, " + shape, 4096, rows, type::bf16, in("bf16"));
+    for (const char* const activation : {"relu", "gelu"}) {
+      for (const char* const compute : {"f32", "tf32", "bf16"}) {
+        parameters settings = in(compute);
+        settings.set("bias", weights_of({4096}));
+        settings.set("activation", std::string(activation));
+        add_layer(cases, std::string("matmul, ") + compute + ", bias, " + activation + ", " + shape, 4096, rows,
+                  std::string_view(compute) == "bf16" ? type::bf16 : type::f32, settings);
+      }
+    }
+    parameters repeatable = in("bf16");
+    repeatable.set("repeatable", true);
+    add_layer(cases, "matmul, bf16, repeatable, " + shape, 4096, rows, type::bf16, repeatable);
+  }
+}
+
 /// Cases that only a GPU gets: what a library for GPUs does as well, and many sessions with much state.
 void add_for_gpu(case_list& cases) {
   cases.add_one("accumulate, mean of 16 frames, a session each", "accumulate", with({{"frames", std::int64_t{16}}}),
@@ -279,12 +338,14 @@ std::vector<operator_case> operator_cases() {
   add_conversions(all);
   add_rows(all);
   add_sessions(all);
+  add_products(all);
   return all.take();
 }
 
 std::vector<operator_case> gpu_operator_cases() {
   case_list more;
   add_for_gpu(more);
+  add_products_for_gpu(more);
   std::vector<operator_case> smaller = operator_cases();
   for (operator_case& each : more.take()) {
     each.earlier_frames = enough_frames;
@@ -295,7 +356,8 @@ std::vector<operator_case> gpu_operator_cases() {
     all.push_back(smaller[at]);
     const bool last = at + 1 == smaller.size() || smaller[at + 1].name != smaller[at].name;
     const operator_case& first = at > 0 && smaller[at - 1].name == smaller[at].name ? smaller[at - 1] : smaller[at];
-    if (last && first.frames == batch) {
+    // A product is bound by its arithmetic, not by memory.
+    if (last && first.frames == batch && first.op != "matmul") {
       all.push_back(beyond_cache(first));
     }
   }

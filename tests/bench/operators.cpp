@@ -21,6 +21,7 @@
 
 #include "daemon/device/backend.hpp"
 #include "daemon/device/device.hpp"
+#include "kernels/half.hpp"
 #include "tests/bench/benchmarks.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -305,12 +306,6 @@ class data_folder {
   testing::temporary_folder folder_;
 };
 
-std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-  return values;
-}
-
 /// An operator and what takes turns with it.
 class operator_comparison {
  public:
@@ -326,8 +321,7 @@ class operator_comparison {
         std::make_unique<reference>(target_, std::move(copy), std::vector<const void*>{}, bytes));
   }
 
-  void add_libraries(const library_calls& libraries) {
-    library_call_list found = libraries.calls_for(subject_);
+  void add_libraries(library_call_list found) {
     for (library_call& each : found.calls) {
       add_library(each);
     }
@@ -401,7 +395,8 @@ class operator_comparison {
       const std::span<const void* const> inputs = rig_.arguments().inputs;
       auto added = std::make_unique<reference>(
           target_, std::move(call.work), std::vector<const void*>(inputs.begin(), inputs.end()), call.output_bytes);
-      const double difference = call.difference(floats_of(added->result()), floats_of(rig_.result()));
+      const double difference = call.difference(numbers_in(added->result(), call.output_type),
+                                                numbers_in(rig_.result(), subject_.output().type));
       if (!(difference <= max_difference)) {
         throw std::runtime_error(fmt::format("another result, by {:.1e} of the largest", difference));
       }
@@ -433,6 +428,21 @@ ordered_json launch_seconds(device& target, const library_calls& libraries, int 
 }
 
 }  // namespace
+
+std::vector<float> numbers_in(const std::vector<std::byte>& bytes, element_type type) {
+  const bool small = type == element_type::f16 || type == element_type::bf16;
+  std::vector<float> numbers(bytes.size() / (small ? 2 : sizeof(float)));
+  if (!small) {
+    std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(float));
+    return numbers;
+  }
+  for (std::size_t at = 0; at < numbers.size(); ++at) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, bytes.data() + 2 * at, sizeof bits);
+    numbers[at] = type == element_type::f16 ? to_float(half_bits{bits}) : to_float(brain_bits{bits});
+  }
+  return numbers;
+}
 
 double difference_of(const std::vector<float>& numbers, const std::vector<float>& expected) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -476,13 +486,12 @@ ordered_json run_operators(const bench_options& options) {
     result.update(libraries->facts());
     result["launch_seconds"] = launch_seconds(*target, *libraries, options.repeats, seconds);
   }
-  const std::vector<operator_case> cases = cuda ? gpu_operator_cases() : operator_cases();
+  std::vector<operator_case> cases = cuda ? gpu_operator_cases() : operator_cases();
+  std::erase_if(cases, [&](const operator_case& each) { return each.name.find(options.only) == std::string::npos; });
   for (const operator_case& each : cases) {
     operator_comparison all(*target, each);
     all.add_copy(libraries.get());
-    if (libraries != nullptr) {
-      all.add_libraries(*libraries);
-    }
+    all.add_libraries(libraries != nullptr ? libraries->calls_for(each) : openblas_calls(each));
     if (numpy) {
       all.add_numpy(*numpy);
     }

@@ -48,6 +48,9 @@ struct operator_case {
 /// Name, operator, parameters, specs and frames, for numpy_worker.py.
 [[nodiscard]] nlohmann::ordered_json to_json(const operator_case& subject);
 
+/// f32, f16 or bf16 numbers; of other types the bytes as f32.
+[[nodiscard]] std::vector<float> numbers_in(const std::vector<std::byte>& bytes, element_type type);
+
 /// The largest difference relative to the largest expected number. Infinite unless both have the same length, are not
 /// empty and finite, and not all expected numbers are 0.
 [[nodiscard]] double difference_of(const std::vector<float>& numbers, const std::vector<float>& expected);
@@ -58,6 +61,7 @@ struct library_call {
   std::string call;                 ///< "cublasSgeam"
   std::unique_ptr<operation> work;  ///< on the operator's inputs
   std::size_t output_bytes = 0;
+  element_type output_type = element_type::f32;
   /// Difference of its output from what the operator's output implies, relative to the largest number.
   std::function<double(const std::vector<float>& numbers, const std::vector<float>& operators)> difference;
 };
@@ -84,6 +88,9 @@ class library_calls {
   /// Versions of the libraries, 0 where there is none, and the size of the device's second-level cache.
   [[nodiscard]] virtual nlohmann::ordered_json facts() const = 0;
 };
+
+/// OpenBLAS beside `matmul` on the host; none for other operators.
+[[nodiscard]] library_call_list openblas_calls(const operator_case& subject);
 
 /// On the first device, which is open. nullptr in a build without CUDA.
 [[nodiscard]] std::unique_ptr<library_calls> open_library_calls();

@@ -29,6 +29,10 @@ class cublas;
 /// Whether there would be any.
 [[nodiscard]] bool has_cublas_calls(const operator_case& subject);
 
+/// cuBLASLt's product for `matmul`, whose factors have the input's type, without a bias and an activation: the fastest
+/// of the eight algorithms that it proposes. Throws std::runtime_error.
+[[nodiscard]] std::vector<library_call> cublaslt_calls(const operator_case& subject);
+
 // Simple passes around the transform of a power spectrum. They enqueue; pointers are on the device, aligned to 16
 // bytes.
 
