@@ -39,8 +39,10 @@ constexpr int description_epilogue = 7;
 constexpr int description_bias = 8;
 constexpr int preference_workspace = 1;
 constexpr int preference_reductions = 3;
+constexpr std::array<int, 4> preference_alignments{5, 6, 7, 8};  // of a, b, c and d
 constexpr int algorithm_splits = 2;
 constexpr int algorithm_reduction = 3;
+constexpr cublaslt_library::result not_supported = 15;
 constexpr int op_plain = 0;
 constexpr int op_transposed = 1;
 constexpr int epilogue_none = 1;
@@ -62,8 +64,11 @@ static_assert(description_epilogue == CUBLASLT_MATMUL_DESC_EPILOGUE);
 static_assert(description_bias == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
 static_assert(preference_workspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
 static_assert(preference_reductions == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
+static_assert(preference_alignments.front() == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+static_assert(preference_alignments.back() == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
 static_assert(algorithm_splits == CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
 static_assert(algorithm_reduction == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
+static_assert(not_supported == CUBLAS_STATUS_NOT_SUPPORTED);
 static_assert(op_plain == CUBLAS_OP_N);
 static_assert(op_transposed == CUBLAS_OP_T);
 static_assert(epilogue_none == CUBLASLT_EPILOGUE_DEFAULT);
@@ -492,7 +497,7 @@ std::size_t cublaslt_plan::bytes_of(const product_matrix& matrix, std::int64_t r
 }
 
 cublaslt_plan::operands cublaslt_plan::make_operands(const void* b) const {
-  constexpr std::size_t drawn = std::size_t{1} << 20U;
+  constexpr std::size_t drawn = std::size_t{1} << 16U;
   const element_type result = settings_.out.type;
   const std::vector<std::byte> numbers = random_numbers(settings_.b.type, drawn);
   const std::vector<std::byte> results = random_numbers(result, drawn);
@@ -532,15 +537,25 @@ std::vector<cublaslt_library::candidate> cublaslt_plan::candidates(std::int64_t 
   if (met == 0) {
     met = library_->set_preference(preference, preference_reductions, &reductions, sizeof reductions);
   }
+  constexpr std::uint32_t alignment = 16;  // of product_arguments
+  for (const int attribute : preference_alignments) {
+    met = met == 0 ? library_->set_preference(preference, attribute, &alignment, sizeof alignment) : met;
+  }
   if (met == 0) {
     met = library_->find_algorithms(library_->context, description_, b_, a_, c_, out_, preference, wanted, found.data(),
                                     &count);
   }
   library_->destroy_preference(preference);
-  const std::string product = "find an algorithm for [" + std::to_string(rows) + ", " + std::to_string(settings_.k) +
-                              "] x [" + std::to_string(settings_.k) + ", " + std::to_string(settings_.n) + "] of " +
+  const auto shape = [](std::int64_t height, std::int64_t width) {
+    return "[" + std::to_string(height) + ", " + std::to_string(width) + "]";
+  };
+  const std::string product = "cuBLASLt " + std::to_string(library_->get_version()) + " has no algorithm for " +
+                              shape(rows, settings_.k) + " x " + shape(settings_.k, settings_.n) + " of " +
                               std::string(name_of(settings_.a.type));
-  check(*library_, met, product);
+  if (met == not_supported) {
+    throw no_algorithm(product);
+  }
+  check(*library_, met, "find an algorithm");
   found.resize(static_cast<std::size_t>(count));
   std::erase_if(found, [&](cublaslt_library::candidate& each) {
     std::int32_t splits = 1;
@@ -551,7 +566,7 @@ std::vector<cublaslt_library::candidate> cublaslt_plan::candidates(std::int64_t 
     return each.state != 0 || (settings_.repeatable && (splits > 1 || reduction != 0)) || !takes_rows(each, fewest);
   });
   if (found.empty()) {
-    check(*library_, 15, product);
+    throw no_algorithm(product);
   }
   return found;
 }
@@ -591,7 +606,7 @@ cublaslt_plan::bucket cublaslt_plan::fastest(std::int64_t rows, std::int64_t few
                         .milliseconds = std::numeric_limits<float>::max()});
   }
   if (entrants.empty()) {
-    check(failed, "run a product");
+    throw no_algorithm(std::string("cuBLASLt has no algorithm that computes this product: ") + failed.name);
   }
   // In turn, so that the device's clock is the same for all.
   constexpr int rounds = 5;
@@ -612,27 +627,37 @@ bool cublaslt_plan::repeats(cublaslt_library::candidate& tried, std::span<const 
   const std::size_t element = size_of(settings_.out.type);
   const std::size_t pitch = static_cast<std::size_t>(settings_.out.leading) * element;
   const std::size_t row = static_cast<std::size_t>(settings_.n) * element;
-  const auto results = [&](std::int64_t count) {
-    check(run(stream.get(), memory.arguments, count, tried.chosen, settings_.max_workspace), "run a product");
-    stream.wait();
+  // Of the rows that are read back, first and last ones.
+  constexpr std::size_t most_bytes = std::size_t{32} << 20U;
+  const auto most_rows = static_cast<std::int64_t>(std::max<std::size_t>(most_bytes / row, 1));
+  const auto rows_from = [&](std::int64_t first, std::int64_t count) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(count) * row);
-    require_cuda(cudaMemcpy2D(bytes.data(), row, memory.out.data(), pitch, row, static_cast<std::size_t>(count),
-                              cudaMemcpyDeviceToHost),
+    require_cuda(cudaMemcpy2D(bytes.data(), row, memory.out.data() + static_cast<std::size_t>(first) * pitch, pitch,
+                              row, static_cast<std::size_t>(count), cudaMemcpyDeviceToHost),
                  "read a product");
     return bytes;
   };
-  const std::vector<std::byte> alone = results(1);
-  return std::all_of(counts.begin(), counts.end(), [&](std::int64_t count) {
-    if (!takes_rows(tried, count)) {
-      return false;
-    }
-    const std::vector<std::byte> together = results(count);
-    for (std::size_t at = 0; at < together.size(); at += row) {
-      if (std::memcmp(together.data() + at, alone.data(), row) != 0) {
+  const auto compute = [&](std::int64_t count) {
+    check(run(stream.get(), memory.arguments, count, tried.chosen, settings_.max_workspace), "run a product");
+    stream.wait();
+  };
+  compute(1);
+  const std::vector<std::byte> alone = rows_from(0, 1);
+  const auto are_alike = [&](const std::vector<std::byte>& bytes) {
+    for (std::size_t at = 0; at < bytes.size(); at += row) {
+      if (std::memcmp(bytes.data() + at, alone.data(), row) != 0) {
         return false;
       }
     }
     return true;
+  };
+  return std::all_of(counts.begin(), counts.end(), [&](std::int64_t count) {
+    if (!takes_rows(tried, count)) {
+      return false;
+    }
+    compute(count);
+    const std::int64_t read = std::min(count, most_rows);
+    return are_alike(rows_from(0, read)) && (read == count || are_alike(rows_from(count - read, read)));
   });
 }
 
@@ -657,8 +682,8 @@ cublaslt_plan::bucket cublaslt_plan::first_repeatable(operands& memory, const me
       return {settings_.m, each.chosen, each.workspace_bytes};
     }
   }
-  throw std::runtime_error("cuBLASLt " + std::to_string(library_->get_version()) +
-                           " has no algorithm for this product that gives a row the same bits in every batch");
+  throw no_algorithm("cuBLASLt " + std::to_string(library_->get_version()) +
+                     " has no algorithm for this product that gives a row the same bits in every batch");
 }
 
 void cublaslt_plan::choose(bool powers_of_two, const void* b) {

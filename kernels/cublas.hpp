@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 
 #include <cuda_runtime_api.h>
 
@@ -73,6 +74,12 @@ struct cublaslt_library {
   [[nodiscard]] static std::shared_ptr<const cublaslt_library> load();
 };
 
+/// cuBLASLt has no algorithm for a product. what() says for which.
+class no_algorithm : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// The name of the error, such as "CUBLAS_STATUS_EXECUTION_FAILED", with static storage; none for success.
 [[nodiscard]] fault cublas_fault(cublaslt_library::result result) noexcept;
 
@@ -136,7 +143,8 @@ class cublaslt_product {
   enum class buckets { one, powers_of_two };
 
   /// On the current device. Allocates operands to try algorithms with, on a stream of its own, and waits for it; `b`,
-  /// if it is not nullptr, is matrix b in device memory, as weights are. Throws std::runtime_error.
+  /// if it is not nullptr, is matrix b in device memory, as weights are. Throws no_algorithm and
+  /// std::runtime_error.
   cublaslt_product(std::shared_ptr<const cublaslt_library> library, const product_settings& settings,
                    buckets rows = buckets::one, const void* b = nullptr);
   cublaslt_product(cublaslt_product&& other) noexcept;

@@ -20,13 +20,19 @@ namespace {
 using precision = matmul_settings::precision;
 using activation_kind = matmul_settings::activation_kind;
 
+__device__ float read(float value) {
+  return value;
+}
+__device__ float read(__half value) {
+  return __half2float(value);
+}
+__device__ float read(__nv_bfloat16 value) {
+  return __bfloat162float(value);
+}
+
 /// One type to another, by way of f32.
 template <class Out>
 struct rounded_to {
-  __device__ static float read(float value) { return value; }
-  __device__ static float read(__half value) { return __half2float(value); }
-  __device__ static float read(__nv_bfloat16 value) { return __bfloat162float(value); }
-
   template <class In>
   __device__ Out operator()(In value, int /*component*/) const {
     if constexpr (std::is_same_v<Out, __half>) {
@@ -66,6 +72,33 @@ fault convert(void* stream, std::int64_t multiprocessors, element_type from, con
   }
 }
 
+/// output[r, n] = activation(product[r, n] + bias[n]); the output may be the product. nullptr: no bias.
+template <class Out>
+__global__ void __launch_bounds__(block_threads)
+    finish_product(const float* product, const float* __restrict__ bias, Out* output, std::int64_t columns,
+                   std::int64_t count, activation_kind activation) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
+  for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; at < count;
+       at += stride) {
+    float y = product[at] + (bias == nullptr ? 0.0F : bias[at % columns]);
+    if (activation == activation_kind::relu) {
+      y = y < 0.0F ? 0.0F : y;
+    } else if (activation == activation_kind::gelu) {
+      y = 0.5F * y * (1.0F + tanhf(0.797884561F * (y + 0.044715F * y * y * y)));
+    }
+    output[at] = rounded_to<Out>{}(y, 0);
+  }
+}
+
+template <class Out>
+fault finish_into(void* stream, std::int64_t multiprocessors, const matmul_settings& settings, const float* product,
+                  const float* bias, void* output, std::int64_t rows) noexcept {
+  const std::int64_t count = rows * settings.columns;
+  return launch(stream, grid_of(divide_up(count, block_threads), resident_blocks(multiprocessors)), dim3(block_threads),
+                &finish_product<Out>, product, bias, static_cast<Out*>(output), settings.columns, count,
+                settings.activation);
+}
+
 /// f32, f16 or bf16 numbers of a file in device memory.
 device_array<std::byte> load_numbers(const number_file& file, const char* key, element_type type) {
   constexpr std::int64_t piece = std::int64_t{4} << 20;
@@ -94,6 +127,7 @@ device_array<std::byte> load_numbers(const number_file& file, const char* key, e
                             numbers.size() * size_of(type), cudaMemcpyHostToDevice),
                  "copy numbers to the device");
   }
+  require_cuda(cudaStreamSynchronize(nullptr), "copy numbers to the device");  // other streams do not wait for it
   return loaded;
 }
 
@@ -101,12 +135,16 @@ device_array<std::byte> load_numbers(const number_file& file, const char* key, e
   return (bytes + 255) / 256 * 256;
 }
 
-/// What the product gives: the output's type where the factors have that too, else f32.
-element_type result_type(const matmul_settings& settings) {
-  return settings.output.type == settings.factor_type() ? settings.output.type : element_type::f32;
-}
+/// A product, and what cuBLASLt does of what follows it.
+struct fused_product {
+  element_type result;  ///< of the product
+  bool finishes;        ///< bias and activation are in the product
+  device_array<std::byte> bias;
+  cublaslt_product product;
+};
 
-product_settings product_of(const matmul_settings& settings, std::int64_t max_rows) {
+product_settings product_of(const matmul_settings& settings, std::int64_t max_rows, element_type result,
+                            bool finishes) {
   const element_type factors = settings.factor_type();
   return {.m = max_rows,
           .n = settings.columns,
@@ -114,32 +152,53 @@ product_settings product_of(const matmul_settings& settings, std::int64_t max_ro
           .a = {.type = factors, .leading = settings.inner},
           .b = {.type = factors, .leading = settings.columns},
           .c = {},
-          .out = {.type = result_type(settings), .leading = settings.columns},
+          .out = {.type = result, .leading = settings.columns},
           .tf32 = settings.compute == precision::tf32,
-          .has_bias = settings.bias != nullptr,
-          .activation = static_cast<product_activation>(settings.activation),
+          .has_bias = finishes && settings.bias != nullptr,
+          .activation = finishes ? static_cast<product_activation>(settings.activation) : product_activation::none,
           .repeatable = settings.repeatable};
 }
 
-/// Conversion of the input where the factors have another type → cuBLASLt → conversion where the output has another
-/// type than the product. The scratch holds what is converted, and cuBLASLt's workspace.
+/// The product gives the output's type where the factors have that too, else f32. It takes in bias and activation;
+/// where cuBLASLt has no algorithm that does, as for some extents that are no multiple of 8, they follow it.
+fused_product make_product(const matmul_settings& settings, std::int64_t max_rows, const void* weights) {
+  const std::shared_ptr<const cublaslt_library> library = cublaslt_library::load();
+  const auto make = [&](element_type result, bool finishes) {
+    return fused_product{.result = result,
+                         .finishes = finishes,
+                         .bias = settings.bias == nullptr
+                                     ? device_array<std::byte>(256)
+                                     : load_numbers(*settings.bias, "bias", finishes ? result : element_type::f32),
+                         .product = {library, product_of(settings, max_rows, result, finishes),
+                                     cublaslt_product::buckets::powers_of_two, weights}};
+  };
+  const element_type result = settings.output.type == settings.factor_type() ? settings.output.type : element_type::f32;
+  if (settings.bias == nullptr && settings.activation == activation_kind::none) {
+    return make(result, true);
+  }
+  try {
+    return make(result, true);
+  } catch (const no_algorithm&) {
+    return make(element_type::f32, false);
+  }
+}
+
+/// Conversion of the input where the factors have another type → cuBLASLt → what is left: bias and activation, or a
+/// conversion to the output's type. The scratch holds what is converted, and cuBLASLt's workspace.
 class matmul_cuda final : public operation {
  public:
   matmul_cuda(matmul_settings settings, std::int64_t max_frames)
       : settings_{std::move(settings)},
         multiprocessors_{multiprocessor_count()},
         weights_{load_numbers(*settings_.weights, "weights", settings_.factor_type())},
-        bias_{settings_.bias == nullptr ? device_array<std::byte>(256)
-                                        : load_numbers(*settings_.bias, "bias", result_type(settings_))},
-        product_{cublaslt_library::load(), product_of(settings_, settings_.max_rows(max_frames)),
-                 cublaslt_product::buckets::powers_of_two, weights_.data()} {
+        product_{make_product(settings_, settings_.max_rows(max_frames), weights_.data())} {
     const auto rows = static_cast<std::size_t>(settings_.max_rows(max_frames));
     const auto bytes = [rows](std::int64_t length, element_type type) {
       return aligned(rows * static_cast<std::size_t>(length) * size_of(type));
     };
     result_offset_ = converts_input() ? bytes(settings_.inner, settings_.factor_type()) : 0;
-    workspace_offset_ = result_offset_ + (converts_result() ? bytes(settings_.columns, result_type(settings_)) : 0);
-    scratch_bytes_ = workspace_offset_ + aligned(product_.workspace_bytes());
+    workspace_offset_ = result_offset_ + (converts_result() ? bytes(settings_.columns, product_.result) : 0);
+    scratch_bytes_ = workspace_offset_ + aligned(product_.product.workspace_bytes());
   }
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_bytes_; }
@@ -160,29 +219,40 @@ class matmul_cuda final : public operation {
     }
     void* const result = converts_result() ? scratch + result_offset_ : arguments.output;
     const fault failed = kernel_queue::of(stream).enqueue([&](cudaStream_t cuda_stream) {
-      return product_.run(cuda_stream, {.a = factors,
-                                        .b = weights_.data(),
-                                        .bias = bias_.data(),
-                                        .out = result,
-                                        .workspace = scratch + workspace_offset_,
-                                        .rows = rows});
+      return product_.product.run(cuda_stream, {.a = factors,
+                                                .b = weights_.data(),
+                                                .bias = product_.bias.data(),
+                                                .out = result,
+                                                .workspace = scratch + workspace_offset_,
+                                                .rows = rows});
     });
-    if (failed || !converts_result()) {
+    if (failed) {
       return failed;
     }
-    return convert(stream, multiprocessors_, result_type(settings_), result, settings_.output.type, arguments.output,
-                   rows * settings_.columns);
+    if (!product_.finishes) {
+      return finish(stream, static_cast<const float*>(result), arguments.output, rows);
+    }
+    return converts_result() ? convert(stream, multiprocessors_, product_.result, result, settings_.output.type,
+                                       arguments.output, rows * settings_.columns)
+                             : fault{};
   }
 
  private:
   [[nodiscard]] bool converts_input() const noexcept { return settings_.input.type != settings_.factor_type(); }
-  [[nodiscard]] bool converts_result() const noexcept { return settings_.output.type != result_type(settings_); }
+  [[nodiscard]] bool converts_result() const noexcept { return settings_.output.type != product_.result; }
+
+  fault finish(void* stream, const float* result, void* output, std::int64_t rows) const noexcept {
+    const auto* const bias = settings_.bias == nullptr ? nullptr : reinterpret_cast<const float*>(product_.bias.data());
+    const auto finish_as = settings_.output.type == element_type::f16    ? finish_into<__half>
+                           : settings_.output.type == element_type::bf16 ? finish_into<__nv_bfloat16>
+                                                                         : finish_into<float>;
+    return finish_as(stream, multiprocessors_, settings_, result, bias, output, rows);
+  }
 
   const matmul_settings settings_;
   const std::int64_t multiprocessors_;
   const device_array<std::byte> weights_;
-  const device_array<std::byte> bias_;
-  const cublaslt_product product_;
+  const fused_product product_;
   std::size_t result_offset_ = 0;
   std::size_t workspace_offset_ = 0;
   std::size_t scratch_bytes_ = 0;
