@@ -89,13 +89,14 @@ configure_file("${debian}/daemon/triggers.in" "${PROJECT_BINARY_DIR}/generated/t
 
 set(CPACK_DEBIAN_DAEMON_PACKAGE_DEPENDS "systemd | systemd-standalone-sysusers | systemd-sysusers")
 set(CPACK_DEBIAN_DAEMON_PACKAGE_PREDEPENDS "init-system-helpers (>= 1.54~)")
-set(CPACK_DEBIAN_DAEMON_PACKAGE_SUGGESTS "penstock-cuda, libopenblas0")
+set(CPACK_DEBIAN_DAEMON_PACKAGE_SUGGESTS "penstock-cuda, libopenblas0, libdnnl2")
 set(CPACK_DEBIAN_DAEMON_PACKAGE_CONTROL_EXTRA
   "${debian}/daemon/conffiles;${debian}/daemon/postinst;${debian}/daemon/prerm;${debian}/daemon/postrm"
   "${PROJECT_BINARY_DIR}/generated/triggers")
 set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "penstock (= ${version})")
 set(CPACK_DEBIAN_CUDA_PACKAGE_SUGGESTS "libcuda1, libcufft-13-0 | libcufft-12-9 | libcufft11, \
 libcublas-13-0 | libcublas-12-9 | libcublaslt12, \
+libcudnn9-cuda-13 | libcudnn9-cuda-12, \
 cuda-nvrtc-13-0 | cuda-nvrtc-12-9 | libnvrtc12, libnvjitlink-13-0 | libnvjitlink-12-9 | libnvjitlink12")
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/library/shlibs" @ONLY CONTENT
 "libpenstock ${PENSTOCK_LIBRARY_ABI} libpenstock${PENSTOCK_LIBRARY_ABI} (>= ${PROJECT_VERSION})\n")

@@ -27,9 +27,10 @@ struct onednn_library;
 class onednn_convolution {
  public:
   /// Packs `weights` and `bias`, which it does not need after that. With nullptr for `weights` each run gets them, and
-  /// packs them in its workspace. Throws std::runtime_error with oneDNN's error.
+  /// packs them in its workspace. `like`, if there is one, got the same weights: both share what is packed alike.
+  /// Throws std::runtime_error with oneDNN's error.
   onednn_convolution(std::shared_ptr<const onednn_library> library, const convolution_shape& shape,
-                     const float* weights, const float* bias);
+                     const float* weights, const float* bias, const onednn_convolution* like = nullptr);
   onednn_convolution(onednn_convolution&& other) noexcept;
   onednn_convolution(const onednn_convolution&) = delete;
   onednn_convolution& operator=(const onednn_convolution&) = delete;

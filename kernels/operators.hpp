@@ -4,6 +4,7 @@
 #include "kernels/affine.hpp"
 #include "kernels/concat.hpp"
 #include "kernels/convert.hpp"
+#include "kernels/convolve.hpp"
 #include "kernels/correlate.hpp"
 #include "kernels/detect.hpp"
 #include "kernels/fir.hpp"
@@ -21,22 +22,23 @@
 /// Every operator, sorted by name: X(NAME, session, overwrites, KEYS...), as in operator_definition. Each has
 /// parse_NAME, whose result has an `output`, make_NAME_host and make_NAME_cuda. docs/first-operator.md says what else a
 /// new one needs.
-#define PENSTOCK_OPERATORS(X)                                                                             \
-  X(accumulate, accumulate_session, false, "frames", "kind", "along")                                     \
-  X(add, nullptr, false)                                                                                  \
-  X(affine, nullptr, true, "a", "b")                                                                      \
-  X(concat, nullptr, false, "axis")                                                                       \
-  X(convert, nullptr, false, "to", "scale", "planar")                                                     \
-  X(correlate, nullptr, false, "template", "template_imag", "mode", "method")                             \
-  X(detect, nullptr, false, "high", "low", "max_events")                                                  \
-  X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                 \
-  X(histogram, nullptr, false, "range")                                                                   \
-  X(iir, iir_session, false, "sections")                                                                  \
-  X(magnitude, nullptr, false, "squared")                                                                 \
-  X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable")                     \
-  X(moments, nullptr, false)                                                                              \
-  X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold") \
-  X(multiply, nullptr, false, "conjugate")                                                                \
-  X(power_spectrum, nullptr, false, "window", "scale", "floor")                                           \
-  X(reframe, reframe_session, false, "length")                                                            \
+#define PENSTOCK_OPERATORS(X)                                                                                        \
+  X(accumulate, accumulate_session, false, "frames", "kind", "along")                                                \
+  X(add, nullptr, false)                                                                                             \
+  X(affine, nullptr, true, "a", "b")                                                                                 \
+  X(concat, nullptr, false, "axis")                                                                                  \
+  X(convert, nullptr, false, "to", "scale", "planar")                                                                \
+  X(convolve, nullptr, false, "weights", "bias", "stride", "padding", "dilation", "groups", "activation", "compute") \
+  X(correlate, nullptr, false, "template", "template_imag", "mode", "method")                                        \
+  X(detect, nullptr, false, "high", "low", "max_events")                                                             \
+  X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                            \
+  X(histogram, nullptr, false, "range")                                                                              \
+  X(iir, iir_session, false, "sections")                                                                             \
+  X(magnitude, nullptr, false, "squared")                                                                            \
+  X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable")                                \
+  X(moments, nullptr, false)                                                                                         \
+  X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold")            \
+  X(multiply, nullptr, false, "conjugate")                                                                           \
+  X(power_spectrum, nullptr, false, "window", "scale", "floor")                                                      \
+  X(reframe, reframe_session, false, "length")                                                                       \
   X(window, nullptr, true, "window")

@@ -98,7 +98,7 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
       return std::make_unique<unrunnable>(
           infer_with(plugin_operator(stage.settings, "file"), stage.settings, specs).state_bytes);
     }
-    if (checks && stage.op == "matmul" && !architecture.empty()) {
+    if (checks && (stage.op == "matmul" || stage.op == "convolve") && !architecture.empty()) {
       return std::make_unique<unrunnable>(0);  // it needs the host's library, which that machine may lack
     }
     std::string op = stage.op;

@@ -6,7 +6,8 @@ declare -A packages=(
   [build]='g++ cmake ninja-build ccache pkg-config libzmq3-dev cppzmq-dev libspdlog-dev libboost-dev libfftw3-dev
     libhwloc-dev libncurses-dev libsndfile1-dev libsodium-dev libsystemd-dev libtomlplusplus-dev libcli11-dev
     nlohmann-json3-dev prometheus-cpp-dev libgtest-dev libgmock-dev'
-  [test]='libopenblas0 python3 python3-numpy python3-zmq python3-scipy python3-pyte python3-yaml prometheus systemd'
+  [test]='libopenblas0 libdnnl2 python3 python3-numpy python3-zmq python3-scipy python3-pyte python3-yaml
+    prometheus systemd'
   [bench]='libbenchmark-dev python3 python3-matplotlib'
   [container]='debootstrap buildah runc iproute2 systemd-container'
   [package]='dpkg-dev fakeroot file gzip lintian'
