@@ -26,7 +26,7 @@ endif()
 # The CUDA module's sources, which tests also link to a runtime that needs no GPU.
 set(PENSTOCK_CUDA_MODULE "${PROJECT_SOURCE_DIR}/daemon/device/cuda")
 set(PENSTOCK_CUDA_MODULE_SOURCES
-  completion_ring.cpp cuda_context.cpp cuda_device.cpp cuda_stream.cpp kernel_chain.cu module.cpp)
+  blocking_stream.cpp completion_ring.cpp cuda_context.cpp cuda_device.cpp cuda_stream.cpp kernel_chain.cu module.cpp)
 list(TRANSFORM PENSTOCK_CUDA_MODULE_SOURCES PREPEND "${PENSTOCK_CUDA_MODULE}/")
 
 # penstock_cuda_module(NAME FOLDER): a module of these sources, made in that folder.

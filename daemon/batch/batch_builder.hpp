@@ -27,7 +27,8 @@ class batch_builder {
   batch_builder(const plan& pipeline, std::size_t in_place_bytes);
 
   [[nodiscard]] const plan& pipeline() const noexcept { return pipeline_; }
-  [[nodiscard]] stream_priority priority() const noexcept { return pipeline_.declaration.priority; }
+  /// The streams that its batches run on.
+  [[nodiscard]] stream_class streams() const noexcept { return pipeline_.streams(); }
   /// The builder with the smallest key is served first: the arrival time, minus 10 ms for each level above normal
   /// priority. So old work of low priority comes before new work of high priority, and no builder starves.
   [[nodiscard]] time_point turn_of(time_point received) const noexcept { return received - ahead_; }

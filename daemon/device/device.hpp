@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <memory>
 #include <stdexcept>
@@ -65,7 +66,8 @@ class event {
 };
 
 /// A callback that runs exactly once, on a thread of the device, or inside the call that enqueued it
-/// (stream::run_inline). It must not call CUDA, lock, log or wait.
+/// (stream::run_inline). It must not call CUDA, lock, log or wait. `status` is the device's failure, or that of the
+/// work since the last completion of a blocking stream.
 using completion_function = void (*)(void* context, fault status) noexcept;
 
 /// An in-order queue of device work. Thread: the shard that opened it. Calls enqueue work and never block; after
@@ -134,6 +136,17 @@ struct memory_use {
 
 enum class stream_priority { low, normal, high };
 
+/// Streams that are alike: a batch runs on any of them.
+struct stream_class {
+  stream_priority priority = stream_priority::normal;
+  bool blocks = false;  ///< device::open_blocking_stream
+
+  // NOLINTNEXTLINE(google-explicit-constructor): most classes are a priority
+  constexpr stream_class(stream_priority given = stream_priority::normal, bool blocking = false) noexcept
+      : priority(given), blocks(blocking) {}
+  auto operator<=>(const stream_class&) const = default;
+};
+
 struct device_facts {
   std::string backend;  ///< "cuda" or "host"
   std::string name;     ///< "NVIDIA H200", or the processor's name
@@ -178,6 +191,12 @@ class device {
     return {pinned_bytes_.load(std::memory_order_relaxed), device_bytes_.load(std::memory_order_relaxed)};
   }
   [[nodiscard]] virtual std::unique_ptr<stream> open_stream(stream_priority priority) = 0;
+  /// A stream for operations that block and work on host memory: its thread runs them one after the other, and no other
+  /// stream waits for it. A fault of its work is told by the next completion, or by synchronize, and leaves the device
+  /// as it is. Throws device_error where the device has none.
+  [[nodiscard]] virtual std::unique_ptr<stream> open_blocking_stream() {
+    throw device_error("the " + facts().backend + " backend has no streams for operations that block");
+  }
   [[nodiscard]] virtual std::unique_ptr<event> open_event(bool timed) = 0;
   /// Compiles an operator for this device. `name` is in the catalogue and `request` has passed its `infer`.
   [[nodiscard]] virtual std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) = 0;

@@ -42,9 +42,19 @@ batch_launch::batch_launch(slot& filled, const launch_resources& resources) noex
       input_(input_memory(filled.work, resources.direct_bytes)),
       outputs_(output_memory(filled.work, resources.direct_bytes)) {}
 
+// A product goes over a client's shared memory as it stands: what the client writes meanwhile spoils its own result
+// alone.
+batch_launch::operand_memory batch_launch::blocking_memory(const batch& work) noexcept {
+  return work.payload == payload_mode::shared && work.requests.size() == 1 ? operand_memory::arena
+                                                                           : operand_memory::pinned;
+}
+
 // A client may write to its shared memory at any time, so a batch with such a request is always copied: its operators
 // must not see that.
 batch_launch::operand_memory batch_launch::input_memory(const batch& work, std::size_t direct_bytes) noexcept {
+  if (work.pipeline->blocks) {
+    return blocking_memory(work);
+  }
   switch (work.payload) {
     case payload_mode::in_place:
     case payload_mode::rewritten:
@@ -58,6 +68,9 @@ batch_launch::operand_memory batch_launch::input_memory(const batch& work, std::
 }
 
 batch_launch::operand_memory batch_launch::output_memory(const batch& work, std::size_t direct_bytes) noexcept {
+  if (work.pipeline->blocks) {
+    return blocking_memory(work);
+  }
   switch (work.payload) {
     case payload_mode::rewritten:
       return operand_memory::message;
@@ -118,8 +131,13 @@ launch_fault batch_launch::enqueue_step(stream& stream, std::size_t step) noexce
   return failed;
 }
 
+bool batch_launch::copies(operand_memory memory) const noexcept {
+  return memory == operand_memory::device ||
+         (memory == operand_memory::pinned && slot_.work.payload == payload_mode::shared);
+}
+
 fault batch_launch::copy_in(stream& stream) noexcept {
-  if (input_ != operand_memory::device) {
+  if (!copies(input_)) {
     return {};
   }
   resources_.pieces.clear();
@@ -136,8 +154,11 @@ fault batch_launch::copy_in(stream& stream) noexcept {
   return stream.copy_pieces_in(resources_.pieces);
 }
 
-// Frames from the slot's pinned input; none if first equals end.
+// Frames from the slot's pinned input, unless they are read there; none if first equals end.
 void batch_launch::add_frames_in(std::int64_t first, std::int64_t end) noexcept {
+  if (input_ == operand_memory::pinned) {
+    return;
+  }
   const std::size_t pitch = plan_.input().bytes(slot_.work.leading);
   const std::size_t offset = static_cast<std::size_t>(first) * pitch;
   resources_.pieces.add(slot_.workspace.get() + offset, slot_.pinned_input.get() + offset,
@@ -153,15 +174,16 @@ void batch_launch::add_shared_in() noexcept {
       continue;
     }
     add_frames_in(first, each->first_frame);
-    resources_.pieces.add(slot_.workspace.get() + static_cast<std::size_t>(each->first_frame) * pitch,
-                          each->shared.input, each->bytes);
+    std::byte* const target = input_ == operand_memory::pinned ? slot_.pinned_input.get() : slot_.workspace.get();
+    resources_.pieces.add(target + static_cast<std::size_t>(each->first_frame) * pitch, each->shared.input,
+                          each->bytes);
     first = each->first_frame + each->frames;
   }
   add_frames_in(first, slot_.work.frames);
 }
 
 fault batch_launch::copy_out(stream& stream, std::size_t output) noexcept {
-  if (outputs_ != operand_memory::device) {
+  if (!copies(outputs_)) {
     return {};
   }
   resources_.pieces.clear();
@@ -174,6 +196,9 @@ fault batch_launch::copy_out(stream& stream, std::size_t output) noexcept {
 }
 
 void batch_launch::add_frames_out(const plan_output& output, std::int64_t first, std::int64_t end) noexcept {
+  if (outputs_ == operand_memory::pinned) {
+    return;
+  }
   const plan_buffer& buffer = plan_.buffers[output.buffer];
   const std::size_t pitch = buffer.pitch(slot_.work.leading);
   const std::size_t offset = static_cast<std::size_t>(first) * pitch;
@@ -191,7 +216,7 @@ void batch_launch::add_shared_out(std::size_t output) noexcept {
     }
     add_frames_out(plan_.outputs[output], first, each->first_frame);
     resources_.pieces.add(each->shared.output + offset_of_output(*each, output),
-                          slot_.workspace.get() + buffer.offset + static_cast<std::size_t>(each->first_frame) * pitch,
+                          result(plan_.outputs[output].buffer) + static_cast<std::size_t>(each->first_frame) * pitch,
                           extent_of(buffer, each->steps_before, each->leading, each->frames).bytes);
     first = each->first_frame + each->frames;
   }
@@ -208,6 +233,8 @@ const std::byte* batch_launch::operand(std::size_t buffer) const noexcept {
       return slot_.work.input;
     case operand_memory::pinned:
       return slot_.pinned_input.get();
+    case operand_memory::arena:
+      return slot_.work.requests.front()->shared.input;
     case operand_memory::device:
       break;
   }
@@ -221,7 +248,18 @@ std::byte* batch_launch::result(std::size_t buffer) const noexcept {
   if (output == plan_.outputs.end() || outputs_ == operand_memory::device) {
     return slot_.workspace.get() + plan_.buffers[buffer].offset;
   }
-  return outputs_ == operand_memory::message ? slot_.work.input : slot_.pinned_output.get() + output->pinned_offset;
+  switch (outputs_) {
+    case operand_memory::message:
+      return slot_.work.input;
+    case operand_memory::arena: {
+      const request& only = *slot_.work.requests.front();
+      return only.shared.output + offset_of_output(only, static_cast<std::size_t>(output - plan_.outputs.begin()));
+    }
+    case operand_memory::pinned:
+    case operand_memory::device:
+      break;
+  }
+  return slot_.pinned_output.get() + output->pinned_offset;
 }
 
 fault batch_launch::run_stage(stream& stream, std::size_t index) noexcept {

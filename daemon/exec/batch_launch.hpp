@@ -40,13 +40,16 @@ class batch_launch {
   /// Memory in which the stages read the input or write the outputs.
   enum class operand_memory : std::uint8_t {
     device,   ///< the slot's workspace; copied in or out
-    pinned,   ///< the slot's pinned regions; nothing is copied
+    pinned,   ///< the slot's pinned regions; only what is in shared memory is copied
     message,  ///< the received message; nothing is copied
+    arena,    ///< the shared memory of the batch's one request; nothing is copied
   };
 
   [[nodiscard]] static operand_memory input_memory(const batch& work, std::size_t direct_bytes) noexcept;
   [[nodiscard]] static operand_memory output_memory(const batch& work, std::size_t direct_bytes) noexcept;
+  [[nodiscard]] static operand_memory blocking_memory(const batch& work) noexcept;
   [[nodiscard]] launch_fault enqueue_step(stream& stream, std::size_t step) noexcept;
+  [[nodiscard]] bool copies(operand_memory memory) const noexcept;
   [[nodiscard]] fault copy_in(stream& stream) noexcept;
   void add_frames_in(std::int64_t first, std::int64_t end) noexcept;
   void add_shared_in() noexcept;

@@ -121,8 +121,13 @@ void scheduler::finish(slot& done) {
   ++batches_done_;
   launched_.erase(std::find(launched_.begin(), launched_.end(), &done));
   --builder_of(done).launched;
+  const fault why = done.completed.status;
+  const bool alone = why && done.work.pipeline->blocks && !streams_.health();
+  if (alone) {
+    fail(done, {why, done.work.pipeline->stages.front().name.c_str()});
+  }
   recorder_.completed(done);
-  if (const fault why = done.completed.status) {
+  if (why && !alone) {
     std::vector<const slot*> batches(launched_.begin(), launched_.end());
     batches.push_back(&done);
     lose({.error = why.name}, std::move(batches));
@@ -158,10 +163,10 @@ bool scheduler::feed() {
       progress = true;
       continue;
     }
-    // No slot for this builder, so none for others of its priority, except those that have an open one.
-    const stream_priority priority = candidate->builder->priority();
+    // No slot for this builder, so none for others on its streams, except those that have an open one.
+    const stream_class streams = candidate->builder->streams();
     std::erase_if(waiting_builders_, [&](const waiting_builder& each) {
-      return each.builder->priority() == priority && each.builder->filling() == nullptr;
+      return each.builder->streams() == streams && each.builder->filling() == nullptr;
     });
   }
   return progress;
@@ -187,15 +192,14 @@ scheduler::waiting_builder* scheduler::next_to_feed() noexcept {
 
 // Heavy clients leave half of the device to light ones: a batch that is with the device can't be taken back.
 bool scheduler::holds_heavy(const batch_builder& builder) const noexcept {
-  return builder.holds_heavy() && streams_.half_taken(builder.priority());
+  return builder.holds_heavy() && streams_.half_taken(builder.streams());
 }
 
 // Closed batches that wait for a stream come first. While there are any, there is no room for others.
 stream_room scheduler::room_for(const batch_builder& builder) const noexcept {
-  const bool waits = std::any_of(ready_.begin(), ready_.end(), [&](const slot* each) {
-    return each->work.pipeline->declaration.priority == builder.priority();
-  });
-  return waits ? stream_room::none : streams_.room(builder.priority(), builder.launched == 0);
+  const bool waits = std::any_of(ready_.begin(), ready_.end(),
+                                 [&](const slot* each) { return each->work.pipeline->streams() == builder.streams(); });
+  return waits ? stream_room::none : streams_.room(builder.streams(), builder.launched == 0);
 }
 
 bool scheduler::close_due() {
@@ -267,7 +271,7 @@ std::size_t scheduler::next_to_launch() const noexcept {
     const batch_builder& builder = builder_of(each);
     const time_point turn = builder.turn_of(each.work.oldest);
     if (!behind_its_own && turn < earliest &&
-        streams_.room(builder.priority(), builder.launched == 0) != stream_room::none) {
+        streams_.room(builder.streams(), builder.launched == 0) != stream_room::none) {
       earliest = turn;
       found = index;
     }
@@ -326,7 +330,7 @@ request* scheduler::oldest_queued(const client_record& client, const plan& pipel
 time_point scheduler::next_decision() const noexcept {
   time_point earliest = never;
   for (const batch_builder* const each : filling_) {
-    if (streams_.room(each->priority(), each->launched == 0) != stream_room::none) {
+    if (streams_.room(each->streams(), each->launched == 0) != stream_room::none) {
       earliest = std::min(earliest, each->next_decision());
     }
   }
@@ -424,13 +428,14 @@ void scheduler::fail(slot& refused, const launch_fault& why) {
     return;  // the device is lost; end_all answers it
   }
   ++tracker_.of_pipeline(work.pipeline->id).refused;
-  spdlog::warn("the device refused a batch of pipeline '{}'{}: {}; its requests are answered FAILED, others go on",
+  const char* const what = work.pipeline->blocks ? "failed" : "refused";
+  spdlog::warn("the device {} a batch of pipeline '{}'{}: {}; its requests are answered FAILED, others go on", what,
                work.pipeline->declaration.name,
                *why.stage != '\0' ? fmt::format(" at stage '{}'", why.stage) : std::string(), why.error.name);
   for (request* const each : work.requests) {
     if (each->step != request_step::answered) {
       order_.end(*each, wire::status::failed,
-                 {.reason = "the device refused the batch",
+                 {.reason = fmt::format("the device {} the batch", what),
                   .step = "executing",
                   .stage = why.stage,
                   .device_error = why.error.name});

@@ -26,7 +26,19 @@ std::chrono::nanoseconds thread_time() noexcept {
 
 }  // namespace
 
-stream_pool::stream_pool(device& device, int streams, std::span<const stream_priority> priorities, completion_mode mode,
+std::vector<std::unique_ptr<stream>> open_streams(device& device, const stream_class& wanted, int count) {
+  std::vector<std::unique_ptr<stream>> made;
+  if (wanted.blocks) {
+    made.push_back(device.open_blocking_stream());
+    return made;
+  }
+  for (int each = 0; each < count; ++each) {
+    made.push_back(device.open_stream(wanted.priority));
+  }
+  return made;
+}
+
+stream_pool::stream_pool(device& device, int streams, std::span<const stream_class> classes, completion_mode mode,
                          const state_pool& states)
     : device_(device),
       mode_(mode),
@@ -38,34 +50,29 @@ stream_pool::stream_pool(device& device, int streams, std::span<const stream_pri
       inline_limit_(device.facts().inline_limit),
       at_once_(device.facts().at_once != 0 ? device.facts().at_once : static_cast<std::size_t>(streams)),
       states_(states) {
-  for (const stream_priority each : priorities) {
-    groups_.push_back(
-        {each, static_cast<std::uint32_t>(streams_.size()), static_cast<std::uint32_t>(streams), 0, 0, {}});
-    for (int stream = 0; stream < streams; ++stream) {
-      streams_.emplace_back().queue = device.open_stream(each);
-    }
+  for (const stream_class& each : classes) {
+    add(each, open_streams(device, each, streams));
   }
-  lanes_.reserve(streams_.size());
 }
 
-void stream_pool::add(stream_priority priority, std::vector<std::unique_ptr<stream>> streams) {
+void stream_pool::add(const stream_class& added, std::vector<std::unique_ptr<stream>> streams) {
   groups_.push_back(
-      {priority, static_cast<std::uint32_t>(streams_.size()), static_cast<std::uint32_t>(streams.size()), 0, 0, {}});
+      {added, static_cast<std::uint32_t>(streams_.size()), static_cast<std::uint32_t>(streams.size()), 0, 0, {}});
   for (std::unique_ptr<stream>& each : streams) {
     streams_.emplace_back().queue = std::move(each);
   }
   lanes_.reserve(streams_.size());
 }
 
-std::size_t stream_pool::group_of(stream_priority priority) const noexcept {
-  const auto found = std::find_if(groups_.begin(), groups_.end(),
-                                  [&](const priority_group& each) { return each.priority == priority; });
+std::size_t stream_pool::group_of(const stream_class& wanted) const noexcept {
+  const auto found =
+      std::find_if(groups_.begin(), groups_.end(), [&](const stream_group& each) { return each.streams == wanted; });
   assert(found != groups_.end());
   return static_cast<std::size_t>(found - groups_.begin());
 }
 
-stream_room stream_pool::room(stream_priority priority, bool alone) const noexcept {
-  const priority_group& group = groups_[group_of(priority)];
+stream_room stream_pool::room(const stream_class& wanted, bool alone) const noexcept {
+  const stream_group& group = groups_[group_of(wanted)];
   if (group.batches >= group.depth() * at_once_) {
     return stream_room::none;
   }
@@ -82,14 +89,14 @@ stream_room stream_pool::room(stream_priority priority, bool alone) const noexce
   return found;
 }
 
-bool stream_pool::half_taken(stream_priority priority) const noexcept {
-  const priority_group& group = groups_[group_of(priority)];
+bool stream_pool::half_taken(const stream_class& wanted) const noexcept {
+  const stream_group& group = groups_[group_of(wanted)];
   return group.span > short_batch && group.batches >= std::max<std::size_t>(1, at_once_ / 2);
 }
 
 // Chooses the least busy streams of the group, starting at its turn. The home stream must have room for a completion.
 void stream_pool::choose_streams(slot& filled) noexcept {
-  priority_group& group = groups_[group_of(filled.work.pipeline->declaration.priority)];
+  stream_group& group = groups_[group_of(filled.work.pipeline->streams())];
   filled.streams.clear();
   for (std::uint32_t lane = 0; lane < filled.work.pipeline->order.lanes; ++lane) {
     const stream_record* best = nullptr;
@@ -119,7 +126,7 @@ launch_fault stream_pool::launch(slot& filled, time_point now) noexcept {
   stream_record& home = streams_[filled.streams.front()];
   ++home.homes;
   ++in_flight_;
-  priority_group& group = groups_[group_of(filled.work.pipeline->declaration.priority)];
+  stream_group& group = groups_[group_of(filled.work.pipeline->streams())];
   ++group.batches;
   if (filled.work.pipeline->keeps_state()) {
     write_session_frames(filled);
@@ -151,7 +158,7 @@ fault stream_pool::fence(slot& refused) noexcept {
 
 fault stream_pool::enqueue_end(slot& slot) noexcept {
   stream_record& home = streams_[slot.streams.front()];
-  if (polls(groups_[group_of(slot.work.pipeline->declaration.priority)])) {
+  if (polls(groups_[group_of(slot.work.pipeline->streams())])) {
     const fault failed = home.queue->record(*slot.done);
     // Only after the record: an event of an earlier batch would report this one as done.
     if (!failed) {
@@ -192,7 +199,10 @@ launch_fault stream_pool::enqueue_work(slot& slot) noexcept {
       .enqueue();
 }
 
-bool stream_pool::polls(const priority_group& group) const noexcept {
+bool stream_pool::polls(const stream_group& group) const noexcept {
+  if (group.streams.blocks) {
+    return false;  // only its completion tells a fault of the batch
+  }
   return mode_ == completion_mode::poll ||
          (mode_ == completion_mode::automatic && events_come_first_ && group.span <= long_batch);
 }
@@ -225,7 +235,7 @@ void stream_pool::retire(slot& completed, time_point now) noexcept {
     --streams_[each].work;
   }
   stream_record& home = streams_[completed.streams.front()];
-  priority_group& group = groups_[group_of(completed.work.pipeline->declaration.priority)];
+  stream_group& group = groups_[group_of(completed.work.pipeline->streams())];
   // A batch behind another began when that one was done.
   constexpr int memory = 8;
   group.span += (now - std::max(completed.work.launched, home.last_done) - group.span) / memory;
@@ -237,7 +247,7 @@ void stream_pool::retire(slot& completed, time_point now) noexcept {
 }
 
 std::int64_t stream_pool::warm_up(const plan& pipeline, slot& slot) {
-  const priority_group& group = groups_[group_of(pipeline.declaration.priority)];
+  const stream_group& group = groups_[group_of(pipeline.streams())];
   // For the most that a slot holds, so that plans of a later reload fit too.
   pieces_.reserve(slot.work.requests.capacity() + 1);
   slot.work.pipeline = &pipeline;
@@ -250,7 +260,7 @@ std::int64_t stream_pool::warm_up(const plan& pipeline, slot& slot) {
       slot.streams.push_back(group.first + (turn + lane) % group.count);
     }
     // Batch sizes double: an operator may keep a kernel, or an FFT plan, for each power of two.
-    for (std::int64_t frames = turn == 0 ? 1 : pipeline.max_frames;;
+    for (std::int64_t frames = turn == 0 && !pipeline.blocks ? 1 : pipeline.max_frames;;
          frames = std::min(2 * frames, pipeline.max_frames)) {
       slot.work.frames = frames;
       if (pipeline.keeps_state()) {

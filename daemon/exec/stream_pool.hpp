@@ -57,16 +57,20 @@ class inline_limit {
   std::uint32_t launches_ = 0;  // since `allowed_` changed
 };
 
+/// Opens the streams of a class: `count` of them, or one that blocks. Throws device_error.
+[[nodiscard]] std::vector<std::unique_ptr<stream>> open_streams(device& device, const stream_class& wanted, int count);
+
 /// The streams of a shard. It enqueues batches and never waits. Thread: the shard.
 ///
-/// Each priority that a pipeline has gets its own streams. A batch begins and completes on its home stream; the other
-/// lanes of its plan go to the least busy streams of its priority. A wait is always for an event that was enqueued
-/// earlier, so streams never wait for each other in a circle.
+/// Each class of streams that a pipeline asks for (plan::streams) gets its own: as many as the settings say, or one
+/// that blocks. A batch begins and completes on its home stream; the other lanes of its plan go to the least busy
+/// streams of its class. A wait is always for an event that was enqueued earlier, so streams never wait for each other
+/// in a circle.
 ///
 /// `completion_mode::automatic` polls for the end of short batches, if the device reports events sooner than callbacks.
 /// For longer batches the delay of a callback does not matter.
 ///
-/// If the device states how many batches it runs at once (device_facts::at_once), the batches of a priority on it are
+/// If the device states how many batches it runs at once (device_facts::at_once), the batches of a class on it are
 /// at most twice as many: a batch in the device's own queue can no longer be overtaken.
 class stream_pool {
  public:
@@ -77,21 +81,21 @@ class stream_pool {
   static constexpr std::chrono::milliseconds long_batch{1};
   static constexpr std::chrono::microseconds short_batch{250};
 
-  /// Opens `streams` streams for each priority. A completed batch is pushed to its slot's completion queue, by the
+  /// Opens the streams of each class. A completed batch is pushed to its slot's completion queue, by the
   /// device's callback or by `poll`. Throws device_error.
-  stream_pool(device& device, int streams, std::span<const stream_priority> priorities, completion_mode mode,
+  stream_pool(device& device, int streams, std::span<const stream_class> classes, completion_mode mode,
               const state_pool& states);
 
   /// Waits for everything that is enqueued, and closes the streams.
   void close() noexcept { streams_.clear(); }
-  /// Adds streams for a priority that had none.
-  void add(stream_priority priority, std::vector<std::unique_ptr<stream>> streams);
-  /// The room for batches of a priority that has streams. `alone`: the device has no batch of the asking pipeline. Then
-  /// a stream that can queue a batch counts as idle, while batches take at most `short_batch`: waiting would hardly
-  /// make the batch larger, and costs a wake-up.
-  [[nodiscard]] stream_room room(stream_priority priority, bool alone = false) const noexcept;
-  /// True if batches longer than `short_batch` occupy half of the device's concurrency at that priority.
-  [[nodiscard]] bool half_taken(stream_priority priority) const noexcept;
+  /// Adds streams of a class that had none.
+  void add(const stream_class& added, std::vector<std::unique_ptr<stream>> streams);
+  /// The room for batches on streams of a class that there is. `alone`: the device has no batch of the asking pipeline.
+  /// Then a stream that can queue a batch counts as idle, while batches take at most `short_batch`: waiting would
+  /// hardly make the batch larger, and costs a wake-up.
+  [[nodiscard]] stream_room room(const stream_class& wanted, bool alone = false) const noexcept;
+  /// True if batches longer than `short_batch` occupy half of the device's concurrency on streams of that class.
+  [[nodiscard]] bool half_taken(const stream_class& wanted) const noexcept;
   /// Enqueues the slot's batch on the least busy streams; one must have room. A brief batch may be done on return;
   /// `inline_time` is then the time it took. After a fault a part of the batch may be enqueued, so the slot stays with
   /// the device: call `fence`.
@@ -117,9 +121,10 @@ class stream_pool {
     return pipeline.single_pass ? single_pass_in_place_bytes_ : in_place_bytes_;
   }
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
-  /// Runs a plan in the slot, and waits, before the plan is served: on the first stream of its priority in every batch
-  /// size for which an operator may have its own kernel, on each other stream in the largest. Returns the largest batch
-  /// that ran within device_facts::inline_limit, in steps. Throws launch_error.
+  /// Runs a plan in the slot, and waits, before the plan is served: on the first stream of its class in every batch
+  /// size for which an operator may have its own kernel, on each other stream in the largest; a blocking plan in the
+  /// largest alone. Returns the largest batch that ran within device_facts::inline_limit, in steps. Throws
+  /// launch_error.
   std::int64_t warm_up(const plan& pipeline, slot& slot);
   /// Batches of up to `steps` of the plan with that plan::place run inside `launch`.
   void set_inline_steps(std::uint32_t place, std::int64_t steps);
@@ -132,9 +137,9 @@ class stream_pool {
     time_point last_done{};
     slot* polled[depth] = {};  // in the order of their launches
   };
-  // The streams of one priority: streams_[first] to streams_[first + count - 1].
-  struct priority_group {
-    stream_priority priority{};
+  // The streams of one class: streams_[first] to streams_[first + count - 1].
+  struct stream_group {
+    stream_class streams;
     std::uint32_t first = 0;
     std::uint32_t count = 0;
     std::uint32_t turn = 0;
@@ -144,8 +149,8 @@ class stream_pool {
     [[nodiscard]] std::uint32_t depth() const noexcept { return span > long_batch ? 1 : stream_pool::depth; }
   };
 
-  [[nodiscard]] std::size_t group_of(stream_priority priority) const noexcept;
-  [[nodiscard]] bool polls(const priority_group& group) const noexcept;
+  [[nodiscard]] std::size_t group_of(const stream_class& wanted) const noexcept;
+  [[nodiscard]] bool polls(const stream_group& group) const noexcept;
   void choose_streams(slot& filled) noexcept;
   [[nodiscard]] bool is_brief(const batch& work) noexcept;
   [[nodiscard]] launch_fault enqueue_work(slot& slot) noexcept;
@@ -164,10 +169,10 @@ class stream_pool {
   std::size_t single_pass_in_place_bytes_;
   bool events_come_first_;
   std::chrono::nanoseconds inline_limit_;
-  std::size_t at_once_;  // batches of one priority that the device runs at once
+  std::size_t at_once_;  // batches of one class that the device runs at once
   const state_pool& states_;
   std::vector<stream_record> streams_;
-  std::vector<priority_group> groups_;
+  std::vector<stream_group> groups_;
   std::vector<inline_limit> inline_limits_;  // by plan::place
   std::chrono::nanoseconds inline_time_{};
   std::vector<stream*> lanes_;  // of the batch that is being enqueued

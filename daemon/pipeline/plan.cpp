@@ -69,6 +69,17 @@ std::size_t buffer_named(const plan& made, const std::string& name, const config
   return static_cast<std::size_t>(found - made.buffers.begin());
 }
 
+/// What blocks has a thread of its own, no device memory, and streams that wait for nothing.
+void check_blocking(const pipeline_declaration& declaration) {
+  for (const stage_declaration& stage : declaration.stages) {
+    if (blocks(stage) && declaration.stages.size() != 1) {
+      refuse({stage.position, declaration.name, stage.name, "engine"},
+             "a product by cuBLAS-Xt is the only stage of its pipeline, because it works on host memory and blocks; "
+             "weights_in = \"host\" streams weights for a stage among others");
+    }
+  }
+}
+
 /// Stands for users' code where nothing is run.
 class unrunnable final : public operation {
  public:
@@ -345,12 +356,22 @@ bool runs_users_code(const stage_declaration& stage) {
   return stage.op == "kernel" || stage.op == "plugin";
 }
 
+bool blocks(const stage_declaration& stage) {
+  const auto* const engine = stage.settings.find<std::string>("engine");
+  return stage.op == "matmul" && engine != nullptr && *engine == "xt";
+}
+
+stream_class streams_of(const pipeline_declaration& pipeline) {
+  return {pipeline.priority, std::any_of(pipeline.stages.begin(), pipeline.stages.end(), blocks)};
+}
+
 plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, device& target, std::uint32_t max_lanes,
                   const compile_options& options) {
   plan made;
   made.id = id;
   made.place = id;
   made.declaration = fuse_maps(declaration);
+  check_blocking(declaration);
   made.max_frames = frames_of_batch(declaration);
   try {
     made.pinned_input_bytes = batch_bytes(declaration.input, made.max_frames);
@@ -360,10 +381,13 @@ plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, dev
     }
     add_outputs(made);
     made.single_pass = goes_over_once(made);
+    made.blocks = streams_of(made.declaration).blocks;
     made.mixes_lengths = made.keeps_state() && declaration.input.variable && works_step_by_step(made);
     make_order(made, max_lanes);
     made.rewrites_input = may_rewrite_input(made);
-    lay_out_buffers(made);
+    if (!made.blocks) {
+      lay_out_buffers(made);
+    }
   } catch (const std::length_error& error) {
     refuse({declaration.position, declaration.name, "", "batch"}, error.what());
   }

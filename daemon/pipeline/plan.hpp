@@ -87,6 +87,9 @@ struct plan {
   /// The input is read once, each output is written once and never read, all by operations that are single_pass, and no
   /// stage keeps state.
   bool single_pass = false;
+  /// Its one stage blocks and works on host memory (penstock::blocks): the slots' pinned memory, or a client's arena.
+  /// It has no device memory.
+  bool blocks = false;
   /// There is one output, as large as the input at every length, and nothing reads the input after it is written: it
   /// may overwrite the input. No stage keeps state.
   bool rewrites_input = false;
@@ -100,6 +103,8 @@ struct plan {
   /// Frames of different lengths may share a batch, because every stage works step by step.
   bool mixes_lengths = false;
 
+  /// The streams that its batches run on.
+  [[nodiscard]] stream_class streams() const noexcept { return {declaration.priority, blocks}; }
   [[nodiscard]] bool keeps_state() const noexcept { return !keepers.empty(); }
   [[nodiscard]] const tensor_spec& input() const noexcept { return buffers.front().spec; }
   [[nodiscard]] const plan_buffer& output_buffer(std::size_t index) const noexcept {
@@ -110,6 +115,11 @@ struct plan {
 
 /// Whether a stage runs code that the configuration brings.
 [[nodiscard]] bool runs_users_code(const stage_declaration& stage);
+
+/// Whether a stage blocks its thread and works on host memory on a GPU: a product by cuBLAS-Xt.
+[[nodiscard]] bool blocks(const stage_declaration& stage);
+/// The streams that a pipeline's batches run on, as plan::streams.
+[[nodiscard]] stream_class streams_of(const pipeline_declaration& pipeline);
 
 /// How users' code is compiled.
 struct compile_options {

@@ -322,7 +322,8 @@ std::string buffers_text(const plan& shown) {
     }
     const std::string last = each.last == each.first ? "" : "–" + std::to_string(each.last);
     table.add({each.name, grouped(each.offset), grouped(each.bytes), std::to_string(each.first) + last,
-               map_text(each, shown.device_bytes), listed(sharers)});
+               shown.blocks ? "pinned memory" : map_text(each, shown.device_bytes),
+               shown.blocks ? "" : listed(sharers)});
   }
   return table.text(indent);
 }

@@ -134,9 +134,12 @@ read_configuration read_files(const std::function<settings()>& read, const setti
   return made;
 }
 
-bool has_priority(const settings& settings, stream_priority wanted) {
-  return std::any_of(settings.pipelines.begin(), settings.pipelines.end(),
-                     [&](const pipeline_declaration& each) { return each.priority == wanted; });
+std::set<stream_class> classes_of(const settings& settings) {
+  std::set<stream_class> all;
+  for (const pipeline_declaration& each : settings.pipelines) {
+    all.insert(streams_of(each));
+  }
+  return all;
 }
 
 }  // namespace
@@ -173,9 +176,7 @@ live_configuration::live_configuration(boost::asio::io_context& admin, std::dequ
           to_read_files),
       shard_query_(admin, shards),
       sweep_at_(admin) {
-  for (const pipeline_declaration& each : running_.pipelines) {
-    priorities_.insert(each.priority);
-  }
+  classes_.merge(classes_of(running_));
   boost::asio::post(worker_, [] { ::pthread_setname_np(::pthread_self(), "reloads"); });
 }
 
@@ -289,12 +290,9 @@ void live_configuration::add_shard(proposal& proposed, std::size_t shard, const 
       }
     }
   }
-  for (const stream_priority each : {stream_priority::low, stream_priority::normal, stream_priority::high}) {
-    if (has_priority(proposed.wanted, each) && !priorities_.contains(each)) {
-      fresh_streams& made = change.streams.emplace_back(fresh_streams{each, {}});
-      for (int stream = 0; stream < proposed.wanted.stream_pool.streams; ++stream) {
-        made.streams.push_back(device.open_stream(each));
-      }
+  for (const stream_class& each : classes_of(proposed.wanted)) {
+    if (!classes_.contains(each)) {
+      change.streams.push_back({each, open_streams(device, each, proposed.wanted.stream_pool.streams)});
     }
   }
 }
@@ -378,9 +376,7 @@ void live_configuration::finish(const shared_proposal& proposed, const std::stri
 void live_configuration::adopt(proposal& proposed) {
   running_ = std::move(proposed.wanted);
   numbers_ = std::move(proposed.numbers);
-  for (const pipeline_declaration& each : running_.pipelines) {
-    priorities_.insert(each.priority);
-  }
+  classes_.merge(classes_of(running_));
   now_ = {now_.version + 1, configuration_hash(running_)};
   spdlog::set_level(spdlog::level::from_str(running_.daemon.log_level));
 }

@@ -144,7 +144,7 @@ class live_configuration {
   const settings started_;  // what can't change stays as here
   configuration_report now_;
   std::map<std::string, std::uint32_t> numbers_;  // of every name that there was
-  std::set<stream_priority> priorities_;          // that the stream pools have streams of
+  std::set<stream_class> classes_;                // that the stream pools have streams of
   configuration_reader reader_;
   shard_query shard_query_;
   mutable std::mutex tried_mutex_;

@@ -43,11 +43,11 @@ constexpr auto longest_wait_for_quiet = std::chrono::seconds{1};
 // The time that clients get to answer GOODBYE.
 constexpr auto parting_time = std::chrono::seconds{2};
 
-// The priorities that pipelines have, each once.
-std::vector<stream_priority> priorities_of(std::span<const plan> plans) {
-  std::set<stream_priority> all;
+// The classes of streams that pipelines ask for, each once.
+std::vector<stream_class> classes_of(std::span<const plan> plans) {
+  std::set<stream_class> all;
   for (const plan& each : plans) {
-    all.insert(each.declaration.priority);
+    all.insert(each.streams());
   }
   return {all.begin(), all.end()};
 }
@@ -64,7 +64,7 @@ served_pipelines all_of(std::span<const plan> plans) {
 // Only batches that are with the device have a clock; there are at most so many at once.
 std::size_t clocks_for(const settings& settings, std::span<const plan> plans) {
   const std::size_t most =
-      stream_pool::depth * static_cast<std::size_t>(settings.stream_pool.streams) * priorities_of(plans).size();
+      stream_pool::depth * static_cast<std::size_t>(settings.stream_pool.streams) * classes_of(plans).size();
   return settings.timing.batches_per_second == 0 ? 0
                                                  : std::min(most, static_cast<std::size_t>(settings.stream_pool.slots));
 }
@@ -132,8 +132,7 @@ shard::shard(const settings& settings, device& device, std::span<const plan> pla
             settings.stream_pool.completion != completion_mode::callback, completed_, signal_),
       states_(device, plans, settings.sessions.max_sessions),
       clocks_(device, plans, clocks_for(settings, plans)),
-      stream_pool_(device, settings.stream_pool.streams, priorities_of(plans), settings.stream_pool.completion,
-                   states_),
+      stream_pool_(device, settings.stream_pool.streams, classes_of(plans), settings.stream_pool.completion, states_),
       recorder_(device, clocks_, plans, ring_.size(), settings.timing, clock::now),
       pages_({number, device.facts().name, stream_pool_.streams(), ring_.size()}, plans),
       socket_(socket_settings(settings, keys)),
@@ -463,7 +462,7 @@ bool shard::commit(std::uint64_t attempt) {
   pending_change taken = std::move(*pending_);
   pending_.reset();
   for (fresh_streams& each : taken.change.streams) {
-    stream_pool_.add(each.priority, std::move(each.streams));
+    stream_pool_.add(each.kind, std::move(each.streams));
   }
   for (fresh_pipeline& each : taken.change.fresh) {
     serve(std::move(each), taken.change.reload);

@@ -24,7 +24,7 @@ fresh_pipeline make_fresh(const pipeline_declaration& declared, std::uint32_t id
   slot_ring scratch(device, 1, size_for(alone), false, completed, signal);
   state_pool states(device, alone, settings.sessions.max_sessions);
   {
-    stream_pool warm(device, static_cast<int>(made.compiled->order.lanes), std::array{declared.priority},
+    stream_pool warm(device, static_cast<int>(made.compiled->order.lanes), std::array{made.compiled->streams()},
                      completion_mode::callback, states);
     slot* const one = scratch.claim();
     made.inline_steps = warm.warm_up(*made.compiled, *one);

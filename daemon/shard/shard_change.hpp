@@ -25,9 +25,9 @@ struct fresh_pipeline {
 [[nodiscard]] fresh_pipeline make_fresh(const pipeline_declaration& declared, std::uint32_t id, device& device,
                                         const settings& settings, const compile_options& code = {});
 
-/// Streams for a priority that no pipeline had before.
+/// Streams of a class that no pipeline asked for before.
 struct fresh_streams {
-  stream_priority priority = stream_priority::normal;
+  stream_class kind;
   std::vector<std::unique_ptr<stream>> streams;
 };
 

@@ -193,6 +193,10 @@ plan hand_made_plan(std::uint32_t id, const plan_wish& wish) {
     add_total(made);
   }
   make_order(made, wish.max_lanes);
+  if (wish.blocks) {
+    made.blocks = true;
+    made.device_bytes = 0;
+  }
   return made;
 }
 

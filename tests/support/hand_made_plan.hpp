@@ -22,6 +22,7 @@ struct plan_wish {
   bool ordered = true;
   bool keeps_state = false;     ///< a third stage with an output, "total"
   bool rewrites_input = false;  ///< only the first stage, whose output may lie where the input does; no state
+  bool blocks = false;          ///< plan::blocks, though it has two stages
   std::uint32_t max_lanes = 1;  ///< the streams that a batch may run on
 };
 

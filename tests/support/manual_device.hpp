@@ -35,6 +35,7 @@ class manual_device : public device {
 
   const device_facts& facts() const noexcept override { return facts_; }
   std::unique_ptr<stream> open_stream(stream_priority priority) override;
+  std::unique_ptr<stream> open_blocking_stream() override { return open_stream(stream_priority::normal); }
   std::unique_ptr<event> open_event(bool timed) override;
   /// There are no operators here: plans are made by hand.
   std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) override;

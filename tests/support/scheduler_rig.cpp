@@ -10,10 +10,10 @@ namespace penstock::testing {
 namespace {
 
 // One set of streams, as where every pipeline has the same priority; with several, each priority has its own.
-std::vector<stream_priority> priorities_of(const std::vector<plan>& plans) {
-  std::set<stream_priority> all;
+std::vector<stream_class> classes_of(const std::vector<plan>& plans) {
+  std::set<stream_class> all;
   for (const plan& each : plans) {
-    all.insert(each.declaration.priority);
+    all.insert(each.streams());
   }
   return {all.begin(), all.end()};
 }
@@ -76,7 +76,7 @@ scheduler_rig::scheduler_rig(const rig_shape& shape, const std::vector<plan_wish
       slots(device, shape.slots, size_for(plans), shape.mode == completion_mode::poll, completed, signal),
       states(device, plans, shape.max_sessions),
       clocks(device, plans, shape.timing.batches_per_second == 0 ? 0 : shape.slots),
-      streams(told(device, shape), shape.streams, priorities_of(plans), shape.mode, states),
+      streams(told(device, shape), shape.streams, classes_of(plans), shape.mode, states),
       clients(64, shape.credits),
       sessions(shape.max_sessions, std::chrono::minutes{10}, 1),
       tracker(plans.size(), replied, counters),

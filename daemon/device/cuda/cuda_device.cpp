@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "daemon/device/cuda/blocking_stream.hpp"
 #include "daemon/device/cuda/cuda_stream.hpp"
 #include "kernels/operation.hpp"
 
@@ -140,6 +141,10 @@ std::unique_ptr<stream> cuda_device::open_stream(stream_priority priority) {
       break;
   }
   return std::make_unique<cuda_stream>(context_, number);
+}
+
+std::unique_ptr<stream> cuda_device::open_blocking_stream() {
+  return std::make_unique<blocking_stream>(context_);
 }
 
 std::unique_ptr<event> cuda_device::open_event(bool timed) {

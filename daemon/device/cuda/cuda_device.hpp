@@ -18,6 +18,7 @@ class cuda_device final : public device {
 
   [[nodiscard]] const device_facts& facts() const noexcept override { return facts_; }
   [[nodiscard]] std::unique_ptr<stream> open_stream(stream_priority priority) override;
+  [[nodiscard]] std::unique_ptr<stream> open_blocking_stream() override;
   [[nodiscard]] std::unique_ptr<event> open_event(bool timed) override;
   [[nodiscard]] std::unique_ptr<operation> compile(std::string_view name, const operation_request& request) override;
   /// Page-locks the memory for every device. Blocks.

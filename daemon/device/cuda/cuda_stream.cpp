@@ -32,6 +32,9 @@ event::state cuda_event::query(fault& why) noexcept {
     why = failed;
     return context_.failure() ? state::failed : state::refused;
   }
+  if (awaited_.load(std::memory_order_acquire) != 0) {
+    return state::pending;
+  }
   const cudaError_t error = cudaEventQuery(handle_.get());
   const fault met = context_.leave(error);
   if (error == cudaErrorNotReady) {
@@ -46,7 +49,8 @@ event::state cuda_event::query(fault& why) noexcept {
 
 double cuda_event::elapsed_us(const event& earlier) const noexcept {
   const auto& start = static_cast<const cuda_event&>(earlier);
-  if (!timed_ || !start.timed_ || !recorded_ || !start.recorded_ || context_.enter()) {
+  if (!timed_ || !start.timed_ || !recorded_ || !start.recorded_ || awaited_.load(std::memory_order_acquire) != 0 ||
+      start.awaited_.load(std::memory_order_acquire) != 0 || context_.enter()) {
     return -1;
   }
   // An event that is not reached yet makes this an error that `leave` takes off the thread.

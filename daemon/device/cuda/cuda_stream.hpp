@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -56,12 +58,19 @@ class cuda_event final : public event {
   [[nodiscard]] cudaEvent_t get() const noexcept { return handle_.get(); }
   /// A stream has recorded it, for the first time or again.
   void mark_recorded() noexcept { recorded_ = true; }
+  /// A blocking_stream is to record it: it is pending until that stream's thread has.
+  void mark_awaited() noexcept {
+    recorded_ = true;
+    awaited_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void mark_arrived() noexcept { awaited_.fetch_sub(1, std::memory_order_release); }
 
  private:
   cuda_context& context_;
   event_handle handle_;
   bool timed_;
   bool recorded_ = false;
+  std::atomic<std::uint32_t> awaited_{0};
 };
 
 /// A stream of the CUDA device.

@@ -54,8 +54,8 @@ class diamond_on_streams : public device_contract {
     ASSERT_EQ(plans_[0].order.lanes, 2U);
     slots_ = std::make_unique<slot_ring>(target(), slots_made, size_for(plans_), false, completed_, signal_);
     states_ = std::make_unique<state_pool>(target(), plans_, 1);
-    stream_pool_ = std::make_unique<stream_pool>(target(), 8, std::array{stream_priority::normal},
-                                                 completion_mode::callback, *states_);
+    stream_pool_ =
+        std::make_unique<stream_pool>(target(), 8, std::array{stream_class{}}, completion_mode::callback, *states_);
     poison_ = target().allocate_pinned(plans_[0].device_bytes);
     std::memset(poison_.get(), 0xFF, plans_[0].device_bytes);  // NaN, whoever reads it
     poisoner_ = target().open_stream(stream_priority::normal);

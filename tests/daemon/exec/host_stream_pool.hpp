@@ -21,11 +21,11 @@ class host_stream_pool {
   static constexpr std::size_t slots_made = 16;
 
   host_stream_pool(plan pipeline, int streams, int threads, completion_mode mode) : device_(threads) {
-    const stream_priority priorities[] = {pipeline.declaration.priority};
+    const stream_class classes[] = {pipeline.streams()};
     plans_.push_back(std::move(pipeline));
     slots_.emplace(device_, slots_made, size_for(plans_), mode == completion_mode::poll, completed_, signal_);
     states_.emplace(device_, plans_, 1);
-    stream_pool_.emplace(device_, streams, priorities, mode, *states_);
+    stream_pool_.emplace(device_, streams, classes, mode, *states_);
   }
 
   [[nodiscard]] const plan& what() const noexcept { return plans_.front(); }

@@ -17,6 +17,46 @@ using testing::rig_shape;
 using testing::scheduler_rig;
 using wire::status;
 
+// What blocks tells a fault with its completion; the device goes on.
+TEST(SchedulerOfABlockingPipeline, FailsABatchAloneAndServesTheNext) {
+  scheduler_rig rig({.slots = 4, .streams = 2}, {{.blocks = true}, {}});
+  rig.submit(1);
+  rig.submit(2, {.pipeline = 1});
+  rig.settle();
+  ASSERT_TRUE(rig.device.finish(rig.device.streams() - 1, {"CUBLAS_STATUS_EXECUTION_FAILED"}));
+  rig.settle();
+  EXPECT_EQ(rig.reply(1).code, status::failed);
+  EXPECT_EQ(rig.reply(1).why.device_error, "CUBLAS_STATUS_EXECUTION_FAILED");
+  EXPECT_EQ(rig.reply(1).why.stage, "next");
+  EXPECT_FALSE(rig.scheduling.lost());
+  rig.submit(3);
+  rig.settle();
+  rig.device.finish_all();
+  rig.settle();
+  EXPECT_EQ(rig.reply(2).code, status::ok);
+  EXPECT_EQ(rig.reply(3).code, status::ok);
+  rig.end_in_peace();
+}
+
+TEST(SchedulerOfABlockingPipeline, IsNotHeldUpByOneOfItsPriorityThatBlocks) {
+  scheduler_rig rig({.slots = 8, .streams = 1}, {{.blocks = true}, {}});
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    rig.submit(id, {.frames = 8});
+  }
+  rig.settle();
+  rig.submit(5, {.frames = 8, .pipeline = 1});
+  rig.settle();
+  ASSERT_TRUE(rig.device.finish(0));
+  rig.settle();
+  EXPECT_EQ(rig.reply(5).code, status::ok);
+  EXPECT_EQ(rig.replied.count, 1U);
+  while (rig.device.pending() != 0) {
+    rig.device.finish_all();
+    rig.settle();
+  }
+  rig.end_in_peace();
+}
+
 class SchedulerEnd : public ::testing::TestWithParam<completion_mode> {
  protected:
   // One request with the device (1), one in an open batch (2) and one in the queue (3).

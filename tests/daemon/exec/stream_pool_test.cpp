@@ -32,8 +32,7 @@ class stream_pool_fixture : public ::testing::TestWithParam<completion_mode> {
 
   void make_stream_pool(bool events_come_first) {
     device_.let_events_come_first(events_come_first);
-    stream_pool_ =
-        std::make_unique<stream_pool>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
+    stream_pool_ = std::make_unique<stream_pool>(device_, streams, std::array{stream_class{}}, GetParam(), states_);
   }
 
   slot& batch_of(const std::string& payload) {
@@ -179,8 +178,7 @@ TEST_P(StreamPool, BringsResultsIntoThePinnedOutput) {
 
 TEST_P(StreamPool, CopiesNothingThatTheDeviceMayReadAndWriteInPlace) {
   device_.work_in_place_up_to(32);
-  stream_pool_ =
-      std::make_unique<stream_pool>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
+  stream_pool_ = std::make_unique<stream_pool>(device_, streams, std::array{stream_class{}}, GetParam(), states_);
   const std::string small = testing::payload_of(16, 1);
   const std::string large = testing::payload_of(48, 2);
   device_.refuse(manual_device::call::copy_in, "NO_COPY_IN");
@@ -197,8 +195,7 @@ TEST_P(StreamPool, CopiesForPlansThatGoOverTheirMemoryMoreThanOnce) {
   device_.pass_in_place_up_to(32);
   for (const bool once : {true, false}) {
     plans_.front().single_pass = once;
-    stream_pool_ =
-        std::make_unique<stream_pool>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
+    stream_pool_ = std::make_unique<stream_pool>(device_, streams, std::array{stream_class{}}, GetParam(), states_);
     device_.refuse(manual_device::call::copy_in, "NO_COPY_IN");
     const char* const met = stream_pool_->launch(batch_of(std::string(16, 'x')), start).error.name;
     EXPECT_STREQ(met, once ? nullptr : "NO_COPY_IN");
@@ -209,8 +206,7 @@ TEST_P(StreamPool, CopiesForPlansThatGoOverTheirMemoryMoreThanOnce) {
 TEST_P(StreamPool, LeavesSmallerPayloadsWhereTheyAreForPlansThatGoOverThemOnce) {
   device_.read_payloads_from(64);
   device_.read_single_pass_payloads_from(32);
-  stream_pool_ =
-      std::make_unique<stream_pool>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
+  stream_pool_ = std::make_unique<stream_pool>(device_, streams, std::array{stream_class{}}, GetParam(), states_);
   plans_.front().single_pass = true;
   EXPECT_EQ(stream_pool_->in_place_bytes(plans_.front()), 32U);
   plans_.front().single_pass = false;
@@ -386,8 +382,7 @@ class InlineLaunch : public stream_pool_fixture {
 
   void run_inline_up_to(std::chrono::microseconds limit) {
     device_.run_inline_up_to(limit);
-    stream_pool_ =
-        std::make_unique<stream_pool>(device_, streams, std::array{stream_priority::normal}, GetParam(), states_);
+    stream_pool_ = std::make_unique<stream_pool>(device_, streams, std::array{stream_class{}}, GetParam(), states_);
   }
   std::int64_t warm_up() {
     slot& scratch = *slots_->claim();
@@ -474,6 +469,88 @@ TEST_P(InlineLaunch, KeepsTheOrderOfAStreamThatIsTakenByMore) {
   ASSERT_EQ(all.back()->streams, all.front()->streams);
   EXPECT_EQ(completions(), (std::vector<slot*>{all.front(), all.back()})) << "a manual stream does all that it has";
 }
+
+/// A pool of a pipeline that blocks: its operations work on host memory.
+class BlockingLane : public stream_pool_fixture {
+ protected:
+  BlockingLane() {
+    plans_ = hand_made_plans({{.blocks = true}});
+    slots_ = std::make_unique<slot_ring>(device_, 8, size_for(plans_), GetParam() != completion_mode::callback,
+                                         completed_, signal_);
+    device_.let_events_come_first(true);
+    stream_pool_ =
+        std::make_unique<stream_pool>(device_, streams, std::array{plans_.front().streams()}, GetParam(), states_);
+  }
+
+  /// A batch of requests of a frame each, of which all but the second are in shared memory.
+  slot& batch_in_arena(std::size_t requests) {
+    slot& filled = batch_of(payload_.substr(0, 16 * requests));
+    filled.work.payload = payload_mode::shared;
+    for (std::size_t each = 0; each < requests; ++each) {
+      request& made = requests_[each];
+      made = {};
+      made.pipeline = &plans_.front();
+      made.payload = each == 1 ? payload_mode::copied : payload_mode::shared;
+      made.frames = 1;
+      made.leading = 16;
+      made.bytes = 16;
+      made.first_frame = static_cast<std::int64_t>(each);
+      if (each != 1) {
+        made.shared.input = reinterpret_cast<const std::byte*>(payload_.data()) + 16 * each;
+        made.shared.output = arena_.data() + 1024 * each;
+        std::memset(filled.pinned_input.get() + 16 * each, 0, 16);
+      }
+      filled.work.requests.push_back(&made);
+    }
+    return filled;
+  }
+  /// What a request in shared memory got there.
+  std::string next_in_arena(std::size_t request) {
+    return {reinterpret_cast<const char*>(arena_.data()) + 1024 * request, 16};
+  }
+
+  const std::string payload_ = testing::payload_of(48, 1);
+  std::array<request, 3> requests_;
+  std::vector<std::byte> arena_ = std::vector<std::byte>(4096);
+};
+
+TEST_P(BlockingLane, HasOneStreamAndNeverPolls) {
+  EXPECT_EQ(stream_pool_->streams(), 1U);
+  slot& first = launch(payload_);
+  EXPECT_FALSE(stream_pool_->polling());
+  device_.finish(0);
+  EXPECT_EQ(completions(), std::vector<slot*>{&first});
+}
+
+TEST_P(BlockingLane, WorksInPinnedMemoryWithoutCopies) {
+  device_.refuse(manual_device::call::copy_in, "NO_COPY_IN");
+  device_.refuse(manual_device::call::copy_out, "NO_COPY_OUT");
+  slot& only = launch(payload_);
+  device_.finish(0);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(only.pinned_output.get()), 48), testing::next_of(payload_));
+}
+
+TEST_P(BlockingLane, WorksInTheArenaOfABatchsOnlyRequest) {
+  device_.refuse(manual_device::call::copy_in, "NO_COPY_IN");
+  device_.refuse(manual_device::call::copy_out, "NO_COPY_OUT");
+  ASSERT_FALSE(stream_pool_->launch(batch_in_arena(1), start).error);
+  device_.finish(0);
+  EXPECT_EQ(next_in_arena(0), testing::next_of(payload_.substr(0, 16)));
+}
+
+TEST_P(BlockingLane, CopiesWhatIsInSeveralArenas) {
+  slot& batch = batch_in_arena(3);
+  ASSERT_FALSE(stream_pool_->launch(batch, start).error);
+  device_.finish(0);
+  EXPECT_EQ(next_in_arena(0), testing::next_of(payload_.substr(0, 16)));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(batch.pinned_output.get()) + 16, 16),
+            testing::next_of(payload_.substr(16, 16)));
+  EXPECT_EQ(next_in_arena(2), testing::next_of(payload_.substr(32, 16)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, BlockingLane,
+                         ::testing::Values(completion_mode::callback, completion_mode::poll,
+                                           completion_mode::automatic));
 
 INSTANTIATE_TEST_SUITE_P(Modes, InlineLaunch, ::testing::Values(completion_mode::callback, completion_mode::poll));
 

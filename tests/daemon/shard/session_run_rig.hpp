@@ -91,8 +91,8 @@ class session_run_rig {
   explicit session_run_rig(completion_mode mode) {
     slots_.emplace(device_, 16, size_for(plans_), mode == completion_mode::poll, completed_, signal_);
     states_.emplace(device_, plans_, sessions.places());
-    const stream_priority priorities[] = {stream_priority::normal};
-    stream_pool_.emplace(device_, 8, priorities, mode, *states_);
+    const stream_class classes[] = {stream_priority::normal};
+    stream_pool_.emplace(device_, 8, classes, mode, *states_);
     scheduler_.emplace(plans_, *slots_, *stream_pool_, completed_, tracker_, payloads_, timeline_);
   }
 

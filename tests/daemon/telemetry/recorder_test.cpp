@@ -247,7 +247,7 @@ TEST(RecorderCost, RestsForTwoHundredTimesWhatReadingCost) {
   slot_ring slots(device, 2, size_for(plans), false, completed, signal);
   state_pool states(device, plans, 1);
   clock_pool clocks(device, plans, 2);
-  stream_pool streams(device, 1, std::array{stream_priority::normal}, completion_mode::callback, states);
+  stream_pool streams(device, 1, std::array{stream_class{}}, completion_mode::callback, states);
   time_point asked{1h};
   recorder timeline(device, clocks, plans, 2, every_batch, [&] { return asked += 1ms; });
   std::vector<time_point> timed;
@@ -408,7 +408,7 @@ TEST_P(fork_times, ShowTheBranchesOfAForkAtTheSameTimeOnTwoStreams) {
   slot_ring slots(target(), 1, size_for(plans), false, completed, signal);
   state_pool states(target(), plans, 1);
   clock_pool clocks(target(), plans, 1);
-  stream_pool streams(target(), 2, std::array{stream_priority::normal}, completion_mode::callback, states);
+  stream_pool streams(target(), 2, std::array{stream_class{}}, completion_mode::callback, states);
   recorder timeline(target(), clocks, plans, 1, {.batches_per_second = 1, .recent_batches = 16}, clock::now);
   hold first(left_gate);
   hold second(right_gate);
