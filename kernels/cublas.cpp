@@ -276,33 +276,6 @@ std::shared_ptr<const cublaslt_library> cublaslt_library::load() {
   return found;
 }
 
-fault cublas_fault(cublaslt_library::result result) noexcept {
-  switch (result) {
-    case 0:
-      return {};
-    case 1:
-      return {"CUBLAS_STATUS_NOT_INITIALIZED"};
-    case 3:
-      return {"CUBLAS_STATUS_ALLOC_FAILED"};
-    case 7:
-      return {"CUBLAS_STATUS_INVALID_VALUE"};
-    case 8:
-      return {"CUBLAS_STATUS_ARCH_MISMATCH"};
-    case 11:
-      return {"CUBLAS_STATUS_MAPPING_ERROR"};
-    case 13:
-      return {"CUBLAS_STATUS_EXECUTION_FAILED"};
-    case 14:
-      return {"CUBLAS_STATUS_INTERNAL_ERROR"};
-    case 15:
-      return {"CUBLAS_STATUS_NOT_SUPPORTED"};
-    case 16:
-      return {"CUBLAS_STATUS_LICENSE_ERROR"};
-    default:
-      return {"CUBLAS_STATUS_UNKNOWN_ERROR"};
-  }
-}
-
 /// The library's descriptions of a product, and the algorithms that it uses. cuBLASLt's matrices are stored by columns,
 /// so it computes the transpose of out from the transposes of b, its A, and of a, its B.
 class cublaslt_plan {

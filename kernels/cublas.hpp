@@ -81,7 +81,32 @@ class no_algorithm : public std::runtime_error {
 };
 
 /// The name of the error, such as "CUBLAS_STATUS_EXECUTION_FAILED", with static storage; none for success.
-[[nodiscard]] fault cublas_fault(cublaslt_library::result result) noexcept;
+[[nodiscard]] inline fault cublas_fault(cublaslt_library::result result) noexcept {
+  switch (result) {
+    case 0:
+      return {};
+    case 1:
+      return {"CUBLAS_STATUS_NOT_INITIALIZED"};
+    case 3:
+      return {"CUBLAS_STATUS_ALLOC_FAILED"};
+    case 7:
+      return {"CUBLAS_STATUS_INVALID_VALUE"};
+    case 8:
+      return {"CUBLAS_STATUS_ARCH_MISMATCH"};
+    case 11:
+      return {"CUBLAS_STATUS_MAPPING_ERROR"};
+    case 13:
+      return {"CUBLAS_STATUS_EXECUTION_FAILED"};
+    case 14:
+      return {"CUBLAS_STATUS_INTERNAL_ERROR"};
+    case 15:
+      return {"CUBLAS_STATUS_NOT_SUPPORTED"};
+    case 16:
+      return {"CUBLAS_STATUS_LICENSE_ERROR"};
+    default:
+      return {"CUBLAS_STATUS_UNKNOWN_ERROR"};
+  }
+}
 
 /// What follows a product: out = activation(product + bias).
 enum class product_activation : std::uint8_t {

@@ -25,6 +25,12 @@ namespace penstock {
 ///   activation  "none" (default) | "relu": max(y, 0) | "gelu": y / 2 · (1 + tanh(√(2/π) · (y + 0.044715 · y³)))
 ///   compute     "f32" (default) | "tf32" | "f16" | "bf16": what x and W are rounded to; sums are in f32. The host
 ///               computes "tf32" in f32
+///   weights_in  "device" (default) | "host": W stays in host memory and is streamed to the GPU in tiles for each
+///               batch, so that it may be larger than the GPU's memory. No difference on the host backend
+///   tile_bytes  of a tile of weights_in = "host"; by default a 24th of W, and 16 MiB at least
+///   engine      "lt" (default) | "xt": cuBLAS-Xt on a thread of its own, from W in host memory; on a GPU alone, and
+///               the only stage of its pipeline. Like weights_in = "host" it takes f32 alone: W, the input, and compute
+///               (or "tf32" by "lt")
 ///   repeatable  bool, default false: a row has the same bits whatever else its batch holds, on one machine
 /// Before the activation each result is within e · √(Σ (x · w)²) of the exact one: e is 1e-6 · √K of f32, 4e-3 of tf32
 /// and f16, 1e-2 of bf16. b and y are rounded once to the output's type. A NaN or an infinity in a row makes results of
@@ -32,15 +38,20 @@ namespace penstock {
 struct matmul_settings {
   enum class precision : std::uint8_t { f32, tf32, f16, bf16 };
   enum class activation_kind : std::uint8_t { none, relu, gelu };
+  enum class weights_place : std::uint8_t { device, host };
+  enum class engine_kind : std::uint8_t { lt, xt };
 
   std::shared_ptr<const number_file> weights;
   std::shared_ptr<const number_file> bias;  ///< nullptr: none
   precision compute = precision::f32;
   activation_kind activation = activation_kind::none;
   bool repeatable = false;
-  std::int64_t inner = 0;    ///< K
-  std::int64_t columns = 0;  ///< N
-  frame_rows rows;           ///< of the input; the output has as many
+  weights_place weights_in = weights_place::device;  ///< host also with xt
+  engine_kind engine = engine_kind::lt;
+  std::size_t tile_bytes = 0;  ///< 0: as many as seem right
+  std::int64_t inner = 0;      ///< K
+  std::int64_t columns = 0;    ///< N
+  frame_rows rows;             ///< of the input; the output has as many
   tensor_spec input;
   tensor_spec output;
 
@@ -55,6 +66,47 @@ struct matmul_settings {
                                         : element_type::f32;
   }
 };
+
+/// The parameters of products whose weights stay in host memory, once the others are parsed.
+inline void parse_massive(const parameters& settings, matmul_settings& parsed) {
+  using enum matmul_settings::precision;
+  using engine_kind = matmul_settings::engine_kind;
+  using weights_place = matmul_settings::weights_place;
+  parsed.engine = static_cast<engine_kind>(parse_choice(settings, "engine", {"lt", "xt"}));
+  parsed.weights_in = static_cast<weights_place>(parse_choice(settings, "weights_in", {"device", "host"}));
+  const bool by_xt = parsed.engine == engine_kind::xt;
+  if (by_xt && parsed.weights_in == weights_place::device && settings.has("weights_in")) {
+    throw parameter_error("weights_in", "must be \"host\" with engine = \"xt\", or be left out");
+  }
+  parsed.weights_in = by_xt ? weights_place::host : parsed.weights_in;
+  const bool streams = parsed.weights_in == weights_place::host && !by_xt;
+  if (settings.has("tile_bytes")) {
+    if (!streams) {
+      throw parameter_error("tile_bytes", "is for weights_in = \"host\" by engine = \"lt\" alone");
+    }
+    constexpr std::int64_t least = std::int64_t{64} << 10U;
+    constexpr std::int64_t most = std::int64_t{64} << 30U;
+    parsed.tile_bytes = static_cast<std::size_t>(parse_integer(settings, "tile_bytes", least, most));
+  }
+  if (parsed.weights_in == weights_place::device) {
+    return;
+  }
+  const std::string here = by_xt ? "engine = \"xt\"" : "weights_in = \"host\"";
+  if (parsed.weights->type() != element_type::f32) {
+    throw parameter_error("weights", "must be f32 with " + here + ", which takes them as they lie in the file, not " +
+                                         parsed.weights->text());
+  }
+  if (parsed.input.type != element_type::f32) {
+    throw parameter_error("from", here + " takes f32, not " + parsed.input.text());
+  }
+  if (parsed.compute != f32 && (by_xt || parsed.compute != tf32)) {
+    throw parameter_error("compute", by_xt ? "must be \"f32\" with engine = \"xt\""
+                                           : "must be \"f32\" or \"tf32\" with weights_in = \"host\"");
+  }
+  if (parsed.repeatable) {
+    throw parameter_error("repeatable", "can't be had with " + here);
+  }
+}
 
 /// Throws parameter_error.
 [[nodiscard]] inline matmul_settings parse_matmul(const parameters& settings, const tensor_spec& input) {
@@ -87,6 +139,7 @@ struct matmul_settings {
   parsed.input = input;
   parsed.output = input;
   parsed.output.shape.back() = parsed.columns;
+  parse_massive(settings, parsed);
   return parsed;
 }
 

@@ -13,6 +13,7 @@
 #include "kernels/elementwise.cuh"
 #include "kernels/launch.cuh"
 #include "kernels/matmul.hpp"
+#include "kernels/matmul_massive.hpp"
 
 namespace penstock {
 namespace {
@@ -261,7 +262,14 @@ class matmul_cuda final : public operation {
 }  // namespace
 
 std::unique_ptr<operation> make_matmul_cuda(const operation_request& request) {
-  return std::make_unique<matmul_cuda>(parse_matmul(request.settings, request.inputs[0]), request.max_frames);
+  matmul_settings settings = parse_matmul(request.settings, request.inputs[0]);
+  if (settings.engine == matmul_settings::engine_kind::xt) {
+    return make_matmul_xt(settings, request.max_frames);
+  }
+  if (settings.weights_in == matmul_settings::weights_place::host) {
+    return make_matmul_streamed(settings, request.max_frames);
+  }
+  return std::make_unique<matmul_cuda>(std::move(settings), request.max_frames);
 }
 
 }  // namespace penstock

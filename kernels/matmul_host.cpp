@@ -354,7 +354,11 @@ class matmul_host final : public operation {
 }  // namespace
 
 std::unique_ptr<operation> make_matmul_host(const operation_request& request) {
-  return std::make_unique<matmul_host>(parse_matmul(request.settings, request.inputs[0]), request.max_frames);
+  matmul_settings settings = parse_matmul(request.settings, request.inputs[0]);
+  if (settings.engine == matmul_settings::engine_kind::xt) {
+    throw parameter_error("engine", "\"xt\" is cuBLAS-Xt, which needs a GPU: leave it out on the host backend");
+  }
+  return std::make_unique<matmul_host>(std::move(settings), request.max_frames);
 }
 
 }  // namespace penstock

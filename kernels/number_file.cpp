@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -98,17 +99,30 @@ void number_file::read(std::int64_t first, std::span<float> into) const {
   }
 }
 
-std::shared_ptr<const std::byte> number_file::map() const {
+std::shared_ptr<const std::byte> number_file::map_from(int descriptor, int protection) const {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t before = offset_ % page;
   const std::size_t bytes = static_cast<std::size_t>(count()) * size_of(type_) + before;
-  void* const mapped =
-      ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, numbers_.number(), static_cast<off_t>(offset_ - before));
+  void* const mapped = ::mmap(nullptr, bytes, protection, MAP_SHARED, descriptor, static_cast<off_t>(offset_ - before));
   if (mapped == MAP_FAILED) {
-    throw number_file_error("\"" + name_ + "\": can't be mapped: " + std::generic_category().message(errno));
+    return nullptr;
   }
   return {static_cast<const std::byte*>(mapped) + before,
           [mapped, bytes](const std::byte* /*numbers*/) { ::munmap(mapped, bytes); }};
+}
+
+std::shared_ptr<const std::byte> number_file::map() const {
+  std::shared_ptr<const std::byte> mapped = map_from(numbers_.number(), PROT_READ);
+  if (mapped == nullptr) {
+    throw number_file_error("\"" + name_ + "\": can't be mapped: " + std::generic_category().message(errno));
+  }
+  return mapped;
+}
+
+std::shared_ptr<const std::byte> number_file::map_writable() const {
+  const file_descriptor writable(
+      ::open(("/proc/self/fd/" + std::to_string(numbers_.number())).c_str(), O_RDWR | O_CLOEXEC));
+  return writable ? map_from(writable.number(), PROT_READ | PROT_WRITE) : nullptr;
 }
 
 }  // namespace penstock

@@ -45,8 +45,14 @@ class number_file {
   /// The whole array in memory, as it lies in the file; the pages are read when they are touched. If somebody cuts the
   /// file meanwhile, touching what is gone ends the process. Throws number_file_error.
   [[nodiscard]] std::shared_ptr<const std::byte> map() const;
+  /// The same, writable, for a driver that can't pin other memory; nobody writes to it. nullptr where the file may not
+  /// be written to.
+  [[nodiscard]] std::shared_ptr<const std::byte> map_writable() const;
 
  private:
+  /// nullptr where it can't be mapped; errno says why.
+  [[nodiscard]] std::shared_ptr<const std::byte> map_from(int descriptor, int protection) const;
+
   std::string name_;
   file_descriptor numbers_;
   std::uint64_t offset_;

@@ -54,7 +54,9 @@ class operation {
   [[nodiscard]] virtual bool single_pass() const noexcept { return false; }
   /// True if the output of a run may be its first input, as operator_definition::overwrites says of a whole operator.
   [[nodiscard]] virtual bool overwrites() const noexcept { return false; }
-  /// `stream` is a kernel_queue on CUDA and nullptr on the host.
+  /// What people may want to know of how it was made, for the log; "" for nothing.
+  [[nodiscard]] virtual std::string note() const { return {}; }
+  /// `stream` is a kernel_queue on CUDA and nullptr on the host, and on a stream for operations that block.
   virtual fault run(void* stream, const operation_arguments& arguments) noexcept = 0;
 };
 

@@ -35,7 +35,8 @@
   X(histogram, nullptr, false, "range")                                                                              \
   X(iir, iir_session, false, "sections")                                                                             \
   X(magnitude, nullptr, false, "squared")                                                                            \
-  X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable")                                \
+  X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable", "weights_in", "tile_bytes",    \
+    "engine")                                                                                                        \
   X(moments, nullptr, false)                                                                                         \
   X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold")            \
   X(multiply, nullptr, false, "conjugate")                                                                           \

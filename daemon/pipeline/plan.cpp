@@ -109,8 +109,9 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
       return std::make_unique<unrunnable>(
           infer_with(plugin_operator(stage.settings, "file"), stage.settings, specs).state_bytes);
     }
-    if (checks && (stage.op == "matmul" || stage.op == "convolve") && !architecture.empty()) {
-      return std::make_unique<unrunnable>(0);  // it needs the host's library, which that machine may lack
+    const bool by_library = stage.op == "matmul" || stage.op == "convolve";
+    if (checks && (blocks(stage) || (by_library && !architecture.empty()))) {
+      return std::make_unique<unrunnable>(0);  // it needs a library that this machine may lack
     }
     std::string op = stage.op;
     parameters settings = operator_settings(stage);
@@ -174,6 +175,7 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
   }
   compiled.compiled = compile_stage(made, stage, compiled, target, options);
   compiled.scratch_bytes = compiled.compiled->scratch_bytes();
+  compiled.code = compiled.code.empty() ? compiled.compiled->note() : compiled.code;
   compiled.output = made.buffers.size();
   if (stage.session) {
     add_state(made, stage, compiled);

@@ -55,7 +55,7 @@ struct plan_stage {
   std::unique_ptr<operation> compiled;
   std::optional<plan_state> state;   ///< of a stage that keeps some
   std::vector<std::string> fused{};  ///< stages that this one took in
-  std::string code{};                ///< what the compiler made of users' code, for people
+  std::string code{};                ///< operation::note, or what the compiler made of users' code, for people
   std::size_t outputs = 1;
   bool users_code = false;  ///< runs_users_code
   std::string code_key{};   ///< of users' code: stands for all that its results depend on

@@ -9,6 +9,7 @@
 
 #include "kernels/kernel.hpp"
 #include "kernels/kernel_queue.hpp"
+#include "kernels/matmul_massive.hpp"
 #include "kernels/operation.hpp"
 #include "tests/fake_cuda/fake_kernel.hpp"
 
@@ -54,6 +55,14 @@ make_operation maker_of(std::size_t place, std::index_sequence<Places...> /*all*
 }  // namespace
 }  // namespace testing
 
+// Only a product by cuBLAS-Xt is CUDA's own: it takes host memory.
+std::unique_ptr<operation> make_fake_matmul(const operation_request& request) {
+  const matmul_settings settings = parse_matmul(request.settings, request.inputs[0]);
+  return settings.engine == matmul_settings::engine_kind::xt
+             ? make_matmul_xt(settings, request.max_frames)
+             : std::make_unique<testing::fake_operation>(make_matmul_host(request));
+}
+
 // The rows that it copies would have to be a kernel of the fake machine.
 std::unique_ptr<operation> make_waves_cuda(std::unique_ptr<operation> /*step*/, wave_layout /*layout*/) {
   throw std::runtime_error("the fake runtime runs no waves");
@@ -62,6 +71,9 @@ std::unique_ptr<operation> make_waves_cuda(std::unique_ptr<operation> /*step*/, 
 make_operation find_cuda_operation(std::string_view name) noexcept {
   if (name == "kernel") {
     return make_kernel_cuda;
+  }
+  if (name == "matmul") {
+    return make_fake_matmul;
   }
   const operator_definition* const found = find_operator(name);
   return found == nullptr || name == "plugin"

@@ -433,6 +433,9 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* made, unsigned /*flags*/,
     return cudaSuccess;
   });
 }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned flags) {
+  return cudaStreamCreateWithPriority(made, flags, 0);
+}
 cudaError_t cudaStreamDestroy(cudaStream_t which) {
   return call(__func__, [&] {
     delete which;
