@@ -1,7 +1,9 @@
 """Products by cuBLAS-Xt on a thread of their own, by a CUDA runtime and a cuBLAS that need no GPU (tests/fake_cuda)."""
 
+import ctypes
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -68,15 +70,23 @@ def product(frames, weights=WEIGHTS):
     return frames.astype(np.float64) @ weights
 
 
+def has_openblas():
+    try:
+        ctypes.CDLL(os.environ.get("PENSTOCK_OPENBLAS", "libopenblas.so.0"))
+    except OSError:
+        return False
+    return True
+
+
 @unittest.skipUnless(FAKE_CUBLAS.exists(), f"{FAKE_CUBLAS.name} is built where CUDA's headers are")
 class MassiveProduct(unittest.TestCase):
 
-    def start(self, text, files=FILES):
+    def start(self, text, files=FILES, head=HEAD):
         gate = tempfile.TemporaryDirectory(prefix="penstock-")
         self.addCleanup(gate.cleanup)
         self.gate = pathlib.Path(gate.name) / "open"
         self.cuda = FakeCuda()
-        self.daemon = Daemon("cuda", "callback", HEAD + text, files, environment={
+        self.daemon = Daemon("cuda", "callback", head + text, files, environment={
             **self.cuda.environment, "PENSTOCK_CUBLAS": str(FAKE_CUBLAS), "FAKE_CUBLAS_GATE": str(self.gate)})
         self.addCleanup(self.end)
 
@@ -183,6 +193,20 @@ class MassiveProduct(unittest.TestCase):
         configuration.write_text(HEAD + OTHER)
         self.assertEqual(self.daemon.ask_for_reload()[0], 200)
         np.testing.assert_array_equal(client.submit("other", np.ones(8, np.float32)).result(60)["twice"], 2)
+
+    def test_the_documents_example_is_served(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/operators.md").read_text()
+        text = re.search(r"```toml\n(# massive.toml\n.*?)```", page, re.DOTALL).group(1)
+        weights = NUMBERS.standard_normal((512, 40)).astype(np.float32)
+        self.start(text, {"large.npy": npy(weights)}, head="")
+        client = self.client()
+        x = NUMBERS.standard_normal((3, 64, 512)).astype(np.float32)
+        y = x.astype(np.float64) @ weights
+        found = client.submit("massive", x, frames=3).result(60)["product"]
+        np.testing.assert_allclose(found, y, rtol=1e-4, atol=1e-3)
+        if has_openblas():
+            spread = client.submit("streamed", x, frames=3).result(60)["spread"]
+            np.testing.assert_allclose(spread[..., 0], y.mean(-1), rtol=1e-4, atol=1e-3)
 
     def refusal(self, text, *words, files=FILES, **environment):
         """What the daemon says when it refuses to start."""
