@@ -355,11 +355,13 @@ def _module_of(program: Any) -> Any:
 
 
 def _options_of(device: str, cpu: Optional[str]) -> Dict[str, Any]:
+    # Convolutions keep their layout, and so give the bits that PyTorch gives without a compiler.
+    chosen: Dict[str, Any] = {"layout_optimization": False}
     if device == "cuda":
-        return {"max_autotune_gemm": True, "max_autotune_gemm_backends": "TRITON"}
+        return {**chosen, "max_autotune_gemm": True, "max_autotune_gemm_backends": "TRITON"}
     # One thread, as the daemon has its own. Vector code of Inductor's calls functions that libtorch alone has; the C++
     # compiler vectorizes too.
-    chosen: Dict[str, Any] = {"cpp.threads": 1, "cpp.simdlen": 1}
+    chosen.update({"cpp.threads": 1, "cpp.simdlen": 1})
     if platform.machine() == "x86_64" and hasattr(torch._inductor.config.cpp, "march"):
         chosen["cpp.march"] = _MARCH[cpu or _capability()]
     return chosen
