@@ -30,7 +30,12 @@ try:
     from penstock import Client
     from penstock.torch import export  # noqa: F401  # what the page is about
 except ImportError as error:
-    raise unittest.SkipTest(str(error)) from error
+    class MissingTest(unittest.TestCase):
+        @unittest.skip(str(error))
+        def test_models(self):
+            pass
+
+    unittest.main()
 
 PAGE = TREE / "docs" / "models.md"
 EXAMPLES = TREE / "deploy" / "examples" / "models"

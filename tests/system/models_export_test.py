@@ -17,7 +17,12 @@ try:
     import torch
     from penstock.torch import export
 except ImportError as error:
-    raise unittest.SkipTest(str(error)) from error
+    class MissingTest(unittest.TestCase):
+        @unittest.skip(str(error))
+        def test_models(self):
+            pass
+
+    unittest.main()
 
 from torch.nn import functional
 

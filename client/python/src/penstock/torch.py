@@ -116,7 +116,8 @@ def export(model: torch.nn.Module, path: Union[str, "os.PathLike[str]"], *, inpu
     cpu        the least that the host must have: "avx512", "avx2"; this machine's by default
     tolerance  by how much the package's results may differ from the model's on random frames, of the largest number;
                1e-5 by default, and more for f16 and bf16
-    options    more of Inductor's, such as {"max_autotune_gemm_backends": "ATEN"}
+    options    more of Inductor's, such as {"max_autotune_gemm": True, "max_autotune_gemm_backends": "TRITON"}: on a GPU
+               it then tries kernels of its own for each product, which takes minutes
 
     Raises TypeError and ValueError, which name the argument, and what the compiler raises.
     """
@@ -334,14 +335,7 @@ def _compile(stage: _Stage, tensors: Tuple[torch.Tensor, ...], device: str, cpu:
                          "new one is returned and named in state")
     chosen = {"aot_inductor.package": True, "aot_inductor.link_libtorch": False,
               "aot_inductor.embed_kernel_binary": True, **_options_of(device, cpu), **options}
-    module = _module_of(program)
-    try:
-        files = torch._inductor.aot_compile(module, tensors, options=chosen)
-    except Exception as error:
-        if "NoValidChoices" not in f"{type(error).__name__}{error}" or "max_autotune_gemm_backends" in options:
-            raise
-        chosen["max_autotune_gemm_backends"] = "ATEN,TRITON"  # some product has no kernel of Triton
-        files = torch._inductor.aot_compile(_module_of(program), tensors, options=chosen)
+    files = torch._inductor.aot_compile(_module_of(program), tensors, options=chosen)
     files = [str(each) for each in ([files] if isinstance(files, str) else files)]
     _refuse_proxies(files)
     return [each for each in files if each and not each.endswith(".cpp")]
@@ -358,7 +352,7 @@ def _options_of(device: str, cpu: Optional[str]) -> Dict[str, Any]:
     # Convolutions keep their layout, and so give the bits that PyTorch gives without a compiler.
     chosen: Dict[str, Any] = {"layout_optimization": False}
     if device == "cuda":
-        return {**chosen, "max_autotune_gemm": True, "max_autotune_gemm_backends": "TRITON"}
+        return chosen
     # One thread, as the daemon has its own. Vector code of Inductor's calls functions that libtorch alone has; the C++
     # compiler vectorizes too.
     chosen.update({"cpp.threads": 1, "cpp.simdlen": 1})
