@@ -130,8 +130,8 @@ def scaled(frames):
 
 
 def through(client, pipeline, signals, longest, seed=1):
-    """Each signal's results, a dictionary of arrays. All sessions are open at once, in random order, and a request has 1
-    to `longest` frames."""
+    """Each signal's results, arrays by name. All sessions are open at once, in random order, and a request has 1 to
+    `longest` frames."""
     order = random.Random(seed)
     sessions = [client.session(pipeline) for _ in signals]
     at, futures = [0] * len(signals), [[] for _ in signals]

@@ -15,7 +15,7 @@ import zipfile
 try:
     import numpy
     import torch
-    from penstock.torch import export
+    from penstock.torch import export, load
 except ImportError as error:
     class MissingTest(unittest.TestCase):
         @unittest.skip(str(error))
@@ -147,7 +147,7 @@ class ModelsExportTest(unittest.TestCase):
                                    ("outputs: 'a b' is no name", {"outputs": ["a b"]}),
                                    (r"sources\['z'\]: the model has no such input; it has x", {"sources": {"z": "s"}}),
                                    (r"inputs\['x'\] has the shape \[\]", {"inputs": {"x": []}}),
-                                   (r"does not run on 3 frames of x f32\[4\]", {"model": torch.nn.Linear(5, 4).eval()})):
+                                   (r"not run on 3 frames of x f32\[4\]", {"model": torch.nn.Linear(5, 4).eval()})):
             self.refused(ValueError, message, arguments.pop("model", Double().eval()), **arguments)
         if not torch.cuda.is_available():
             self.refused(ValueError, "PyTorch finds no GPU here", Double().eval(), devices=["cuda"])
@@ -174,6 +174,8 @@ class ModelsExportTest(unittest.TestCase):
         self.assertEqual(facts["torch"], torch.__version__.split("+")[0])
         libraries = {name: code for name, code in files.items() if name.endswith(".so")}
         self.assertEqual([name.rsplit("/", 1)[0] for name in libraries], ["all/data/aotinductor/cpu_2"])
+        results = load(self.folder / "all.pt2", 2)(torch.zeros(2, 2, 5), torch.zeros(2, 16))
+        self.assertEqual([tuple(each.shape) for each in results], [(2, 5, 8), (2, 4), (2, 16)])
         # What computes is what the daemon has itself.
         called = set(re.findall(rb"aoti_torch_cpu_\w+", b"".join(libraries.values())))
         self.assertLessEqual(called, {b"aoti_torch_cpu_" + each for each in

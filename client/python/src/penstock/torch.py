@@ -35,7 +35,7 @@ from torch.utils import _pytree
 
 from .kernels import _key, _toml
 
-__all__ = ["export"]
+__all__ = ["export", "load"]
 
 _DTYPES = {"u8": torch.uint8, "i8": torch.int8, "i16": torch.int16, "u16": torch.uint16, "i32": torch.int32,
            "i64": torch.int64, "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32,
@@ -157,7 +157,7 @@ def export(model: torch.nn.Module, path: Union[str, "os.PathLike[str]"], *, inpu
                 stage = stage.to(device)
                 for frames in sorted(buckets):
                     tensors = [each.batch(frames, device) for each in takes + packed]
-                    _compare(stage, made, f"{device}_{frames}", tensors, gives + packed, tolerance)
+                    _compare(stage, made, tensors, gives + packed, tolerance)
             _move(made, path)
     stage_name = name or path.stem
     table = {"name": stage_name, "op": "model", "file": path.name,
@@ -166,6 +166,17 @@ def export(model: torch.nn.Module, path: Union[str, "os.PathLike[str]"], *, inpu
     lines = [f"{key:6} = {_toml(value)}" for key, value in table.items() if value]
     text = "\n".join(["[[pipeline.stage]]", *lines])
     return text if pipeline is None else _around(text, pipeline, stage_name, takes, gives)
+
+
+def load(path: Union[str, "os.PathLike[str]"], frames: int, device: str = "cpu") -> Any:
+    """The model of a package for so many frames, run by PyTorch: it takes tensors of `frames` frames and the packed
+    state, and returns the outputs and the new state as a list. Raises RuntimeError if the package has no such model."""
+    _show_libtorch()
+    model = torch._inductor.package.load_package(os.fspath(path), f"{device}_{frames}", run_single_threaded=True)
+
+    def run(*tensors: torch.Tensor) -> List[torch.Tensor]:
+        return list(_pytree.tree_leaves(model(*tensors)))
+    return run
 
 
 def _around(stage: str, pipeline: str, name: str, takes: Sequence[_Tensor], gives: Sequence[_Tensor]) -> str:
@@ -402,18 +413,15 @@ def _refuse_proxies(files: Sequence[str]) -> None:
 
 # -- the package -------------------------------------------------------------------------------------------------------
 
-def _compare(stage: _Stage, package: Path, name: str, tensors: Sequence[torch.Tensor], gives: Sequence[_Tensor],
+def _compare(stage: _Stage, package: Path, tensors: Sequence[torch.Tensor], gives: Sequence[_Tensor],
              tolerance: Optional[float]) -> None:
     """Raises ValueError unless the package gives what the model gives."""
-    _show_libtorch()
-    wanted = stage(*tensors)
-    got = torch._inductor.package.load_package(str(package), name, run_single_threaded=True)(*tensors)
-    got = [got] if isinstance(got, torch.Tensor) else list(got)
-    for each, mine, theirs in zip(gives, got, wanted):
+    frames, device = len(tensors[0]), tensors[0].device.type
+    for each, mine, theirs in zip(gives, load(package, frames, device)(*tensors), stage(*tensors)):
         allowed = tolerance if tolerance is not None else _TOLERANCES.get(each.dtype, 1e-5)
         worst = _difference(mine, theirs)
         if not worst <= allowed:
-            raise ValueError(f"{name}: the package's {each.name!r} is {worst:.3g} off the model's on random frames, "
+            raise ValueError(f"the package's {each.name!r} is {worst:.3g} off the model's on {frames} random frames, "
                              f"of the largest number; tolerance is {allowed:g}")
 
 
