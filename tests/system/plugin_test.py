@@ -5,11 +5,13 @@ The plug-ins are built as their authors build them: with a compiler alone, and w
 
 import hashlib
 import importlib.util
+import io
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -26,6 +28,7 @@ if not MISSING:
     import penstock
 if shutil.which("cc") is None:
     MISSING.append("cc")
+NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
 
 # An operator that does as its `values` say.
 ODD = r"""
@@ -179,6 +182,26 @@ class Folder:
         return done.returncode, done.stdout + done.stderr
 
 
+def build_with_cmake(folder, example, *options):
+    """Builds an installed example against the installed tree, which was moved, and returns the folder of the build."""
+    if not (BUILD / "cmake_install.cmake").exists() or shutil.which("cmake") is None:
+        raise unittest.SkipTest(f"{BUILD} is no build, or cmake is not installed")
+    run("cmake", "--install", BUILD, "--component", "development",
+        env={**os.environ, "DESTDIR": str(folder / "machine")})
+    cache = (BUILD / "CMakeCache.txt").read_text()
+    prefix = re.search(r"^CMAKE_INSTALL_PREFIX:PATH=/(.*)$", cache, re.MULTILINE).group(1)
+    generator = re.search(r"^CMAKE_GENERATOR:INTERNAL=(.*)$", cache, re.MULTILINE).group(1)
+    tree = (folder / "machine" / prefix).rename(folder / "moved")
+    run("cmake", "-G", generator, "-S", tree / "share/doc/libpenstock-dev/examples" / example, "-B", folder / "build",
+        f"-DCMAKE_PREFIX_PATH={tree}", *options)
+    run("cmake", "--build", folder / "build")
+    return folder / "build"
+
+
+def symbols_of(plugin):
+    return run("nm", "--dynamic", "--defined-only", plugin).split()[2::3]
+
+
 def moving_rms(signal, window):
     """In float64, over the last samples; those before the start are zero."""
     squares = numpy.concatenate([numpy.zeros(window - 1), signal.astype(numpy.float64) ** 2])
@@ -219,42 +242,21 @@ class ExamplesTest(unittest.TestCase):
                 given = numpy.concatenate([each.result()["rms"] for each in pending])
                 numpy.testing.assert_allclose(given, moving_rms(signal, 100), rtol=2e-6)
 
-    def installed(self):
-        """A tree that was installed and moved, and the generator of its build."""
-        if not (BUILD / "cmake_install.cmake").exists() or shutil.which("cmake") is None:
-            self.skipTest(f"{BUILD} is no build, or cmake is not installed")
-        run("cmake", "--install", BUILD, "--component", "development",
-            env={**os.environ, "DESTDIR": str(self.folder / "machine")})
-        cache = (BUILD / "CMakeCache.txt").read_text()
-        prefix = re.search(r"^CMAKE_INSTALL_PREFIX:PATH=/(.*)$", cache, re.MULTILINE).group(1)
-        generator = re.search(r"^CMAKE_GENERATOR:INTERNAL=(.*)$", cache, re.MULTILINE).group(1)
-        return (self.folder / "machine" / prefix).rename(self.folder / "moved"), generator
-
     def test_the_host_example_with_a_compiler_alone(self):
         plugin = self.folder / "moving_rms.so"
         compile_plugin(EXAMPLES / "plugin-host/moving_rms.c", plugin)
         self.serve_moving_rms(plugin)
 
     def test_the_host_example_with_cmake(self):
-        tree, generator = self.installed()
-        source = tree / "share/doc/libpenstock-dev/examples/plugin-host"
-        run("cmake", "-G", generator, "-S", source, "-B", self.folder / "build", f"-DCMAKE_PREFIX_PATH={tree}")
-        run("cmake", "--build", self.folder / "build")
-        shown = run("nm", "--dynamic", "--defined-only", self.folder / "build/moving_rms.so").split()
-        self.assertEqual(shown[2::3], ["penstock_plugin_v1"])
-        self.serve_moving_rms(self.folder / "build/moving_rms.so")
+        plugin = build_with_cmake(self.folder, "plugin-host") / "moving_rms.so"
+        self.assertEqual(symbols_of(plugin), ["penstock_plugin_v1"])
+        self.serve_moving_rms(plugin)
 
     def test_the_cuda_example_with_cmake(self):
-        nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-        if nvcc is None:
+        if NVCC is None:
             self.skipTest("no nvcc on this machine")
-        tree, generator = self.installed()
-        source = tree / "share/doc/libpenstock-dev/examples/plugin-cuda"
-        run("cmake", "-G", generator, "-S", source, "-B", self.folder / "build", f"-DCMAKE_PREFIX_PATH={tree}",
-            f"-DCMAKE_CUDA_COMPILER={nvcc}")
-        run("cmake", "--build", self.folder / "build")
-        shown = run("nm", "--dynamic", "--defined-only", self.folder / "build/saxpy.so").split()
-        self.assertEqual(shown[2::3], ["penstock_plugin_v1"])
+        plugin = build_with_cmake(self.folder, "plugin-cuda", f"-DCMAKE_CUDA_COMPILER={NVCC}") / "saxpy.so"
+        self.assertEqual(symbols_of(plugin), ["penstock_plugin_v1"])
 
     def test_the_header_is_c_and_cpp(self):
         source = self.folder / "empty.c"
@@ -267,13 +269,12 @@ class ExamplesTest(unittest.TestCase):
     def cuda_example(self):
         """PENSTOCK_CUDA_PLUGIN names one that was built elsewhere."""
         plugin = self.folder / "saxpy.so"
-        nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
         if os.environ.get("PENSTOCK_CUDA_PLUGIN"):
             shutil.copyfile(os.environ["PENSTOCK_CUDA_PLUGIN"], plugin)
-        elif nvcc is None:
+        elif NVCC is None:
             self.skipTest("no nvcc on this machine")
         else:
-            run(nvcc, "-arch=sm_90", "-Xcompiler", "-fPIC", "-shared", f"-I{INCLUDE}",
+            run(NVCC, "-arch=sm_90", "-Xcompiler", "-fPIC", "-shared", f"-I{INCLUDE}",
                 EXAMPLES / "plugin-cuda/saxpy.cu", "-o", plugin)
         return plugin
 
@@ -302,6 +303,96 @@ class ExamplesTest(unittest.TestCase):
         text = (EXAMPLES / "plugin-cuda/penstock.toml").read_text()
         (self.folder / "penstock.toml").write_text(text)
         run(BIN / "penstockd", "--config", self.folder / "penstock.toml", "--check-config")
+
+
+def cutlass_headers():
+    """PENSTOCK_CUTLASS names their folder; else they are those of the package nvidia-cutlass, if this Python has it."""
+    if os.environ.get("PENSTOCK_CUTLASS"):
+        return pathlib.Path(os.environ["PENSTOCK_CUTLASS"])
+    found = [pathlib.Path(folder) / "cutlass_library/source/include" for folder in sys.path]
+    return next((folder for folder in found if folder.is_dir()), None)
+
+
+def powers_of_beams(weights, frame, window):
+    """In float64: `weights` of [beams, antennas], a frame of [antennas, samples]."""
+    beams = weights.astype(numpy.complex128) @ frame.astype(numpy.complex128)
+    return (numpy.abs(beams) ** 2).reshape(len(weights), -1, window).sum(axis=2)
+
+
+@unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
+class CutlassExampleTest(unittest.TestCase):
+    """deploy/examples/plugin-cutlass. PENSTOCK_BEAMFORMER names a beamformer.so that was built elsewhere."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="penstock-plugin-")))
+        built, headers = os.environ.get("PENSTOCK_BEAMFORMER"), cutlass_headers()
+        if not built and (NVCC is None or headers is None):
+            raise unittest.SkipTest("no nvcc on this machine" if NVCC is None else
+                                    "no CUTLASS: install nvidia-cutlass, or name its headers in PENSTOCK_CUTLASS")
+        cls.plugin = pathlib.Path(built) if built else build_with_cmake(
+            cls.folder, "plugin-cutlass", f"-DCMAKE_CUDA_COMPILER={NVCC}",
+            f"-DCUTLASS_INCLUDE={headers}") / "beamformer.so"
+        run(sys.executable, EXAMPLES / "plugin-cutlass/weights.py", cwd=cls.folder)
+
+    def check_plugin(self, shape, *values):
+        words = [word for value in ("weights=weights.npy", *values) for word in ("--values", value)]
+        return subprocess.run([BIN / "penstock", "check-plugin", self.plugin, "--input", f"cf32{shape}", *words],
+                              cwd=self.folder, capture_output=True, text=True)
+
+    def test_it_is_proven_and_its_configuration_is_good(self):
+        self.assertEqual(symbols_of(self.plugin), ["penstock_plugin_v1"])
+        done = self.check_plugin([16, 1024], "window=256")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("beamformer of cf32[16, 1024]: makes f32[48, 4], 0 bytes of scratch", done.stdout)
+        for source in (self.plugin, EXAMPLES / "plugin-cutlass/penstock.toml"):
+            (self.folder / source.name).write_bytes(source.read_bytes())
+        self.assertIn("good, 1 pipeline",
+                      run(BIN / "penstockd", "--config", self.folder / "penstock.toml", "--check-config"))
+
+    def test_what_it_can_not_do_is_refused(self):
+        for shape, values, message in (
+                ([15, 1024], [], "from the number of antennas must be a multiple of 4"),
+                ([16, 1024], ["window=3"], "'window' must be an even number that divides the samples of a frame"),
+                ([16, 1024], ["window=500"], "'window' must be an even number that divides the samples of a frame"),
+                ([20, 1024], [], "'weights' must be a .npy file of real numbers, [beams, antennas, 2]"),
+                ([16], [], "from beamformer takes one input: cf32 of [antennas, samples], both fixed")):
+            with self.subTest(shape=shape, values=values):
+                done = self.check_plugin(shape, *values)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertIn(message, done.stderr)
+
+    def test_its_sums_are_those_of_float64(self):
+        random = numpy.random.default_rng(29)
+
+        def noise(*shape):
+            return (random.normal(size=shape) + 1j * random.normal(size=shape)).astype(numpy.complex64)
+
+        # Tiles have 64 beams, 64 samples and 16 antennas: whole ones, and the beginnings of further ones.
+        shapes = ((48, 16, 1024, 256), (64, 32, 128, 64), (70, 20, 540, 90), (1, 4, 2, 2), (130, 100, 200, 200))
+        text = (EXAMPLES / "plugin-cutlass/penstock.toml").read_text()
+        configuration, example = text[:text.index("# 48 beams")], text[text.index("[[pipeline]]"):]
+        files, weights = {"beamformer.so": self.plugin.read_bytes()}, []
+        for number, (beams, antennas, samples, window) in enumerate(shapes):
+            weights.append(noise(beams, antennas))
+            stored = io.BytesIO()
+            numpy.save(stored, numpy.stack([weights[-1].real, weights[-1].imag], axis=-1))
+            files[f"weights{number}.npy"] = stored.getvalue()
+            configuration += (example.replace('name  = "beams"', f'name  = "beams{number}"')
+                              .replace("[16, 1024]", f"[{antennas}, {samples}]")
+                              .replace("weights.npy", f"weights{number}.npy")
+                              .replace("window = 256", f"window = {window}"))
+        for backend in backends():
+            daemon = Daemon(backend, "callback", configuration, files)
+            self.addCleanup(daemon.stop)
+            for number, (beams, antennas, samples, window) in enumerate(shapes):
+                with self.subTest(backend=backend, shape=shapes[number]), penstock.Client(daemon.url) as client:
+                    frames = [noise(antennas, samples) for _ in range(8)]
+                    pending = [client.submit(f"beams{number}", frame) for frame in frames]
+                    for frame, each in zip(frames, pending):
+                        wanted = powers_of_beams(weights[number], frame, window)
+                        given = each.result()["beams"].reshape(wanted.shape)
+                        self.assertLess(numpy.abs(given - wanted).max(), 1e-5 * wanted.max())
 
 
 @unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
