@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures users' kernels, all contenders of a comparison in turns, and says what is wanted of each figure.
 
-Usage: kernels.py [--bin build/release/bin] [--backend cuda] [--repeats 5] [--seconds 1.5] [--only PART,...] [--json FILE]
+Usage: kernels.py [--bin build/release/bin] [--backend cuda] [--repeats 5] [--seconds 1.5] [--only PART,...]
+                  [--beamformer FOLDER] [--json FILE]
 
   served   requests/s of a kernel of 4 KiB frames, beside the same source in a CuPy and pyzmq loop that one writes by
            hand (peers/pyzmq_cupy.py): one request at a time, and in batches of what has arrived
@@ -9,6 +10,9 @@ Usage: kernels.py [--bin build/release/bin] [--backend cuda] [--repeats 5] [--se
   launch   processor time of the shard's thread for one more kernel in each batch: from pipelines of one kernel and of
            nine, one frame a batch
   start    time to READY with 20 pipelines of a kernel each, less that with 20 of `affine`: compiled, and from the cache
+  beamformer  the CUTLASS example (deploy/examples/plugin-cutlass) beside bare_beamformer.cu, which launches the same
+           kernel in a loop: time of a batch on the device, and batches/s from the host's memory and back.
+           --beamformer names the folder that has beamformer.so and bare_beamformer; without it this is left out
 
 It needs Python with numpy, and for `served` pyzmq and cupy. --backend host shows that the script works: it has
 `affine` in place of kernels.
@@ -109,6 +113,11 @@ class Daemon(Server):
                           "--completion", "callback"], folder / "log", **cache_in(folder))
         self.options = options
         self.wait_for(options, self.url)
+
+    def device_seconds(self):
+        """Of the timed batches of the first pipeline so far: how many, and the device's time for their stages."""
+        times = self.status()["pipelines"][0].get("timing_us", {}).get("compute", {"count": 0, "sum": 0})
+        return times["count"], times["sum"] / 1e6
 
     def status(self):
         done = subprocess.run([self.options.bin / "penstock", "--url", self.url, "info", "--json"],
@@ -274,7 +283,75 @@ def measure_start(options, folder, _daemon):
     return results, wanted
 
 
-PARTS = {"served": measure_served, "affine": measure_affine, "launch": measure_launch, "start": measure_start}
+# Beams, antennas, samples, samples of a sum, frames of a batch.
+BEAMFORMERS = {"4,096 beams": (4096, 256, 1024, 256, 16), "64 beams": (64, 64, 1024, 256, 64)}
+
+
+def beamformer_daemon(options, folder, shape, streams):
+    import numpy  # needed here alone
+
+    beams, antennas, samples, window, frames = shape
+    numpy.save(folder / "weights.npy", numpy.random.default_rng(29).normal(size=(beams, antennas, 2)))
+    shutil.copy(options.beamformer / "beamformer.so", folder)
+    return Daemon(options, folder, HEAD + f"""[device]
+streams = {streams}
+[code]
+allow = ["beamformer.so"]
+[[pipeline]]
+name = "beams"
+input = {{ dtype = "cf32", shape = [{antennas}, {samples}] }}
+batch = {{ max_frames = {frames} }}
+[[pipeline.stage]]
+name = "beams"
+op = "plugin"
+file = "beamformer.so"
+values = {{ weights = "weights.npy", window = {window} }}
+""")
+
+
+def measure_beamformer(options, folder, _daemon):
+    results, wanted = {}, []
+    for title, shape in BEAMFORMERS.items():
+        frames = shape[-1]
+
+        def launcher(*more, shape=shape):
+            done = subprocess.run([options.beamformer / "bare_beamformer", *map(str, shape), str(options.seconds),
+                                   *more], capture_output=True, text=True, check=True)
+            return json.loads(done.stdout)
+
+        results[title] = {"tflops of the launcher": launcher()["tflops"]}
+        with contextlib.ExitStack() as stack:
+            daemons = {}
+            for streams in (1, 8):
+                place = folder / f"beamformer-{title.split()[0]}-{streams}"
+                place.mkdir()
+                daemons[streams] = beamformer_daemon(options, place, shape, streams)
+                stack.callback(daemons[streams].stop)
+
+            def device_rate(name, daemons=daemons, launcher=launcher, frames=frames):
+                if name == "launcher":
+                    return launcher()["batches_per_s"]
+                batches, seconds = daemons[1].device_seconds()
+                load(options, daemons[1].shared_url, "beams", 1, 3, frames, "shm")
+                more_batches, more_seconds = daemons[1].device_seconds()
+                return (more_batches - batches) / (more_seconds - seconds)
+
+            def served_rate(name, daemons=daemons, launcher=launcher, frames=frames):
+                if name == "launcher":
+                    return launcher("copies")["batches_per_s"]
+                return load(options, daemons[8].shared_url, "beams", 2, 4, frames, "shm")["requests_per_s"]
+
+            for what, measure in (("on the device", device_rate), ("from the host and back", served_rate)):
+                figures = take_turns(options, ["stage", "launcher"], measure)
+                ratio = ratios(figures, "stage", "launcher")
+                results[title][what] = {"batches_per_s": {name: spread(each) for name, each in figures.items()},
+                                        "stage over launcher": ratio}
+                wanted.append((f"the CUTLASS stage over its launcher, {title}, {what}", ratio, ">=", 0.97, "×"))
+    return results, wanted
+
+
+PARTS = {"served": measure_served, "affine": measure_affine, "launch": measure_launch, "start": measure_start,
+         "beamformer": measure_beamformer}
 
 
 def main():
@@ -284,6 +361,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.5, help="of one contender in one turn")
     parser.add_argument("--only", default=",".join(PARTS), help="parts, comma-separated")
+    parser.add_argument("--beamformer", type=pathlib.Path, help="the folder of beamformer.so and bare_beamformer")
     parser.add_argument("--json", type=pathlib.Path, help="write all figures into this file")
     options = parser.parse_args()
     options.bin = options.bin.resolve()
@@ -303,6 +381,8 @@ def main():
         stack.callback(daemon.stop)
         everything["device"] = daemon.status()["device"]
         for part in options.only.split(","):
+            if part == "beamformer" and options.beamformer is None:
+                continue
             print(f"{part}:", file=sys.stderr)
             everything[part], wanted = PARTS[part](options, folder, daemon)
             rows += wanted

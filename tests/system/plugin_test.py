@@ -20,6 +20,7 @@ from daemon_process import BIN, VERSION, Daemon, backends, pipeline
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "deploy/examples"
 INCLUDE = ROOT / "kernels/include"
+INSTALLED_EXAMPLES = "share/doc/libpenstock-dev/examples"
 CRASH = 1000000000  # as `beyond`: the plug-in ends the process
 BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release")).resolve()
 MISSING = [each for each in ("numpy", "zmq") if importlib.util.find_spec(each) is None]
@@ -182,8 +183,8 @@ class Folder:
         return done.returncode, done.stdout + done.stderr
 
 
-def build_with_cmake(folder, example, *options):
-    """Builds an installed example against the installed tree, which was moved, and returns the folder of the build."""
+def installed(folder):
+    """A tree that was installed into the folder and moved, and the generator of its build."""
     if not (BUILD / "cmake_install.cmake").exists() or shutil.which("cmake") is None:
         raise unittest.SkipTest(f"{BUILD} is no build, or cmake is not installed")
     run("cmake", "--install", BUILD, "--component", "development",
@@ -191,11 +192,32 @@ def build_with_cmake(folder, example, *options):
     cache = (BUILD / "CMakeCache.txt").read_text()
     prefix = re.search(r"^CMAKE_INSTALL_PREFIX:PATH=/(.*)$", cache, re.MULTILINE).group(1)
     generator = re.search(r"^CMAKE_GENERATOR:INTERNAL=(.*)$", cache, re.MULTILINE).group(1)
-    tree = (folder / "machine" / prefix).rename(folder / "moved")
-    run("cmake", "-G", generator, "-S", tree / "share/doc/libpenstock-dev/examples" / example, "-B", folder / "build",
+    return (folder / "machine" / prefix).rename(folder / "moved"), generator
+
+
+def build_with_cmake(folder, example, *options):
+    """Builds an installed example, and returns the folder of the build."""
+    tree, generator = installed(folder)
+    run("cmake", "-G", generator, "-S", tree / INSTALLED_EXAMPLES / example, "-B", folder / "build",
         f"-DCMAKE_PREFIX_PATH={tree}", *options)
     run("cmake", "--build", folder / "build")
     return folder / "build"
+
+
+def run_the_pages_commands(folder, headers):
+    """The commands of docs/stages.md that build the CUTLASS example and check it, but for the daemon's start."""
+    tree, generator = installed(folder)
+    page = (ROOT / "docs/stages.md").read_text()
+    commands = re.search(r"^## A plug-in by CUTLASS$.*?^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL).group(1)
+    for old, new in ((f"/usr/{INSTALLED_EXAMPLES}", str(tree / INSTALLED_EXAMPLES)),
+                     ("/path/to/cutlass_library/source/include", str(headers)),
+                     ("python3 ", f"{sys.executable} "), ("penstockd --config penstock.toml", "")):
+        if old not in commands:
+            raise RuntimeError(f"docs/stages.md does not say {old}")
+        commands = commands.replace(old, new)
+    run("sh", "-ec", commands, cwd=folder, env={**os.environ, "CMAKE_PREFIX_PATH": str(tree), "CUDACXX": NVCC,
+                                                "CMAKE_GENERATOR": generator, "PATH": f"{BIN}:{os.environ['PATH']}"})
+    return folder / "plugin-cutlass"
 
 
 def symbols_of(plugin):
@@ -330,10 +352,12 @@ class CutlassExampleTest(unittest.TestCase):
         if not built and (NVCC is None or headers is None):
             raise unittest.SkipTest("no nvcc on this machine" if NVCC is None else
                                     "no CUTLASS: install nvidia-cutlass, or name its headers in PENSTOCK_CUTLASS")
-        cls.plugin = pathlib.Path(built) if built else build_with_cmake(
-            cls.folder, "plugin-cutlass", f"-DCMAKE_CUDA_COMPILER={NVCC}",
-            f"-DCUTLASS_INCLUDE={headers}") / "beamformer.so"
-        run(sys.executable, EXAMPLES / "plugin-cutlass/weights.py", cwd=cls.folder)
+        if built:
+            cls.plugin = pathlib.Path(built)
+            run(sys.executable, EXAMPLES / "plugin-cutlass/weights.py", cwd=cls.folder)
+        else:
+            cls.folder = run_the_pages_commands(cls.folder, headers)
+            cls.plugin = cls.folder / "beamformer.so"
 
     def check_plugin(self, shape, *values):
         words = [word for value in ("weights=weights.npy", *values) for word in ("--values", value)]
@@ -345,10 +369,12 @@ class CutlassExampleTest(unittest.TestCase):
         done = self.check_plugin([16, 1024], "window=256")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("beamformer of cf32[16, 1024]: makes f32[48, 4], 0 bytes of scratch", done.stdout)
-        for source in (self.plugin, EXAMPLES / "plugin-cutlass/penstock.toml"):
-            (self.folder / source.name).write_bytes(source.read_bytes())
+        checked = self.folder / "checked"
+        checked.mkdir()
+        for source in (self.plugin, EXAMPLES / "plugin-cutlass/penstock.toml", self.folder / "weights.npy"):
+            shutil.copy(source, checked)
         self.assertIn("good, 1 pipeline",
-                      run(BIN / "penstockd", "--config", self.folder / "penstock.toml", "--check-config"))
+                      run(BIN / "penstockd", "--config", checked / "penstock.toml", "--check-config"))
 
     def test_what_it_can_not_do_is_refused(self):
         for shape, values, message in (
