@@ -137,13 +137,13 @@ def cache_in(folder):
     return {"CACHE_DIRECTORY": str(folder / "cache"), "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)}
 
 
-def load(options, url, name, clients, in_flight, size=1, transport="zmq"):
-    """What `penstock bench` measures of a pipeline."""
+def load(options, url, name, clients, in_flight, size=1, transport="zmq", *more, warmup="300ms"):
+    """What `penstock bench` measures of a pipeline; `more` are further words for it."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         done = subprocess.run(
             [options.bin / "penstock", "--url", url, "--transport", transport, "bench", "--pipeline", name,
-             "--size", str(size), "--clients", str(clients), "--in-flight", str(in_flight), "--warmup", "300ms",
-             "--duration", f"{round(options.seconds * 1000)}ms", "--json", file.name], capture_output=True, text=True)
+             "--size", str(size), "--clients", str(clients), "--in-flight", str(in_flight), "--warmup", warmup,
+             "--duration", f"{round(options.seconds * 1000)}ms", "--json", file.name, *more], capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"penstock bench of {name} failed:\n{done.stdout}{done.stderr}")
         return json.load(file)
@@ -354,6 +354,18 @@ PARTS = {"served": measure_served, "affine": measure_affine, "launch": measure_l
          "beamformer": measure_beamformer}
 
 
+def show(rows):
+    """Prints a table of (what, figure, relation, bound, unit), and returns whether a bound was missed."""
+    print("| | median | lowest | highest | wanted | |\n|---|---|---|---|---|---|")
+    missed = 0
+    for title, figure, relation, bound, unit in rows:
+        held = relation is None or (figure["median"] >= bound if relation == ">=" else figure["median"] <= bound)
+        missed += not held
+        print(f"| {title} | {figure['median']:.3f} {unit} | {figure['low']:.3f} | {figure['high']:.3f} | "
+              f"{'' if relation is None else f'{relation} {bound:g} {unit}'} | {'' if held else 'missed'} |")
+    return int(missed > 0)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
@@ -390,13 +402,7 @@ def main():
     if options.json:
         options.json.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n")
     print(f"{everything['device']['name']}, {options.repeats} repeats, {everything['seconds']:.0f} s\n")
-    print("| | median | lowest | highest | wanted | |\n|---|---|---|---|---|---|")
-    missed = 0
-    for title, figure, relation, bound, unit in rows:
-        held = relation is None or (figure["median"] >= bound if relation == ">=" else figure["median"] <= bound)
-        missed += not held
-        print(f"| {title} | {figure['median']:.3f} {unit} | {figure['low']:.3f} | {figure['high']:.3f} | "
-              f"{'' if relation is None else f'{relation} {bound} {unit}'} | {'' if held else 'missed'} |")
+    missed = show(rows)
     return 1 if missed and options.backend == "cuda" else 0
 
 

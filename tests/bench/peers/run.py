@@ -122,7 +122,7 @@ class Triton(Server):
         self.folder = folder
         self.port = free_port()
         root = options.tritonserver
-        super().__init__([root / "bin/tritonserver", "--model-repository", HERE / "triton",
+        super().__init__([root / "bin/tritonserver", "--model-repository", HERE / "triton_models",
                           "--model-control-mode", "explicit", "--load-model", self.model,
                           "--backend-directory", root / "backends", "--http-port", str(self.port),
                           "--http-thread-count", "8", "--allow-grpc", "false", "--allow-metrics", "false"],
