@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 LOADS = [  # name, bytes, clients, in flight of each
@@ -130,8 +131,11 @@ class Triton(Server):
         self.wait_for(self.ready)
 
     def ready(self):
-        return subprocess.run(["curl", "-sf", f"http://127.0.0.1:{self.port}/v2/models/{self.model}/ready"],
-                              capture_output=True, check=False).returncode == 0
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v2/models/{self.model}/ready", timeout=5):
+                return True
+        except OSError:
+            return False
 
     def load(self, options, size, clients, in_flight):
         head = json.dumps({"inputs": [{"name": "x", "shape": [1, size // 4], "datatype": "FP32",
