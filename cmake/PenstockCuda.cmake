@@ -26,14 +26,15 @@ endif()
 # The CUDA module's sources, which tests also link to a runtime that needs no GPU.
 set(PENSTOCK_CUDA_MODULE "${PROJECT_SOURCE_DIR}/daemon/device/cuda")
 set(PENSTOCK_CUDA_MODULE_SOURCES
-  blocking_stream.cpp completion_ring.cpp cuda_context.cpp cuda_device.cpp cuda_stream.cpp kernel_chain.cu module.cpp)
+  blocking_stream.cpp completion_ring.cpp cuda_context.cpp cuda_device.cpp cuda_memory.cpp cuda_stream.cpp
+  kernel_chain.cu module.cpp)
 list(TRANSFORM PENSTOCK_CUDA_MODULE_SOURCES PREPEND "${PENSTOCK_CUDA_MODULE}/")
 
 # penstock_cuda_module(NAME FOLDER): a module of these sources, made in that folder.
 function(penstock_cuda_module name folder)
   add_library(${name} MODULE ${PENSTOCK_CUDA_MODULE_SOURCES})
   target_include_directories(${name} PRIVATE $<TARGET_PROPERTY:penstock_device,INTERFACE_INCLUDE_DIRECTORIES>)
-  target_link_libraries(${name} PRIVATE penstock_options Threads::Threads)
+  target_link_libraries(${name} PRIVATE penstock_options Threads::Threads ${CMAKE_DL_LIBS})
   # It shows its one entry point and nothing of the CUDA runtime inside it, of which other objects may have their own.
   target_link_options(${name} PRIVATE "-Wl,--version-script=${PENSTOCK_CUDA_MODULE}/module.map")
   set_target_properties(${name} PROPERTIES

@@ -284,6 +284,7 @@ bool from_json(const json& object, welcome& out) {
          read(object, "max_request_bytes", out.max_request_bytes) && read(object, "pipelines", out.pipelines) &&
          read_if_there(object, "answering", out.answering) && read_if_there(object, "shard", out.shard) &&
          read_if_there(object, "shards", out.shards) && read_if_there(object, "shared_bytes", out.shared_bytes) &&
+         read_if_there(object, "device_bytes", out.device_bytes) && read_if_there(object, "device", out.device) &&
          read_if_there(object, "inline_bytes", out.inline_bytes) && read_token(object, out.resume) &&
          read_if_there(object, "resumed", out.resumed) && read_if_there(object, "quarantined", out.quarantined);
 }
@@ -297,7 +298,7 @@ bool from_json(const json& object, session_opened& out) {
 }
 
 bool from_json(const json& object, attach& out) {
-  return read(object, "bytes", out.bytes);
+  return read(object, "bytes", out.bytes) && read_if_there(object, "device", out.device);
 }
 
 bool from_json(const json& object, attached& out) {
@@ -311,7 +312,7 @@ bool from_json(const json& object, error_body& out) {
 
 // What fault_of_request looks at, key by key: as the readers above do.
 
-enum class key_kind : std::uint8_t { name, number32, number64, token };
+enum class key_kind : std::uint8_t { name, number32, number64, token, flag };
 
 struct request_key {
   message_type message;
@@ -320,13 +321,14 @@ struct request_key {
   bool required;
 };
 
-constexpr std::array<request_key, 7> request_keys{{{message_type::hello, "client", key_kind::name, true},
+constexpr std::array<request_key, 8> request_keys{{{message_type::hello, "client", key_kind::name, true},
                                                    {message_type::hello, "version", key_kind::name, true},
                                                    {message_type::hello, "inline_bytes", key_kind::number64, false},
                                                    {message_type::hello, "resume", key_kind::token, false},
                                                    {message_type::open_session, "pipeline", key_kind::number32, true},
                                                    {message_type::open_session, "name", key_kind::name, true},
-                                                   {message_type::attach, "bytes", key_kind::number64, true}}};
+                                                   {message_type::attach, "bytes", key_kind::number64, true},
+                                                   {message_type::attach, "device", key_kind::flag, false}}};
 
 std::string fault_of_name(const std::string& text) {
   if (text.size() > max_name_bytes) {
@@ -347,6 +349,9 @@ std::string fault_of_value(const json& value, key_kind kind) {
     return is_resume_token(value.get_ref<const json::string_t&>())
                ? ""
                : "is not of " + std::to_string(resume_token_letters) + " hexadecimal digits in small letters";
+  }
+  if (kind == key_kind::flag) {
+    return value.is_boolean() ? "" : "is neither true nor false";
   }
   if (!value.is_number_unsigned()) {
     return value.is_number() ? "is " + value.dump() + "; a whole number from 0 is wanted" : "is no number";
@@ -410,6 +415,10 @@ std::string encode(const welcome& body) {
   if (body.shared_bytes != 0) {
     made["shared_bytes"] = body.shared_bytes;
   }
+  if (body.device_bytes != 0) {
+    made["device_bytes"] = body.device_bytes;
+    made["device"] = body.device;
+  }
   if (body.inline_bytes != 0) {
     made["inline_bytes"] = body.inline_bytes;
   }
@@ -433,7 +442,11 @@ std::string encode(const session_opened& body) {
 }
 
 std::string encode(const attach& body) {
-  return text_of({{"bytes", body.bytes}});
+  ordered_json made{{"bytes", body.bytes}};
+  if (body.device) {
+    made["device"] = true;
+  }
+  return text_of(made);
 }
 
 std::string encode(const attached& body) {

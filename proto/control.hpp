@@ -97,6 +97,8 @@ struct welcome {
   /// the host that the client has connected to.
   std::vector<std::vector<std::string>> shards;
   std::uint64_t shared_bytes = 0;  ///< the most memory that this client may share with the daemon; 0: none
+  std::uint64_t device_bytes = 0;  ///< the same of the device's own memory
+  std::string device{};            ///< whose memory that is: its UUID, 32 hexadecimal digits
   std::uint64_t inline_bytes = 0;  ///< a SUBMIT of at most so many payload bytes may be sent in one part; 0: none may
   std::string resume{};            ///< the client's token, resume_token_letters of them; "": the daemon gives none
   bool resumed = false;            ///< the client still has the place that it had before its HELLO
@@ -118,6 +120,7 @@ struct session_opened {
 /// ATTACH: how much memory to share.
 struct attach {
   std::uint64_t bytes = 0;
+  bool device = false;  ///< the device's own memory
 };
 
 /// ATTACHED: where to fetch the memory, and with which ticket.

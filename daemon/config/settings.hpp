@@ -112,7 +112,8 @@ struct security_settings {
 /// Memory that clients on the same machine share with the daemon.
 struct shared_memory_settings {
   std::size_t max_bytes = std::size_t{1} << 30U;           ///< of all of it together; 0: none is shared
-  std::size_t max_client_bytes = std::size_t{256} << 20U;  ///< of one client's
+  std::size_t max_client_bytes = std::size_t{256} << 20U;  ///< of one client's, of either kind
+  std::size_t max_device_bytes = std::size_t{1} << 30U;    ///< of device memory, of all clients together; 0: none
   /// The Unix socket where it is fetched: a path, "@NAME" for an abstract one, "" for an abstract one of any name.
   std::string socket{};
 

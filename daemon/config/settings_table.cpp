@@ -308,7 +308,10 @@ settings_section shared_memory_section() {
                "Memory that all clients together may share with the daemon; 0: none. "
                "It is pinned when a client asks for it."),
            row("max_client_bytes", &shared_memory_settings::max_client_bytes, size_kind{4096, largest_size}, by_restart,
-               "Memory that one client may share with the daemon."),
+               "Memory that one client may share with the daemon, and as much device memory."),
+           row("max_device_bytes", &shared_memory_settings::max_device_bytes, size_kind{0, largest_size}, by_restart,
+               "Device memory that all clients together may share with the daemon; 0: none. "
+               "Only GPUs have such memory."),
            row("socket", &shared_memory_settings::socket, socket_kind{}, by_restart,
                "The Unix socket where clients fetch it: a path, `\"@NAME\"`, or `\"\"`. "
                "A path is a file, with `security.ipc_mode` and `security.ipc_group`. "

@@ -20,6 +20,7 @@ struct copy_list {
   std::vector<void*> to;
   std::vector<const void*> from;
   std::vector<std::size_t> bytes;
+  bool within_device = false;  ///< some pieces go from device memory to device memory
 
   void reserve(std::size_t pieces) {
     to.reserve(pieces);
@@ -30,6 +31,7 @@ struct copy_list {
     to.clear();
     from.clear();
     bytes.clear();
+    within_device = false;
   }
   /// A piece of no bytes is left out.
   void add(void* target, const void* source, std::size_t count) {
@@ -128,6 +130,34 @@ struct memory_deleter {
 };
 using device_memory = std::unique_ptr<std::byte, memory_deleter>;
 
+/// Device memory that another process of this machine can map as well, through a descriptor. It is zeroed, and must not
+/// outlive its device.
+class exported_memory {
+ public:
+  explicit exported_memory(std::size_t size) noexcept : bytes_(size) {}
+  exported_memory(const exported_memory&) = delete;
+  exported_memory& operator=(const exported_memory&) = delete;
+  /// Gives up this process's part. The memory itself stays as long as another process has it mapped.
+  virtual ~exported_memory() = default;
+
+  /// An address of the device, in this process.
+  [[nodiscard]] virtual std::byte* data() const noexcept = 0;
+  /// To be sent to the other process; -1 after close_descriptor.
+  [[nodiscard]] virtual int descriptor() const noexcept = 0;
+  virtual void close_descriptor() noexcept = 0;
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+};
+
+/// Returns it to its device.
+struct exported_deleter {
+  class device* owner = nullptr;
+  void operator()(exported_memory* memory) const noexcept;
+};
+using exported_device_memory = std::unique_ptr<exported_memory, exported_deleter>;
+
 /// Bytes that are allocated now.
 struct memory_use {
   std::size_t pinned = 0;  ///< pinned host memory
@@ -170,6 +200,8 @@ struct device_facts {
   /// Batches up to this long run faster on the thread that enqueues them (stream::run_inline). 0: none.
   std::chrono::microseconds inline_limit{0};
   std::string architecture{};  ///< "sm_90"; "" for the host
+  /// The device's UUID, 32 hexadecimal digits, where its memory can be exported; "" where it can't.
+  std::string exporter{};
 };
 
 /// Everything Penstock asks of a device. Its memory, streams, events and operations must not outlive it.
@@ -186,6 +218,9 @@ class device {
   /// Host memory from and to which copies run at full speed.
   [[nodiscard]] device_memory allocate_pinned(std::size_t bytes);
   [[nodiscard]] device_memory allocate(std::size_t bytes);
+  /// Rounded up to whole pages of the device. Any thread, also while the device works. Throws device_error, always
+  /// where facts().exporter is "".
+  [[nodiscard]] exported_device_memory allocate_exported(std::size_t bytes);
   /// Any thread, at any time.
   [[nodiscard]] memory_use in_use() const noexcept {
     return {pinned_bytes_.load(std::memory_order_relaxed), device_bytes_.load(std::memory_order_relaxed)};
@@ -209,10 +244,14 @@ class device {
 
  private:
   friend struct memory_deleter;
+  friend struct exported_deleter;
   [[nodiscard]] virtual std::byte* take_pinned(std::size_t bytes) = 0;
   virtual void free_pinned(std::byte* memory) noexcept = 0;
   [[nodiscard]] virtual std::byte* take_device(std::size_t bytes) = 0;
   virtual void free_device(std::byte* memory) noexcept = 0;
+  [[nodiscard]] virtual std::unique_ptr<exported_memory> take_exported(std::size_t /*bytes*/) {
+    throw device_error("this device has no memory that another process could map");
+  }
 
   std::atomic<std::size_t> pinned_bytes_{0};
   std::atomic<std::size_t> device_bytes_{0};
@@ -228,6 +267,18 @@ inline device_memory device::allocate(std::size_t bytes) {
   std::byte* const memory = take_device(bytes);
   device_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   return {memory, {this, false, bytes}};
+}
+
+inline exported_device_memory device::allocate_exported(std::size_t bytes) {
+  std::unique_ptr<exported_memory> memory = take_exported(bytes);
+  device_bytes_.fetch_add(memory->bytes(), std::memory_order_relaxed);
+  return {memory.release(), {this}};
+}
+
+inline void exported_deleter::operator()(exported_memory* memory) const noexcept {
+  const std::size_t bytes = memory->bytes();
+  delete memory;
+  owner->device_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
 inline void memory_deleter::operator()(std::byte* memory) const noexcept {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/request/wire_tensor.hpp"
+#include "daemon/shm/segment.hpp"
 #include "proto/message.hpp"
 
 namespace penstock {
@@ -147,11 +148,24 @@ fault batch_launch::copy_in(stream& stream) noexcept {
     add_shared_in();
   }
   if (plan_.keeps_state()) {
-    resources_.pieces.add(slot_.workspace.get() + plan_.frame_table_offset,
-                          slot_.pinned_input.get() + plan_.frame_table_pinned,
-                          plan_.keepers.size() * static_cast<std::size_t>(slot_.work.frames) * sizeof(session_frame));
+    add_piece(slot_.workspace.get() + plan_.frame_table_offset, slot_.pinned_input.get() + plan_.frame_table_pinned,
+              plan_.keepers.size() * static_cast<std::size_t>(slot_.work.frames) * sizeof(session_frame),
+              resources_.copied.in);
   }
   return stream.copy_pieces_in(resources_.pieces);
+}
+
+void batch_launch::add_piece(void* target, const void* source, std::size_t bytes, std::uint64_t& counted) noexcept {
+  resources_.pieces.add(target, source, bytes);
+  counted += bytes;
+}
+
+// To or from the memory that its client shares.
+void batch_launch::add_shared_piece(const request& shared, void* target, const void* source, std::size_t bytes,
+                                    std::uint64_t& counted) noexcept {
+  const bool within = shared.shared.arena->memory() == arena_memory::device;
+  resources_.pieces.within_device = resources_.pieces.within_device || within;
+  add_piece(target, source, bytes, within ? resources_.copied.within_device : counted);
 }
 
 // Frames from the slot's pinned input, unless they are read there; none if first equals end.
@@ -161,8 +175,8 @@ void batch_launch::add_frames_in(std::int64_t first, std::int64_t end) noexcept 
   }
   const std::size_t pitch = plan_.input().bytes(slot_.work.leading);
   const std::size_t offset = static_cast<std::size_t>(first) * pitch;
-  resources_.pieces.add(slot_.workspace.get() + offset, slot_.pinned_input.get() + offset,
-                        static_cast<std::size_t>(end - first) * pitch);
+  add_piece(slot_.workspace.get() + offset, slot_.pinned_input.get() + offset,
+            static_cast<std::size_t>(end - first) * pitch, resources_.copied.in);
 }
 
 // One piece for each shared request, and one for the frames between two of them.
@@ -175,8 +189,8 @@ void batch_launch::add_shared_in() noexcept {
     }
     add_frames_in(first, each->first_frame);
     std::byte* const target = input_ == operand_memory::pinned ? slot_.pinned_input.get() : slot_.workspace.get();
-    resources_.pieces.add(target + static_cast<std::size_t>(each->first_frame) * pitch, each->shared.input,
-                          each->bytes);
+    add_shared_piece(*each, target + static_cast<std::size_t>(each->first_frame) * pitch, each->shared.input,
+                     each->bytes, resources_.copied.in);
     first = each->first_frame + each->frames;
   }
   add_frames_in(first, slot_.work.frames);
@@ -202,8 +216,8 @@ void batch_launch::add_frames_out(const plan_output& output, std::int64_t first,
   const plan_buffer& buffer = plan_.buffers[output.buffer];
   const std::size_t pitch = buffer.pitch(slot_.work.leading);
   const std::size_t offset = static_cast<std::size_t>(first) * pitch;
-  resources_.pieces.add(slot_.pinned_output.get() + output.pinned_offset + offset,
-                        slot_.workspace.get() + buffer.offset + offset, static_cast<std::size_t>(end - first) * pitch);
+  add_piece(slot_.pinned_output.get() + output.pinned_offset + offset, slot_.workspace.get() + buffer.offset + offset,
+            static_cast<std::size_t>(end - first) * pitch, resources_.copied.out);
 }
 
 void batch_launch::add_shared_out(std::size_t output) noexcept {
@@ -215,9 +229,9 @@ void batch_launch::add_shared_out(std::size_t output) noexcept {
       continue;
     }
     add_frames_out(plan_.outputs[output], first, each->first_frame);
-    resources_.pieces.add(each->shared.output + offset_of_output(*each, output),
-                          result(plan_.outputs[output].buffer) + static_cast<std::size_t>(each->first_frame) * pitch,
-                          extent_of(buffer, each->steps_before, each->leading, each->frames).bytes);
+    add_shared_piece(*each, each->shared.output + offset_of_output(*each, output),
+                     result(plan_.outputs[output].buffer) + static_cast<std::size_t>(each->first_frame) * pitch,
+                     extent_of(buffer, each->steps_before, each->leading, each->frames).bytes, resources_.copied.out);
     first = each->first_frame + each->frames;
   }
   add_frames_out(plan_.outputs[output], first, slot_.work.frames);

@@ -7,6 +7,7 @@
 #include "daemon/batch/slot_ring.hpp"
 #include "daemon/device/device.hpp"
 #include "daemon/pipeline/plan.hpp"
+#include "daemon/request/counters.hpp"
 
 namespace penstock {
 
@@ -21,8 +22,9 @@ struct launch_fault {
 struct launch_resources {
   std::span<stream* const> lanes;  ///< the streams, by lane
   copy_list& pieces;               ///< scratch; has room for one piece per frame and one more
-  std::byte* states;               ///< the plan's state pool; nullptr if it keeps no state
-  std::size_t direct_bytes;        ///< of the plan on this device: see device_facts
+  copied_bytes& copied;
+  std::byte* states;         ///< the plan's state pool; nullptr if it keeps no state
+  std::size_t direct_bytes;  ///< of the plan on this device: see device_facts
 };
 
 /// Enqueues the work of one batch: the copy in, the stages and the copies out, each on its lane as the plan's schedule
@@ -51,6 +53,9 @@ class batch_launch {
   [[nodiscard]] launch_fault enqueue_step(stream& stream, std::size_t step) noexcept;
   [[nodiscard]] bool copies(operand_memory memory) const noexcept;
   [[nodiscard]] fault copy_in(stream& stream) noexcept;
+  void add_piece(void* target, const void* source, std::size_t bytes, std::uint64_t& counted) noexcept;
+  void add_shared_piece(const request& shared, void* target, const void* source, std::size_t bytes,
+                        std::uint64_t& counted) noexcept;
   void add_frames_in(std::int64_t first, std::int64_t end) noexcept;
   void add_shared_in() noexcept;
   [[nodiscard]] fault copy_out(stream& stream, std::size_t output) noexcept;

@@ -194,6 +194,7 @@ launch_fault stream_pool::enqueue_work(slot& slot) noexcept {
   const plan& pipeline = *slot.work.pipeline;
   return batch_launch(slot, {.lanes = lanes_,
                              .pieces = pieces_,
+                             .copied = copied_,
                              .states = states_.states_of(pipeline.place),
                              .direct_bytes = pipeline.single_pass ? single_pass_bytes_ : direct_bytes_})
       .enqueue();

@@ -116,6 +116,8 @@ class stream_pool {
   void retire(slot& completed, time_point now) noexcept;
 
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
+  /// Since the start.
+  [[nodiscard]] const copied_bytes& copied() const noexcept { return copied_; }
   /// Minimum payload size for zero-copy in that plan (device_facts).
   [[nodiscard]] std::size_t in_place_bytes(const plan& pipeline) const noexcept {
     return pipeline.single_pass ? single_pass_in_place_bytes_ : in_place_bytes_;
@@ -177,6 +179,7 @@ class stream_pool {
   std::chrono::nanoseconds inline_time_{};
   std::vector<stream*> lanes_;  // of the batch that is being enqueued
   copy_list pieces_;            // likewise
+  copied_bytes copied_;
   std::size_t in_flight_ = 0;
   std::size_t polled_ = 0;
   std::uint64_t launches_ = 0;

@@ -49,12 +49,14 @@ client_registry::client_registry(const parts& all, const client_settings& limits
 void client_registry::join(shard_directory& directory, const shm_server* server) {
   directory_ = &directory;
   shared_bytes_ = server != nullptr ? server->max_client_bytes() : 0;
+  device_bytes_ = server != nullptr && !self_.device.empty() ? server->max_client_device_bytes() : 0;
   welcomes_ = welcomes_of(parts_.served, limits_);
 }
 
 std::vector<std::string> client_registry::welcomes_of(const served_pipelines& served,
                                                       const client_settings& limits) const {
-  return welcome_bodies({self_.server, self_.instance, self_.shard, directory_, served, limits, shared_bytes_});
+  return welcome_bodies({self_.server, self_.instance, self_.shard, directory_, served, limits, shared_bytes_,
+                         device_bytes_, self_.device});
 }
 
 void client_registry::adopt(const client_settings& limits, std::vector<std::string> welcomes, time_point now) {

@@ -43,6 +43,7 @@ class client_registry {
     std::string server;    ///< "penstockd 0.1.0"
     std::string instance;  ///< another one at each start
     std::uint32_t shard = 0;
+    std::string device{};  ///< device_facts::exporter of its device
   };
 
   /// Throws configuration_error if WELCOME has no room for all pipelines.
@@ -52,6 +53,8 @@ class client_registry {
   /// as the constructor.
   void join(shard_directory& directory, const shm_server* server);
   [[nodiscard]] const client_settings& limits() const noexcept { return limits_; }
+  /// Device memory that a client may share; 0: none.
+  [[nodiscard]] std::size_t device_bytes() const noexcept { return device_bytes_; }
   /// The bodies of WELCOME for these pipelines and limits, one for each shard that it may recommend. Throws as the
   /// constructor.
   [[nodiscard]] std::vector<std::string> welcomes_of(const served_pipelines& served,
@@ -138,6 +141,7 @@ class client_registry {
   introduction self_;
   shard_directory* directory_ = nullptr;
   std::size_t shared_bytes_ = 0;       // that a client may share
+  std::size_t device_bytes_ = 0;       // the same of the device's memory
   std::vector<std::string> welcomes_;  // by the shard that they recommend
   time_point probed_all_at_{};
   places client_places_{"clients"};

@@ -319,29 +319,37 @@ void message_handler::attach(const incoming& message, const wire::message_header
     refuse(message, &client, header, {status::rejected, "this daemon shares no memory (shared_memory.max_bytes)"});
     return;
   }
-  const std::size_t most = shm_server_->max_client_bytes();
+  const arena_memory memory = asked->device ? arena_memory::device : arena_memory::host;
+  const std::size_t most = asked->device ? parts_.clients.device_bytes() : shm_server_->max_client_bytes();
+  if (most == 0) {
+    refuse(message, &client, header,
+           {status::rejected,
+            "this daemon shares no device memory: it has no GPU that could, or "
+            "shared_memory.max_device_bytes is 0"});
+    return;
+  }
   if (client.arenas.size() >= shm_server::most_of_a_client) {
     refuse(message, &client, header,
            {status::rejected, "a client may have " + std::to_string(shm_server::most_of_a_client) + " arenas"});
     return;
   }
-  if (asked->bytes > most - std::min(most, client.device_bytes())) {
+  if (asked->bytes > most - std::min(most, client.shared_bytes(memory))) {
     refuse(message, &client, header,
            {status::too_large, "a client may share " + std::to_string(most) +
                                    " bytes (shared_memory.max_client_bytes), and this one shares " +
-                                   std::to_string(client.device_bytes())});
+                                   std::to_string(client.shared_bytes(memory))});
     return;
   }
   const std::string ticket = shm_server_->issue({.shard = shard_,
                                                  .client = std::to_string(client.number),
                                                  .incarnation = client.incarnation,
-                                                 .bytes = static_cast<std::size_t>(asked->bytes)});
+                                                 .bytes = static_cast<std::size_t>(asked->bytes),
+                                                 .memory = memory});
   if (ticket.empty()) {
-    refuse(
-        message, &client, header,
-        {status::rejected,
-         "just now there is no memory to share (shared_memory.max_bytes), or this client has tickets that it has not "
-         "used"});
+    refuse(message, &client, header,
+           {status::rejected, std::string("just now there is no memory to share (shared_memory.") +
+                                  (asked->device ? "max_device_bytes" : "max_bytes") +
+                                  "), or this client has tickets that it has not used"});
     return;
   }
   parts_.replies.control(message.identity, &client, answer_to(header, message_type::attached),

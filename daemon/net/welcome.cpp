@@ -20,6 +20,8 @@ std::string body_for(std::uint32_t shard, const welcome_facts& facts) {
   body.credit_bytes = facts.limits.credit_bytes;
   body.max_request_bytes = facts.limits.max_request_bytes;
   body.shared_bytes = facts.shared_bytes;
+  body.device_bytes = facts.device_bytes;
+  body.device = facts.device;
   body.inline_bytes = wire::max_inline_bytes;
   for (const plan* const one : facts.served.in_order) {
     const plan& each = *one;

@@ -19,6 +19,8 @@ struct welcome_facts {
   const served_pipelines& served;
   const client_settings& limits;
   std::size_t shared_bytes = 0;  ///< that a client may share; 0: none
+  std::size_t device_bytes = 0;  ///< the same of the memory of `device`
+  std::string device{};
 };
 
 /// The body for one client: adds its token, if it has one, and whether it resumed its earlier place.

@@ -133,9 +133,10 @@ client_arena* client_record::arena(std::uint32_t arena_number) const noexcept {
   return found != arenas.end() ? *found : nullptr;
 }
 
-std::size_t client_record::device_bytes() const noexcept {
-  return std::accumulate(arenas.begin(), arenas.end(), std::size_t{0},
-                         [](std::size_t sum, const client_arena* each) { return sum + each->bytes(); });
+std::size_t client_record::shared_bytes(arena_memory kind) const noexcept {
+  return std::accumulate(
+      arenas.begin(), arenas.end(), std::size_t{0},
+      [kind](std::size_t sum, const client_arena* each) { return sum + (each->memory() == kind ? each->bytes() : 0); });
 }
 
 bool client_record::leave_arena(std::uint32_t arena_number) noexcept {

@@ -15,6 +15,8 @@
 
 namespace penstock {
 
+enum class arena_memory : std::uint8_t;
+
 /// The requests in flight of one client, by id. Open addressing; load factor at most 0.5, sized to the in-flight
 /// high-water mark so that the tables of many clients stay in a processor's cache. Memory for all credits is reserved.
 /// Thread: the shard.
@@ -62,7 +64,7 @@ class client_record {
   void grant(std::uint32_t credit_requests, std::size_t credit_bytes, time_point now);
   /// The arena that it shares under that number, or nullptr.
   [[nodiscard]] client_arena* arena(std::uint32_t arena_number) const noexcept;
-  [[nodiscard]] std::size_t device_bytes() const noexcept;
+  [[nodiscard]] std::size_t shared_bytes(arena_memory kind) const noexcept;
   /// The client may no longer name that arena. Returns whether it could.
   bool leave_arena(std::uint32_t arena_number) noexcept;
   void leave_arenas() noexcept;

@@ -49,6 +49,13 @@ struct pipeline_account {
   return std::min(static_cast<std::size_t>(std::bit_width(above)), pipeline_account{}.batch_sizes.size() - 1);
 }
 
+/// Bytes that batches had the device copy. Thread: the shard.
+struct copied_bytes {
+  std::uint64_t in = 0;             ///< from the host's memory to the device's
+  std::uint64_t out = 0;            ///< back
+  std::uint64_t within_device = 0;  ///< from or to device memory that a client shares
+};
+
 /// The counters of a shard. Thread: the shard.
 struct account {
   std::uint64_t received = 0;         ///< messages of any type

@@ -209,6 +209,8 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
       control_(counter(into, "penstock_control_messages_total",
                        "Control messages and refusals of clients that owed time: delayed, or dropped.")),
       payload_bytes_(counter(into, "penstock_payload_bytes_total", "Bytes of tensors, from clients and to them.")),
+      copied_bytes_(counter(into, "penstock_copied_bytes_total",
+                            "Bytes that the device copied for batches: to its memory, from it, and within it.")),
       handshakes_(counter(into, "penstock_handshakes_total", "Connections that finished their handshake.")),
       handshakes_refused_(counter(into, "penstock_handshakes_refused_total",
                                   "Connections that were refused before they could send a message, by why.")),
@@ -223,6 +225,8 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
                           "Whether clients or sessions were lately turned away because every place was taken.")),
       arenas_(gauge(into, "penstock_shared_memory_arenas", "Pieces of memory that clients share with the daemon.")),
       shared_bytes_(gauge(into, "penstock_shared_memory_bytes", "Memory that clients share with the daemon.")),
+      shared_device_bytes_(
+          gauge(into, "penstock_shared_memory_device_bytes", "Device memory that clients share with the daemon.")),
       peer_bytes_(gauge(into, "penstock_peer_memory_bytes", "Host memory granted to peers, out of the limit.")),
       peer_limit_(gauge(into, "penstock_peer_memory_limit_bytes", "The limit of it: limits.memory.")),
       clients_(gauge(into, "penstock_clients", "Clients that are known.")),
@@ -261,6 +265,7 @@ void shard_metrics::take(const shard_answers& shards) {
 void shard_metrics::take(const shard_report& now, const shard_report& before) {
   take_counts(now.counters, before.counters);
   take_handshakes(now.handshakes, before.handshakes);
+  take_copies(now.copied, before.copied);
   take_streams(now);
   set_gauges(now);
 }
@@ -283,6 +288,12 @@ void shard_metrics::take_counts(const account& now, const account& before) {
   control_.Add({{"fate", "dropped"}}).Increment(rise(now.control_dropped, before.control_dropped));
   payload_bytes_.Add({{"direction", "in"}}).Increment(rise(now.payload_bytes_in, before.payload_bytes_in));
   payload_bytes_.Add({{"direction", "out"}}).Increment(rise(now.payload_bytes_out, before.payload_bytes_out));
+}
+
+void shard_metrics::take_copies(const copied_bytes& now, const copied_bytes& before) {
+  copied_bytes_.Add({{"direction", "in"}}).Increment(rise(now.in, before.in));
+  copied_bytes_.Add({{"direction", "out"}}).Increment(rise(now.out, before.out));
+  copied_bytes_.Add({{"direction", "within"}}).Increment(rise(now.within_device, before.within_device));
 }
 
 void shard_metrics::take_handshakes(const handshake_report& now, const handshake_report& before) {
@@ -361,6 +372,7 @@ void shard_metrics::set_sums() {
   if (!last_.empty()) {  // each shard tells of the whole daemon
     arenas_.Add({}).Set(static_cast<double>(last_.front().shared_memory.arenas));
     shared_bytes_.Add({}).Set(static_cast<double>(last_.front().shared_memory.bytes));
+    shared_device_bytes_.Add({}).Set(static_cast<double>(last_.front().shared_memory.device_bytes));
     peer_bytes_.Add({}).Set(static_cast<double>(last_.front().peer_memory));
     peer_limit_.Add({}).Set(static_cast<double>(last_.front().peer_memory_limit));
   }

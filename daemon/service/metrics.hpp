@@ -71,6 +71,7 @@ class shard_metrics {
  private:
   void take(const shard_report& now, const shard_report& before);
   void take_counts(const account& now, const account& before);
+  void take_copies(const copied_bytes& now, const copied_bytes& before);
   void take_handshakes(const handshake_report& now, const handshake_report& before);
   void take_streams(const shard_report& now);
   void set_gauges(const shard_report& now);
@@ -86,6 +87,7 @@ class shard_metrics {
   counters& places_;
   counters& control_;
   counters& payload_bytes_;
+  counters& copied_bytes_;
   counters& handshakes_;
   counters& handshakes_refused_;
   counters& busy_;
@@ -96,6 +98,7 @@ class shard_metrics {
   gauges& places_short_;
   gauges& arenas_;
   gauges& shared_bytes_;
+  gauges& shared_device_bytes_;
   gauges& peer_bytes_;
   gauges& peer_limit_;
   gauges& clients_;

@@ -102,7 +102,9 @@ void check_welcome(const settings& settings, const std::vector<plan>& plans) {
   }
   shard_directory among(longest_endpoints(settings));
   const std::size_t shared = std::min(settings.shared_memory.max_bytes, settings.shared_memory.max_client_bytes);
-  (void)welcome_bodies({server, instance, 0, among.size() > 1 ? &among : nullptr, served, settings.clients, shared});
+  const std::size_t on_device = std::min(settings.shared_memory.max_device_bytes, shared);
+  (void)welcome_bodies({server, instance, 0, among.size() > 1 ? &among : nullptr, served, settings.clients, shared,
+                        on_device, std::string(32, '0')});
 }
 
 std::size_t product(std::size_t left, std::size_t right) noexcept {

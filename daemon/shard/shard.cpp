@@ -144,7 +144,7 @@ shard::shard(const settings& settings, device& device, std::span<const plan> pla
       tracker_(plans.size(), reply_sender_, counters_),
       scheduler_(plans, ring_, stream_pool_, completed_, tracker_, payloads_, recorder_),
       registry_({clients_, sessions_, scheduler_, reply_sender_, counters_, served_, memory}, settings.clients,
-                {std::string("penstockd ") + version, instance_, number}),
+                {std::string("penstockd ") + version, instance_, number, device.facts().exporter}),
       message_handler_({message_reader_, reply_sender_, registry_, sessions_, tracker_, scheduler_, counters_, served_},
                        {[this] { return report_status(report()); },
                         [this](std::uint64_t cursor) {
@@ -581,6 +581,7 @@ shard_report shard::report() {
                     .streams = recorder_.streams(),
                     .handshakes = socket_.handshakes(),
                     .shared_memory = shm_server_ != nullptr ? shm_server_->in_use() : shared_memory_use{},
+                    .copied = stream_pool_.copied(),
                     .peer_memory = memory_.used(),
                     .peer_memory_limit = memory_.limit()};
   for (const plan* const each : served_.in_order) {

@@ -44,9 +44,10 @@ using boost::system::error_code;
 
 constexpr auto patience = std::chrono::seconds{5};
 
-// "PNSM", as little-endian bytes, the number and the size.
+// "PNSM", or "PNSD" for device memory, the number and the size, as little-endian bytes.
 std::array<std::byte, 16> record_of(const client_arena& arena) noexcept {
-  std::array<std::byte, 16> record{std::byte{'P'}, std::byte{'N'}, std::byte{'S'}, std::byte{'M'}};
+  const bool on_device = arena.memory() == arena_memory::device;
+  std::array<std::byte, 16> record{std::byte{'P'}, std::byte{'N'}, std::byte{'S'}, std::byte(on_device ? 'D' : 'M')};
   const auto put = [&record](std::size_t offset, std::size_t bytes, std::uint64_t value) {
     for (std::size_t each = 0; each < bytes; ++each) {
       record[offset + each] = static_cast<std::byte>(value >> (8 * each));
@@ -116,7 +117,9 @@ void arena_lease::wait_for_ticket() {
 }
 
 bool arena_lease::give(const client_arena& arena) {
-  const file_descriptor another = memory_watch::open_again(arena.descriptor());
+  // What stands for device memory can't be opened twice.
+  const file_descriptor another =
+      arena.memory() == arena_memory::device ? file_descriptor{} : memory_watch::open_again(arena.descriptor());
   const int sent = another ? another.number() : arena.descriptor();
   const bool given = !ended_ && send_with_descriptor(peer_.native_handle(), record_of(arena), sent);
   if (!given) {

@@ -94,13 +94,25 @@ file_descriptor memory_watch::open_again(int file) noexcept {
   return file_descriptor{::open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDWR | O_CLOEXEC)};
 }
 
-client_arena::client_arena(std::uint32_t number, std::size_t bytes, device& device, arena_owner& owner)
-    : number_(number), device_(device), owner_(owner), memory_(bytes) {
-  device_.pin(memory_.data(), memory_.bytes());
+client_arena::client_arena(std::uint32_t number, std::size_t bytes, device& device, arena_owner& owner,
+                           arena_memory memory)
+    : number_(number), device_(device), owner_(owner) {
+  if (memory == arena_memory::device) {
+    exported_ = device_.allocate_exported(bytes);
+    data_ = exported_->data();
+    bytes_ = exported_->bytes();
+    return;
+  }
+  sealed_.emplace(bytes);
+  data_ = sealed_->data();
+  bytes_ = sealed_->bytes();
+  device_.pin(data_, bytes_);
 }
 
 client_arena::~client_arena() {
-  device_.unpin(memory_.data());
+  if (sealed_) {
+    device_.unpin(data_);
+  }
 }
 
 void client_arena::drop() noexcept {

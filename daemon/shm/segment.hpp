@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/descriptors.hpp"
 #include "daemon/device/device.hpp"
@@ -61,27 +62,35 @@ class arena_owner {
   virtual void take_back(client_arena& unused) noexcept = 0;
 };
 
-/// A piece of memory that one client shares with the daemon, pinned for the device that reads and writes it. It is
+/// Which memory an arena is.
+enum class arena_memory : std::uint8_t {
+  host,    ///< pinned for the device
+  device,  ///< the device's own; the daemon can't touch it but by copies of the device
+};
+
+/// A piece of memory that one client shares with the daemon, which the device reads and writes. It is
 /// reference-counted: the shard has one use as long as the client may name it, and each request in it has one.
 class client_arena {
  public:
   /// With one use. Throws std::system_error or device_error.
-  client_arena(std::uint32_t number, std::size_t bytes, device& device, arena_owner& owner);
+  client_arena(std::uint32_t number, std::size_t bytes, device& device, arena_owner& owner,
+               arena_memory memory = arena_memory::host);
   ~client_arena();
   client_arena(const client_arena&) = delete;
   client_arena& operator=(const client_arena&) = delete;
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return memory_.bytes(); }
-  [[nodiscard]] int descriptor() const noexcept { return memory_.descriptor(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] arena_memory memory() const noexcept { return exported_ ? arena_memory::device : arena_memory::host; }
+  [[nodiscard]] int descriptor() const noexcept { return exported_ ? exported_->descriptor() : sealed_->descriptor(); }
   /// Once the client has it.
-  void close_descriptor() noexcept { memory_.close_descriptor(); }
+  void close_descriptor() noexcept { exported_ ? exported_->close_descriptor() : sealed_->close_descriptor(); }
   /// Whether that range lies inside.
   [[nodiscard]] bool contains(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-    return offset <= memory_.bytes() && bytes <= memory_.bytes() - offset;
+    return offset <= bytes_ && bytes <= bytes_ - offset;
   }
   /// Inside, for an offset that `contains` allows.
-  [[nodiscard]] std::byte* at(std::uint64_t offset) const noexcept { return memory_.data() + offset; }
+  [[nodiscard]] std::byte* at(std::uint64_t offset) const noexcept { return data_ + offset; }
 
   /// Any thread that has a use already.
   void use() noexcept { uses_.fetch_add(1, std::memory_order_relaxed); }
@@ -92,7 +101,10 @@ class client_arena {
   std::uint32_t number_;
   device& device_;
   arena_owner& owner_;
-  sealed_memory memory_;
+  std::optional<sealed_memory> sealed_;
+  exported_device_memory exported_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
   std::atomic<std::uint32_t> uses_{1};
 };
 

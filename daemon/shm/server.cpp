@@ -129,15 +129,22 @@ void shm_server::warn(const std::string& text) {
 }
 
 std::string shm_server::issue(arena_order order) {
-  const std::size_t lent = bytes_.load(std::memory_order_relaxed);
-  if (order.bytes > settings_.max_bytes - std::min(lent, settings_.max_bytes)) {
+  if (order.bytes > left(order.memory)) {
     return "";
   }
   return tickets_.issue(std::move(order), ticket_table::clock::now());
 }
 
+// Of max_bytes or max_device_bytes.
+std::size_t shm_server::left(arena_memory memory) const noexcept {
+  const bool on_device = memory == arena_memory::device;
+  const std::size_t most = on_device ? settings_.max_device_bytes : settings_.max_bytes;
+  return most - std::min((on_device ? device_bytes_ : bytes_).load(std::memory_order_relaxed), most);
+}
+
 shared_memory_use shm_server::in_use() const noexcept {
-  return {arenas_.load(std::memory_order_acquire), bytes_.load(std::memory_order_acquire)};
+  return {arenas_.load(std::memory_order_acquire), bytes_.load(std::memory_order_acquire),
+          device_bytes_.load(std::memory_order_acquire)};
 }
 
 void shm_server::lend(arena_lease& lease, std::string_view ticket) {
@@ -162,11 +169,12 @@ void shm_server::lend(arena_lease& lease, std::string_view ticket) {
 client_arena* shm_server::make(const arena_order& order, arena_lease& lease) {
   check_retained();
   if (!may_have(order)) {
-    warn(fmt::format("no {} bytes for {}: max_bytes or max_client_bytes is reached", order.bytes, lease.peer()));
+    warn(fmt::format("no {} bytes for {}: {} or max_client_bytes is reached", order.bytes, lease.peer(),
+                     order.memory == arena_memory::device ? "max_device_bytes" : "max_bytes"));
     return nullptr;
   }
   memory_grant memory(memory_);
-  if (!memory.resize(order.bytes)) {
+  if (order.memory == arena_memory::host && !memory.resize(order.bytes)) {
     warn(fmt::format("no {} bytes for {}: limits.memory is reached", order.bytes, lease.peer()));
     return nullptr;
   }
@@ -175,13 +183,15 @@ client_arena* shm_server::make(const arena_order& order, arena_lease& lease) {
     while (next_number_ == 0 || loans_.count(next_number_) != 0) {
       ++next_number_;
     }
-    auto made = std::make_unique<client_arena>(next_number_, order.bytes, registry_.device_of(order.shard), *this);
+    auto made = std::make_unique<client_arena>(next_number_, order.bytes, registry_.device_of(order.shard), *this,
+                                               order.memory);
     ++next_number_;
     arenas_.fetch_add(1);
-    bytes_.fetch_add(made->bytes());
+    lent(order.memory).fetch_add(made->bytes());
     client_arena* const arena = made.get();
     loans_.emplace(arena->number(), loan{std::move(made), order.shard, order.client, lease.weak_from_this(),
-                                         memory_watch(arena->descriptor()), std::move(memory)});
+                                         memory_watch(order.memory == arena_memory::host ? arena->descriptor() : -1),
+                                         std::move(memory)});
     return arena;
   } catch (const std::exception& error) {
     warn(fmt::format("no {} bytes for {}: {}", order.bytes, lease.peer(), error.what()));
@@ -189,21 +199,21 @@ client_arena* shm_server::make(const arena_order& order, arena_lease& lease) {
   }
 }
 
-// Within max_bytes and max_client_bytes, with what its last requests still use and what it has not unmapped.
+// Within the limits of that memory, with what its last requests still use and what it has not unmapped.
 bool shm_server::may_have(const arena_order& order) const {
   std::size_t arenas = 0;
   std::size_t bytes = order.bytes;
   for (const auto& [number, each] : loans_) {
     const bool its = each.shard == order.shard && each.client == order.client;
     arenas += its ? 1U : 0U;
-    bytes += its ? std::min(each.arena->bytes(), settings_.max_client_bytes) : 0;
+    bytes +=
+        its && each.arena->memory() == order.memory ? std::min(each.arena->bytes(), settings_.max_client_bytes) : 0;
   }
   for (const retained_memory& each : retained_) {
-    bytes +=
-        each.shard == order.shard && each.client == order.client ? std::min(each.bytes, settings_.max_client_bytes) : 0;
+    const bool its = each.shard == order.shard && each.client == order.client && each.kind == order.memory;
+    bytes += its ? std::min(each.bytes, settings_.max_client_bytes) : 0;
   }
-  return order.bytes <= settings_.max_bytes - std::min(bytes_.load(), settings_.max_bytes) &&
-         arenas < most_of_a_client && bytes <= settings_.max_client_bytes;
+  return order.bytes <= left(order.memory) && arenas < most_of_a_client && bytes <= settings_.max_client_bytes;
 }
 
 // The shard knows the arena: its client may have it. One that was not admitted is on its way back already.
@@ -221,7 +231,8 @@ void shm_server::hand_over(std::uint32_t number, bool admitted) {
     lease->end();
   } else if (lease->give(*found->second.arena)) {
     found->second.arena->close_descriptor();
-    spdlog::debug("shared memory: arena {} of {} bytes for {}", number, found->second.arena->bytes(), lease->peer());
+    spdlog::debug("shared memory: arena {} of {} bytes{} for {}", number, found->second.arena->bytes(),
+                  found->second.arena->memory() == arena_memory::device ? " on the device" : "", lease->peer());
   }
 }
 
@@ -242,9 +253,10 @@ void shm_server::remove(std::uint32_t number) {
   const auto found = loans_.find(number);
   const std::shared_ptr<arena_lease> lease = found->second.lease.lock();
   const std::size_t bytes = found->second.arena->bytes();
+  const arena_memory kind = found->second.arena->memory();
   found->second.arena.reset();  // counted until it is unpinned, and until its client has let go of it
   retained_.push_back({std::move(found->second.watch), bytes, found->second.shard, std::move(found->second.client),
-                       std::move(found->second.memory)});
+                       std::move(found->second.memory), kind});
   loans_.erase(found);
   check_retained();
   arenas_.fetch_sub(1);
@@ -257,7 +269,7 @@ void shm_server::remove(std::uint32_t number) {
 void shm_server::check_retained() {
   std::erase_if(retained_, [this](const retained_memory& each) {
     const bool kept = each.watch.sees_anybody();
-    bytes_.fetch_sub(kept ? 0 : each.bytes);
+    lent(each.kind).fetch_sub(kept ? 0 : each.bytes);
     return !kept;
   });
   if (retained_.empty()) {

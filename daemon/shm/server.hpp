@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -30,7 +31,8 @@ namespace penstock {
 /// client has unmapped it.
 struct shared_memory_use {
   std::size_t arenas = 0;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;         ///< of the host's memory
+  std::size_t device_bytes = 0;  ///< of device memory; what a client keeps mapped after its lease is not seen
 };
 
 /// The shards, as the server of shared memory sees them. Called on the server's thread; the work is done on the
@@ -73,9 +75,14 @@ class shm_server final : public arena_owner {
   void ask(std::function<void()> task);
   /// Threads: any.
   [[nodiscard]] std::size_t max_client_bytes() const noexcept { return settings_.max_client_bytes; }
+  /// The same of device memory: 0 where none is shared. A device that exports none shares none either.
+  [[nodiscard]] std::size_t max_client_device_bytes() const noexcept {
+    return std::min(settings_.max_client_bytes, settings_.max_device_bytes);
+  }
   /// As ATTACHED says it: a path, or "@" and a name.
   [[nodiscard]] const std::string& socket() const noexcept { return socket_; }
-  /// A ticket for an arena; "" when max_bytes is reached, or too many tickets are out. Threads: any.
+  /// A ticket for an arena; "" when max_bytes or max_device_bytes is reached, or too many tickets are out. Threads:
+  /// any.
   [[nodiscard]] std::string issue(arena_order order);
   [[nodiscard]] shared_memory_use in_use() const noexcept;
   void take_back(client_arena& unused) noexcept override;
@@ -96,6 +103,7 @@ class shm_server final : public arena_owner {
     std::uint32_t shard = 0;
     std::string client;
     memory_grant memory;
+    arena_memory kind = arena_memory::host;
   };
 
   void listen(const security_settings& access);
@@ -103,6 +111,10 @@ class shm_server final : public arena_owner {
   void receive(boost::asio::local::stream_protocol::socket peer);
   void warn(const std::string& text);
   void wait_to_accept(const std::string& why);
+  [[nodiscard]] std::atomic<std::size_t>& lent(arena_memory memory) noexcept {
+    return memory == arena_memory::device ? device_bytes_ : bytes_;
+  }
+  [[nodiscard]] std::size_t left(arena_memory memory) const noexcept;
   [[nodiscard]] bool may_have(const arena_order& order) const;
   void lend(arena_lease& lease, std::string_view ticket);
   [[nodiscard]] client_arena* make(const arena_order& order, arena_lease& lease);
@@ -120,6 +132,7 @@ class shm_server final : public arena_owner {
   std::optional<ipc_listener> file_;  // of a socket that has one
   std::atomic<std::size_t> arenas_{0};
   std::atomic<std::size_t> bytes_{0};
+  std::atomic<std::size_t> device_bytes_{0};
   boost::asio::io_context io_{1};
   boost::asio::local::stream_protocol::acceptor acceptor_{io_};
   boost::asio::steady_timer pause_{io_};

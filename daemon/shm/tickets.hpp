@@ -9,6 +9,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "daemon/shm/segment.hpp"
+
 namespace penstock {
 
 /// The arena that a ticket stands for.
@@ -18,6 +20,7 @@ struct arena_order {
   /// Of the client: one that said GOODBYE and came back can't use its old tickets.
   std::uint32_t incarnation = 0;
   std::size_t bytes = 0;
+  arena_memory memory = arena_memory::host;
 };
 
 /// Tickets for shared memory: a client gets one over its data connection, where it is known, and shows it at the Unix

@@ -71,6 +71,7 @@ struct shard_report {
   std::vector<stream_timing> streams{};
   handshake_report handshakes{};
   shared_memory_use shared_memory{};  ///< of the whole daemon
+  copied_bytes copied{};
   std::size_t peer_memory = 0;        ///< of the whole daemon: granted out of limits.memory, in bytes
   std::size_t peer_memory_limit = 0;  ///< limits.memory
 };

@@ -143,7 +143,10 @@ def place(arena, source, output, output_bytes, repeat=False):
 def add_shared(to):
     """Frames of "spectrum" in the memory of arena 3: psd at 4096, stats at 4096 + 64."""
     to.control("welcome_shared", "welcome", {**WELCOME, "shared_bytes": 2**30}, request_id=1)
+    to.control("welcome_device", "welcome", {**WELCOME, "shared_bytes": 2**30, "device_bytes": 2**28,
+                                             "device": TRACE.hex()}, request_id=1)
     to.control("attach", "attach", {"bytes": 67108864}, request_id=40)
+    to.control("attach_device", "attach", {"bytes": 67108864, "device": True}, request_id=40)
     to.control("attached", "attached", {"socket": "/run/penstock/memory.sock", "ticket": TRACE.hex()}, request_id=40)
     to.control("attached_abstract", "attached", {"socket": "@penstock – 1", "ticket": "f" * 32}, request_id=41)
     to.shared("submit_shared", "submit_shared", [("u8", [1, 4, 2])], place(3, 64, 4096, 128), request_id=42,
@@ -181,6 +184,8 @@ def add_malformed_shared(to):
     to.bad_body("bad_body_shared_bytes_negative", "welcome", json.dumps({**WELCOME, "shared_bytes": -1}).encode())
     to.bad_body("bad_body_attach_no_bytes", "attach", b"{}")
     to.bad_body("bad_body_attach_fraction", "attach", b'{"bytes":1.5}')
+    to.bad_body("bad_body_attach_device_text", "attach", b'{"bytes":1,"device":"cuda"}')
+    to.bad_body("bad_body_welcome_device_flag", "welcome", json.dumps({**WELCOME, "device": True}).encode())
     to.bad_body("bad_body_attached_no_ticket", "attached", b'{"socket":"@penstock"}')
     to.bad_body("bad_body_attached_number", "attached", b'{"socket":7,"ticket":"' + b"0" * 32 + b'"}')
     to.bad_body("bad_body_holds_number", "error", json.dumps({**error_body("r"), "holds": 1}).encode())

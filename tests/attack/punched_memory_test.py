@@ -89,7 +89,7 @@ class PunchedMemoryTest(unittest.TestCase):
 
     def rested(self, daemon):
         status = daemon.counters()["status"]
-        return status if status["shared_memory"] == {"arenas": 0, "bytes": 0} else None
+        return status if status["shared_memory"] == {"arenas": 0, "bytes": 0, "device_bytes": 0} else None
 
 
 if __name__ == "__main__":

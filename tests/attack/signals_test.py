@@ -130,7 +130,7 @@ class SignalsTest(unittest.TestCase):
             for each in handles:
                 os.close(each)
             self.assert_well(daemon)
-            wait_until(lambda: daemon.counters()["status"]["shared_memory"] == {"arenas": 0, "bytes": 0},
+            wait_until(lambda: daemon.counters()["status"]["shared_memory"] == {"arenas": 0, "bytes": 0, "device_bytes": 0},
                        "all memory comes back")
         self.assertEqual(daemon.end(), 0)
 

@@ -281,7 +281,8 @@ TEST(Control, FaultOfARequestNamesTheKeyAndWhatIsWrongWithIt) {
         {message_type::hello, std::string(5000, ' '), "it has 5000 bytes; at most 4096 are read"},
         {message_type::open_session, R"({"pipeline":4294967296,"name":""})",
          "key 'pipeline' is 4294967296; at most 4294967295 fits"},
-        {message_type::attach, R"({"bytes":"1 MiB"})", "key 'bytes' is no number"}}) {
+        {message_type::attach, R"({"bytes":"1 MiB"})", "key 'bytes' is no number"},
+        {message_type::attach, R"({"bytes":1,"device":1})", "key 'device' is neither true nor false"}}) {
     EXPECT_EQ(fault_of_request(each.type, bytes_of(each.body)), each.fault) << each.body;
   }
 }

@@ -50,10 +50,10 @@ class SharedLeaseTest(SharingTest):
                     Arena(*tickets[1])
                 self.assertEqual(clients[2].ticket(9 * MIB)[0].status, 0x0100)
                 arenas.append(clients[2].attach(8 * MIB))
-                self.assertEqual(self.shared(daemon), {"arenas": 3, "bytes": 64 * MIB})
+                self.assertEqual(self.shared(daemon), {"arenas": 3, "bytes": 64 * MIB, "device_bytes": 0})
                 for each in arenas:
                     each.end()
-                wait_until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "all of it comes back")
+                wait_until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0, "device_bytes": 0}, "all of it comes back")
         self.daemons.each(self, bounded)
 
     def test_a_lease_ends_with_its_connection_and_with_its_client(self):
@@ -91,7 +91,7 @@ class SharedLeaseTest(SharingTest):
 
     def test_what_a_client_keeps_after_its_lease_counts_until_it_lets_go(self):
         def counted(daemon):
-            wait_until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "nothing is left over")
+            wait_until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0, "device_bytes": 0}, "nothing is left over")
             with SharedClient(daemon.url) as client:
                 arena = client.attach(MIB)
                 arena.leave()
@@ -124,7 +124,7 @@ class SharedLeaseTest(SharingTest):
             killed = subprocess.run([sys.executable, "-c", program, daemon.url], cwd=os.path.dirname(__file__),
                                     timeout=60)
             self.assertEqual(killed.returncode, -signal.SIGKILL)
-            wait_until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0}, "the memory comes back")
+            wait_until(lambda: self.shared(daemon) == {"arenas": 0, "bytes": 0, "device_bytes": 0}, "the memory comes back")
             wait_until(lambda: daemon.counters()["status"]["requests"]["in_flight"] == 0, "the request ends")
         self.daemons.each(self, reclaimed)
 

@@ -81,6 +81,8 @@ cuda_device::cuda_device(int id) : context_(std::make_shared<cuda_context>(id)) 
             .single_pass_bytes = least_copied,
             .events_come_first = true,
             .architecture = "sm_" + std::to_string(10 * properties.major + properties.minor)};
+  exporter_ = cuda_exporter::open(id);
+  facts_.exporter = exporter_ ? exporter_->uuid() : "";
   probe_ = std::make_unique<event_handle>(make_event(*context_, false));
   context_->require(cudaEventRecord(probe_->get(), cudaStreamPerThread), "the CUDA device does not take work");
   context_->require(cudaStreamSynchronize(cudaStreamPerThread), "the CUDA device does not do its work");
@@ -115,6 +117,18 @@ std::byte* cuda_device::take_device(std::size_t bytes) {
 void cuda_device::free_device(std::byte* memory) noexcept {
   context_->enter_regardless();
   static_cast<void>(context_->leave(cudaFree(memory)));
+}
+
+std::unique_ptr<exported_memory> cuda_device::take_exported(std::size_t bytes) {
+  context_->enter_or_throw();
+  if (!exporter_) {
+    throw device_error("the driver of this GPU exports no memory to other processes");
+  }
+  std::unique_ptr<exported_memory> memory = exporter_->make(bytes);
+  context_->require(cudaMemsetAsync(memory->data(), 0, memory->bytes(), cudaStreamPerThread),
+                    "device memory can't be cleared");
+  context_->require(cudaStreamSynchronize(cudaStreamPerThread), "device memory can't be cleared");
+  return memory;
 }
 
 void cuda_device::pin(std::byte* memory, std::size_t bytes) {

@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "daemon/device/cuda/cuda_context.hpp"
+#include "daemon/device/cuda/cuda_memory.hpp"
 #include "daemon/device/cuda/cuda_stream.hpp"
 #include "daemon/device/device.hpp"
 
@@ -35,8 +37,11 @@ class cuda_device final : public device {
   [[nodiscard]] std::byte* take_device(std::size_t bytes) override;
   void free_device(std::byte* memory) noexcept override;
 
+  [[nodiscard]] std::unique_ptr<exported_memory> take_exported(std::size_t bytes) override;
+
   std::shared_ptr<cuda_context> context_;  // shared with the completions, which may outlive a failed device
   device_facts facts_;
+  std::optional<cuda_exporter> exporter_;
   int lowest_priority_ = 0;
   int highest_priority_ = 0;
   std::unique_ptr<event_handle> probe_;

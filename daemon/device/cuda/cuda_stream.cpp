@@ -99,11 +99,27 @@ fault cuda_stream::copy_out(void* pinned, const void* device, std::size_t bytes)
 }
 
 fault cuda_stream::copy_pieces_in(const copy_list& pieces) noexcept {
+  if (pieces.within_device && !(copies_together && pieces.size() > 1)) {
+    return copy_anywhere(pieces);
+  }
   return copies_together && pieces.size() > 1 ? copy_together(pieces) : stream::copy_pieces_in(pieces);
 }
 
 fault cuda_stream::copy_pieces_out(const copy_list& pieces) noexcept {
+  if (pieces.within_device && !(copies_together && pieces.size() > 1)) {
+    return copy_anywhere(pieces);
+  }
   return copies_together && pieces.size() > 1 ? copy_together(pieces) : stream::copy_pieces_out(pieces);
+}
+
+// CUDA sees by each address in which memory it lies.
+fault cuda_stream::copy_anywhere(const copy_list& pieces) noexcept {
+  fault failed = enter();
+  for (std::size_t at = 0; at < pieces.size() && !failed; ++at) {
+    failed = context_->leave(
+        cudaMemcpyAsync(pieces.to[at], pieces.from[at], pieces.bytes[at], cudaMemcpyDefault, handle_.get()));
+  }
+  return failed;
 }
 
 fault cuda_stream::copy_together([[maybe_unused]] const copy_list& pieces) noexcept {

@@ -101,6 +101,7 @@ class cuda_stream final : public stream {
   /// Before each call on the stream that is no kernel.
   [[nodiscard]] fault enter() noexcept;
   [[nodiscard]] fault copy_together(const copy_list& pieces) noexcept;
+  [[nodiscard]] fault copy_anywhere(const copy_list& pieces) noexcept;
 
   std::shared_ptr<cuda_context> context_;
   std::unique_ptr<completion_ring> completions_;

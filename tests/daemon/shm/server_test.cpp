@@ -120,8 +120,8 @@ class ShmServer : public ::testing::Test {
  protected:
   ShmServer() { server_.start(); }
 
-  std::string ticket(std::size_t bytes, const std::string& client = "ann") {
-    return server_.issue({.shard = 0, .client = client, .incarnation = 0, .bytes = bytes});
+  std::string ticket(std::size_t bytes, const std::string& client = "ann", arena_memory memory = arena_memory::host) {
+    return server_.issue({.shard = 0, .client = client, .incarnation = 0, .bytes = bytes, .memory = memory});
   }
   bool until(std::size_t arenas) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
@@ -133,8 +133,40 @@ class ShmServer : public ::testing::Test {
 
   one_shard shard_;
   memory_budget memory_{64 * mebibyte};
-  shm_server server_{{.max_bytes = 4 * mebibyte, .max_client_bytes = 3 * mebibyte, .socket = ""}, {}, shard_, memory_};
+  shm_server server_{
+      {.max_bytes = 4 * mebibyte, .max_client_bytes = 3 * mebibyte, .max_device_bytes = 2 * mebibyte, .socket = ""},
+      {},
+      shard_,
+      memory_};
 };
+
+TEST_F(ShmServer, LendsDeviceMemoryWhichCountsByItselfAndIsNotPinned) {
+  peer ann(server_.socket(), ticket(2 * mebibyte, "ann", arena_memory::device));
+  EXPECT_EQ(ann.receive(), 2 * mebibyte);
+  ASSERT_TRUE(until(1));
+  EXPECT_EQ(server_.in_use().bytes, 0U);
+  EXPECT_EQ(server_.in_use().device_bytes, 2 * mebibyte);
+  EXPECT_EQ(shard_.device.pinned_bytes(), 0U);
+  EXPECT_EQ(shard_.device.in_use().device, 2 * mebibyte);
+  EXPECT_EQ(memory_.used(), 0U);
+  EXPECT_EQ(ticket(1, "bob", arena_memory::device), "") << "max_device_bytes is reached";
+  peer bob(server_.socket(), ticket(3 * mebibyte, "ann"));
+  EXPECT_EQ(bob.receive(), 3 * mebibyte) << "of the host's memory she has none yet";
+  client_arena& used = shard_.used();
+  bob.leave();
+  ann.leave();
+  used.drop();
+  ASSERT_TRUE(until(0));
+  EXPECT_EQ(server_.in_use().device_bytes, 0U);
+  EXPECT_EQ(shard_.device.in_use().device, 0U);
+}
+
+TEST_F(ShmServer, EndsTheConnectionWhereTheDeviceExportsNoMemory) {
+  shard_.device.refuses = true;
+  peer ann(server_.socket(), ticket(mebibyte, "ann", arena_memory::device));
+  EXPECT_TRUE(ann.ends());
+  EXPECT_EQ(server_.in_use().device_bytes, 0U);
+}
 
 TEST_F(ShmServer, LendsMemoryThatIsPinnedAndTakesItBackWhenTheConnectionEnds) {
   peer ann(server_.socket(), ticket(mebibyte));

@@ -82,6 +82,8 @@ class Welcome:
     shard: int = 0  #: the shard that this client should use
     shards: Tuple[Tuple[str, ...], ...] = ()  #: for each shard its endpoints; empty when there is only one
     shared_bytes: int = 0  #: the most memory that this client may share with the daemon; 0: none
+    device_bytes: int = 0  #: the same of the memory of the daemon's GPU
+    device: str = ""  #: its UUID, 32 hexadecimal digits
     inline_bytes: int = 0  #: a SUBMIT of at most so many payload bytes may be sent in one part; 0: none may
     resume: str = ""  #: this client's token, to show in its next HELLO; "": the daemon gives none
     resumed: bool = False  #: this client still has the place that it had before its HELLO
@@ -115,6 +117,7 @@ class SessionOpened:
 class Attach:
     """ATTACH: how much memory to share."""
     bytes: int
+    device: bool = False  #: of the daemon's GPU
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,12 +143,12 @@ Body = TypeVar("Body", Hello, Welcome, OpenSession, SessionOpened, Attach, Attac
 _U32, _U64, _I64 = (1 << 32) - 1, (1 << 64) - 1, (1 << 63) - 1
 _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_bytes": _U64, "max_request_bytes": _U64,
            "period": _U64, "answering": _U32, "shard": _U32, "pipeline": _U32, "session": _U32, "next_sequence": _U64,
-           "shared_bytes": _U64, "inline_bytes": _U64, "bytes": _U64, "steps": _U64}
+           "shared_bytes": _U64, "device_bytes": _U64, "inline_bytes": _U64, "bytes": _U64, "steps": _U64}
 _NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription,
            "quarantined": QuarantinedPipeline}
 _LISTS = ("outputs", "pipelines", "quarantined")
 _FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed")
-_LEFT_OUT = ("shared_bytes", "inline_bytes", "holds", "resume", "quarantined")  # where they are 0
+_LEFT_OUT = ("shared_bytes", "device_bytes", "device", "inline_bytes", "holds", "resume", "quarantined")  # where they are 0
 _TOKEN = re.compile("[0-9a-f]{32}")
 
 
@@ -220,13 +223,13 @@ def _object(kind: Any, value: Any) -> Any:
     fields = {}
     for field in dataclasses.fields(kind):
         if field.name in value:
-            fields[field.name] = _field(field.name, value[field.name])
+            fields[field.name] = _field(kind, field.name, value[field.name])
         elif field.default is dataclasses.MISSING:
             raise DecodeError("bad_body")
     return kind(**fields)
 
 
-def _field(name: str, value: Any) -> Any:
+def _field(kind: Any, name: str, value: Any) -> Any:
     if name in _LIMITS:
         return _number(value, _LIMITS[name])
     if name == "resume" and not (isinstance(value, str) and _TOKEN.fullmatch(value)):
@@ -239,7 +242,7 @@ def _field(name: str, value: Any) -> Any:
         return _shards(value)
     if name in _NESTED:
         return _object(_NESTED[name], value)
-    if not isinstance(value, bool if name in _FLAGS else str):
+    if not isinstance(value, bool if name in _FLAGS or (name == "device" and kind is Attach) else str):
         raise DecodeError("bad_body")
     return value
 
