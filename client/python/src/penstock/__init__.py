@@ -19,9 +19,10 @@ from .control import PipelineDescription, TensorDescription, Welcome
 from .errors import Cancelled, Expired, Failed, NoCredit, PenstockError, Rejected, SessionLost, Shutdown, Unreachable
 from .result import Result
 from .session import Session
+from .tensor import Tensor
 from .version import __version__
 from .wire import Status
 
 __all__ = ["AsyncClient", "AsyncSession", "Cancelled", "Client", "Expired", "Failed", "NoCredit", "PenstockError",
            "PipelineDescription", "Rejected", "Result", "Session", "SessionLost", "Shutdown", "Status",
-           "TensorDescription", "Unreachable", "Welcome", "__version__"]
+           "Tensor", "TensorDescription", "Unreachable", "Welcome", "__version__"]

@@ -77,16 +77,13 @@ class ArenaAllocator:
             self._gaps[before:after] = [(start, end)]
 
 
-class Arena:
-    """One mapping of shared memory. It exists as long as this object or an array in it. Thread-safe."""
+class ArenaBase:
+    """What arenas in the host's memory and on a GPU have in common. Thread-safe."""
 
-    def __init__(self, number: int, descriptor: int, nbytes: int) -> None:
-        """Maps `nbytes` of the descriptor, which the caller keeps. Raises OSError or ValueError."""
+    def __init__(self, number: int, nbytes: int) -> None:
         self.number = number  #: the daemon's for it
         self.nbytes = nbytes
         self.ended = False  #: the daemon takes nothing in it any more; written by `end`
-        self._mapping = mmap.mmap(descriptor, nbytes)
-        self._address = int(np.frombuffer(self._mapping, np.uint8).__array_interface__["data"][0])
         self._allocator = ArenaAllocator(nbytes // PLACE_ALIGNMENT * PLACE_ALIGNMENT)
 
     def end(self) -> None:
@@ -104,11 +101,30 @@ class Arena:
         """True when no array lies in it."""
         return self._allocator.is_empty
 
+    def empty(self, shape: Shape, dtype: Any) -> Any:
+        """A new, uninitialised array in the arena. None when there is no room, when the arena has ended, or when the
+        array has no bytes or holds objects. The memory is freed with the last view of the array."""
+        raise NotImplementedError
+
+    def offset_of(self, array: Any) -> Optional[int]:
+        """Its offset in bytes; None when it lies elsewhere, is not contiguous or not aligned."""
+        raise NotImplementedError
+
+
+class Arena(ArenaBase):
+    """One mapping of shared memory. It exists as long as this object or an array in it. Thread-safe."""
+
+    def __init__(self, number: int, descriptor: int, nbytes: int) -> None:
+        """Maps `nbytes` of the descriptor, which the caller keeps. Raises OSError or ValueError."""
+        super().__init__(number, nbytes)
+        self._mapping = mmap.mmap(descriptor, nbytes)
+        self._address = int(np.frombuffer(self._mapping, np.uint8).__array_interface__["data"][0])
+
     def empty(self, shape: Shape, dtype: Any) -> Optional[np.ndarray]:
         """A new, uninitialised array in the arena. None when there is no room, when the arena has ended, or when the
         array has no bytes or holds objects. The memory is freed with the last view of the array."""
         dtype = np.dtype(dtype)
-        extents = _extents(shape)
+        extents = extents_of(shape)
         nbytes = math.prod(extents) * dtype.itemsize
         start = None if nbytes == 0 or dtype.hasobject else self._allocator.take(nbytes)
         if start is None:
@@ -146,10 +162,11 @@ class _Piece:
 def nbytes_of(shape: Shape, dtype: Any) -> int:
     """Bytes of such an array; 0 for objects, which can't be shared."""
     dtype = np.dtype(dtype)
-    return 0 if dtype.hasobject else math.prod(_extents(shape)) * dtype.itemsize
+    return 0 if dtype.hasobject else math.prod(extents_of(shape)) * dtype.itemsize
 
 
-def _extents(shape: Shape) -> Tuple[int, ...]:
+def extents_of(shape: Shape) -> Tuple[int, ...]:
+    """The dimensions. Raises ValueError for a negative one."""
     extents = tuple(map(operator.index, shape)) if isinstance(shape, Sequence) else (operator.index(shape),)
     if min(extents, default=0) < 0:
         raise ValueError("negative dimensions are not allowed")
@@ -160,9 +177,9 @@ class SharedPayload:
     """A request's input and its output memory in an arena, reserved as long as this object exists. Thread: the
     connection's, from the submit on."""
 
-    def __init__(self, arena: Arena, frames: np.ndarray, frames_at: int, outputs: np.ndarray, outputs_at: int) -> None:
-        """frames: the input, contiguous, at offset `frames_at`; outputs: uint8, at `outputs_at`. Both lie in the
-        arena."""
+    def __init__(self, arena: ArenaBase, frames: Any, frames_at: int, outputs: Any, outputs_at: int) -> None:
+        """frames: the input, contiguous, at offset `frames_at`; outputs: uint8, at `outputs_at`. Both lie in the arena:
+        numpy arrays, or tensors of one on a GPU."""
         self.arena = arena
         self.frames = frames
         self.lent = 0  #: unanswered sends: while above 0 the daemon may use the memory
@@ -194,7 +211,7 @@ class SharedPayload:
         they exceed the reserved memory."""
         begin = 0
 
-        def take(nbytes: int) -> np.ndarray:
+        def take(nbytes: int) -> Any:
             nonlocal begin
             if nbytes > self._outputs.nbytes - begin:
                 raise DecodeError("bad_result")

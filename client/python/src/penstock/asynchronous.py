@@ -15,13 +15,15 @@ import numpy as np
 
 from . import wire
 from .arena import Shape
-from .client import Client
+from .client import _LOOK_FOR_ROOM_S, Client
 from .control import PipelineDescription
+from .errors import Expired, NoRoom
 from .frames import checked
 from .pending_request import PendingRequest, SubmitRequest
 from .recording import Cutter, Joined, flattened
 from .result import Result
 from .session import DEFAULT, Session
+from .tensor import HOST, is_tensor
 
 _END: Any = object()
 
@@ -67,21 +69,25 @@ class AsyncClient:
         """Sends frames to a pipeline, as soon as there are credits for them, and gives their result: see
         `Client.submit` for the arguments, and for what is raised. Do not write to the array before."""
         client = await self._client()
-        request = client._request(client._stateless(pipeline), x, timeout, trace_id, frames)
+        request = await _placed(client, x, lambda: client._request(client._stateless(pipeline), x, timeout, trace_id,
+                                                                   frames),
+                                client._timeout if timeout is DEFAULT else timeout)
         return await _result(await _send(client, request, client._connection.start))
 
     def session(self, pipeline: str, *, name: Optional[str] = None, timeout: float = 5.0) -> _Opening:
         """Opens a session: `async with c.session(...) as s`, or `s = await c.session(...)`. See `Client.session`."""
         return _Opening(self._open(pipeline, name, timeout))
 
-    async def frames(self, pipeline: str, count: Optional[int] = None, *, length: Optional[int] = None) -> np.ndarray:
+    async def frames(self, pipeline: str, count: Optional[int] = None, *, length: Optional[int] = None,
+                     device: str = "cpu") -> Any:
         """`Client.frames`."""
         client = await self._client()
-        return await asyncio.to_thread(client.frames, pipeline, count, length=length)
+        return await asyncio.to_thread(client.frames, pipeline, count, length=length, device=device)
 
-    async def empty(self, shape: Shape, dtype: Any) -> np.ndarray:
+    async def empty(self, shape: Shape, dtype: Any, *, device: str = "cpu") -> Any:
         """`Client.empty`."""
-        return await asyncio.to_thread((await self._client()).empty, shape, dtype)
+        client = await self._client()
+        return await asyncio.to_thread(client.empty, shape, dtype, device=device)
 
     async def ping(self, timeout: float = 5.0) -> float:
         """`Client.ping`."""
@@ -228,7 +234,9 @@ class AsyncSession:
     async def _start(self, x: Any, timeout: Optional[float], trace_id: bytes = wire.NO_TRACE,
                      frames: Optional[int] = None) -> Future[Result]:
         async with self._turn:  # so that a wait for credits lets nothing pass
-            return await _send(self._client, self._session._request(x, timeout, trace_id, frames), self._session._start)
+            request = await _placed(self._client, x, lambda: self._session._request(x, timeout, trace_id, frames),
+                                    self._client._timeout if timeout is DEFAULT else timeout)
+            return await _send(self._client, request, self._session._start)
 
     async def _pipelined(self, blocks: AsyncIterator[np.ndarray], window: int,
                          timeout: Optional[float]) -> AsyncIterator[Result]:
@@ -277,8 +285,29 @@ async def _each(blocks: Union[Iterable[Any], AsyncIterable[Any]]) -> AsyncIterat
         await asyncio.sleep(0)
 
 
+async def _placed(client: Client, x: Any, make: Callable[[], SubmitRequest],
+                  timeout: Optional[float]) -> SubmitRequest:
+    """What `make` makes of x, once there is room for it in device memory. It is made on the loop's thread: what makes x
+    is on that thread's current stream."""
+    memory = client._connection.device
+    if memory.device is None and is_tensor(x) and x.__dlpack_device__()[0] not in HOST:
+        await asyncio.to_thread(memory.refusal)  # opens the GPU
+    began = time.monotonic()
+    while True:
+        try:
+            return make()
+        except NoRoom:
+            if timeout is not None and time.monotonic() - began >= timeout:
+                raise Expired("device memory had no room for it within the timeout: what is kept of results takes its "
+                              "room", step="client") from None
+        await asyncio.sleep(_LOOK_FOR_ROOM_S)
+
+
 async def _send(client: Client, request: SubmitRequest, start: Callable[[SubmitRequest], None]) -> Future[Result]:
     """Waits for credits and hands the request over."""
+    prepare, request.prepare = request.prepare, None
+    if prepare is not None:
+        await asyncio.to_thread(prepare)
     credits = client._connection.credits
     loop = asyncio.get_running_loop()
     come = asyncio.Event()

@@ -18,7 +18,7 @@ from .arena import Shape
 from .connection import Connection
 from .control import Hello, PipelineDescription, Welcome, is_name
 from .endpoint import EndpointReport, inspect_endpoint
-from .errors import Expired, Rejected, Unreachable
+from .errors import Expired, NoRoom, Rejected, Unreachable
 from .frames import dtype_of, pack
 from .keys import read_keys
 from .pending_request import (OpenRequest, Patience, PendingRequest, PingRequest, StatusRequest, SubmitRequest,
@@ -31,6 +31,7 @@ from .version import __version__
 _CONNECT_S = 5.0  #: to wait for a welcome, where nobody says how long
 _ABSENT_S = 1.0  #: of it where nobody listens
 _LOOK_AFTER_S, _LOOK_AGAIN_S = 0.25, 0.25
+_LOOK_FOR_ROOM_S = 0.0005  #: between two looks for room in device memory
 _LONGEST_S = 1e9  #: 31 years: what the clocks of all that is involved can add
 
 
@@ -129,11 +130,16 @@ class Client:
                trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None) -> Future[Result]:
         """Sends frames to a pipeline and returns the future of their result.
 
-        x: an array with the pipeline's dtype (`pipelines[name].input`), of one frame (its frame shape) or several (with
+        x: an array of numpy, or of any library that has DLPack (torch, CuPy, JAX), with the pipeline's dtype
+            (`pipelines[name].input`), of one frame (its frame shape) or several (with
             a leading frames dimension); a frame of a variable pipeline may be shorter in its first dimension. Integer
             IQ is integers with a last dimension of 2: a frame of `cu8` is uint8 [n, 2]. numpy has no bf16: it is
             ml_dtypes.bfloat16, or its bits as uint16, which results are where ml_dtypes is not installed. Arrays of
-            64 KiB and more may be sent from where they lie: do not write to them until the future is done.
+            64 KiB and more may be sent from where they lie: do not write to them until the future is done. What lies on
+            the daemon's GPU stays there: it is read in place where it lies in memory of `empty` or `frames`, else
+            copied on the GPU, and the outputs are `Tensor`s there. The request is sent when the work that makes x, on
+            its library's current stream, is done. What lies on another GPU, or where the daemon shares no memory of
+            its own, is refused: x.cpu() takes it through the host's memory.
         timeout: seconds from now to the reply, in place of the client's; None = no limit. It is one budget: waiting for
             credit counts. Nothing is left of one that is not above 0.
         block: whether to wait when all credits are in use; if not, NoCredit is raised. A callback of a future never
@@ -149,7 +155,8 @@ class Client:
         ValueError when the pipeline keeps state, Expired when no credit came in time, Cancelled when the client is
         closed, RuntimeError in a process that was forked from the client's.
         """
-        request = self._request(self._stateless(pipeline), x, timeout, trace_id, frames)
+        request = self._request_when_placed(lambda wait: self._request(self._stateless(pipeline), x, timeout, trace_id,
+                                                                       frames, wait), timeout, block)
         return self._submit(request, block, self._connection.start)
 
     def session(self, pipeline: str, *, name: Optional[str] = None, timeout: float = 5.0) -> Session:
@@ -165,7 +172,7 @@ class Client:
         opening = self._opening(pipeline, name, timeout)
         return Session(self, self._connection, self._ask(opening), opening.pipeline, opening.name)
 
-    def empty(self, shape: Shape, dtype: Any) -> np.ndarray:
+    def empty(self, shape: Shape, dtype: Any, *, device: str = "cpu") -> Any:
         """A new array in the memory that the daemon shares, whatever it then holds: `submit` takes it, or a contiguous
         part of it that begins at a multiple of 64 bytes, without copying it. Its room is free again when it has gone,
         as with any array, and no request that it was submitted with is in flight.
@@ -174,17 +181,36 @@ class Client:
         waits for it, for the client's `connect_timeout` at most. An array whose request ended with Expired or Cancelled may still be read by
         the device: do not write to it, but let it go and take another.
 
-        Raises ValueError and TypeError as numpy.empty does.
+        device: "cuda" gives a `Tensor` in the memory of the daemon's GPU, which the daemon owns and which torch, CuPy
+            and JAX take without a copy (`torch.from_dlpack(c.empty(n, np.float32, device="cuda"))`). Submit that
+            library's array rather than the Tensor, so that only its own stream is waited for.
+
+        Raises ValueError and TypeError as numpy.empty does, ValueError where the daemon shares no memory of a GPU that
+        this process sees, and Rejected where that has no room.
         """
+        return self._empty(shape, np.dtype(dtype), False, device)
+
+    def _empty(self, shape: Shape, dtype: np.dtype[Any], is_bfloat16: bool, device: str) -> Any:
         connection = self._connection
         connection.check_process()
+        if device not in ("cpu", "cuda"):
+            raise ValueError(f'device is "cpu" or "cuda", not {device!r}')
+        if device == "cuda":
+            refusal = connection.device.refusal()
+            if refusal:
+                raise ValueError(f"there is no device memory for this client: {refusal}")
+            if connection.is_own_thread():
+                raise RuntimeError("a future's callback can't wait for device memory")
+            return connection.device.tensor(shape, dtype, is_bfloat16)
         return connection.shared.empty(shape, dtype, wait=not connection.is_own_thread())
 
-    def frames(self, pipeline: str, count: Optional[int] = None, *, length: Optional[int] = None) -> np.ndarray:
+    def frames(self, pipeline: str, count: Optional[int] = None, *, length: Optional[int] = None,
+               device: str = "cpu") -> Any:
         """`empty` for a pipeline's input: of the shape and dtype of one frame, or of `count` frames with a leading
         frames dimension. length: the first dimension of a frame, where the pipeline takes "max N"; None = N.
 
-        Raises LookupError for an unknown pipeline, ValueError for a count or a length that it does not take.
+        Raises LookupError for an unknown pipeline, ValueError for a count or a length that it does not take, and what
+        `empty` raises.
         """
         described = self._described(pipeline)
         shape = described.input.shape
@@ -194,7 +220,8 @@ class Client:
             if length != shape[0] and not (described.input.variable and 1 <= length <= shape[0]):
                 raise ValueError(f"pipeline {pipeline!r} takes {described.input}, not a length of {length}")
             shape = (length, *shape[1:])
-        return self.empty(shape if count is None else (count, *shape), dtype_of(described.input))
+        return self._empty(shape if count is None else (count, *shape), dtype_of(described.input),
+                           described.input.dtype == "bf16", device)
 
     def cancel(self, request: Union[Future[Result], int]) -> None:
         """Asks the daemon to give a request up: a future that submit returned, or its `request_id`. It still ends
@@ -291,7 +318,7 @@ class Client:
         return described
 
     def _request(self, pipeline: PipelineDescription, x: Any, timeout: Optional[float] = DEFAULT,
-                 trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None) -> SubmitRequest:
+                 trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None, wait: bool = False) -> SubmitRequest:
         self._connection.check_process()
         timeout = self._timeout if timeout is DEFAULT else _seconds("timeout", timeout, least=-_LONGEST_S)
         if not isinstance(trace_id, (bytes, bytearray, memoryview)):
@@ -299,15 +326,35 @@ class Client:
         trace_id = bytes(trace_id)
         if len(trace_id) != 16:
             raise ValueError("a trace id has 16 bytes")
-        packed = pack(pipeline, x, self._connection.shared.place, frames)
+        packed = pack(pipeline, x, self._connection.shared.place, frames, self._connection.device, wait)
         nbytes = packed.tensor.nbytes
         most = min(self._welcome.max_request_bytes, self._welcome.credit_bytes)
         if nbytes > most:
             raise ValueError(f"a request has at most {most} bytes; x has {nbytes}")
         return SubmitRequest(pipeline, packed, trace_id, timeout, self._patience)
 
+    def _request_when_placed(self, make: Callable[[bool], SubmitRequest], timeout: Optional[float],
+                             block: bool) -> SubmitRequest:
+        """What `make(wait)` makes, once there is room for it in device memory; block: whether to wait for that."""
+        block = block and not self._connection.is_own_thread()
+        timeout = self._timeout if timeout is DEFAULT else timeout
+        began = time.monotonic()
+        while True:
+            try:
+                return make(block)
+            except NoRoom:
+                if not block:
+                    raise
+                if timeout is not None and time.monotonic() - began >= timeout:
+                    raise Expired("device memory had no room for it within the timeout: what is kept of results takes "
+                                  "its room", step="client") from None
+            time.sleep(_LOOK_FOR_ROOM_S)
+
     def _submit(self, request: SubmitRequest, block: bool, start: Callable[[SubmitRequest], None]) -> Future[Result]:
         """Takes credits and hands the request over with `start`."""
+        prepare, request.prepare = request.prepare, None
+        if prepare is not None:
+            prepare()
         connection, nbytes = self._connection, request.nbytes
         connection.credits.take(nbytes, request.deadline, block and not connection.is_own_thread())
         return self._hand_over(request, start)

@@ -22,7 +22,7 @@ from .keys import Keys
 from .pending_request import Patience, PendingRequest, foreign_process
 from .protocol_engine import ProtocolEngine
 from .session_requests import SessionRequests
-from .shared_memory import SharedMemory
+from .shared_memory import DeviceMemory, SharedMemory
 
 _RECEIVED_AT_ONCE = 256
 #: At the end of the program: seconds of silence after which what is in flight is abandoned, connected and not.
@@ -111,8 +111,11 @@ class Connection:
         self.credits = self._engine.credits
         self.welcomed = self._engine.welcomed
         self._work = WorkQueue()
-        self.shared = SharedMemory(shared_bytes, shared_at_first, shared_timeout, patience, self._engine.lease,
-                                   self.start, lambda: self._engine.welcome)
+        leases = self._engine.leases
+        self.shared = SharedMemory(shared_bytes, shared_at_first, shared_timeout, patience, leases.host, self.start,
+                                   lambda: self._engine.welcome)
+        self.device = DeviceMemory(shared_bytes, shared_at_first, shared_timeout, patience, leases.device, self.start,
+                                   lambda: self._engine.welcome)
         self._ids = itertools.count(1)
         self._closing = False
         self._finishing_since = math.inf  # in time.monotonic()'s seconds
@@ -201,7 +204,7 @@ class Connection:
             readable = engine.dealer.wait(self._work.fileno(), self._seconds_left(time.monotonic()))
             engine.check_handshake()
             engine.follow_connection()
-            engine.lease.look()
+            engine.leases.look()
             self._work.run()
             for _ in range(_RECEIVED_AT_ONCE if readable else 0):
                 parts = engine.dealer.receive()
@@ -214,7 +217,7 @@ class Connection:
 
     def _seconds_left(self, now: float) -> Optional[float]:
         """Seconds until something is due; None = never."""
-        left = [self._engine.seconds_left(now), self._engine.lease.seconds_left(now)]
+        left = [self._engine.seconds_left(now), self._engine.leases.seconds_left(now)]
         if self._finishing_since < math.inf:
             left.append(max(0.0, self._given_up_at() - now))
         return min((each for each in left if each is not None), default=None)

@@ -47,6 +47,10 @@ class NoCredit(Rejected):
     default_status = Status.NO_CREDIT
 
 
+class NoRoom(NoCredit):
+    """Device memory has no room just now."""
+
+
 class Expired(PenstockError):
     """The timeout ran out; step says where."""
     default_status = Status.EXPIRED

@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 
 from . import wire
 from .arena import SharedPayload
 from .control import PipelineDescription, TensorDescription
+from .cuda import CudaDevice
+from .device_memory import DevicePayload
 from .result import Result
+from .tensor import HOST, Tensor, is_tensor
 
 #: Arrays below this are copied when they are submitted; larger ones are sent from where they lie.
 COPY_BELOW_BYTES = 65536
@@ -25,16 +28,32 @@ class Frames(NamedTuple):
     count: int
     single: bool  #: given without a frames dimension
     tensor: wire.TensorHeader
-    payload: Any  #: contiguous bytes
+    payload: Any  #: contiguous bytes, or a Tensor on a GPU
     placement: Optional[SharedPayload] = None  #: where they lie in shared memory
+    prepare: Optional[Callable[[], None]] = None  #: call it before they are sent; it blocks
 
     def copied(self) -> Frames:
         """A copy in memory of its own, so that the caller may reuse the array."""
-        return self._replace(payload=bytes(self.payload), placement=None)
+        payload = self.payload.numpy().tobytes() if isinstance(self.payload, Tensor) else bytes(self.payload)
+        return self._replace(payload=payload, placement=None, prepare=None)
 
 
 #: Finds a place in shared memory for a batch of a pipeline's frames, to be of that dtype, and puts them there.
 Placer = Callable[[PipelineDescription, np.ndarray, "np.dtype[Any]"], Optional[SharedPayload]]
+
+
+class DevicePlaces(Protocol):
+    """The memory of the daemon's GPU, as `pack` uses it."""
+
+    def refusal(self) -> str:
+        """Why there is none; "" where there may be."""
+
+    @property
+    def device(self) -> Optional[CudaDevice]:
+        """The GPU."""
+
+    def place_frames(self, pipeline: PipelineDescription, batch: Tensor, wait: bool) -> DevicePayload:
+        """Finds a place. Raises NoRoom."""
 
 
 def dtype_of(described: TensorDescription) -> np.dtype[Any]:
@@ -52,42 +71,78 @@ def most_bytes(described: TensorDescription, count: int) -> int:
     return count * math.prod(described.shape) * dtype_of(described).itemsize
 
 
-def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None,
-         count: Optional[int] = None) -> Frames:
+def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None, count: Optional[int] = None,
+         places: Optional[DevicePlaces] = None, wait: bool = True) -> Frames:
     """Takes one frame (the pipeline's frame shape) or several (with a leading frames dimension).
 
     count: how many frames x has. It must be said where x's shape does not tell: of a pipeline that takes "max N" alone,
         [200, 3] may be 200 short frames as well as 200 samples of 3 channels.
+    places, wait: the memory of the daemon's GPU, for what lies on it, and whether to wait for that.
 
-    Raises TypeError when x does not have the pipeline's dtype (nothing is converted silently but the byte order, and
+    Raises NoRoom when that has none, TypeError when x does not have the pipeline's dtype (nothing is converted silently but the byte order, and
     uint16 is taken as the bits of bf16), and ValueError when it does not have its shape, or has more frames than a request may have.
     """
     described = pipeline.input
     dtype = dtype_of(described)
+    if is_tensor(x) and x.__dlpack_device__()[0] not in HOST:
+        device = places.device if places is not None and not places.refusal() else None
+        tensor = x if isinstance(x, Tensor) else Tensor.of_other(x, device)
+        return _pack_on_device(pipeline, tensor, count, places, wait, tensor is x)
     array = checked(pipeline, x)
     single = array.ndim == len(described.shape)
     batch = array[np.newaxis] if single else array
-    if batch.ndim != len(described.shape) + 1 or not _is_frame(described, batch.shape[1:], 1):
-        raise ValueError(f"pipeline {pipeline.name!r} takes {described}, one frame or several with a leading "
-                         f"dimension; x has shape {list(array.shape)}")
-    if not 1 <= batch.shape[0] <= pipeline.max_frames:
-        raise ValueError(f"a request of pipeline {pipeline.name!r} has 1 to {pipeline.max_frames} frames; x has "
-                         f"{batch.shape[0]}")
-    if count is not None and count != batch.shape[0]:
-        raise ValueError(f"x of shape {list(array.shape)} is {batch.shape[0]} frames of pipeline {pipeline.name!r}, "
-                         f"which takes {described}, and not {count}")
-    if count is None and batch.shape[0] > 1 and _may_be_channels(described, batch.shape[1:]):
-        raise ValueError(f"pipeline {pipeline.name!r} takes {described}: x of shape {list(array.shape)} may be "
-                         f"{batch.shape[0]} frames of {batch.shape[1]} samples or {batch.shape[0]} samples of "
-                         f"{batch.shape[1]} channels. Say frames={batch.shape[0]} for the former; channels go one by "
-                         "one (x[:, 0], in a session each), or to a pipeline whose input has them: "
-                         f'["max {described.shape[0]}", {batch.shape[1]}]')
+    _check_shape(pipeline, array.shape, batch.shape, count)
     placement = None if place is None else place(pipeline, batch, dtype)
     packed = np.ascontiguousarray(batch, dtype=dtype) if placement is None else placement.frames
     payload: Any = memoryview(packed.reshape(-1).view(np.uint8))
     if placement is None and packed.nbytes < COPY_BELOW_BYTES:
         payload = bytes(payload)
     return Frames(batch.shape[0], single, wire.tensor_header(packed, described.dtype == "bf16"), payload, placement)
+
+
+def _pack_on_device(pipeline: PipelineDescription, x: Tensor, count: Optional[int], places: Optional[DevicePlaces],
+                    wait: bool, any_stream: bool) -> Frames:
+    """The same for what lies on a GPU: it stays there. any_stream: which stream makes it is not known."""
+    described = pipeline.input
+    refusal = "nothing else than the host's memory is taken here" if places is None else places.refusal()
+    device = None if places is None else places.device
+    if device is None or not x.on_cuda or x.device_id != device.ordinal:
+        why = refusal or f"its GPU is cuda:{0 if device is None else device.ordinal}"
+        raise TypeError(f"x lies on {x.device}, and the daemon can't read it there: {why}. x.cpu() takes it through the "
+                        "host's memory")
+    if x.dtype != dtype_of(described) or x.is_bfloat16 != (described.dtype == "bf16"):
+        raise TypeError(_wrong(described, pipeline.name, repr(x), "a conversion to its dtype"))
+    if not x.contiguous:
+        raise ValueError(f"x of shape {list(x.shape)} is not contiguous: write x.contiguous()")
+    single = x.ndim == len(described.shape)
+    shape = (1, *x.shape) if single else x.shape
+    _check_shape(pipeline, x.shape, shape, count)
+    code, bits = wire.dlpack_type(x.dtype, x.is_bfloat16)
+    placement = places.place_frames(pipeline, x.viewed(shape, code, bits), wait)  # type: ignore[union-attr]
+    batch = placement.frames
+    return Frames(shape[0], single, wire.tensor_header(batch, batch.is_bfloat16), batch, placement,
+                  lambda: placement.prepare(device, any_stream))
+
+
+def _check_shape(pipeline: PipelineDescription, given: Tuple[int, ...], batch: Tuple[int, ...],
+                 count: Optional[int]) -> None:
+    """given: x's shape; batch: the same with a leading frames dimension. Raises ValueError."""
+    described = pipeline.input
+    if len(batch) != len(described.shape) + 1 or not _is_frame(described, batch[1:], 1):
+        raise ValueError(f"pipeline {pipeline.name!r} takes {described}, one frame or several with a leading "
+                         f"dimension; x has shape {list(given)}")
+    if not 1 <= batch[0] <= pipeline.max_frames:
+        raise ValueError(f"a request of pipeline {pipeline.name!r} has 1 to {pipeline.max_frames} frames; x has "
+                         f"{batch[0]}")
+    if count is not None and count != batch[0]:
+        raise ValueError(f"x of shape {list(given)} is {batch[0]} frames of pipeline {pipeline.name!r}, "
+                         f"which takes {described}, and not {count}")
+    if count is None and batch[0] > 1 and _may_be_channels(described, batch[1:]):
+        raise ValueError(f"pipeline {pipeline.name!r} takes {described}: x of shape {list(given)} may be "
+                         f"{batch[0]} frames of {batch[1]} samples or {batch[0]} samples of "
+                         f"{batch[1]} channels. Say frames={batch[0]} for the former; channels go one by "
+                         "one (x[:, 0], in a session each), or to a pipeline whose input has them: "
+                         f'["max {described.shape[0]}", {batch[1]}]')
 
 
 def checked(pipeline: PipelineDescription, x: Any) -> np.ndarray:
@@ -103,7 +158,7 @@ def checked(pipeline: PipelineDescription, x: Any) -> np.ndarray:
         raise TypeError(_wrong(described, pipeline.name, type(x).__name__,
                                f"np.frombuffer(x, {_name(dtype)}){_reshaped(described)}"))
     try:
-        array = np.asarray(x)
+        array = _array_of(described, pipeline.name, x) if is_tensor(x) else np.asarray(x)
     except ValueError as error:  # ragged lists
         raise TypeError(_wrong(described, pipeline.name, f"what is no array ({error})", "")) from None
     if _has_dtype(array, dtype):
@@ -114,6 +169,21 @@ def checked(pipeline: PipelineDescription, x: Any) -> np.ndarray:
         what = f"{type(x).__name__} (of {array.dtype} {list(array.shape)})"
         return _refuse(described, pipeline.name, what, f"np.asarray(x, {_name(dtype)})", array)
     return _refuse(described, pipeline.name, f"{array.dtype} {list(array.shape)}", f"x.astype({_name(dtype)})", array)
+
+
+def _array_of(described: TensorDescription, name: str, x: Any) -> np.ndarray:
+    """An array of another library, which lies in the host's memory. Raises TypeError."""
+    if not isinstance(x, Tensor) and x.__dlpack_device__()[0] in HOST:
+        try:
+            return np.from_dlpack(x)
+        except Exception:
+            pass  # numpy can't take every dtype: and what can't be taken at all says why below
+    tensor = x if isinstance(x, Tensor) else Tensor.of_other(x)
+    if not tensor.on_host:
+        raise TypeError(f"x lies on {tensor.device}: a recording is taken from the host's memory, x.cpu()")
+    if tensor.is_bfloat16 != (described.dtype == "bf16"):
+        raise TypeError(_wrong(described, name, repr(tensor), "a conversion to its dtype"))
+    return tensor.numpy()
 
 
 def _refuse(described: TensorDescription, name: str, what: str, instead: str, array: np.ndarray) -> np.ndarray:
@@ -177,7 +247,8 @@ def unpack(outputs: Sequence[TensorDescription], header: wire.Header, head: wire
     DecodeError when the message does not match `outputs`."""
     if header.tensors != len(outputs):
         raise wire.DecodeError("bad_result", header.request_id)
-    arrays: Dict[str, np.ndarray] = {}
+    arrays: Dict[str, Any] = {}
+    bfloats = []
     for index, described in enumerate(outputs):
         tensor = wire.decode_tensor(head, header, index)
         dtype = wire.dtype_of(tensor)
@@ -186,6 +257,10 @@ def unpack(outputs: Sequence[TensorDescription], header: wire.Header, head: wire
                 or tensor.shape[0] != header.frames or (single and header.frames != 1)
                 or not _is_frame(described, tensor.shape[1:], 0)):
             raise wire.DecodeError("bad_result", header.request_id)
-        array: np.ndarray = np.ndarray(tensor.shape, dtype, take(tensor.nbytes))
+        taken = take(tensor.nbytes)
+        array: Any = taken.viewed(tensor.shape, tensor.code, tensor.bits) if isinstance(taken, Tensor) else \
+            np.ndarray(tensor.shape, dtype, taken)
         arrays[described.name] = array[0] if single else array
-    return Result(arrays, header.request_id, header.trace_id)
+        if tensor.code == wire.BFLOAT:
+            bfloats.append(described.name)
+    return Result(arrays, header.request_id, header.trace_id, bfloats)

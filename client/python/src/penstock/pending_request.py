@@ -12,6 +12,7 @@ from . import control, frames, wire
 from .arena import SharedPayload
 from .control import PipelineDescription
 from .errors import Cancelled, PenstockError, Rejected
+from .tensor import Tensor
 from .wire import MessageType, Status
 
 if TYPE_CHECKING:
@@ -211,12 +212,13 @@ class OpenRequest(PendingRequest):
 class AttachRequest(PendingRequest):
     """ATTACH. Gives the arena, which the lease fetches."""
 
-    def __init__(self, nbytes: int, timeout: float, patience: Patience) -> None:
+    def __init__(self, nbytes: int, timeout: float, patience: Patience, on_device: bool = False) -> None:
         super().__init__(MessageType.ATTACH, MessageType.ATTACHED, timeout, patience)
         self._nbytes = nbytes
+        self.on_device = on_device
 
     def messages(self, now: float, welcome: control.Welcome) -> List[List[Any]]:
-        body = control.encode(control.Attach(self._nbytes))
+        body = control.encode(control.Attach(self._nbytes, self.on_device))
         return [[wire.encode_header(wire.Header(self.kind, self.request_id)), body]]
 
     def read(self, header: wire.Header, parts: List[Any], now: float) -> control.Attached:
@@ -263,6 +265,13 @@ class SubmitRequest(PendingRequest):
         self._cancel_alone = False
         self.placed = packed.placement is not None  #: it was submitted in shared memory
         self._in_place = True  # until the daemon has refused the place
+        self.prepare = packed.prepare  #: to be called before it is sent, on a thread that may block; None: nothing to do
+
+    @property
+    def stranded(self) -> bool:
+        """True when its frames lie in device memory that the daemon does not take any more."""
+        placed = self._in_place and self.placement is not None and not self.placement.arena.ended
+        return self.frames is not None and isinstance(self.frames.payload, Tensor) and not placed
 
     @property
     def end_sequence(self) -> int:

@@ -19,7 +19,7 @@ from .errors import Cancelled, Expired, PenstockError, Rejected, error_of
 from .keys import Keys
 from .pending_request import AttachRequest, OpenRequest, Patience, PendingRequest, SubmitRequest
 from .session_requests import SessionRequests
-from .shared_memory import ArenaLease
+from .shared_memory import Leases
 from .wire import MessageType, Status
 
 #: How long an abandoned request holds its credits while the daemon does not answer.
@@ -77,7 +77,7 @@ class ProtocolEngine:
         self.welcome: Optional[Welcome] = None  #: the latest; written by the connection's thread
         self.welcomed = PendingRequest(MessageType.HELLO, MessageType.WELCOME, None, patience)
         self.dealer = Dealer(url, keys)
-        self.lease = ArenaLease(self, self.dealer, patience)
+        self.leases = Leases(self, self.dealer, patience)
         self._hello = hello
         self._hello_parts = [wire.encode_header(wire.Header(MessageType.HELLO)), control.encode(hello)]
         self._patience = patience
@@ -130,7 +130,7 @@ class ProtocolEngine:
         """Sends GOODBYE. Returns the requests that have not ended."""
         unanswered = [self.welcomed, *self._pending.values()]
         try:
-            self.lease.leave()
+            self.leases.leave()
             self._pending.clear()
             self.dealer.close(_goodbye())
         except Exception:
@@ -163,17 +163,29 @@ class ProtocolEngine:
         now = time.monotonic()
         if isinstance(pending, SubmitRequest) and pending.session is not None and pending.session.holds_back(pending):
             pending.sent_at = None
+        elif isinstance(pending, SubmitRequest) and pending.stranded:
+            self._strand(pending)
+            return
         elif self._greeted and self.welcome is not None:
             messages = pending.messages(now, self.welcome)
             pending.sent_at = now
             pending.seen = True
-            self.lease.lend(pending)
+            self.leases.lend(pending)
             for parts in messages:
                 self.dealer.send(parts)
         else:
             pending.sent_at = None
             self._waiting.append(pending)
         self._schedule(pending, now)
+
+    def _strand(self, pending: SubmitRequest) -> None:
+        """Ends a request whose device memory is gone: its result was to lie there."""
+        error = Rejected("the device memory in which it lies is not shared any more: submit it again", step="client",
+                         request_id=pending.request_id)
+        if pending.session is not None:
+            pending.session.failed(pending, error)
+        elif self._pending.get(pending.request_id) is pending:
+            self.end(pending, error=error)
 
     def _schedule(self, pending: PendingRequest, now: float) -> None:
         retry = math.inf if pending.sent_at is None else now + pending.wait
@@ -294,7 +306,7 @@ class ProtocolEngine:
         if body is not None and header.status == Status.HELLO_REQUIRED:
             self._greet_anew(self._pending.get(header.request_id))
             return
-        self.lease.hear(header, body)
+        self.leases.hear(header, body)
         if body is not None and header.request_id == 0:
             error = error_of(header.status, body, 0)
             if header.status != Status.TOO_MANY_CLIENTS or not self._ask_for_place(str(error)):
@@ -313,7 +325,7 @@ class ProtocolEngine:
             if isinstance(pending, OpenRequest):
                 self._opened(pending, value)
             elif isinstance(pending, AttachRequest):
-                self.lease.fetch(pending, value)
+                self.leases.fetch(pending, value)
             else:
                 self.end(pending, value, taken=True)
 
@@ -403,7 +415,7 @@ class ProtocolEngine:
     def _follow_loss(self, forgotten: bool) -> None:
         """Queues what may be lost to be sent again. forgotten: the daemon has dropped this client's state."""
         if forgotten or (self._stranger and not self._token):
-            self.lease.leave()
+            self.leases.leave()
         if forgotten:
             for session in list(self._sessions.values()):
                 session.lose("the daemon has given this client's place away", gone=True)
@@ -420,7 +432,7 @@ class ProtocolEngine:
     def _follow_restart(self, welcome: Welcome) -> None:
         """Handles a restarted daemon, which knows none of the requests."""
         self._lost = self._stranger = False
-        self.lease.leave()
+        self.leases.leave()
         for session in list(self._sessions.values()):
             session.lose("the daemon restarted", gone=True)
         for pending in list(self._pending.values()):
@@ -456,7 +468,7 @@ class ProtocolEngine:
             session, pending.session = pending.session, None
             session.ended(pending, taken)
         pending.release()
-        self.lease.ended(pending)
+        self.leases.ended(pending)
         if pending.credit_bytes is not None:
             self.credits.give_back(pending.credit_bytes)
         pending.answer(value, error)

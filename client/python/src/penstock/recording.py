@@ -120,7 +120,7 @@ def flattened(pipeline: PipelineDescription, result: Result) -> Result:
         if described.variable:
             array = array.reshape((array.shape[0] * array.shape[1], *array.shape[2:]))
         arrays[described.name] = array
-    return Result(arrays, result.request_id, result.trace_id)
+    return Result(arrays, result.request_id, result.trace_id, result.bfloats)
 
 
 class Joined:
@@ -139,7 +139,8 @@ class Joined:
 
     def result(self) -> Result:
         """The whole, with the request id of the last part."""
-        return Result({each.described.name: each.array() for each in self._outputs}, self._request_id, NO_TRACE)
+        return Result({each.described.name: each.array() for each in self._outputs}, self._request_id, NO_TRACE,
+                      [each.described.name for each in self._outputs if each.described.dtype == "bf16"])
 
 
 class _JoinedOutput:

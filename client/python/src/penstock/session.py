@@ -82,7 +82,10 @@ class Session:
         Raises SessionLost when the session is lost or closed, ValueError also for several frames of another length,
         and what `Client.submit` raises. What raises has no place in the session: its frames do not count.
         """
-        return self._client._submit(self._request(x, timeout, trace_id, frames), block, self._start)
+        client = self._client
+        request = client._request_when_placed(lambda wait: self._request(x, timeout, trace_id, frames, wait), timeout,
+                                              block)
+        return client._submit(request, block, self._start)
 
     def run(self, x: Any, *, tail: Optional[str] = None, timeout: Optional[float] = DEFAULT) -> Result:
         """Sends a whole recording, as the session's next frames, and gives its whole result.
@@ -160,8 +163,8 @@ class Session:
                 each.cancel()
 
     def _request(self, x: Any, timeout: Optional[float], trace_id: bytes = wire.NO_TRACE,
-                 frames: Optional[int] = None) -> SubmitRequest:
-        request = self._client._request(self.pipeline, x, timeout, trace_id, frames)
+                 frames: Optional[int] = None, wait: bool = False) -> SubmitRequest:
+        request = self._client._request(self.pipeline, x, timeout, trace_id, frames, wait)
         packed, period = request.frames, self.pipeline.period
         assert packed is not None  # it has not been sent
         length = packed.tensor.shape[1:2]

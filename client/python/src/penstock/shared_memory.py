@@ -13,11 +13,14 @@ from typing import Any, Callable, Dict, List, Optional, Protocol, Tuple
 import numpy as np
 
 from . import frames, wire
-from .arena import Arena, Shape, SharedPayload, nbytes_of
+from .arena import Arena, ArenaBase, Shape, SharedPayload, nbytes_of
 from .control import Attached, ErrorBody, PipelineDescription, Welcome
+from .cuda import CudaDevice, CudaError
 from .dealer import Dealer
-from .errors import PenstockError, Rejected
+from .device_memory import DeviceArena, DevicePayload
+from .errors import NoRoom, PenstockError, Rejected
 from .pending_request import AttachRequest, Patience, PendingRequest, PlaceRequest
+from .tensor import Tensor
 from .wire import MessageType, Status, room_for
 
 #: Requests with less input and less output go over the socket, unless they lie in the arena already.
@@ -31,7 +34,7 @@ _BETWEEN_LOOKS_S = 1.0
 _RETURNS = (MessageType.RESULT, MessageType.RESULT_SHARED, MessageType.RELEASED)
 _LEAST_BYTES = 64 << 10
 _RECORD = struct.Struct("<4sIQ")
-_MAGIC = b"PNSM"
+_MAGIC, _DEVICE_MAGIC = b"PNSM", b"PNSD"
 _GET_SEALS, _SHRINK_AND_GROW = 1034, 2 | 4  # Linux's values; not every Python names them
 
 
@@ -68,9 +71,10 @@ class ArenaSocket:
     """The Unix connection that brings one arena and holds its lease. Never blocks: call `receive` when `fileno` is
     readable. Thread: the connection's."""
 
-    def __init__(self, attached: Attached) -> None:
-        """Raises OSError where no descriptor can be passed."""
-        self.arena: Optional[Arena] = None  #: once it has come
+    def __init__(self, attached: Attached, device: Optional[CudaDevice] = None) -> None:
+        """device: the GPU whose memory it is to be. Raises OSError where no descriptor can be passed."""
+        self.arena: Optional[ArenaBase] = None  #: once it has come
+        self._device = device
         self.connected = False
         if not hasattr(socket, "recv_fds"):
             raise OSError("descriptors can't be passed on this system")
@@ -123,12 +127,15 @@ class ArenaSocket:
 
     def _map(self) -> None:
         magic, number, nbytes = _RECORD.unpack_from(self._record)
-        if magic != _MAGIC or not self._descriptors:
+        if magic != (_MAGIC if self._device is None else _DEVICE_MAGIC) or not self._descriptors:
             raise OSError("what answers at the daemon's socket is no daemon")
         try:
-            _check_sealed(self._descriptors[0])
-            self.arena = Arena(number, self._descriptors[0], nbytes)
-        except (OSError, ValueError, OverflowError) as error:
+            if self._device is None:
+                _check_sealed(self._descriptors[0])
+                self.arena = Arena(number, self._descriptors[0], nbytes)
+            else:
+                self.arena = DeviceArena(self._device, number, self._descriptors[0], nbytes)
+        except (OSError, ValueError, OverflowError, CudaError) as error:
             raise OSError(f"can't map the daemon's memory: {error}") from None
         self._close_descriptors()
 
@@ -161,8 +168,10 @@ class ArenaLease:
     That memory stays reserved until the daemon's reply or RELEASED, or until the arena ends, also after the caller has
     given up. Because those messages can be lost, the lease asks for them. Thread: the connection's."""
 
-    def __init__(self, outlet: Outlet, dealer: Dealer, patience: Patience) -> None:
-        self.arena: Optional[Arena] = None  #: written by the connection's thread, read by any
+    def __init__(self, outlet: Outlet, dealer: Dealer, patience: Patience, on_device: bool = False) -> None:
+        self._on_device = on_device
+        self.arena: Optional[Any] = None  #: written by the connection's thread, read by any
+        self.device: Optional[CudaDevice] = None  #: the GPU, for a lease of its memory; written before ATTACH
         self._outlet = outlet
         self._dealer = dealer
         self._patience = patience
@@ -181,7 +190,7 @@ class ArenaLease:
         if self._coming is not None:
             return  # a repeat
         try:
-            self._coming = ArenaSocket(attached)
+            self._coming = ArenaSocket(attached, self.device)
         except OSError as error:
             self._outlet.end(pending, error=Rejected(str(error), step="client", request_id=pending.request_id))
             return
@@ -211,7 +220,7 @@ class ArenaLease:
             if connection.arena is not None and connection.arena.unused:
                 self._leave(connection, "it was outgrown")
 
-    def end(self, arena: Arena) -> None:
+    def end(self, arena: ArenaBase) -> None:
         """The daemon does not know this arena any more."""
         arena.end()
         for connection in self._connections():
@@ -241,7 +250,7 @@ class ArenaLease:
         held = [] if self._held is None else [self._held]
         return self._outgrown + held + ([] if self._coming is None else [self._coming])
 
-    def _take_over(self, connection: ArenaSocket, arena: Arena) -> None:
+    def _take_over(self, connection: ArenaSocket, arena: ArenaBase) -> None:
         """Uses a new arena from now on. What lies in the old one stays there."""
         if self._held is not None and self._held.arena is not None:
             self._held.arena.outgrow()
@@ -285,7 +294,8 @@ class ArenaLease:
     def lend(self, pending: PendingRequest) -> None:
         """Notes that the request was sent."""
         placement = pending.placement
-        if placement is not None and placement.lent > 0 and not placement.arena.ended:
+        mine = placement is not None and isinstance(placement, DevicePayload) == self._on_device
+        if placement is not None and mine and placement.lent > 0 and not placement.arena.ended:
             self._lent[pending.request_id] = placement
 
     def hear(self, header: wire.Header, error: Optional[ErrorBody]) -> None:
@@ -313,8 +323,53 @@ def _only_refuses(status: int) -> bool:
     return status >> 8 == Status.REJECTED >> 8 and status != Status.OVERFLOW
 
 
+class Leases:
+    """The leases of the host's memory and of the GPU's. Thread: the connection's."""
+
+    def __init__(self, outlet: Outlet, dealer: Dealer, patience: Patience) -> None:
+        self.host = ArenaLease(outlet, dealer, patience)
+        self.device = ArenaLease(outlet, dealer, patience, on_device=True)
+        self._both = (self.host, self.device)
+
+    def fetch(self, pending: AttachRequest, attached: Attached) -> None:
+        """Handles ATTACHED: the request ends when the arena is mapped, or fails."""
+        (self.device if pending.on_device else self.host).fetch(pending, attached)
+
+    def seconds_left(self, now: float) -> Optional[float]:
+        """Seconds until `look` must be called although no descriptor is readable; None = never."""
+        left = [each.seconds_left(now) for each in self._both]
+        return min((each for each in left if each is not None), default=None)
+
+    def look(self) -> None:
+        """Connects where that is due, and reads from the connections; notices their end."""
+        for each in self._both:
+            each.look()
+
+    def leave(self) -> None:
+        """Ends all: the daemon was restarted, or the client closes."""
+        for each in self._both:
+            each.leave()
+
+    def ended(self, pending: PendingRequest) -> None:
+        """The caller does not wait for this request any more."""
+        for each in self._both:
+            each.ended(pending)
+
+    def lend(self, pending: PendingRequest) -> None:
+        """Notes that the request was sent."""
+        for each in self._both:
+            each.lend(pending)
+
+    def hear(self, header: wire.Header, error: Optional[ErrorBody]) -> None:
+        """Notes a message of the daemon; `error` is the body of an ERROR."""
+        for each in self._both:
+            each.hear(header, error)
+
+
 class SharedMemory:
     """The callers' side of the arena. Thread-safe."""
+
+    on_device = False
 
     def __init__(self, nbytes: int, first: int, timeout: float, patience: Patience, lease: ArenaLease,
                  start: Callable[[PendingRequest], None], welcome: Callable[[], Optional[Welcome]]) -> None:
@@ -340,7 +395,7 @@ class SharedMemory:
             return self._shared, self._unshared
 
     @property
-    def arena(self) -> Optional[Arena]:
+    def arena(self) -> Optional[Any]:
         """The present arena; None when there is none."""
         return self._lease.arena
 
@@ -408,10 +463,14 @@ class SharedMemory:
 
     def _offered(self, size: ArenaSize) -> int:
         welcome = self._welcome()
-        return 0 if welcome is None else size.next(min(self._nbytes, welcome.shared_bytes))
+        return 0 if welcome is None else size.next(min(self._nbytes, self._granted(welcome)))
+
+    def _granted(self, welcome: Welcome) -> int:
+        """What the daemon shares with this client at most."""
+        return welcome.shared_bytes
 
     def _ask(self, size: ArenaSize, asking: Future[Arena]) -> None:
-        attempt = AttachRequest(self._offered(size), self._timeout, self._patience)
+        attempt = AttachRequest(self._offered(size), self._timeout, self._patience, self.on_device)
         attempt.future.add_done_callback(lambda done: self._answered(done, size, asking))
         self._start(attempt)
 
@@ -424,6 +483,99 @@ class SharedMemory:
             self._ask(size, asking)
         else:
             asking.set_exception(error)
+
+
+class DeviceMemory(SharedMemory):
+    """The callers' side of the memory of the daemon's GPU. Thread-safe."""
+
+    on_device = True
+
+    def refusal(self) -> str:
+        """Why there is no such memory, as the end of a sentence; "" where there may be. It opens the GPU."""
+        welcome = self._welcome()
+        if welcome is None or welcome.device_bytes == 0:
+            return ("the daemon shares none: it runs on the host, on a GPU that can't share memory, or its setting "
+                    "shared_memory.max_device_bytes is 0")
+        if self._nbytes == 0:
+            return 'this client is to send everything through the socket (transport="zmq")'
+        try:
+            self._lease.device = CudaDevice.of(welcome.device)
+        except CudaError as error:
+            return str(error)
+        return ""
+
+    @property
+    def device(self) -> Optional[CudaDevice]:
+        """The daemon's GPU, once `refusal` has opened it."""
+        return self._lease.device
+
+    def tensor(self, shape: Shape, dtype: Any, is_bfloat16: bool) -> Tensor:
+        """A new tensor; waits for memory. Raises Rejected where there is none."""
+        need = room_for(nbytes_of(shape, dtype))
+        made = self._made(lambda arena: arena.empty(shape, dtype, is_bfloat16), need)
+        if made is None:
+            self._wait(need)
+            made = self._made(lambda arena: arena.empty(shape, dtype, is_bfloat16), need)
+        if made is None:
+            raise Rejected(f"there is no room for {need} bytes of device memory: let go of what is not needed any more",
+                           step="client")
+        self.arena_settled()
+        return made
+
+    def arena_settled(self) -> None:
+        """Waits until what was freed before is not in use."""
+        arena = self.arena
+        if arena is not None:
+            arena.settle()
+
+    def place_frames(self, pipeline: PipelineDescription, batch: Tensor, wait: bool) -> DevicePayload:
+        """Places frames that lie on the daemon's GPU: in place when they lie in its memory already, else for a copy.
+        wait: for memory that the daemon has yet to give. Raises NoRoom when there is none just now."""
+        room = sum(room_for(frames.most_bytes(each, batch.shape[0])) for each in pipeline.outputs)
+        need = room_for(batch.nbytes) + room
+        placed = self._made(lambda arena: self._placed(arena, batch, room), need)
+        if placed is None and wait:
+            self._wait(need)
+            placed = self._made(lambda arena: self._placed(arena, batch, room), need)
+        if placed is None:
+            raise NoRoom("device memory has no room for it just now", step="client")
+        return placed
+
+    def _placed(self, arena: DeviceArena, batch: Tensor, room: int) -> Optional[DevicePayload]:
+        outputs = arena.empty(room, np.uint8)
+        inside = arena.offset_of(batch) is not None
+        placed = batch if inside else arena.empty(batch.shape, batch.dtype, batch.is_bfloat16)
+        if outputs is None or placed is None:
+            return None
+        return DevicePayload(arena, placed, batch, outputs)
+
+    def _made(self, make: Callable[[DeviceArena], Any], need: int) -> Any:
+        """What `make` makes in the present arena; None when it has no room, and a larger one is asked for. Raises
+        Rejected for what can never have room, or why the daemon gives no memory."""
+        welcome = self._welcome()
+        most = 0 if welcome is None else min(self._nbytes, welcome.device_bytes)
+        if need > most:
+            raise Rejected(f"{need} bytes of device memory are needed; the daemon and this client (shared_bytes) allow "
+                           f"{most}", step="client")
+        arena = self.arena
+        made = None if arena is None else make(arena)
+        if made is None:
+            asking = self.fetch(need)
+            if asking is None:
+                with self._lock:
+                    asking = self._asking
+            refusal = asking.exception() if self.arena is None and asking is not None and asking.done() else None
+            if isinstance(refusal, Rejected):
+                raise refusal
+        return made
+
+    def _wait(self, need: int) -> None:
+        asking = self.fetch(need)
+        if asking is not None:
+            futures.wait([asking], self._timeout)
+
+    def _granted(self, welcome: Welcome) -> int:
+        return welcome.device_bytes
 
 
 def _likely_output(pipeline: PipelineDescription, batch: np.ndarray) -> int:

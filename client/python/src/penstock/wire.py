@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import enum
 import struct
-from typing import Dict, List, NamedTuple, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Tuple, Union
 
 import numpy as np
 
@@ -164,8 +164,8 @@ try:
 except (ImportError, AttributeError):  # the latter from one that is newer than numpy
     BFLOAT16 = np.dtype("<u2")  #: numpy has no bfloat16: without ml_dtypes its bits, as uint16
 
-# DLPack's code and bits, in numpy's words.
-_DTYPES: Dict[Tuple[int, int], np.dtype] = {
+#: DLPack's code and bits, in numpy's words.
+DLPACK_TYPES: Dict[Tuple[int, int], np.dtype] = {
     **{(0, bits): np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
     **{(1, bits): np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)},
     **{(2, bits): np.dtype(f"<f{bits // 8}") for bits in (16, 32, 64)},
@@ -173,19 +173,25 @@ _DTYPES: Dict[Tuple[int, int], np.dtype] = {
     **{(5, bits): np.dtype(f"<c{bits // 8}") for bits in (64, 128)},
     (6, 8): np.dtype("?"),
 }
-_CODES = {dtype: key for key, dtype in reversed(_DTYPES.items())}  # uint16 alone is u16
+_CODES = {dtype: key for key, dtype in reversed(DLPACK_TYPES.items())}  # uint16 alone is u16
 
 
 def dtype_of(tensor: TensorHeader) -> np.dtype:
     """The numpy dtype of a tensor that decode_tensor took. A bf16 tensor has ml_dtypes.bfloat16 where that package is
     installed, and uint16, its bits, where it is not."""
-    return _DTYPES[tensor.code, tensor.bits]
+    return DLPACK_TYPES[tensor.code, tensor.bits]
 
 
-def tensor_header(array: np.ndarray, is_bfloat16: bool = False) -> TensorHeader:
+def dlpack_type(dtype: np.dtype, is_bfloat16: bool = False) -> Tuple[int, int]:
+    """DLPack's code and bits of a little-endian dtype that the wire knows; KeyError otherwise. `is_bfloat16`: it stands
+    for bf16, whatever numpy calls it."""
+    return (BFLOAT, 16) if is_bfloat16 else _CODES[dtype]
+
+
+def tensor_header(array: Any, is_bfloat16: bool = False) -> TensorHeader:
     """The header of an array whose dtype is little-endian and known to the wire; KeyError otherwise. `is_bfloat16`: its
     elements are bf16, whatever numpy calls them."""
-    code, bits = (BFLOAT, 16) if is_bfloat16 else _CODES[array.dtype]
+    code, bits = dlpack_type(array.dtype, is_bfloat16)
     return TensorHeader(code, bits, array.nbytes, array.shape)
 
 
@@ -230,7 +236,7 @@ def decode_tensor(part: Buffer, header: Header, index: int) -> TensorHeader:
         raise DecodeError("truncated_tensors", header.request_id)
     code, bits, lanes, ndim, nbytes, *extents = _TENSOR.unpack_from(part, offset)
     shape = tuple(extents[:ndim])
-    if ndim > MAX_DIMENSIONS or lanes != 1 or (code, bits) not in _DTYPES or min(shape, default=0) < 0:
+    if ndim > MAX_DIMENSIONS or lanes != 1 or (code, bits) not in DLPACK_TYPES or min(shape, default=0) < 0:
         raise DecodeError("bad_tensor", header.request_id)
     product = bits // 8
     for extent in shape:
