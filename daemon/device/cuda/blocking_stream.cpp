@@ -1,7 +1,6 @@
 #include "daemon/device/cuda/blocking_stream.hpp"
 
 #include <chrono>
-#include <cstring>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -146,7 +145,14 @@ void blocking_stream::queue::execute(const command& next) noexcept {
     return;
   }
   if (const auto* moved = std::get_if<copy>(&next)) {
-    std::memcpy(moved->to, moved->from, moved->bytes);
+    // A client's memory may be the device's.
+    met = context->enter();
+    met = met ? met
+              : context->leave(cudaMemcpyAsync(moved->to, moved->from, moved->bytes, cudaMemcpyDefault, markers.get()));
+    met = met ? met : context->leave(cudaStreamSynchronize(markers.get()));
+    if (met) {
+      failed.store(met.name, std::memory_order_relaxed);
+    }
   } else if (const auto* work = std::get_if<launched>(&next)) {
     met = context->enter();
     met = met ? met : work->work->run(nullptr, work->arguments);

@@ -16,8 +16,8 @@
 namespace penstock {
 
 /// A stream of the CUDA device whose operations work on host memory and block, such as a product by cuBLAS-Xt: a thread
-/// of its own runs them, in order. What counts as device memory for other streams is host memory here, and copies are
-/// memcpy. See device::open_blocking_stream.
+/// of its own runs them and waits for each copy, in order. What counts as device memory for other streams is host
+/// memory here. See device::open_blocking_stream.
 ///
 /// Its events are a cuda_event that the thread records when it comes to it, on a CUDA stream that has no other work.
 class blocking_stream final : public stream {
@@ -63,7 +63,7 @@ class blocking_stream final : public stream {
     void execute(const command& next) noexcept;
 
     std::shared_ptr<cuda_context> context;
-    stream_handle markers;  // records events
+    stream_handle markers;  // copies, and records events
     std::vector<command> commands;
     std::atomic<std::uint64_t> put{0};   // raised by the stream's thread
     std::atomic<std::uint64_t> done{0};  // raised by the queue's
