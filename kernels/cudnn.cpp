@@ -97,6 +97,9 @@ constexpr int tensor_virtual = 907;
 constexpr int pack_ids = 1000;
 constexpr int pack_pointers = 1001;
 constexpr int pack_workspace = 1003;
+constexpr int graph_engines = 802;
+constexpr int engine_graph = 1300;
+constexpr int engine_index = 1301;
 constexpr int engine_notes = 1303;
 }  // namespace attribute
 
@@ -178,6 +181,9 @@ static_assert(attribute::tensor_virtual == CUDNN_ATTR_TENSOR_IS_VIRTUAL);
 static_assert(attribute::pack_ids == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
 static_assert(attribute::pack_pointers == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
 static_assert(attribute::pack_workspace == CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+static_assert(attribute::graph_engines == CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT);
+static_assert(attribute::engine_graph == CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+static_assert(attribute::engine_index == CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
 static_assert(attribute::engine_notes == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
 static_assert(data_float == CUDNN_DATA_FLOAT && data_half == CUDNN_DATA_HALF && data_bfloat16 == CUDNN_DATA_BFLOAT16);
 static_assert(cross_correlation == CUDNN_CROSS_CORRELATION);
@@ -200,7 +206,7 @@ constexpr const char* installation_hint =
 enum tensor_id : std::int64_t { id_x = 1, id_weights, id_bias, id_y, id_sum, id_shifted };
 
 /// Configurations of engines that are looked at, for each of cuDNN's two lists.
-constexpr std::int64_t most_configurations = 16;
+constexpr std::int64_t most_configurations = 64;
 /// Time for trying them; the first is always tried.
 constexpr double most_seconds = 1.5;
 
@@ -665,14 +671,48 @@ class cudnn_convolution::implementation {
     return found;
   }
 
+  /// Every engine that computes the graph, as it is without choices, but for those that were looked at. The heuristics
+  /// rank engines that round to TF32 first, and may name few others.
+  [[nodiscard]] std::vector<backend_descriptor> other_engines(const backend_descriptor& graph) {
+    std::int64_t engines = 0;
+    std::int64_t count = 0;
+    if (!note(library().get_attribute(graph.get(), attribute::graph_engines, type::int64, 1, &count, &engines),
+              "count engines")) {
+      return {};
+    }
+    std::vector<backend_descriptor> found;
+    for (std::int64_t index = 0; index < engines; ++index) {
+      if (std::find(seen_.begin(), seen_.end(), index) != seen_.end()) {
+        continue;
+      }
+      try {
+        backend_descriptor engine(library(), kind::engine);
+        engine.set(attribute::engine_graph, graph);
+        engine.set(attribute::engine_index, type::int64, index);
+        engine.finalize("an engine");
+        backend_descriptor configuration(library(), kind::engine_configuration);
+        configuration.set(attribute::configuration_engine, keep(std::move(engine)));
+        configuration.finalize("the configuration of an engine");
+        found.push_back(std::move(configuration));
+      } catch (const std::runtime_error& error) {
+        refusal_ = error.what();  // most engines do not compute such a graph
+      }
+    }
+    return found;
+  }
+
   /// Whether an engine's numbers are what was asked for.
-  [[nodiscard]] bool is_precise(const backend_descriptor& configuration) const {
+  [[nodiscard]] bool is_precise(const backend_descriptor& configuration) {
     const backend_descriptor engine(library(), kind::engine);
     cudnn_library::descriptor place = engine.get();
     std::int64_t count = 0;
     if (library().get_attribute(configuration.get(), attribute::configuration_engine, type::descriptor, 1, &count,
                                 &place) != 0) {
       return false;
+    }
+    std::int64_t index = 0;
+    if (library().get_attribute(engine.get(), attribute::engine_index, type::int64, 1, &count, &index) == 0) {
+      seen_.push_back(index);
     }
     std::array<int, 32> notes{};
     count = 0;
@@ -700,9 +740,12 @@ class cudnn_convolution::implementation {
   [[nodiscard]] engine_plan plan(backend_descriptor&& configuration, bool fused) {
     engine_plan made;
     backend_descriptor planned(library(), kind::plan);
-    planned.set(attribute::plan_handle, type::handle, handle_->get());
-    planned.set(attribute::plan_configuration, configuration);
-    if (!note(planned.try_finalize(), "plan with an engine")) {
+    try {
+      planned.set(attribute::plan_handle, type::handle, handle_->get());
+      planned.set(attribute::plan_configuration, configuration);
+      planned.finalize("a plan with an engine");
+    } catch (const std::runtime_error& error) {
+      refusal_ = error.what();
       return made;
     }
     std::int64_t workspace = 0;
@@ -735,8 +778,8 @@ class cudnn_convolution::implementation {
       refusal_ = error.what();
       return;
     }
-    for (const int mode : {mode_a, mode_fallback}) {
-      for (backend_descriptor& configuration : configurations(*operations, mode)) {
+    const auto try_all = [&](std::vector<backend_descriptor> listed) {
+      for (backend_descriptor& configuration : listed) {
         const bool late = std::chrono::duration<double>(clock::now() - start).count() > most_seconds;
         if ((late && chosen_.plan.get() != nullptr) || !is_precise(configuration)) {
           continue;
@@ -746,6 +789,12 @@ class cudnn_convolution::implementation {
           take_if_faster(std::move(tried));
         }
       }
+    };
+    seen_.clear();
+    try_all(configurations(*operations, mode_a));
+    try_all(configurations(*operations, mode_fallback));
+    if (settings_.compute == convolution_compute::f32) {
+      try_all(other_engines(*operations));
     }
   }
 
@@ -855,6 +904,7 @@ class cudnn_convolution::implementation {
   const convolution_shape::pair output_;
   std::vector<std::unique_ptr<backend_descriptor>> kept_;
   engine_plan chosen_;
+  std::vector<std::int64_t> seen_;  ///< indices of engines
   std::string refusal_;
   std::array<packed_pointers, 64> packs_;
   std::uint64_t runs_ = 0;

@@ -51,7 +51,9 @@ const std::vector<engine> engines{
     {{}, std::int64_t{1} << 40U, true, true},  // too much workspace
     {{}, 0, false, true},                      // can't be planned
     {{}, 4096, true, true},                    // good
+    {{}, 0, true, true},                       // better, but the heuristics do not name it
 };
+constexpr std::int64_t named_engines = 5;
 
 std::size_t last_engine = 99;
 int runs = 0;
@@ -216,6 +218,15 @@ int cudnnBackendSetAttribute(void* to, int name, int type, std::int64_t count, c
 }
 int cudnnBackendFinalize(void* which) {
   descriptor& made = *of(which);
+  if (made.kind == 2) {
+    made.engine = static_cast<std::size_t>(made.one<std::int64_t>(1301));
+    made.graph = of(made.one<void*>(1300));
+  }
+  if (made.kind == 3) {
+    const descriptor& chosen = *of(made.one<void*>(300));
+    made.engine = chosen.engine;
+    made.graph = chosen.graph;
+  }
   if (made.kind == 5) {
     const descriptor& configuration = *of(made.one<void*>(401));
     if (!engines[configuration.engine].plans) {
@@ -241,7 +252,7 @@ int cudnnBackendGetAttribute(void* from, int name, int /*type*/, std::int64_t mo
   if (name == 202) {
     auto** const into = static_cast<void**>(elements);
     const bool fallback = given.one<int>(200) == 2;
-    *count = fallback ? 0 : std::min<std::int64_t>(most, static_cast<std::int64_t>(engines.size()));
+    *count = fallback ? 0 : std::min(most, named_engines);
     for (std::int64_t at = 0; at < *count; ++at) {
       descriptor& configuration = *of(into[at]);
       configuration.engine = static_cast<std::size_t>(at);
@@ -261,6 +272,12 @@ int cudnnBackendGetAttribute(void* from, int name, int /*type*/, std::int64_t mo
     const std::vector<int>& notes = engines[given.engine].notes;
     *count = static_cast<std::int64_t>(notes.size());
     std::copy(notes.begin(), notes.end(), static_cast<int*>(elements));
+    return 0;
+  }
+  if (name == 802 || name == 1301) {
+    *static_cast<std::int64_t*>(elements) =
+        name == 802 ? static_cast<std::int64_t>(engines.size()) : static_cast<std::int64_t>(given.engine);
+    *count = 1;
     return 0;
   }
   if (name == 402) {
