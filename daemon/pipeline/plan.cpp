@@ -69,6 +69,12 @@ std::size_t buffer_named(const plan& made, const std::string& name, const config
   return static_cast<std::size_t>(found - made.buffers.begin());
 }
 
+/// Whether a parameter of a matrix product is that word.
+bool says(const stage_declaration& stage, std::string_view key, std::string_view word) {
+  const auto* const given = stage.settings.find<std::string>(key);
+  return stage.op == "matmul" && given != nullptr && *given == word;
+}
+
 /// What blocks has a thread of its own, no device memory, and streams that wait for nothing.
 void check_blocking(const pipeline_declaration& declaration) {
   for (const stage_declaration& stage : declaration.stages) {
@@ -91,6 +97,19 @@ class unrunnable final : public operation {
   std::size_t state_bytes_;
 };
 
+/// Of a stage without users' code.
+std::unique_ptr<operation> compile_built_in(const std::string& op, const operation_request& request, device& target,
+                                            bool may_be_gpu) {
+  if (!may_be_gpu || (op != "matmul" && op != "convolve")) {
+    return target.compile(op, request);
+  }
+  try {
+    return target.compile(op, request);
+  } catch (const device_error&) {
+    return std::make_unique<unrunnable>(0);  // there is no OpenBLAS, or no oneDNN
+  }
+}
+
 std::unique_ptr<operation> compile_stage(const plan& made, const stage_declaration& stage, plan_stage& compiled,
                                          device& target, const compile_options& options) {
   std::vector<tensor_spec> specs;
@@ -109,9 +128,8 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
       return std::make_unique<unrunnable>(
           infer_with(plugin_operator(stage.settings, "file"), stage.settings, specs).state_bytes);
     }
-    const bool by_library = stage.op == "matmul" || stage.op == "convolve";
-    if (checks && (blocks(stage) || (by_library && !architecture.empty()))) {
-      return std::make_unique<unrunnable>(0);  // it needs a library that this machine may lack
+    if (options.may_be_gpu && (blocks(stage) || says(stage, "weights_in", "host"))) {
+      return std::make_unique<unrunnable>(0);  // the host has no such engine, or would read weights of any size
     }
     std::string op = stage.op;
     parameters settings = operator_settings(stage);
@@ -120,7 +138,7 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
       settings = map_kernel(settings, specs);
     }
     if (op != "kernel") {
-      return target.compile(op, {settings, specs, made.max_frames});
+      return compile_built_in(op, {settings, specs, made.max_frames}, target, options.may_be_gpu);
     }
     if (!architecture.empty()) {
       settings = with_machine_code(settings, specs, architecture, options.compiler);
@@ -359,8 +377,7 @@ bool runs_users_code(const stage_declaration& stage) {
 }
 
 bool blocks(const stage_declaration& stage) {
-  const auto* const engine = stage.settings.find<std::string>("engine");
-  return stage.op == "matmul" && engine != nullptr && *engine == "xt";
+  return says(stage, "engine", "xt");
 }
 
 stream_class streams_of(const pipeline_declaration& pipeline) {

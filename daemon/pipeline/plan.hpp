@@ -126,6 +126,8 @@ struct compile_options {
   compiler_settings compiler{};
   /// For a check without the device: users' code is compiled for this architecture, "" for none, and never run.
   std::optional<std::string> checks_for{};
+  /// Of such a check: the device may be a GPU, so that a library that only the host needs may be missing.
+  bool may_be_gpu = false;
 };
 
 /// Compiles a checked declaration for a device. A batch runs on at most `max_lanes` streams at once. Throws

@@ -264,6 +264,7 @@ prepared_code prepare_code(const settings& settings, const std::set<std::string>
 std::string check_start(const settings& settings, const std::string& architecture) {
   prepared_code code = prepare_code(settings, architecture.empty() ? std::set<std::string>{} : std::set{architecture});
   code.options.checks_for = architecture;
+  code.options.may_be_gpu = !architecture.empty() || settings.device.backend != backend_choice::host;
   const std::unique_ptr<device> host = open_host_device(1);
   std::vector<plan> plans;
   for (const pipeline_declaration& each : settings.pipelines) {

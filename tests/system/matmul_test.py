@@ -90,11 +90,11 @@ class MatmulTest(unittest.TestCase):
             np.save(place / "w.npy", HIDDEN)
             np.save(place / "nan.npy", np.where(HIDDEN > 0.3, np.nan, HIDDEN))
 
-            def said(lines, **environment):
+            def said(lines, backend="host", **environment):
                 (place / "penstock.toml").write_text(
                     VERSION + pipeline("p", "f32", [K], [("layer", "matmul", lines)], ["layer"]))
                 done = subprocess.run([BIN / "penstockd", "--config", place / "penstock.toml", "--check-config",
-                                       "--backend", "host"], capture_output=True, text=True, timeout=60,
+                                       "--backend", backend], capture_output=True, text=True, timeout=60,
                                       env={**os.environ, **environment})
                 return done.returncode, done.stderr
 
@@ -113,6 +113,8 @@ class MatmulTest(unittest.TestCase):
             self.assertIn("pipeline 'p', stage 'layer'", text)
             self.assertIn("needs OpenBLAS", text)
             self.assertIn("libopenblas0", text)
+            # A GPU does without.
+            self.assertEqual(said('weights = "w.npy"\n', "auto", PENSTOCK_OPENBLAS="/nowhere.so")[0], 0)
 
 
 if __name__ == "__main__":
