@@ -504,19 +504,24 @@ std::vector<cublaslt_library::candidate> cublaslt_plan::candidates(std::int64_t 
   cublaslt_library::preference preference = nullptr;
   check(*library_, library_->create_preference(&preference), "describe a preference");
   const std::uint64_t workspace = settings_.max_workspace;
-  const std::uint32_t reductions = settings_.repeatable ? 0 : 7;
+  constexpr std::uint32_t alignment = 16;  // of product_arguments
   cublaslt_library::result met =
       library_->set_preference(preference, preference_workspace, &workspace, sizeof workspace);
-  if (met == 0) {
-    met = library_->set_preference(preference, preference_reductions, &reductions, sizeof reductions);
-  }
-  constexpr std::uint32_t alignment = 16;  // of product_arguments
   for (const int attribute : preference_alignments) {
     met = met == 0 ? library_->set_preference(preference, attribute, &alignment, sizeof alignment) : met;
   }
+  const auto find_with = [&](std::uint32_t reductions) {
+    met = library_->set_preference(preference, preference_reductions, &reductions, sizeof reductions);
+    met = met == 0 ? library_->find_algorithms(library_->context, description_, b_, a_, c_, out_, preference, wanted,
+                                               found.data(), &count)
+                   : met;
+  };
+  constexpr std::uint32_t any_reduction = 7;
   if (met == 0) {
-    met = library_->find_algorithms(library_->context, description_, b_, a_, c_, out_, preference, wanted, found.data(),
-                                    &count);
+    find_with(settings_.repeatable ? 0 : any_reduction);
+  }
+  if (settings_.repeatable && (met == not_supported || (met == 0 && count == 0))) {
+    find_with(any_reduction);  // those without one are picked out below
   }
   library_->destroy_preference(preference);
   const auto shape = [](std::int64_t height, std::int64_t width) {
