@@ -37,8 +37,8 @@ struct convolution_shape {
   pair padding_after{0, 0};
   pair dilation{1, 1};
   std::int64_t groups = 1;
-  /// The gradient of a convolution: y is what would be convolved, x the result. padding_after, less the output padding
-  /// of torch, gives the size of y.
+  /// The gradient of a convolution: y is what would be convolved, x the result. padding_after is torch's padding less
+  /// its output padding, and may be negative.
   bool transposed = false;
   bool bias = false;
   convolution_activation activation = convolution_activation::none;
@@ -57,6 +57,10 @@ struct convolution_shape {
                                 : room / stride[axis] + 1;
     }
     return output;
+  }
+  /// padding_after as libraries take it, who know no output padding: they infer it from the sizes.
+  [[nodiscard]] pair library_padding_after() const noexcept {
+    return {padding_after[0] < 0 ? 0 : padding_after[0], padding_after[1] < 0 ? 0 : padding_after[1]};
   }
   /// Elements of a frame of x.
   [[nodiscard]] std::int64_t input_elements() const noexcept { return channels * size[0] * size[1]; }

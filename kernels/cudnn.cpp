@@ -208,7 +208,7 @@ enum tensor_id : std::int64_t { id_x = 1, id_weights, id_bias, id_y, id_sum, id_
 /// Configurations of engines that are looked at, for each of cuDNN's two lists.
 constexpr std::int64_t most_configurations = 64;
 /// Time for trying them; the first is always tried.
-constexpr double most_seconds = 1.5;
+constexpr double most_seconds = 1.0;
 
 std::vector<std::string> candidates() {
   if (const char* chosen = std::getenv("PENSTOCK_CUDNN"); chosen != nullptr && *chosen != '\0') {
@@ -569,7 +569,8 @@ class cudnn_convolution::implementation {
     made.set(attribute::convolution_compute_type, type::data_type, data_float);
     made.set(attribute::convolution_mode, type::convolution_mode, cross_correlation);
     made.set(attribute::convolution_paddings_before, type::int64, std::span<const std::int64_t>(shape_.padding));
-    made.set(attribute::convolution_paddings_after, type::int64, std::span<const std::int64_t>(shape_.padding_after));
+    const convolution_shape::pair padding_after = shape_.library_padding_after();
+    made.set(attribute::convolution_paddings_after, type::int64, std::span<const std::int64_t>(padding_after));
     made.set(attribute::convolution_dilations, type::int64, std::span<const std::int64_t>(shape_.dilation));
     made.set(attribute::convolution_strides, type::int64, std::span<const std::int64_t>(shape_.stride));
     made.finalize("a convolution");
@@ -805,9 +806,14 @@ class cudnn_convolution::implementation {
     const auto once = [&](cudaStream_t stream) { return run(tried, stream, at); };
     if (watch.seconds(1, once) == std::numeric_limits<double>::infinity()) {
       refusal_ = "an engine could not be run";
+      forget();
       return;
     }
     const double first = watch.seconds(1, once);
+    if (first > 2.0 * chosen_.seconds) {
+      forget();
+      return;
+    }
     const int rounds = static_cast<int>(std::clamp(1e-3 / std::max(first, 1e-9), 2.0, 50.0));
     for (int round = 0; round < 3; ++round) {
       tried.seconds = std::min(tried.seconds, watch.seconds(rounds, once));

@@ -467,11 +467,12 @@ class onednn_convolution::implementation {
     const memory_layout target = image(wanted, true);
     const memory_layout weights = any(rank_of_weights_, weight_extents(shape_).first);
     const convolution_shape::pair dilation{shape_.dilation[0] - 1, shape_.dilation[1] - 1};
+    const convolution_shape::pair padding_after = shape_.library_padding_after();
     const auto initialize = shape_.transposed ? library_->deconvolution : library_->convolution;
     check(initialize(&operation, onednn_library::forward_inference,
                      shape_.transposed ? onednn_library::deconvolution_direct : onednn_library::convolution_direct,
                      &source, &weights, shape_.bias ? &plain_.bias : nullptr, &target, shape_.stride.data(),
-                     dilation.data(), shape_.padding.data(), shape_.padding_after.data()),
+                     dilation.data(), shape_.padding.data(), padding_after.data()),
           "describe a convolution");
     made.convolution.description = onednn_handle(library_->destroy_description);
     const onednn_handle extras = attributes(true);
