@@ -8,7 +8,7 @@ declare -A packages=(
     nlohmann-json3-dev prometheus-cpp-dev libgtest-dev libgmock-dev'
   [test]='libopenblas0 libdnnl2 python3 python3-numpy python3-zmq python3-scipy python3-pyte python3-yaml
     prometheus systemd'
-  [bench]='libbenchmark-dev python3 python3-matplotlib'
+  [bench]='libbenchmark-dev libdnnl-dev python3 python3-matplotlib'
   [container]='debootstrap buildah runc iproute2 systemd-container'
   [package]='dpkg-dev fakeroot file gzip lintian'
   [demo]='alsa-utils'

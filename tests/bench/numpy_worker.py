@@ -180,6 +180,25 @@ def correlate(case, x):
             "oaconvolve": lambda: signal.oaconvolve(x, taps[None], mode, axes=-1)}
 
 
+def convolve(case, x):
+    weights = np.array(case["weights"]["numbers"], np.float32).reshape(case["weights"]["shape"])
+    axes, groups, padding = weights.ndim - 2, case.get("groups", 1), case.get("padding", 0)
+    extents = weights.shape[2:]
+    before = [(extent - 1) // 2 if padding == "same" else padding for extent in extents]
+    behind = [extent - 1 - zeros if padding == "same" else padding for extent, zeros in zip(extents, before)]
+    filters = weights.reshape(groups, len(weights) // groups, -1)
+
+    def windows():
+        padded = np.pad(x, [(0, 0), (0, 0), *zip(before, behind)])
+        view = np.lib.stride_tricks.sliding_window_view(padded, extents, tuple(range(2, 2 + axes)))
+        outer = view.shape[2:2 + axes]
+        columns = np.moveaxis(view, 1, 1 + axes).reshape(len(x), -1, groups, filters.shape[2])
+        results = np.matmul(filters, columns.transpose(0, 2, 3, 1))
+        return results.reshape(len(x), len(weights), *outer)
+
+    return {"sliding_window_view, matmul": windows}
+
+
 def fir(case, x):
     h = np.array(case["taps"], np.float32)
     every, steps = case.get("decimation", 1), x.shape[1]

@@ -260,7 +260,7 @@ void add_sessions(case_list& cases) {
   }
 }
 
-/// Weights of a layer, of deviation 1 / √K.
+/// Weights of a layer, of deviation 1 over the root of the first extent.
 parameters::value weights_of(const std::vector<std::int64_t>& shape) {
   std::mt19937 random(5);
   std::normal_distribution<float> noise(0.0F, 1.0F / std::sqrt(static_cast<float>(shape.front())));
@@ -268,6 +268,18 @@ parameters::value weights_of(const std::vector<std::int64_t>& shape) {
       static_cast<std::size_t>(std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>())));
   std::generate(numbers.begin(), numbers.end(), [&] { return noise(random); });
   return number_file::of(shape, numbers);
+}
+
+void add_convolutions(case_list& cases) {
+  const parameters bank = with({{"weights", weights_of({32, 16, 9})}, {"padding", std::string("same")}});
+  cases.add_one("convolve, 16 to 32 channels of 9 taps", "convolve", bank, {type::f32, {16, few}}, batch);
+  cases.add_one("convolve, 16 to 32 channels of 9 taps", "convolve", bank, {type::f32, {16, 64 * few}}, 1);
+  const parameters apart =
+      with({{"weights", weights_of({64, 1, 3})}, {"padding", std::int64_t{1}}, {"groups", std::int64_t{64}}});
+  cases.add_one("convolve, 64 channels of 3 taps apart", "convolve", apart, {type::f32, {64, few}}, batch);
+  const parameters image = with({{"weights", weights_of({64, 64, 3, 3})}, {"padding", std::int64_t{1}}});
+  cases.add_one("convolve, 3 × 3 over 64 channels", "convolve", image, {type::f32, {64, 28, 28}}, batch);
+  cases.add_one("convolve, 3 × 3 over 64 channels", "convolve", image, {type::f32, {64, 56, 56}}, 1);
 }
 
 /// A layer of `size` by `size` for frames of `rows` rows.
@@ -337,6 +349,7 @@ std::vector<operator_case> operator_cases() {
   add_elementwise(all);
   add_conversions(all);
   add_rows(all);
+  add_convolutions(all);
   add_sessions(all);
   add_products(all);
   return all.take();
@@ -356,8 +369,8 @@ std::vector<operator_case> gpu_operator_cases() {
     all.push_back(smaller[at]);
     const bool last = at + 1 == smaller.size() || smaller[at + 1].name != smaller[at].name;
     const operator_case& first = at > 0 && smaller[at - 1].name == smaller[at].name ? smaller[at - 1] : smaller[at];
-    // A product is bound by its arithmetic, not by memory.
-    if (last && first.frames == batch && first.op != "matmul") {
+    // Products are bound by their arithmetic, not by memory.
+    if (last && first.frames == batch && first.op != "matmul" && first.op != "convolve") {
       all.push_back(beyond_cache(first));
     }
   }

@@ -461,6 +461,12 @@ double difference_of(const std::vector<float>& numbers, const std::vector<float>
   return largest > 0 ? difference / largest : infinity;
 }
 
+#ifndef PENSTOCK_BENCH_ONEDNN
+library_call_list onednn_calls(const operator_case& /*subject*/) {
+  return {};
+}
+#endif
+
 #ifndef PENSTOCK_BENCH_CUDA
 std::unique_ptr<library_calls> open_library_calls() {
   return nullptr;
@@ -493,6 +499,7 @@ ordered_json run_operators(const bench_options& options) {
     all.add_copy(libraries.get());
     all.add_libraries(libraries != nullptr ? libraries->calls_for(each) : openblas_calls(each));
     if (numpy) {
+      all.add_libraries(onednn_calls(each));
       all.add_numpy(*numpy);
     }
     for (int repeat = 0; repeat < options.repeats; ++repeat) {

@@ -71,7 +71,7 @@ struct library_call_list {
   std::vector<std::string> missing;  ///< why others could not be made
 };
 
-/// Plain CUDA, cuFFT and cuBLAS beside the operators. Nothing made here may outlive the device. Thread: one.
+/// Plain CUDA, cuFFT, cuDNN and cuBLAS beside the operators. Nothing made here may outlive the device. Thread: one.
 class library_calls {
  public:
   library_calls() = default;
@@ -91,6 +91,8 @@ class library_calls {
 
 /// OpenBLAS beside `matmul` on the host; none for other operators.
 [[nodiscard]] library_call_list openblas_calls(const operator_case& subject);
+/// oneDNN beside `convolve` on the host; none for other operators, or in a build without its headers.
+[[nodiscard]] library_call_list onednn_calls(const operator_case& subject);
 
 /// On the first device, which is open. nullptr in a build without CUDA.
 [[nodiscard]] std::unique_ptr<library_calls> open_library_calls();

@@ -32,6 +32,9 @@ class cublas;
 /// cuBLASLt's product for `matmul`, whose factors have the input's type, without a bias and an activation: the fastest
 /// of the eight algorithms that it proposes. Throws std::runtime_error.
 [[nodiscard]] std::vector<library_call> cublaslt_calls(const operator_case& subject);
+/// For convolutions without bias and activation, by the file that PENSTOCK_CUDNN names or libcudnn.so.9. Throws
+/// std::runtime_error if there is none, or if the device's memory does not suffice.
+[[nodiscard]] std::vector<library_call> cudnn_calls(const operator_case& subject);
 
 // Simple passes around the transform of a power spectrum. They enqueue; pointers are on the device, aligned to 16
 // bytes.

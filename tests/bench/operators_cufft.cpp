@@ -245,6 +245,11 @@ class cuda_calls final : public library_calls {
       found.missing.push_back(std::string("cuBLASLt: ") + error.what());
     }
     try {
+      add(cudnn_calls(subject));
+    } catch (const std::runtime_error& error) {
+      found.missing.push_back(std::string("cuDNN: ") + error.what());
+    }
+    try {
       if (blas_ != nullptr) {
         add(cublas_calls(blas_, subject));
       } else if (has_cublas_calls(subject)) {

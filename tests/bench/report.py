@@ -163,7 +163,8 @@ def ratios_of(result):
             yield (f"{what.replace('_', ' ')} every {turns // 1000} s / not", 0.99,
                    {key: 1 - (1 - value) * part for key, value in result[what]["ratio"].items()})
     elif name == "operators":
-        for key in ("of_numpy", "of_cufft", "of_cufft_passes", "of_cublas", "of_cublaslt", "of_openblas"):
+        for key in ("of_numpy", "of_cufft", "of_cufft_passes", "of_cublas", "of_cublaslt", "of_openblas", "of_cudnn",
+                    "of_onednn"):
             rows = [row for row in result["rows"] if key in row]
             if rows:
                 slowest = min(rows, key=lambda row: row[key]["median"])
