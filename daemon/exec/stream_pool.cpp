@@ -73,13 +73,14 @@ std::size_t stream_pool::group_of(const stream_class& wanted) const noexcept {
 
 stream_room stream_pool::room(const stream_class& wanted, bool alone) const noexcept {
   const stream_group& group = groups_[group_of(wanted)];
-  if (group.batches >= group.depth() * at_once_) {
+  const std::size_t at_once = at_once_on(group);
+  if (group.batches >= group.depth() * at_once) {
     return stream_room::none;
   }
   const stream_room behind_another = alone && group.span <= short_batch ? stream_room::idle : stream_room::some;
   stream_room found = stream_room::none;
   for (std::uint32_t each = group.first; each < group.first + group.count; ++each) {
-    if (streams_[each].work == 0 && group.batches < at_once_) {
+    if (streams_[each].work == 0 && group.batches < at_once) {
       return stream_room::idle;
     }
     if (streams_[each].homes < group.depth()) {
@@ -91,7 +92,7 @@ stream_room stream_pool::room(const stream_class& wanted, bool alone) const noex
 
 bool stream_pool::half_taken(const stream_class& wanted) const noexcept {
   const stream_group& group = groups_[group_of(wanted)];
-  return group.span > short_batch && group.batches >= std::max<std::size_t>(1, at_once_ / 2);
+  return group.span > short_batch && group.batches >= std::max<std::size_t>(1, at_once_on(group) / 2);
 }
 
 // Chooses the least busy streams of the group, starting at its turn. The home stream must have room for a completion.

@@ -152,6 +152,10 @@ class stream_pool {
   };
 
   [[nodiscard]] std::size_t group_of(const stream_class& wanted) const noexcept;
+  /// Batches that run at once on its streams.
+  [[nodiscard]] std::size_t at_once_on(const stream_group& group) const noexcept {
+    return group.streams.blocks ? group.count : at_once_;
+  }
   [[nodiscard]] bool polls(const stream_group& group) const noexcept;
   void choose_streams(slot& filled) noexcept;
   [[nodiscard]] bool is_brief(const batch& work) noexcept;

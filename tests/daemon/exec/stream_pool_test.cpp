@@ -522,6 +522,18 @@ TEST_P(BlockingLane, HasOneStreamAndNeverPolls) {
   EXPECT_EQ(completions(), std::vector<slot*>{&first});
 }
 
+TEST_P(BlockingLane, IsHalfTakenByOneLongBatch) {
+  const stream_class lane = plans_.front().streams();
+  slot& slow = launch(payload_);
+  EXPECT_FALSE(stream_pool_->half_taken(lane)) << "nothing is known to be long yet";
+  device_.finish(0);
+  ASSERT_EQ(completions(), std::vector<slot*>{&slow});
+  stream_pool_->retire(slow, start + 16 * stream_pool::short_batch);
+  EXPECT_FALSE(stream_pool_->half_taken(lane));
+  launch(payload_);
+  EXPECT_TRUE(stream_pool_->half_taken(lane));
+}
+
 TEST_P(BlockingLane, WorksInPinnedMemoryWithoutCopies) {
   device_.refuse(manual_device::call::copy_in, "NO_COPY_IN");
   device_.refuse(manual_device::call::copy_out, "NO_COPY_OUT");
