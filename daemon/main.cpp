@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "base/child_process.hpp"
 #include "base/exit_code.hpp"
 #include "base/process_limits.hpp"
 #include "base/unix_listener.hpp"
@@ -185,6 +186,8 @@ exit_code run(const command_line& line) {
     finish_printing();
     return exit_code::ok;
   }
+  // Before packages of models are read, which stay open.
+  const int answers = line.prove ? become_child() : -1;
   const settings settings = read_settings(line);
   if (line.print) {
     std::fputs(print_settings(settings).c_str(), stdout);
@@ -195,7 +198,7 @@ exit_code run(const command_line& line) {
     return check(line, settings);
   }
   if (line.prove) {
-    return run_proof_process(settings);
+    return run_proof_process(settings, answers);
   }
   if (line.plan) {
     return print_one_plan(line, settings);

@@ -4,6 +4,7 @@
 
 #include "kernels/kernel.hpp"
 #include "kernels/map.hpp"
+#include "kernels/model.hpp"
 #include "kernels/operation.hpp"
 #include "kernels/operator_checks.hpp"
 #include "kernels/operators.hpp"
@@ -41,15 +42,17 @@ PENSTOCK_OPERATORS(PENSTOCK_INFERENCE)
   {#name, name##_keys, infer_##name, make_##name##_host, session, overwrites},
 constexpr operator_definition all_operators[] = {PENSTOCK_OPERATORS(PENSTOCK_DEFINITION)};
 
-// What users bring. The host runs expressions and plug-ins; a GPU runs expressions as kernels.
+// What users bring. The host runs expressions, models and plug-ins; a GPU runs expressions as kernels.
 constexpr auto kernel_keys =
     keys("file", "entry", "output", "outputs", "grid", "block", "cluster", "shared", "args", "values", "state",
          "options", "include", "sha256", "single_pass", "host", "tolerance");
 constexpr auto map_keys = keys("expr", "inputs", "values", "output");
+constexpr auto model_keys = keys("file", "inputs", "runtime", "sha256", "tolerance");
 constexpr auto plugin_keys = keys("file", "entry", "values", "sha256", "tolerance");
 constexpr operator_definition user_operators[] = {
     {"kernel", kernel_keys, infer_kernel, make_kernel_host, kernel_session, false, kernel_outputs},
     {"map", map_keys, infer_map, make_map_host, nullptr, true},
+    {"model", model_keys, infer_model, make_model_host, model_session, false, model_outputs},
     {"plugin", plugin_keys, infer_plugin, make_plugin_host, plugin_session, false, plugin_outputs}};
 
 }  // namespace

@@ -56,7 +56,27 @@ class torch_provider {
   [[nodiscard]] virtual const void* find(const std::string& name) const noexcept = 0;
   /// True if models run in the memory of a torch_run.
   [[nodiscard]] virtual bool is_own() const noexcept = 0;
+  /// Of the PyTorch that has them, as "2.13"; "" if that is not known.
+  [[nodiscard]] virtual std::string version() const { return ""; }
 };
+
+/// What packages call to have PyTorch run an operator that was not compiled. No provider has it.
+inline constexpr std::string_view proxy_executor_function = "aoti_torch_proxy_executor_call_function";
+
+/// own_torch_function.
+[[nodiscard]] std::shared_ptr<const torch_provider> make_own_provider();
+/// Whose functions the models of a device call: `own` if it has all that they call, else those of a PyTorch on this
+/// machine, unless `runtime` says which. Throws package_error, which names what is missing. Functions of CUDA's runtime
+/// and driver count only where `with_cuda` says so.
+[[nodiscard]] std::shared_ptr<const torch_provider> choose_provider(const model_package& package,
+                                                                    std::string_view device, model_runtime runtime,
+                                                                    std::shared_ptr<const torch_provider> own,
+                                                                    bool with_cuda);
+/// Bytes of state a session.
+[[nodiscard]] std::size_t state_bytes_of_model(const parameters& settings);
+/// Throws parameter_error unless the stage's package has models for a GPU of this architecture, or for this machine's
+/// CPU where it is "", and all functions that they call. Nothing of it runs.
+void check_model(const parameters& settings, std::string_view architecture);
 
 /// The functions that a package's library wants and the provider does not have, sorted. Those of CUDA's runtime and
 /// driver (cudaMalloc, cuLaunchKernel) count only where `with_cuda` says so.

@@ -35,6 +35,7 @@ struct model_part {
   std::string device;       ///< "cpu" or "cuda"
   std::int64_t frames = 1;  ///< its bucket
   std::shared_ptr<const library_image> library;
+  std::vector<std::string> proxied{};  ///< operators that were not compiled: PyTorch would have to run them
 };
 
 /// A package of models that penstock.torch.export has made: a zip file with extra/penstock.json.

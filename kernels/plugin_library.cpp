@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 
 #include "base/sha256.hpp"
+#include "kernels/model_package.hpp"
 #include "kernels/shared_object.hpp"
 
 namespace penstock {
@@ -95,6 +96,7 @@ std::string digest_of(const code_file& file) {
   digest.add_sized(file.text);
   digest.add_sized(file.headers);
   digest.add_sized(file.library == nullptr ? "" : file.library->sha256);
+  digest.add_sized(file.package == nullptr ? "" : file.package->sha256);
   return digest.digits();
 }
 

@@ -341,6 +341,7 @@ error tensor_from_blob(void* data, std::int64_t count, extents sizes, extents st
       return {"TORCH_TOO_MANY_TENSORS"};
     }
     made->data = static_cast<std::byte*>(data);
+    made->is_constant = run_of_thread == nullptr;
     made->type = torch_type{type};
     made->device_type = device_type;
     made->device_index = std::max(device_index, 0);
@@ -692,22 +693,22 @@ error convolution(handle input, handle weight, handle* bias, extents stride, std
   });
 }
 
-// A run has its device and its stream: guards have nothing to do.
-error create_guard(std::int32_t /*index*/, void** made) noexcept {
-  static int guard = 0;
-  *made = &guard;
+// A run is on one device and one stream, whatever is asked for.
+error create_guard(std::int32_t /*index*/, void** result) noexcept {
+  static char guard = 0;
+  *result = &guard;
   return 0;
 }
-error create_stream_guard(void* /*stream*/, std::int32_t index, void** made) noexcept {
-  return create_guard(index, made);
+error create_stream_guard(void* /*stream*/, std::int32_t index, void** result) noexcept {
+  return create_guard(index, result);
+}
+error set_guard(void* /*guard*/, std::int32_t /*index*/) noexcept {
+  return 0;
 }
 error delete_guard(void* /*guard*/) noexcept {
   return 0;
 }
-error set_guard_index(void* /*guard*/, std::int32_t /*index*/) noexcept {
-  return 0;
-}
-error current_stream(std::int32_t /*index*/, void** result) noexcept {
+error get_current_stream(std::int32_t /*index*/, void** result) noexcept {
   *result = run_of_thread == nullptr ? nullptr : run_of_thread->stream();
   return 0;
 }
@@ -796,11 +797,11 @@ std::span<const named_function> all_functions() noexcept {
                                        {"clone_preserve_strides", address_of(&aoti::clone_preserve_strides)},
                                        {"zero_", address_of(&aoti::zero)},
                                        {"create_cuda_guard", address_of(&aoti::create_guard)},
+                                       {"cuda_guard_set_index", address_of(&aoti::set_guard)},
                                        {"delete_cuda_guard", address_of(&aoti::delete_guard)},
-                                       {"cuda_guard_set_index", address_of(&aoti::set_guard_index)},
                                        {"create_cuda_stream_guard", address_of(&aoti::create_stream_guard)},
                                        {"delete_cuda_stream_guard", address_of(&aoti::delete_guard)},
-                                       {"get_current_cuda_stream", address_of(&aoti::current_stream)},
+                                       {"get_current_cuda_stream", address_of(&aoti::get_current_stream)},
                                        {"check", address_of(&aoti::check)},
                                        {"warn", address_of(&aoti::warn)}};
   return all;

@@ -69,6 +69,7 @@ struct torch_tensor {
   std::int32_t device_index = 0;
   torch_block* block = nullptr;       ///< nullptr: the memory is somebody else's, who keeps it
   bool of_run = false;                ///< this record is of a run
+  bool is_constant = false;           ///< its elements are a model's own, made with it
   torch_tensor* next_free = nullptr;  ///< of a run's records
 
   [[nodiscard]] std::byte* first() const noexcept { return data + static_cast<std::ptrdiff_t>(size_of(type)) * offset; }

@@ -11,6 +11,7 @@
 #include "base/sha256.hpp"
 #include "daemon/config/npy.hpp"
 #include "daemon/pipeline/check.hpp"
+#include "kernels/model_package.hpp"
 #include "kernels/number_file.hpp"
 #include "kernels/plugin_library.hpp"
 
@@ -237,6 +238,7 @@ bool read_npy_parameter(const table_reader& table, std::string_view key, const t
 }
 
 constexpr std::size_t largest_code = std::size_t{256} << 20U;
+constexpr std::size_t largest_package = std::size_t{16} << 30U;
 
 /// Whether `file` is one of the allowed files, or lies below an allowed folder, links followed.
 bool is_allowed(const std::filesystem::path& folder, const std::filesystem::path& file, const code_settings& code) {
@@ -312,7 +314,8 @@ void check_sha256(const table_reader& table, const std::string& file, std::strin
 bool read_code(const table_reader& table, std::string_view key, const toml::node& node, const code_settings& code,
                stage_declaration& stage) {
   const bool is_plugin = (stage.op == "plugin" && key == "file") || (stage.op == "kernel" && key == "host");
-  if (!is_plugin && (stage.op != "kernel" || key != "file")) {
+  const bool is_model = stage.op == "model" && key == "file";
+  if (!is_plugin && !is_model && (stage.op != "kernel" || key != "file")) {
     return false;
   }
   const auto* const text = node.as_string();
@@ -324,7 +327,7 @@ bool read_code(const table_reader& table, std::string_view key, const toml::node
   check_allowed(table, key, text->get(), folder, code);
   code_file read{.name = text->get(), .path = file.string(), .text = ""};
   try {
-    read.text = read_guarded_file(file, file_guard::code, largest_code);
+    read.text = read_guarded_file(file, file_guard::code, is_model ? largest_package : largest_code);
   } catch (const configuration_error& error) {
     table.refuse_key(key, error.what());
   }
@@ -336,6 +339,13 @@ bool read_code(const table_reader& table, std::string_view key, const toml::node
       read.library = load_plugin(read.text);
       read.text = "";
     } catch (const plugin_error& error) {
+      table.refuse_key(key, read.path + ": " + error.what());
+    }
+  } else if (is_model) {
+    try {
+      read.package = read_model_package(read.text);
+      read.text = "";
+    } catch (const package_error& error) {
       table.refuse_key(key, read.path + ": " + error.what());
     }
   } else {

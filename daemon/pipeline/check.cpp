@@ -208,12 +208,12 @@ void checker::check_input() const {
   }
 }
 
-/// What a map reads that says it in `inputs` alone.
+/// What a map or a model reads that says it in `inputs` alone.
 std::vector<std::string> checker::named_inputs(std::size_t index) const {
   const stage_declaration& stage = pipeline_.stages[index];
   std::vector<std::string> names;
   try {
-    if (stage.op == "map") {
+    if (stage.op == "map" || stage.op == "model") {
       const parameters& inputs = stage.settings.table("inputs");
       for (const auto& [name, value] : inputs) {
         names.push_back(inputs.text(name));

@@ -16,6 +16,7 @@
 #include "daemon/pipeline/map_fusion.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/map.hpp"
+#include "kernels/model.hpp"
 #include "kernels/plugin.hpp"
 
 namespace penstock {
@@ -120,7 +121,7 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
   try {
     const bool checks = options.checks_for.has_value();
     const std::string& architecture = checks ? *options.checks_for : target.facts().architecture;
-    if (stage.op == "plugin") {
+    if (stage.op == "plugin" || stage.op == "model") {
       compiled.code_key = code_key(stage.op, stage.settings, specs, made.max_frames, architecture);
     }
     if (checks && stage.op == "plugin") {
@@ -130,6 +131,10 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
     }
     if (options.may_be_gpu && (blocks(stage) || says(stage, "weights_in", "host"))) {
       return std::make_unique<unrunnable>(0);  // the host has no such engine, or would read weights of any size
+    }
+    if (checks && stage.op == "model") {
+      check_model(stage.settings, architecture);
+      return std::make_unique<unrunnable>(state_bytes_of_model(stage.settings));
     }
     std::string op = stage.op;
     parameters settings = operator_settings(stage);
@@ -373,7 +378,7 @@ void lay_out_buffers(plan& made) {
 }  // namespace
 
 bool runs_users_code(const stage_declaration& stage) {
-  return stage.op == "kernel" || stage.op == "plugin";
+  return stage.op == "kernel" || stage.op == "model" || stage.op == "plugin";
 }
 
 bool blocks(const stage_declaration& stage) {

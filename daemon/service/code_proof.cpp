@@ -373,12 +373,11 @@ void say(int answers, std::string_view word, const std::string& text = "") {
 
 }  // namespace
 
-exit_code run_proof_process(const settings& settings) {
+exit_code run_proof_process(const settings& settings, int answers) {
   std::set<std::string> wanted;
   for (std::string key; std::getline(std::cin, key);) {
     wanted.insert(key);
   }
-  const int answers = become_child();
   try {
     const opened_device opened = open_device(settings.device);
     const compile_options code =

@@ -41,7 +41,7 @@ std::size_t prove_code(std::span<const pipeline_declaration* const> pipelines, c
 [[nodiscard]] prepared_code prepare_and_prove(const settings& settings, std::span<const device* const> devices);
 
 /// What that process does: reads keys of stages (plan_stage::code_key) from standard input and proves those; writes one
-/// line for each step to standard output.
-[[nodiscard]] exit_code run_proof_process(const settings& settings);
+/// line for each step to `answers`, which become_child has returned.
+[[nodiscard]] exit_code run_proof_process(const settings& settings, int answers);
 
 }  // namespace penstock

@@ -4,7 +4,7 @@
 # Debian's packages by what they are for. Ubuntu 24.04 has them under the same names.
 declare -A packages=(
   [build]='g++ cmake ninja-build ccache pkg-config libzmq3-dev cppzmq-dev libspdlog-dev libboost-dev libfftw3-dev
-    libhwloc-dev libncurses-dev libsndfile1-dev libsodium-dev libsystemd-dev libtomlplusplus-dev libcli11-dev
+    libhwloc-dev libminizip-dev libncurses-dev libsndfile1-dev libsodium-dev libsystemd-dev libtomlplusplus-dev libcli11-dev
     nlohmann-json3-dev prometheus-cpp-dev libgtest-dev libgmock-dev'
   [test]='libopenblas0 libdnnl2 python3 python3-numpy python3-zmq python3-scipy python3-pyte python3-yaml
     prometheus systemd'

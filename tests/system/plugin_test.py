@@ -234,7 +234,7 @@ def moving_rms(signal, window):
 def mappings_of_plugins(daemon):
     """How many plug-ins a daemon has in its memory."""
     maps = pathlib.Path(f"/proc/{daemon.process.pid}/maps").read_text()
-    return len(set(re.findall(r"(\d+)\s+/memfd:penstock-plugin", maps)))
+    return len(set(re.findall(r"(\d+)\s+/memfd:penstock-library", maps)))
 
 
 @unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
