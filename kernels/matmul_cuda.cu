@@ -261,6 +261,11 @@ class matmul_cuda final : public operation {
 
 }  // namespace
 
+fault finish_rows(void* stream, std::int64_t multiprocessors, const matmul_settings& settings, const float* bias,
+                  float* out, std::int64_t rows) noexcept {
+  return finish_into<float>(stream, multiprocessors, settings, out, bias, out, rows);
+}
+
 std::unique_ptr<operation> make_matmul_cuda(const operation_request& request) {
   matmul_settings settings = parse_matmul(request.settings, request.inputs[0]);
   if (settings.engine == matmul_settings::engine_kind::xt) {

@@ -15,6 +15,11 @@ namespace penstock {
 /// use a tile once it is there. Runs on several streams share the tiles and wait for each other by events alone.
 [[nodiscard]] std::unique_ptr<operation> make_matmul_streamed(const matmul_settings& settings, std::int64_t max_frames);
 
+/// What a product leaves where cuBLASLt can't fuse it: out[r, n] = activation(out[r, n] + bias[n]), enqueued on a
+/// kernel_queue. nullptr: no bias.
+[[nodiscard]] fault finish_rows(void* stream, std::int64_t multiprocessors, const matmul_settings& settings,
+                                const float* bias, float* out, std::int64_t rows) noexcept;
+
 /// By cuBLAS-Xt: `run` takes no stream and host memory, and returns when the product is there
 /// (device::open_blocking_stream).
 [[nodiscard]] std::unique_ptr<operation> make_matmul_xt(const matmul_settings& settings, std::int64_t max_frames);

@@ -124,7 +124,11 @@ class matmul_streamed final : public operation {
     if (rows <= 0) {
       return {};
     }
-    return kernel_queue::of(stream).enqueue([&](cudaStream_t queue) { return enqueue(queue, rows, arguments); });
+    const fault failed =
+        kernel_queue::of(stream).enqueue([&](cudaStream_t queue) { return enqueue(queue, rows, arguments); });
+    return failed || finishes_
+               ? failed
+               : finish_rows(stream, multiprocessors_, settings_, bias(), static_cast<float*>(arguments.output), rows);
   }
 
  private:
@@ -133,6 +137,8 @@ class matmul_streamed final : public operation {
   }
   [[nodiscard]] std::int64_t tile_count() const noexcept { return divide_up(settings_.inner, tile_rows_); }
   [[nodiscard]] std::int64_t rows_of_last() const noexcept { return settings_.inner - (tile_count() - 1) * tile_rows_; }
+
+  [[nodiscard]] const float* bias() const noexcept { return settings_.bias != nullptr ? bias_.data() : nullptr; }
 
   void make_products(std::int64_t max_rows) {
     const auto library = cublaslt_library::load();
@@ -165,7 +171,13 @@ class matmul_streamed final : public operation {
     if (count > 2) {
       next_.emplace(make(tile_rows_, true, false));
     }
-    last_.emplace(make(rows_of_last(), count > 1, true));
+    try {
+      last_.emplace(make(rows_of_last(), count > 1, true));
+    } catch (const no_algorithm&) {
+      // As for some extents that are no multiple of 8: bias and activation follow.
+      last_.emplace(make(rows_of_last(), count > 1, false));
+      finishes_ = false;
+    }
   }
 
   fault enqueue(cudaStream_t stream, std::int64_t rows, const operation_arguments& arguments) noexcept {
@@ -182,7 +194,7 @@ class matmul_streamed final : public operation {
       const fault failed = product.run(stream, {.a = x + begin,
                                                 .b = buffer.data(),
                                                 .c = arguments.output,
-                                                .bias = bias_.data(),
+                                                .bias = bias(),
                                                 .out = arguments.output,
                                                 .workspace = arguments.scratch,
                                                 .rows = rows});
@@ -198,6 +210,7 @@ class matmul_streamed final : public operation {
   static constexpr std::size_t tiles_on_device = 3;
 
   const matmul_settings settings_;
+  const std::int64_t multiprocessors_ = multiprocessor_count();
   const pinned_file weights_;
   const std::int64_t tile_rows_;
   device_array<float> bias_;
@@ -206,6 +219,7 @@ class matmul_streamed final : public operation {
   std::optional<cublaslt_product> first_;  ///< out = x · W
   std::optional<cublaslt_product> next_;   ///< out += x · W
   std::optional<cublaslt_product> last_;   ///< with bias and activation
+  bool finishes_ = true;                   ///< it has them
   std::size_t workspace_bytes_ = 0;
   std::size_t turn_ = 0;  ///< tiles that were filled
 };

@@ -50,20 +50,46 @@ class product_call final : public operation {
 };
 
 int products_made = 0;
+bool fuses = true;  // bias and activation
+
+fault enqueue_call(cudaStream_t stream, product_call& call) {
+  testing::fake_kernel kernel{&call, {}};
+  std::array<void*, 1> places{&kernel};
+  const cudaError_t failed =
+      cudaLaunchKernel(&testing::fake_kernel_address, dim3(1), dim3(1), places.data(), 0, stream);
+  return failed == cudaSuccess ? fault{} : fault{"cudaErrorLaunchFailure"};
+}
+
+std::deque<product_call> finishes;
 
 }  // namespace
 
+fault finish_rows(void* stream, std::int64_t /*multiprocessors*/, const matmul_settings& settings, const float* bias,
+                  float* out, std::int64_t rows) noexcept {
+  product_settings nothing{.n = settings.columns, .k = 0, .a = {}, .b = {}, .c = {}, .out = {}};
+  nothing.out.leading = settings.columns;
+  nothing.beta = 1;
+  nothing.has_bias = bias != nullptr;
+  nothing.activation = product_activation::relu;
+  product_arguments arguments;
+  arguments.bias = bias;
+  arguments.out = out;
+  arguments.rows = rows;
+  product_call& call = finishes.emplace_back(nothing, arguments);
+  return kernel_queue::of(stream).enqueue([&](cudaStream_t queue) { return enqueue_call(queue, call); });
+}
+
 class cublaslt_plan {
  public:
-  explicit cublaslt_plan(const product_settings& settings) : settings_(settings) { ++products_made; }
+  explicit cublaslt_plan(const product_settings& settings) : settings_(settings) {
+    if (!fuses && settings.has_bias) {
+      throw no_algorithm("there is none");
+    }
+    ++products_made;
+  }
 
   fault run(cudaStream_t stream, const product_arguments& arguments) {
-    product_call& call = calls_.emplace_back(settings_, arguments);
-    testing::fake_kernel kernel{&call, {}};
-    std::array<void*, 1> places{&kernel};
-    const cudaError_t failed =
-        cudaLaunchKernel(&testing::fake_kernel_address, dim3(1), dim3(1), places.data(), 0, stream);
-    return failed == cudaSuccess ? fault{} : fault{"cudaErrorLaunchFailure"};
+    return enqueue_call(stream, calls_.emplace_back(settings_, arguments));
   }
 
  private:
@@ -147,6 +173,37 @@ class MatmulStreamed : public ::testing::TestWithParam<std::int64_t> {
     }
   }
 
+  /// Several runs on two streams.
+  void expect_products() {
+    const std::unique_ptr<operation> product = make();
+    std::array<plain_queue, 2> queues;
+    std::vector<float> scratch(64);
+    struct batch {
+      std::vector<float> x;
+      std::vector<float> out;
+      std::int64_t rows;
+    };
+    std::deque<batch> batches;
+    for (std::int64_t run = 0; run < 8; ++run) {
+      const std::int64_t rows = 1 + run % max_rows;
+      batch& each = batches.emplace_back(
+          batch{numbers(rows * inner_), std::vector<float>(static_cast<std::size_t>(rows * columns), NAN), rows});
+      const std::array<const void*, 1> inputs{each.x.data()};
+      kernel_queue& queue = queues[static_cast<std::size_t>(run % 2)];
+      ASSERT_FALSE(product->run(&queue, {.inputs = inputs,
+                                         .output = each.out.data(),
+                                         .scratch = scratch.data(),
+                                         .extent = {.frames = rows, .leading = inner_},
+                                         .session = {}}));
+    }
+    for (const plain_queue& each : queues) {
+      each.wait();
+    }
+    for (const batch& each : batches) {
+      expect_product(each.x, each.out, each.rows);
+    }
+  }
+
   std::mt19937 random_{1};
   const std::int64_t inner_ = GetParam();
   const std::vector<float> weights_ = numbers(inner_ * columns);
@@ -154,33 +211,13 @@ class MatmulStreamed : public ::testing::TestWithParam<std::int64_t> {
 };
 
 TEST_P(MatmulStreamed, IsTheProductOnStreamsInTurn) {
-  const std::unique_ptr<operation> product = make();
-  std::array<plain_queue, 2> queues;
-  std::vector<float> scratch(64);
-  struct batch {
-    std::vector<float> x;
-    std::vector<float> out;
-    std::int64_t rows;
-  };
-  std::deque<batch> batches;
-  for (std::int64_t run = 0; run < 8; ++run) {
-    const std::int64_t rows = 1 + run % max_rows;
-    batch& each = batches.emplace_back(
-        batch{numbers(rows * inner_), std::vector<float>(static_cast<std::size_t>(rows * columns), NAN), rows});
-    const std::array<const void*, 1> inputs{each.x.data()};
-    kernel_queue& queue = queues[static_cast<std::size_t>(run % 2)];
-    ASSERT_FALSE(product->run(&queue, {.inputs = inputs,
-                                       .output = each.out.data(),
-                                       .scratch = scratch.data(),
-                                       .extent = {.frames = rows, .leading = inner_},
-                                       .session = {}}));
-  }
-  for (const plain_queue& each : queues) {
-    each.wait();
-  }
-  for (const batch& each : batches) {
-    expect_product(each.x, each.out, each.rows);
-  }
+  expect_products();
+}
+
+TEST_P(MatmulStreamed, IsFollowedByWhatTheLibraryCanNotFuse) {
+  fuses = false;
+  expect_products();
+  fuses = true;
 }
 
 TEST_P(MatmulStreamed, MakesAProductForEachKindOfTile) {

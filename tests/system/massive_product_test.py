@@ -231,7 +231,8 @@ class MassiveProduct(unittest.TestCase):
             ('must be "host" with engine', PRODUCT + 'weights_in = "device"\n', check, FILES),
             ('must be "f32" with engine', PRODUCT + 'compute = "tf32"\n', check, FILES),
             ("tile_bytes", PRODUCT + "tile_bytes = 1048576\n", check, FILES),
-            ("which needs a GPU", PRODUCT, ("--backend", "host"), FILES)):
+            ("which needs a GPU", PRODUCT, ("--backend", "host"), FILES),
+            ("which needs a GPU", PRODUCT, ("--check-config", "--backend", "host"), FILES)):
             with self.subTest(said):
                 found = self.refusal(text, *words, files=files)
                 self.assertIn(said, found)
