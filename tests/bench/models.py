@@ -328,9 +328,8 @@ def in_time(run):
 
 def measure_live(options):
     clients = 25
-    numbers = [each // clients * clients for each in (
-        options.sessions // 8, options.sessions // 4, options.sessions // 2, 3 * options.sessions // 4,
-        options.sessions, 3 * options.sessions // 2, 2 * options.sessions)]
+    numbers = sorted({max(1, round(part * options.sessions / clients)) * clients
+                      for part in (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2)})
     results, best = [], 0
     with contextlib.ExitStack() as stack:
         daemon = start(options, stack, [model_pipeline(MODELS["vad"], "vad.pt2")], sessions=2 * numbers[-1])
