@@ -97,8 +97,10 @@ MODELS = {
 
 def replay_worker(packages):
     """Answers lines of {"model", "bucket", "of": "module" or "package", "seconds"} with microseconds of a replay."""
+    import penstock.torch
     import torch
 
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False  # as the stage computes
     graphs = {}
 
     def captured(name, bucket, kind):
@@ -109,7 +111,7 @@ def replay_worker(packages):
             call = model.module().cuda()
         else:
             file = packages / (f"{name}_{bucket}.pt2" if model.state else f"{name}.pt2")
-            call = torch._inductor.package.load_package(str(file), f"cuda_{bucket}", run_single_threaded=True)
+            call = penstock.torch.load(file, bucket, "cuda")
             states = [torch.cat(states, 1)] if states else []
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream), torch.inference_mode():
