@@ -656,19 +656,28 @@ class cudnn_convolution::implementation {
     if (!note(heuristics.try_finalize(), "ask cuDNN's heuristics")) {
       return {};
     }
+    std::int64_t count = 0;
+    if (!note(library().get_attribute(heuristics.get(), attribute::heuristics_results, type::descriptor, 0, &count,
+                                      nullptr),
+              "count the engines of cuDNN's heuristics")) {
+      return {};
+    }
+    const std::int64_t wanted = std::clamp<std::int64_t>(count, 0, most_configurations);
+    if (wanted == 0) {
+      return {};
+    }
     std::vector<backend_descriptor> found;
     std::vector<cudnn_library::descriptor> listed;
-    for (std::int64_t index = 0; index < most_configurations; ++index) {
+    for (std::int64_t index = 0; index < wanted; ++index) {
       found.emplace_back(library(), kind::engine_configuration);
       listed.push_back(found.back().get());
     }
-    std::int64_t count = 0;
-    if (!note(library().get_attribute(heuristics.get(), attribute::heuristics_results, type::descriptor,
-                                      most_configurations, &count, listed.data()),
+    if (!note(library().get_attribute(heuristics.get(), attribute::heuristics_results, type::descriptor, wanted, &count,
+                                      listed.data()),
               "list engines")) {
       return {};
     }
-    found.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, most_configurations)));
+    found.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, wanted)));
     return found;
   }
 
@@ -715,7 +724,7 @@ class cudnn_convolution::implementation {
     if (library().get_attribute(engine.get(), attribute::engine_index, type::int64, 1, &count, &index) == 0) {
       seen_.push_back(index);
     }
-    std::array<int, 32> notes{};
+    std::array<int, 10> notes{};  // as many as there are
     count = 0;
     if (library().get_attribute(engine.get(), attribute::engine_notes, type::numerical_note, std::int64_t{notes.size()},
                                 &count, notes.data()) != 0) {

@@ -252,8 +252,8 @@ int cudnnBackendGetAttribute(void* from, int name, int /*type*/, std::int64_t mo
   if (name == 202) {
     auto** const into = static_cast<void**>(elements);
     const bool fallback = given.one<int>(200) == 2;
-    *count = fallback ? 0 : std::min(most, named_engines);
-    for (std::int64_t at = 0; at < *count; ++at) {
+    *count = fallback ? 0 : named_engines;
+    for (std::int64_t at = 0; at < std::min(*count, most); ++at) {
       descriptor& configuration = *of(into[at]);
       configuration.engine = static_cast<std::size_t>(at);
       configuration.graph = of(given.one<void*>(201));
