@@ -108,7 +108,7 @@ std::unique_ptr<operation> compile_built_in(const std::string& op, const operati
   try {
     return target.compile(op, request);
   } catch (const device_error&) {
-    return std::make_unique<unrunnable>(0);  // there is no OpenBLAS, or no oneDNN
+    return std::make_unique<unrunnable>(0);  // there is no OpenBLAS or oneDNN
   }
 }
 

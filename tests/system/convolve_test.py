@@ -154,11 +154,11 @@ class ConvolveTest(unittest.TestCase):
             np.save(place / "w.npy", BANK)
             np.save(place / "large.npy", 1e6 * BANK)
 
-            def said(lines, shape=(16, 100), **environment):
+            def said(lines, shape=(16, 100), backend="host", **environment):
                 (place / "penstock.toml").write_text(
                     VERSION + pipeline("p", "f32", list(shape), [("layer", "convolve", lines)], ["layer"]))
                 done = subprocess.run([BIN / "penstockd", "--config", place / "penstock.toml", "--check-config",
-                                       "--backend", "host"], capture_output=True, text=True, timeout=60,
+                                       "--backend", backend], capture_output=True, text=True, timeout=60,
                                       env={**os.environ, **environment})
                 return done.returncode, done.stderr
 
@@ -181,6 +181,8 @@ class ConvolveTest(unittest.TestCase):
             self.assertIn("pipeline 'p', stage 'layer'", text)
             self.assertIn("needs oneDNN", text)
             self.assertIn("libdnnl2", text)
+            # A GPU does without.
+            self.assertEqual(said('weights = "w.npy"\n', backend="auto", PENSTOCK_ONEDNN="/nowhere.so")[0], 0)
 
 
 if __name__ == "__main__":
