@@ -85,40 +85,46 @@ std::string architecture_of(int device) {
   return "sm_" + std::to_string(10 * major + minor);
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string all;
-  for (const std::string& each : names) {
-    all += (all.empty() ? "" : ", ") + each;
+wave_layout layout_of(const model_package& package, const operation_request& request) {
+  std::vector<operator_output> outputs;
+  for (const model_tensor& each : package.outputs) {
+    outputs.push_back({each.name, each.spec});
   }
-  return all;
+  return wave_layout_of(request.inputs, outputs, package.state ? package.state->spec.bytes() : 0, request.max_frames);
 }
 
-/// Models of one stage on CUDA, captured.
+/// For each tensor that the model reads, the stage's; its state comes last in both.
+std::vector<std::size_t> order_of(const model_parameters& settings) {
+  std::vector<std::size_t> order = settings.order;
+  if (settings.package->state) {
+    order.push_back(order.size());
+  }
+  return order;
+}
+
+std::string device_name(int device) {
+  return "cuda:" + std::to_string(device);
+}
+
+[[noreturn]] void refuse_run(std::int64_t frames, const std::string& why) {
+  throw package_error("has a model of " + std::to_string(frames) + (frames == 1 ? " frame" : " frames") +
+                      " that can't be run on the GPU: " + why);
+}
+
+/// Models with our own functions, captured.
 class model_cuda final : public operation {
  public:
-  model_cuda(const model_parameters& settings, const operation_request& request, int device)
-      : device_(device), order_(settings.order) {
+  model_cuda(const model_parameters& settings, const operation_request& request, const torch_provider& provider,
+             int device)
+      : device_(device), order_(order_of(settings)) {
     const model_package& package = *settings.package;
-    const own_provider provider;
     const auto libraries = std::make_shared<torch_cuda_libraries>();
-    std::vector<operator_output> outputs;
-    for (const model_tensor& each : package.outputs) {
-      outputs.push_back({each.name, each.spec});
-    }
-    wave_layout layout =
-        wave_layout_of(request.inputs, outputs, package.state ? package.state->spec.bytes() : 0, request.max_frames);
-    if (package.state) {
-      order_.push_back(order_.size());
-    }
+    wave_layout layout = layout_of(package, request);
     std::vector<captured_step> steps;
     for (const model_part& each : package.parts_of("cuda")) {
-      if (const std::vector<std::string> missing = missing_functions(*each.library, provider, true); !missing.empty()) {
-        throw package_error("calls functions on the GPU that there are not: " + listed(missing));
-      }
       auto bucket = std::make_shared<cuda_bucket>(libraries);
       const std::size_t before = torch_cuda_allocated();
-      bucket->model =
-          std::make_unique<loaded_model>(each, package, provider, &bucket->device, "cuda:" + std::to_string(device));
+      bucket->model = std::make_unique<loaded_model>(each, package, provider, &bucket->device, device_name(device));
       weights_bytes_ += torch_cuda_allocated() - before;
       prepare(*bucket, layout);
       steps.push_back({.frames = each.frames,
@@ -182,17 +188,161 @@ class model_cuda final : public operation {
     }
     if (met) {
       const std::string& why = bucket.device.refusal();
-      throw package_error("has a model of " + std::to_string(frames) +
-                          " frames that can't be run on the GPU: " + (why.empty() ? std::string(met.name) : why));
+      refuse_run(bucket.model->frames(), why.empty() ? met.name : why);
     }
     bucket.tensors.resize(bucket.needs.tensors);
     bucket.blocks.resize(bucket.needs.blocks);
   }
 
   const int device_;
-  std::vector<std::size_t> order_;
+  const std::vector<std::size_t> order_;
   std::size_t weights_bytes_ = 0;
   std::unique_ptr<captured_program> program_;
+};
+
+/// Models with the functions of a PyTorch on this machine, which allocates what it needs: not captured. It keeps no
+/// state, and runs in waves for that.
+class model_of_libtorch final : public operation {
+ public:
+  model_of_libtorch(const model_parameters& settings, const operation_request& request,
+                    std::shared_ptr<const torch_provider> provider, int device)
+      : device_(device),
+        order_(order_of(settings)),
+        provider_(std::move(provider)),
+        layout_(layout_of(*settings.package, request)) {
+    if (layout_.state_bytes != 0) {
+      layout_.inputs.push_back(layout_.state_bytes);
+      layout_.outputs.push_back(layout_.state_bytes);
+    }
+    std::vector<std::int64_t> frames;
+    for (const model_part& each : settings.package->parts_of("cuda")) {
+      models_.push_back(
+          std::make_unique<loaded_model>(each, *settings.package, *provider_, nullptr, device_name(device)));
+      frames.push_back(each.frames);
+    }
+    // What a launch costs more is like this many frames.
+    constexpr std::int64_t overhead = 8;
+    plan_.emplace(frames, request.max_frames, overhead);
+    const auto place = [&](std::size_t bytes) {
+      return std::exchange(scratch_, scratch_ + aligned(bytes * static_cast<std::size_t>(frames.back())));
+    };
+    for (const std::size_t each : layout_.inputs) {
+      inputs_at_.push_back(place(each));
+    }
+    for (const std::size_t each : layout_.outputs) {
+      outputs_at_.push_back(place(each));
+    }
+    run_once();
+  }
+  /// What its libraries free is the device's.
+  ~model_of_libtorch() override {
+    const current_device current(device_);
+    models_.clear();
+  }
+
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_; }
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    return kernel_queue::of(stream).enqueue([&](cudaStream_t on) {
+      const std::int64_t frames = arguments.extent.frames;
+      fault met;
+      for (std::int64_t done = 0; done < frames && !met;) {
+        loaded_model& model = *models_[plan_->next(frames - done)];
+        const std::int64_t count = std::min(model.frames(), frames - done);
+        met = run_frames(on, model, arguments, static_cast<std::size_t>(done), static_cast<std::size_t>(count));
+        done += count;
+      }
+      return met;
+    });
+  }
+
+ private:
+  /// Kernels of models read and write 16 bytes at a time.
+  static bool is_aligned(const void* memory) noexcept { return reinterpret_cast<std::uintptr_t>(memory) % 16 == 0; }
+
+  static fault done(cudaError_t status) noexcept {
+    if (status != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+    }
+    return cuda_fault(status);
+  }
+
+  fault run_frames(cudaStream_t stream, loaded_model& model, const operation_arguments& arguments, std::size_t first,
+                   std::size_t count) noexcept {
+    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
+    const auto rows = static_cast<std::size_t>(model.frames());
+    std::array<const void*, most_tensors> given{};
+    std::array<void*, most_tensors> outputs{};
+    for (std::size_t each = 0; each < layout_.inputs.size(); ++each) {
+      const std::size_t bytes = layout_.inputs[each];
+      const auto* const from = static_cast<const std::byte*>(arguments.inputs[each]) + first * bytes;
+      given[each] = from;
+      if (count == rows && is_aligned(from)) {
+        continue;
+      }
+      std::byte* const own = scratch + inputs_at_[each];
+      given[each] = own;
+      fault met = done(cudaMemcpyAsync(own, from, count * bytes, cudaMemcpyDeviceToDevice, stream));
+      if (!met && count != rows) {
+        met = done(cudaMemsetAsync(own + count * bytes, 0, (rows - count) * bytes, stream));
+      }
+      if (met) {
+        return met;
+      }
+    }
+    std::array<const void*, most_tensors> inputs{};
+    for (std::size_t each = 0; each < order_.size(); ++each) {
+      inputs[each] = given[order_[each]];
+    }
+    for (std::size_t each = 0; each < layout_.outputs.size(); ++each) {
+      std::byte* const to = output_of(arguments, each) + first * layout_.outputs[each];
+      outputs[each] = count == rows && is_aligned(to) ? to : scratch + outputs_at_[each];
+    }
+    fault met = model.run(stream, inputs, outputs);
+    for (std::size_t each = 0; each < layout_.outputs.size() && !met; ++each) {
+      std::byte* const to = output_of(arguments, each) + first * layout_.outputs[each];
+      if (outputs[each] != to) {
+        met = done(cudaMemcpyAsync(to, outputs[each], count * layout_.outputs[each], cudaMemcpyDeviceToDevice, stream));
+      }
+    }
+    return met;
+  }
+
+  static std::byte* output_of(const operation_arguments& arguments, std::size_t output) noexcept {
+    return static_cast<std::byte*>(arguments.outputs.empty() ? arguments.output : arguments.outputs[output]);
+  }
+
+  /// Over zeros: loads kernels, and finds out whether it runs at all.
+  void run_once() {
+    device_array<std::byte> memory(scratch_);
+    const private_stream stream;
+    std::array<const void*, most_tensors> inputs{};
+    std::array<void*, most_tensors> outputs{};
+    for (std::size_t each = 0; each < order_.size(); ++each) {
+      inputs[each] = memory.data() + inputs_at_[order_[each]];
+    }
+    for (std::size_t each = 0; each < outputs_at_.size(); ++each) {
+      outputs[each] = memory.data() + outputs_at_[each];
+    }
+    require_cuda(cudaMemsetAsync(memory.data(), 0, scratch_, stream.get()), "clear device memory");
+    for (const std::unique_ptr<loaded_model>& each : models_) {
+      const fault met = each->run(stream.get(), inputs, outputs);
+      const fault waited = cuda_fault(cudaStreamSynchronize(stream.get()));
+      if (met || waited) {
+        refuse_run(each->frames(), met ? met.name : waited.name);
+      }
+    }
+  }
+
+  const int device_;
+  const std::vector<std::size_t> order_;
+  const std::shared_ptr<const torch_provider> provider_;
+  wave_layout layout_;  // the state among its inputs and outputs
+  std::vector<std::unique_ptr<loaded_model>> models_;
+  std::optional<bucket_plan> plan_;
+  std::size_t scratch_ = 0;
+  // Where these begin in the scratch.
+  std::vector<std::size_t> inputs_at_;
+  std::vector<std::size_t> outputs_at_;
 };
 
 }  // namespace
@@ -211,7 +361,14 @@ std::unique_ptr<operation> make_model_cuda(const operation_request& request) {
                                       here + "; export it on a machine with such a GPU");
   }
   try {
-    return std::make_unique<model_cuda>(settings, request, device);
+    std::shared_ptr<const torch_provider> provider =
+        choose_provider(package, "cuda", settings.runtime, std::make_shared<own_provider>(), /*with_cuda=*/true);
+    if (provider->is_own()) {
+      return std::make_unique<model_cuda>(settings, request, *provider, device);
+    }
+    auto step = std::make_unique<model_of_libtorch>(settings, request, std::move(provider), device);
+    return package.state ? make_waves_cuda(std::move(step), layout_of(package, request))
+                         : std::unique_ptr<operation>(std::move(step));
   } catch (const package_error& error) {
     throw parameter_error("file", path + ": " + error.what());
   } catch (const std::runtime_error& error) {

@@ -8,6 +8,7 @@
 #include "kernels/cublas.hpp"
 #include "kernels/cudnn.hpp"
 #include "kernels/strided_copy.hpp"
+#include "tests/fake_cuda/fake_kernel.hpp"
 #include "tests/fake_cuda/fake_machine.hpp"
 
 namespace penstock {
@@ -162,6 +163,8 @@ fault copy_strided(cudaStream_t stream, strided_copy copy) noexcept {
 }
 
 namespace testing {
+
+const char fake_kernel_address = 0;
 
 const host_kernel* find_host_kernel(const void* function) {
   for (const host_kernel* each :

@@ -10,13 +10,12 @@
 #include "kernels/kernel.hpp"
 #include "kernels/kernel_queue.hpp"
 #include "kernels/matmul_massive.hpp"
+#include "kernels/model.hpp"
 #include "kernels/operation.hpp"
 #include "tests/fake_cuda/fake_kernel.hpp"
 
 namespace penstock {
 namespace testing {
-
-const char fake_kernel_address = 0;
 
 namespace {
 
@@ -74,6 +73,9 @@ make_operation find_cuda_operation(std::string_view name) noexcept {
   }
   if (name == "matmul") {
     return make_fake_matmul;
+  }
+  if (name == "model") {
+    return make_model_cuda;
   }
   const operator_definition* const found = find_operator(name);
   return found == nullptr || name == "plugin"

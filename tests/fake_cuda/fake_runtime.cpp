@@ -547,9 +547,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaStreamCreate(cudaStream_t* made) {
   return cudaStreamCreateWithPriority(made, cudaStreamDefault, 0);
 }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned flags) {
-  return cudaStreamCreateWithPriority(made, flags, 0);
-}
 cudaError_t cudaStreamIsCapturing(cudaStream_t on, cudaStreamCaptureStatus* status) {
   return call(__func__, [&] {
     *status = on->captured == nullptr ? cudaStreamCaptureStatusNone : cudaStreamCaptureStatusActive;

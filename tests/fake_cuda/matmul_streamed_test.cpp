@@ -15,6 +15,7 @@
 #include "kernels/kernel_queue.hpp"
 #include "kernels/matmul_massive.hpp"
 #include "tests/fake_cuda/fake_kernel.hpp"
+#include "tests/fake_cuda/fake_machine.hpp"
 
 namespace penstock {
 namespace {
@@ -63,6 +64,16 @@ fault enqueue_call(cudaStream_t stream, product_call& call) {
 std::deque<product_call> finishes;
 
 }  // namespace
+
+namespace testing {
+
+const char fake_kernel_address = 0;
+
+const host_kernel* find_host_kernel(const void* /*function*/) {
+  return nullptr;
+}
+
+}  // namespace testing
 
 fault finish_rows(void* stream, std::int64_t /*multiprocessors*/, const matmul_settings& settings, const float* bias,
                   float* out, std::int64_t rows) noexcept {
