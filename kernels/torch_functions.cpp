@@ -830,7 +830,11 @@ const void* vector_function(std::string_view name) noexcept {
   if (!name.starts_with(prefix)) {
     return nullptr;
   }
-  name = name.substr(prefix.size(), name.rfind('_') - prefix.size());
+  const std::size_t end = name.rfind('_');  // the accuracy follows
+  if (end < prefix.size()) {
+    return nullptr;
+  }
+  name = name.substr(prefix.size(), end - prefix.size());
   const std::size_t letters = name.find_last_not_of("0123456789");
   if (letters == std::string_view::npos || letters == 0 || letters + 1 == name.size()) {
     return nullptr;
