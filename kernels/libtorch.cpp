@@ -54,10 +54,11 @@ std::string version_of(void* library) {
 
 }  // namespace
 
-std::shared_ptr<const torch_provider> load_libtorch() {
+std::shared_ptr<const torch_provider> load_libtorch(bool with_cuda) {
   const char* const chosen = std::getenv("PENSTOCK_LIBTORCH");
   const std::filesystem::path folder = chosen == nullptr ? "" : chosen;
-  void* const library = open(folder / "libtorch_cpu.so");
+  // The one for CUDA needs the other, and finds its functions and those of CUDA's runtime.
+  void* const library = open(folder / (with_cuda ? "libtorch_cuda.so" : "libtorch_cpu.so"));
   // at::set_num_threads: the daemon's workers are the parallelism.
   if (const auto set_threads = reinterpret_cast<void (*)(int)>(::dlsym(library, "_ZN2at15set_num_threadsEi"))) {
     set_threads(1);

@@ -249,7 +249,7 @@ std::shared_ptr<const torch_provider> choose_provider(const model_package& packa
   }
   std::shared_ptr<const torch_provider> libtorch;
   try {
-    libtorch = load_libtorch();
+    libtorch = load_libtorch(device == "cuda");
   } catch (const std::runtime_error& error) {
     throw package_error(lacks.empty() ? std::string("is to run with libtorch: ") + error.what() : lacks + error.what());
   }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
+#include <map>
+#include <mutex>
+#include <new>
 #include <utility>
 
 #include <dlfcn.h>
@@ -153,8 +156,6 @@ cuda_torch_device::cuda_torch_device(std::shared_ptr<torch_cuda_libraries> libra
     : libraries_(std::move(libraries)) {
   require_cuda(cudaGetDevice(&device_), "tell the current CUDA device");
 }
-
-cuda_torch_device::~cuda_torch_device() = default;
 
 std::int32_t cuda_torch_device::type() const noexcept {
   return torch_cuda;
@@ -407,6 +408,66 @@ cudaError_t counted_malloc(void** memory, std::size_t bytes) noexcept {
   }
   return met;
 }
+// cuLaunchKernel and the like. The runtime has opened the same library.
+const void* driver_function(const std::string& name) noexcept {
+  if (name.size() < 3 || !name.starts_with("cu") || name[2] < 'A' || name[2] > 'Z') {
+    return nullptr;
+  }
+  static void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  return library == nullptr ? nullptr : ::dlsym(library, name.c_str());
+}
+
+// Modules that packages have loaded, each with the device of its model. PyTorch before 2.12 never unloads them.
+std::mutex modules_mutex;
+std::map<void*, const torch_device*>& modules() {
+  static auto& all = *new std::map<void*, const torch_device*>;
+  return all;
+}
+
+using driver_error = int;  // CUresult
+
+driver_error load_module(void** made, const void* image) noexcept {
+  static const auto load =
+      reinterpret_cast<driver_error (*)(void**, const void*)>(const_cast<void*>(driver_function("cuModuleLoadData")));
+  const driver_error met = load(made, image);
+  torch_run* const run = torch_run::current();
+  if (met == 0 && run != nullptr) {
+    try {
+      const std::lock_guard lock(modules_mutex);
+      modules().emplace(*made, &run->device());
+    } catch (const std::bad_alloc&) {
+      // It stays until the process ends.
+    }
+  }
+  return met;
+}
+
+driver_error unload_module(void* module) noexcept {
+  static const auto unload =
+      reinterpret_cast<driver_error (*)(void*)>(const_cast<void*>(driver_function("cuModuleUnload")));
+  {
+    const std::lock_guard lock(modules_mutex);
+    modules().erase(module);
+  }
+  return unload(module);
+}
+
+void unload_modules_of(const torch_device& owner) noexcept {
+  for (;;) {
+    void* module = nullptr;
+    {
+      const std::lock_guard lock(modules_mutex);
+      for (const auto& [each, device] : modules()) {
+        module = device == &owner ? each : module;
+      }
+    }
+    if (module == nullptr) {
+      return;
+    }
+    static_cast<void>(unload_module(module));
+  }
+}
+
 struct named_address {
   std::string_view name;
   const void* address;
@@ -462,23 +523,25 @@ const void* runtime_function(std::string_view name) noexcept {
   return found == std::end(all) ? nullptr : found->address;
 }
 
-// cuLaunchKernel and the like. The runtime has opened the same library.
-const void* driver_function(const std::string& name) noexcept {
-  if (name.size() < 3 || !name.starts_with("cu") || name[2] < 'A' || name[2] > 'Z') {
-    return nullptr;
-  }
-  static void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  return library == nullptr ? nullptr : ::dlsym(library, name.c_str());
-}
-
 }  // namespace
 
 const void* own_cuda_function(const std::string& name) noexcept {
   if (const void* const found = own_torch_function(name)) {
     return found;
   }
-  const void* const found = runtime_function(name);
-  return found != nullptr ? found : driver_function(name);
+  if (const void* const found = runtime_function(name)) {
+    return found;
+  }
+  const void* const found = driver_function(name);
+  if (found != nullptr && name == "cuModuleLoadData") {
+    return address_of(&load_module);
+  }
+  return found != nullptr && name == "cuModuleUnload" ? address_of(&unload_module) : found;
+}
+
+// The model is gone, and what it has unloaded itself.
+cuda_torch_device::~cuda_torch_device() {
+  unload_modules_of(*this);
 }
 
 std::size_t torch_cuda_allocated() noexcept {
