@@ -228,6 +228,10 @@ TEST_F(cublaslt, AddsABiasAndAppliesAnActivation) {
           settings.has_bias = biased;
           SCOPED_TRACE(std::string(name_of(type)) + ", activation " + std::to_string(static_cast<int>(activation)) +
                        (biased ? ", bias, " : ", ") + std::to_string(columns) + " columns");
+          if (activation == product_activation::gelu && type != element_type::f32 && columns % 8 != 0) {
+            EXPECT_THROW(cublaslt_product(library_, settings), no_algorithm);
+            continue;
+          }
           expect_exact(random, settings, 20);
         }
       }
