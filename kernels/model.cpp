@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <dlfcn.h>
+
 #include "kernels/libtorch.hpp"
 #include "kernels/operator_checks.hpp"
 
@@ -288,6 +290,25 @@ std::string missing_in_cpu(std::string_view level) {
   return "";
 }
 
+/// Throws package_error if the models need a library that this machine lacks. A GPU's come with its driver.
+void check_libraries(const model_package& package, const char* device) {
+  for (const model_part& part : package.parts_of(device)) {
+    for (const std::string& name : part.library->needed()) {
+      if (name.starts_with("libtorch") || name.starts_with("libc10")) {
+        throw package_error("is linked with " + name + ": make it with penstock.torch.export");
+      }
+      if (name.starts_with("libcuda") || name.starts_with("libnv")) {
+        continue;
+      }
+      void* const opened = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
+      if (opened == nullptr) {
+        throw package_error("needs the library " + name + ", which this machine lacks");
+      }
+      ::dlclose(opened);
+    }
+  }
+}
+
 void check_device(const model_package& package, std::string_view architecture) {
   const char* const device = architecture.empty() ? "cpu" : "cuda";
   if (package.parts_of(device).empty()) {
@@ -302,6 +323,7 @@ void check_device(const model_package& package, std::string_view architecture) {
     throw package_error("has models for " + (package.cuda.empty() ? "no GPU" : package.cuda) + ", and the GPU is " +
                         std::string(architecture) + ": export it on a machine with such a GPU");
   }
+  check_libraries(package, device);
 }
 
 }  // namespace

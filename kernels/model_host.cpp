@@ -296,6 +296,17 @@ class host_torch final : public torch_device {
       std::swap(rows, columns);
     }
     auto* const result = const_cast<std::byte*>(out.first);
+    // A row times a matrix, as of one frame: the functions for matrices take far longer for it.
+    if (rows == 1 && shape.type == torch_type::f32) {
+      blas_->sgemv(openblas_library::row_major,
+                   second.is_transposed ? openblas_library::plain : openblas_library::transposed,
+                   static_cast<int>(second.is_transposed ? columns : inner),
+                   static_cast<int>(second.is_transposed ? inner : columns), static_cast<float>(alpha),
+                   reinterpret_cast<const float*>(second.first), static_cast<int>(second.pitch),
+                   reinterpret_cast<const float*>(first.first), static_cast<int>(first.is_transposed ? first.pitch : 1),
+                   static_cast<float>(beta), reinterpret_cast<float*>(result), 1);
+      return {};
+    }
     const auto call = [&]<class Number>(auto gemm, Number /*kind*/) {
       gemm(openblas_library::row_major, first.is_transposed ? openblas_library::transposed : openblas_library::plain,
            second.is_transposed ? openblas_library::transposed : openblas_library::plain, static_cast<int>(rows),

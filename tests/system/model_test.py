@@ -163,7 +163,7 @@ def build(folder, frames, *options):
     source, library = folder / "model.c", folder / f"model_{frames}.so"
     source.write_text(LIBRARY)
     subprocess.run(["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-shared", f"-DFRAMES={frames}",
-                    *options, source, "-o", library], check=True)
+                    source, "-o", library, "-Wl,--no-as-needed", *options], check=True)
     return library.read_bytes()
 
 
@@ -198,11 +198,15 @@ class ModelTest(unittest.TestCase):
     def setUpClass(cls):
         with tempfile.TemporaryDirectory(prefix="penstock-model-") as folder:
             folder = pathlib.Path(folder)
+            for file, name in (("libtorch.so", "libtorch.so"), ("libnone.so", "libnone.so.7")):
+                subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", f"-Wl,-soname,{name}", "-o", folder / file],
+                               check=True)
             cls.good = {f"cpu_{frames}": build(folder, frames) for frames in (1, 4)}
             cls.bare = [{"cpu_4": build(folder, 4, "-DSTATES=0", f"-DFACTOR={factor}")} for factor in (2, 3)]
             cls.odd = {name: {"cpu_1": build(folder, 1, *options)} for name, options in {
                 "mixes": ["-DMIXES"], "fails": ["-DFAILS"],
                 "calls": ["-DCALLS_MORE", "-DMORE=aoti_torch_cpu_no_such_thing"],
+                "linked": [folder / "libtorch.so"], "lacks": [folder / "libnone.so"],
                 "proxy": ["-DCALLS_MORE", "-DMORE=aoti_torch_proxy_executor_call_function"]}.items()}
             cls.mixes = build(folder, 4, "-DMIXES")
 
@@ -326,8 +330,8 @@ class ModelTest(unittest.TestCase):
                 ({"buckets": {"cpu": [], "cuda": []}}, "has no model: its buckets are empty"),
                 ({"buckets": {"cpu": [0]}}, "whose buckets.cpu has 0"),
                 ({"inputs": []}, "whose inputs is no list of 1 to 8 tensors"),
-                ({"inputs": [{"name": "x", "dtype": "f33", "shape": [4]}]}, "whose inputs[0].dtype is no type: \"f33\""),
-                ({"inputs": [{"name": "x", "dtype": "f32", "shape": [-4]}]}, "whose inputs[0].shape has an extent of -4"),
+                ({"inputs": [{"name": "x", "dtype": "f33", "shape": [4]}]}, 'whose inputs[0].dtype is no type: "f33"'),
+                ({"inputs": [{"name": "x", "dtype": "f32", "shape": [0]}]}, "whose inputs[0].shape has an extent of 0"),
                 ({"state": {"shape": [4]}}, "whose state.dtype is missing")):
             with self.subTest(message):
                 self.refused(message, package(self.good, **changes))
@@ -339,6 +343,15 @@ class ModelTest(unittest.TestCase):
     def test_it_must_be_for_this_machine(self):
         self.refused("m.pt2: has no model for a CPU: export it with devices=(\"cpu\",)",
                      package({"cuda_1": self.good["cpu_1"]}, cuda="sm_90", buckets={"cuda": [1]}))
+        code, said = self.penstockd(package(self.good), configuration(), "--check-config", "--arch", "sm_90")
+        self.assertEqual(code, 78, said)
+        self.assertIn("m.pt2: has no model for a GPU: export it with devices=(\"cuda\",)", said)
+        code, said = self.penstockd(package({"cuda_1": self.good["cpu_1"]}, cuda="sm_80", buckets={"cuda": [1]}),
+                                    configuration(), "--check-config", "--arch", "sm_90")
+        self.assertIn("m.pt2: has models for sm_80, and the GPU is sm_90", said)
+        for name, message in (("linked", "is linked with libtorch.so: make it with penstock.torch.export"),
+                              ("lacks", "needs the library libnone.so.7, which this machine lacks")):
+            self.refused(f"m.pt2: {message}", package(self.odd[name], buckets={"cpu": [1]}))
         other = bytearray(self.good["cpu_1"])
         other[18] = 0xF3  # RISC-V
         self.refused("m.pt2: has a model cpu_1 that is built for another machine than this one",
