@@ -138,6 +138,9 @@ class loaded_model {
   void* container_ = nullptr;
 };
 
+/// Products by OpenBLAS and convolutions by oneDNN, in the host's memory.
+[[nodiscard]] std::unique_ptr<torch_device> make_host_torch();
+
 /// PyTorch's number of an element type; throws package_error for one that it lacks.
 [[nodiscard]] torch_type torch_type_of(element_type type);
 

@@ -556,6 +556,10 @@ class model_host final : public operation {
 
 }  // namespace
 
+std::unique_ptr<torch_device> make_host_torch() {
+  return std::make_unique<host_torch>();
+}
+
 std::unique_ptr<operation> make_model_host(const operation_request& request) {
   const model_parameters settings = parse_model(request.settings, request.inputs);
   const model_package& package = *settings.package;

@@ -32,9 +32,6 @@ class library_image {
   /// Whether it has a function or variable of this name for others.
   [[nodiscard]] bool defines(std::string_view name) const noexcept;
 
-  /// Lets go of the copy. It can't be loaded after that.
-  void close() noexcept { file_.close(); }
-
  private:
   file_descriptor file_;
   std::vector<std::string> needed_;

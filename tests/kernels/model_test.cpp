@@ -271,6 +271,109 @@ TEST(OwnTorchFunctions, HaveTheNamesOfPyTorchs) {
   }
 }
 
+// -- what the host computes -------------------------------------------------------------------------------------------
+
+/// A tensor of random numbers, whose elements lie as `strides` say.
+class numbers {
+ public:
+  numbers(const shape& sizes, const shape& strides) : elements_(200) {
+    for (std::size_t each = 0; each < elements_.size(); ++each) {
+      elements_[each] = static_cast<float>(each * 37 % 19) - 9;
+    }
+    tensor_.data = reinterpret_cast<std::byte*>(elements_.data());
+    tensor_.bytes = elements_.size() * sizeof(float);
+    tensor_.extents = static_cast<std::int64_t>(sizes.size());
+    std::copy(sizes.begin(), sizes.end(), tensor_.sizes.begin());
+    std::copy(strides.begin(), strides.end(), tensor_.strides.begin());
+  }
+  [[nodiscard]] handle get() noexcept { return &tensor_; }
+  [[nodiscard]] float& at(const shape& place) {
+    const std::int64_t offset =
+        std::inner_product(place.begin(), place.end(), tensor_.strides.begin(), std::int64_t{0});
+    return elements_[static_cast<std::size_t>(offset)];
+  }
+
+ private:
+  std::vector<float> elements_;
+  torch_tensor tensor_;
+};
+
+/// How a matrix of so many rows and columns may lie: row by row, column by column, and with gaps everywhere.
+std::vector<shape> layouts_of(std::int64_t rows, std::int64_t columns) {
+  return {{columns, 1}, {columns + 2, 1}, {1, rows}, {1, rows + 1}, {2 * columns, 2}};
+}
+
+TEST(HostTorch, MultipliesMatricesHoweverTheyLie) {
+  const std::unique_ptr<torch_device> device = make_host_torch();
+  torch_run run(*device, nullptr);
+  const auto addmm = function<std::int32_t(handle, handle, handle, handle, double, double)>("cpu_addmm_out");
+  constexpr std::int64_t inner = 4;
+  constexpr std::int64_t columns = 5;
+  for (const std::int64_t rows : {1, 3}) {
+    for (const shape& of_left : layouts_of(rows, inner)) {
+      for (const shape& of_right : layouts_of(inner, columns)) {
+        for (const shape& of_out : layouts_of(rows, columns)) {
+          numbers left({rows, inner}, of_left);
+          numbers right({inner, columns}, of_right);
+          numbers bias({columns}, {2});
+          numbers out({rows, columns}, of_out);
+          if (addmm(out.get(), bias.get(), left.get(), right.get(), 2, 0.5) != 0) {
+            ASSERT_STREQ(run.met().name, "OPENBLAS_IS_MISSING");
+            GTEST_SKIP() << "OpenBLAS is not installed";
+          }
+          for (std::int64_t row = 0; row < rows; ++row) {
+            for (std::int64_t column = 0; column < columns; ++column) {
+              double expected = 2 * bias.at({column});
+              for (std::int64_t each = 0; each < inner; ++each) {
+                expected += 0.5 * left.at({row, each}) * right.at({each, column});
+              }
+              ASSERT_NEAR(out.at({row, column}), expected, 1e-4)
+                  << testing::PrintToString(of_left) << testing::PrintToString(of_right)
+                  << testing::PrintToString(of_out) << " at " << row << ", " << column;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(HostTorch, MultipliesPairsOfMatrices) {
+  const std::unique_ptr<torch_device> device = make_host_torch();
+  torch_run run(*device, nullptr);
+  numbers left({3, 2, 4}, {8, 1, 2});
+  numbers right({3, 4, 2}, {2, 6, 1});
+  numbers out({3, 2, 2}, {4, 2, 1});
+  if (function<std::int32_t(handle, handle, handle)>("cpu_bmm_out")(out.get(), left.get(), right.get()) != 0) {
+    ASSERT_STREQ(run.met().name, "OPENBLAS_IS_MISSING");
+    GTEST_SKIP() << "OpenBLAS is not installed";
+  }
+  for (std::int64_t each = 0; each < 12; ++each) {
+    const shape place{each / 4, each / 2 % 2, each % 2};
+    double expected = 0;
+    for (std::int64_t k = 0; k < 4; ++k) {
+      expected += static_cast<double>(left.at({place[0], place[1], k})) * right.at({place[0], k, place[2]});
+    }
+    EXPECT_NEAR(out.at(place), expected, 1e-4);
+  }
+}
+
+TEST(HostTorch, CopiesAndFillsHoweverTensorsLie) {
+  const std::unique_ptr<torch_device> device = make_host_torch();
+  torch_run run(*device, nullptr);
+  numbers from({2, 1, 4}, {4, 4, 1});
+  numbers to({2, 3, 4}, {1, 8, 2});
+  EXPECT_EQ(function<std::int32_t(handle, handle, std::int32_t)>("copy_")(to.get(), from.get(), 0), 0);
+  for (std::int64_t each = 0; each < 24; ++each) {
+    const shape place{each / 12, each / 4 % 3, each % 4};
+    EXPECT_EQ(to.at(place), from.at({place[0], 0, place[2]}));
+  }
+  numbers sparse({2, 2}, {20, 3});
+  EXPECT_EQ(function<std::int32_t(handle, double)>("cpu_fill__Scalar")(sparse.get(), 7.5), 0);
+  EXPECT_THAT((std::vector{sparse.at({0, 0}), sparse.at({0, 1}), sparse.at({1, 0}), sparse.at({1, 1})}),
+              testing::Each(7.5F));
+}
+
 // -- the parameters of a stage ----------------------------------------------------------------------------------------
 
 parameters stage_of(const model_package& package, const entries& more = {}) {
