@@ -29,7 +29,9 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
+import torch._inductor.config
 import torch._inductor.package
+import torch.nn.attention
 from torch.export.pt2_archive._package import package_pt2
 from torch.utils import _pytree
 
