@@ -61,6 +61,8 @@ def lacking(text=""):
                 importlib.metadata.distribution(package)
             except importlib.metadata.PackageNotFoundError:
                 reason = f"{package} is not installed"
+    if ("arecord" in text or ".f32" in text) and not EXAMPLES.exists():
+        reason = reason or f"there is no {EXAMPLES}"
     if ("arecord" in text or ".f32" in text) and not (RECORDINGS / "speech_jfk.i16").exists():
         reason = reason or f"no recordings in {RECORDINGS}"
     return reason
