@@ -351,7 +351,8 @@ def _compile(stage: _Stage, tensors: Tuple[torch.Tensor, ...], device: str, cpu:
     files = torch._inductor.aot_compile(_module_of(program), tensors, options=chosen)
     files = [str(each) for each in ([files] if isinstance(files, str) else files)]
     _refuse_proxies(files)
-    return [each for each in files if each and not each.endswith(".cpp")]
+    # Sources are left out but the wrapper's, by whose name PyTorch 2.11 finds the model again.
+    return [each for each in files if each and (not each.endswith(".cpp") or each.endswith(".wrapper.cpp"))]
 
 
 def _module_of(program: Any) -> Any:
