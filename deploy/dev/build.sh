@@ -47,6 +47,7 @@ configure() {
   [[ -z $python ]] || definitions+=("-DPENSTOCK_PYTHON=$python")
   [[ -z ${PENSTOCK_CUDA:-} || $preset == host-* ]] || definitions+=("-DPENSTOCK_CUDA=$PENSTOCK_CUDA")
   [[ -z ${PENSTOCK_KERNEL_PYTHON:-} ]] || definitions+=("-DPENSTOCK_KERNEL_PYTHON=$PENSTOCK_KERNEL_PYTHON")
+  [[ -z ${PENSTOCK_TORCH_PYTHON:-} ]] || definitions+=("-DPENSTOCK_TORCH_PYTHON=$PENSTOCK_TORCH_PYTHON")
   mkdir -p build
   run_logged "$log" cmake --preset "$preset" "${definitions[@]}"
   sed -n 's/^-- Penstock: /   /p' "$log"
