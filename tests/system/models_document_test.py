@@ -7,6 +7,7 @@ with the reason.
 """
 
 import contextlib
+import functools
 import importlib
 import importlib.metadata
 import io
@@ -29,7 +30,7 @@ try:
     import numpy
     import torch
     from penstock import Client
-    from penstock.torch import export  # noqa: F401  # what the page is about
+    from penstock.torch import export
 except ImportError as error:
     class MissingTest(unittest.TestCase):
         @unittest.skip(str(error))
@@ -84,9 +85,12 @@ class ModelsWalkthrough(Walkthrough):
             shutil.copy(RECORDINGS / "machine_temp.f32", folder)
 
     def run(self, command):
-        """Compiling takes its time on a machine that has much to do."""
-        return subprocess.run(command, cwd=self.folder, env=self.environment, timeout=600, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        """Compiling takes its time on a machine that has much to do, and PyTorch logs what it lacks there."""
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, timeout=600, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if done.returncode != 0:
+            done.stdout += done.stderr
+        return done
 
 
 class ModelsDocumentTest(unittest.TestCase):
@@ -170,6 +174,8 @@ class ExamplesTest(unittest.TestCase):
         if reason:
             self.skipTest(reason)
         example = importlib.import_module(example)
+        # Of the buckets that it has otherwise, the page's microphone and machine see all.
+        example.export = functools.partial(export, buckets=(1, 8))
         devices = [{"host": "cpu", "cuda": "cuda"}[each] for each in backends()]
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -222,7 +228,11 @@ class ExamplesTest(unittest.TestCase):
         return results
 
     def test_torchcrepe_is_eager(self):
-        for example, _, client in self.serve("torchcrepe_pitch", "pitch.pt2", after=["tiny"]):
+        """To 1e-6 with PyTorch's functions on the host. oneDNN sums the long windows in another order: on this speech
+        it is 2.1e-6 off float64, and eager itself 0.7e-6."""
+        for example, runtime, client in self.serve("torchcrepe_pitch", "pitch.pt2", after=["tiny"],
+                                                   runtimes=["own", "libtorch"]):
+            bound = 1e-6 if runtime == "libtorch" and backends() == ("host",) else 3e-6
             hop, past = example.HOP, example.WINDOW - example.HOP
             model = example.Pitch(example.network()).eval()
             signals = signals_of(speech(), hop, 200, 4)
@@ -231,7 +241,7 @@ class ExamplesTest(unittest.TestCase):
                 with torch.no_grad():
                     probabilities, hertz, _ = model(windows[:, past:], windows[:, :past])
                 worst = numpy.abs(got["pitch.probabilities"] - probabilities.numpy()).max()
-                self.assertLess(worst, 2e-6)  # eager itself is 0.7e-6 off float64
+                self.assertLess(worst, bound)
                 voiced = (probabilities.max(1).values > 0.5).numpy()
                 self.assertLess(numpy.abs(got["pitch.hertz"] / hertz.numpy() - 1)[voiced].max(), 1e-4)
 
