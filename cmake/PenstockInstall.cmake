@@ -83,6 +83,8 @@ if(NOT python_version STREQUAL "__version__ = \"${PROJECT_VERSION}\"")
 endif()
 install(DIRECTORY "${python}/src/penstock" DESTINATION "${PENSTOCK_PYTHON_DIR}" COMPONENT python
   FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY "${deploy}/examples/models" COMPONENT python
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/python3-penstock/examples" FILES_MATCHING PATTERN "*.py")
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/penstock-${PROJECT_VERSION}.egg-info" @ONLY CONTENT
 "Metadata-Version: 2.1
 Name: penstock

@@ -74,7 +74,8 @@ pkg-config need to find them; and the header and examples for plug-ins, which
 are operators of your own that the daemon runs.")
 penstock_package(python python3-penstock python "Python client of the Penstock daemon"
 "Penstock puts live data on a GPU. This module sends numpy arrays to its daemon
-penstockd over ZeroMQ, and brings the results back as arrays.")
+penstockd over ZeroMQ, and brings the results back as arrays. Where PyTorch is
+installed, it also compiles models for the daemon.")
 penstock_package(cuda penstock-cuda net "daemon that puts live data on a GPU (CUDA module)"
 "Penstock takes frames of live data over ZeroMQ, runs them in batches through
 pipelines, and gives each result back to whoever sent the data.
