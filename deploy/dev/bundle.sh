@@ -32,7 +32,7 @@ mib() {
 
 # Tests of what a bundle has not: packages, images, pages for people.
 not_here=()
-for name in completions dashboard deployment dev docker documents install packages systemd; do
+for name in completions dashboard deployment dev docker documents install models_bare packages systemd; do
   not_here+=(! -name "${name}_test.py")
 done
 

@@ -37,6 +37,21 @@ shift
 exec chroot "$0" "$@"
 """
 
+# A daemon as the service starts it, but for the service manager: its own user, its own configuration.
+SERVE = """
+set -e
+install -d -o penstock -g penstock /run/penstock
+setpriv --reuid penstock --regid penstock --init-groups \\
+  penstockd --listen ipc:///run/penstock/data --admin none 2>/run/log &
+export PENSTOCK_URL=ipc:///run/penstock/data
+if ! penstock --timeout 60s ping >&2 || ! {client}; then
+  cat /run/log >&2
+  exit 1
+fi
+kill -TERM $!
+wait $!
+"""
+
 
 class DebianRoot:
     """A root that a test may change as it likes."""
@@ -51,6 +66,10 @@ class DebianRoot:
         if check and done.returncode != 0:
             raise RuntimeError(f"{command} ended with {done.returncode} in {self.path}:\n{done.stdout}{done.stderr}")
         return done
+
+    def serve(self, client):
+        """Runs a line of shell beside the installed daemon, which it finds without being told. Returns what it printed."""
+        return self.run("sh", "-c", SERVE.format(client=client)).stdout
 
     def entered(self, *command, mounts=()):
         """The words that run a command inside as root; `mounts`: (folder of this machine, "ro" or "rw")."""

@@ -14,21 +14,6 @@ import debian_root
 
 EDIT = "# of this machine\n"
 
-# A daemon as the service starts it, but for the service manager: its own user, its own configuration.
-SERVE = """
-set -e
-install -d -o penstock -g penstock /run/penstock
-setpriv --reuid penstock --regid penstock --init-groups \\
-  penstockd --listen ipc:///run/penstock/data --admin none 2>/run/log &
-export PENSTOCK_URL=ipc:///run/penstock/data
-if ! penstock --timeout 60s ping || ! {client}; then
-  cat /run/log
-  exit 1
-fi
-kill -TERM $!
-wait $!
-"""
-
 
 def version_of(package):
     return subprocess.run(["dpkg-deb", "--field", package, "Version"], capture_output=True, text=True,
@@ -81,9 +66,9 @@ class PackagesTest(unittest.TestCase):
         self.assertIn("good", root.run("penstockd", "--check-config").stdout)
         self.assertIn("penstock:", (root.path / "etc/passwd").read_text())
 
-        root.run("sh", "-c", SERVE.format(client="penstock info"))
+        root.serve("penstock info")
         python = "import penstock; penstock.Client('ipc:///run/penstock/data').close(); print(penstock.__version__)"
-        root.run("sh", "-c", SERVE.format(client=f'python3 -c "{python}"'))
+        root.serve(f'python3 -c "{python}"')
 
         configuration = root.path / "etc/penstock/penstock.toml"
         configuration.write_text(configuration.read_text() + EDIT)
