@@ -77,6 +77,8 @@ inline constexpr std::string_view proxy_executor_function = "aoti_torch_proxy_ex
 /// Throws parameter_error unless the stage's package has models for a GPU of this architecture, or for this machine's
 /// CPU where it is "", and all functions that they call. Nothing of it runs.
 void check_model(const parameters& settings, std::string_view architecture);
+/// Throws parameter_error if this machine lacks OpenBLAS or oneDNN, and the stage's models for the CPU call it.
+void check_host_libraries(const parameters& settings, std::span<const tensor_spec> inputs);
 
 /// The functions that a package's library wants and the provider does not have, sorted. Those of CUDA's runtime and
 /// driver (cudaMalloc, cuLaunchKernel) count only where `with_cuda` says so.

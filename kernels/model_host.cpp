@@ -560,6 +560,26 @@ std::unique_ptr<torch_device> make_host_torch() {
   return std::make_unique<host_torch>();
 }
 
+void check_host_libraries(const parameters& settings, std::span<const tensor_spec> inputs) {
+  const model_parameters model = parse_model(settings, inputs);
+  try {
+    if (!choose_provider(*model.package, "cpu", model.runtime, make_own_provider(), /*with_cuda=*/false)->is_own()) {
+      return;
+    }
+    for (const model_part& part : model.package->parts_of("cpu")) {
+      for (const std::string& name : part.library->wanted()) {
+        if (name.ends_with("mm_out")) {  // of every product
+          static_cast<void>(openblas_library::load());
+        } else if (name == "aoti_torch_cpu_convolution") {
+          static_cast<void>(load_onednn());
+        }
+      }
+    }
+  } catch (const std::runtime_error& error) {
+    throw parameter_error("file", settings.code("file").path + ": " + error.what());
+  }
+}
+
 std::unique_ptr<operation> make_model_host(const operation_request& request) {
   const model_parameters settings = parse_model(request.settings, request.inputs);
   const model_package& package = *settings.package;

@@ -135,6 +135,9 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
     }
     if (checks && stage.op == "model") {
       check_model(stage.settings, architecture);
+      if (architecture.empty() && !options.may_be_gpu) {
+        check_host_libraries(stage.settings, specs);
+      }
       return std::make_unique<unrunnable>(state_bytes_of_model(stage.settings));
     }
     std::string op = stage.op;

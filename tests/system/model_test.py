@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 import zipfile
 
 from daemon_process import BIN, VERSION, Daemon, pipeline, wait_until
@@ -206,6 +207,8 @@ class ModelTest(unittest.TestCase):
             cls.odd = {name: {"cpu_1": build(folder, 1, *options)} for name, options in {
                 "mixes": ["-DMIXES"], "fails": ["-DFAILS"],
                 "calls": ["-DCALLS_MORE", "-DMORE=aoti_torch_cpu_no_such_thing"],
+                "product": ["-DCALLS_MORE", "-DMORE=aoti_torch_cpu_mm_out"],
+                "convolution": ["-DCALLS_MORE", "-DMORE=aoti_torch_cpu_convolution"],
                 "linked": [folder / "libtorch.so"], "lacks": [folder / "libnone.so"],
                 "proxy": ["-DCALLS_MORE", "-DMORE=aoti_torch_proxy_executor_call_function"]}.items()}
             cls.mixes = build(folder, 4, "-DMIXES")
@@ -296,6 +299,12 @@ class ModelTest(unittest.TestCase):
         self.refused("m.pt2: has operators that were not compiled and that PyTorch would have to run",
                      package(self.odd["proxy"], buckets={"cpu": [1]}))
         self.refused("field 'runtime': must be", package(self.good), 'file = "m.pt2"\nruntime = "mine"\n')
+
+    def test_libraries_that_there_are_not_are_named(self):
+        with unittest.mock.patch.dict(os.environ, PENSTOCK_OPENBLAS="/none", PENSTOCK_ONEDNN="/none"):
+            for name, library in (("product", "OpenBLAS"), ("convolution", "oneDNN")):
+                self.refused(f" needs {library}", package(self.odd[name], buckets={"cpu": [1]}))
+            self.assertEqual(self.penstockd(package(self.good), configuration(), "--check-config")[0], 0)
 
     def test_inputs_must_be_those_of_the_model(self):
         good = package(self.good)
