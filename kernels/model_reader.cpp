@@ -343,10 +343,10 @@ std::shared_ptr<const model_package> read_model_package(std::string_view bytes) 
       const std::string model = std::string(device) + "_" + std::to_string(frames);
       const auto& library = library_of(zip, top, model);
       try {
-        made->parts.push_back(
-            {device, frames,
-             std::make_shared<const library_image>(zip.read(library.first, library.second, bytes.size())),
-             proxied_of(zip, top, model)});
+        made->parts.push_back({device, frames,
+                               std::make_shared<const library_image>(
+                                   zip.read(library.first, library.second, bytes.size()), library_life::of_object),
+                               proxied_of(zip, top, model)});
       } catch (const library_error& error) {
         throw package_error("has a model " + model + " that " + error.what());
       }

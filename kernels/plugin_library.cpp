@@ -44,7 +44,7 @@ void check_operator(const ps_operator& given, const std::vector<const ps_operato
 
 plugin_library open_library(std::string_view bytes) {
   // Never unloaded: names of errors are its own, and so may be threads and what runs at the process's end.
-  void* const handle = load_for_good(library_image(bytes), RTLD_NOW | RTLD_LOCAL);
+  void* const handle = load_for_good(library_image(bytes, library_life::of_process), RTLD_NOW | RTLD_LOCAL);
   void* const symbol = ::dlsym(handle, "penstock_plugin_v1");
   if (symbol == nullptr) {
     throw plugin_error("has no function penstock_plugin_v1: it is not a plug-in, or does not export it");

@@ -18,6 +18,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/thread_variables.hpp"
+
 namespace penstock {
 namespace {
 
@@ -32,6 +34,9 @@ constexpr std::uint16_t own_machine = EM_AARCH64;
 constexpr std::uint16_t own_machine = EM_NONE;
 #endif
 constexpr unsigned char unique_binding = 10;  // STB_GNU_UNIQUE
+/// What at_thread_exit_function is renamed to in images, so that it is not found in libstdc++.
+constexpr std::string_view own_at_thread_exit = "__own_thread_atexit";
+static_assert(own_at_thread_exit.size() == at_thread_exit_function.size());
 
 library_error cut_off() {
   return library_error("is cut off: its end is missing");
@@ -224,7 +229,7 @@ std::string carrier_of(std::span<const given_function> given, const std::string&
 
 }  // namespace
 
-library_image::library_image(std::string_view bytes) {
+library_image::library_image(std::string_view bytes, library_life life) {
   const elf_file file(bytes);
   if (const std::optional<Elf64_Shdr> dynamic = file.section(SHT_DYNAMIC)) {
     const std::string_view strings = file.strings(*dynamic);
@@ -237,7 +242,27 @@ library_image::library_image(std::string_view bytes) {
   }
   const std::optional<Elf64_Shdr> symbols = file.section(SHT_DYNSYM);
   const std::optional<Elf64_Shdr> versions = file.section(SHT_GNU_versym);
-  std::vector<std::uint64_t> bindings;  // where a symbol is the process's
+  struct change {
+    std::uint64_t at;
+    std::string bytes;
+  };
+  std::vector<change> changes;
+  // GCC makes static variables of inline functions "unique" in the process. Two libraries of different versions would
+  // share them, and neither could ever be unloaded.
+  const auto unshare = [&](std::uint64_t at, const Elf64_Sym& symbol) {
+    const auto info = static_cast<char>(ELF64_ST_INFO(STB_GLOBAL, ELF64_ST_TYPE(symbol.st_info)));
+    changes.push_back({at + offsetof(Elf64_Sym, st_info), std::string(1, info)});
+  };
+  const auto rename = [&](std::uint64_t number, const Elf64_Sym& symbol) {
+    const auto name = static_cast<std::uint64_t>(file.strings(*symbols).data() - bytes.data()) + symbol.st_name;
+    changes.push_back({name, std::string(own_at_thread_exit)});
+    if (versions) {
+      const std::uint16_t none = VER_NDX_GLOBAL;
+      std::string text(sizeof none, '\0');
+      std::memcpy(text.data(), &none, sizeof none);
+      changes.push_back({versions->sh_offset + number * sizeof none, text});
+    }
+  };
   for (std::uint64_t at = 1; symbols && (at + 1) * sizeof(Elf64_Sym) <= symbols->sh_size; ++at) {
     const auto symbol = file.at<Elf64_Sym>(symbols->sh_offset + at * sizeof(Elf64_Sym));
     const unsigned char binding = ELF64_ST_BIND(symbol.st_info);
@@ -249,22 +274,21 @@ library_image::library_image(std::string_view bytes) {
     std::string name = elf_file::text(file.strings(*symbols), symbol.st_name);
     if (symbol.st_shndx != SHN_UNDEF) {
       defined_.push_back(std::move(name));
+    } else if (life == library_life::of_object && name == at_thread_exit_function) {
+      rename(at, symbol);
     } else if (binding != STB_WEAK && !has_version) {
       wanted_.push_back(std::move(name));
     }
     if (symbol.st_shndx != SHN_UNDEF && binding == unique_binding) {
-      bindings.push_back(symbols->sh_offset + at * sizeof(Elf64_Sym) + offsetof(Elf64_Sym, st_info));
+      unshare(symbols->sh_offset + at * sizeof(Elf64_Sym), symbol);
     }
   }
   std::sort(defined_.begin(), defined_.end());
   std::sort(wanted_.begin(), wanted_.end());
   file_ = memory_file(bytes);
-  // GCC makes static variables of inline functions "unique" in the process. Two libraries of different versions would
-  // share them, and neither could ever be unloaded.
-  for (const std::uint64_t each : bindings) {
-    const auto info = static_cast<unsigned char>(
-        ELF64_ST_INFO(STB_GLOBAL, ELF64_ST_TYPE(static_cast<unsigned char>(bytes[static_cast<std::size_t>(each)]))));
-    if (::pwrite(file_.number(), &info, sizeof info, static_cast<off_t>(each)) != 1) {
+  for (const change& each : changes) {
+    if (::pwrite(file_.number(), each.bytes.data(), each.bytes.size(), static_cast<off_t>(each.at)) !=
+        std::ssize(each.bytes)) {
       throw library_error("no memory to load it from: " + reason());
     }
   }
@@ -276,7 +300,9 @@ bool library_image::defines(std::string_view name) const noexcept {
 
 shared_object::shared_object(const library_image& image, std::span<const given_function> given) {
   const std::string library = unique_name(image.file());
-  const file_descriptor carrier = memory_file(carrier_of(given, library));
+  std::vector<given_function> all(given.begin(), given.end());
+  all.push_back({std::string(own_at_thread_exit), reinterpret_cast<const void*>(&destroy_at_thread_exit)});
+  const file_descriptor carrier = memory_file(carrier_of(all, library));
   handle_ = open(unique_name(carrier), RTLD_NOW | RTLD_LOCAL, library);
 }
 

@@ -17,11 +17,16 @@ class library_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// How long a library is loaded: for good, or until its shared_object is gone.
+enum class library_life { of_process, of_object };
+
 /// A shared library in memory, in a file without a name, so that what was judged is what runs. Nothing of it has run.
 class library_image {
  public:
-  /// Copies the bytes. Throws library_error if they are no shared library of this machine, or not all of one.
-  explicit library_image(std::string_view bytes);
+  /// Copies the bytes. Throws library_error if they are no shared library of this machine, or not all of one. One that
+  /// lives as long as an object calls destroy_at_thread_exit in the place of libstdc++'s function, and has to be given
+  /// it: a shared_object does.
+  library_image(std::string_view bytes, library_life life);
 
   [[nodiscard]] const file_descriptor& file() const noexcept { return file_; }
   /// The libraries that it names, such as "libc.so.6".
