@@ -2,10 +2,12 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <system_error>
 #include <vector>
 
+#include <poll.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -66,6 +68,11 @@ void child_process::kill() noexcept {
 
 int become_child() noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // It may have died before.
+  pollfd reader{STDOUT_FILENO, 0, 0};
+  if (::poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR) != 0) {
+    ::_exit(EXIT_FAILURE);
+  }
   // A driver may have left descriptors of the daemon's open.
   ::close_range(STDERR_FILENO + 1, ~0U, 0);
   const int answers = ::dup(STDOUT_FILENO);

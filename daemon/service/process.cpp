@@ -153,4 +153,11 @@ void unblock_served_signals() noexcept {
   ::pthread_sigmask(SIG_UNBLOCK, &served, nullptr);
 }
 
+bool is_told_to_end() noexcept {
+  sigset_t waiting;
+  ::sigemptyset(&waiting);
+  ::sigpending(&waiting);
+  return ::sigismember(&waiting, SIGTERM) == 1 || ::sigismember(&waiting, SIGINT) == 1;
+}
+
 }  // namespace penstock

@@ -35,5 +35,7 @@ inline constexpr std::array served_signals{SIGTERM, SIGINT, SIGHUP};
 void block_signals() noexcept;
 /// On this thread: the served ones come, and those that somebody sends from a terminal keep their meaning.
 void unblock_served_signals() noexcept;
+/// While they are blocked: whether one waits that ends the daemon.
+[[nodiscard]] bool is_told_to_end() noexcept;
 
 }  // namespace penstock

@@ -168,6 +168,7 @@ compile_options service::compile() {
   std::future<prepared_code> made =
       std::async(std::launch::async, [&] { return prepare_and_prove(settings_, devices); });
   while (made.wait_for(between_signs) != std::future_status::ready) {
+    end_if_told();
     manager_.status(fmt::format("starting: users' code is compiled and proven, for {:.0f} s", time().count()));
     if (time() < longest_step) {
       manager_.extend_timeout(start_extension);
@@ -189,6 +190,16 @@ compile_options service::compile() {
   return std::move(code.options);
 }
 
+// What a start waits for may never end: a stage's first run, a process under a debugger. Nobody is served yet, and the
+// processes that it has started end with it.
+void service::end_if_told() {
+  if (is_told_to_end()) {
+    spdlog::info("told to end during the start");
+    manager_.stopping();
+    leave_at_once(exit_code::ok);
+  }
+}
+
 // A kernel that never ends can't be stopped but by ending the process.
 void service::blame_first_run(const std::string& step) {
   const auto found = std::find_if(settings_.pipelines.begin(), settings_.pipelines.end(), [&](const auto& each) {
@@ -205,6 +216,7 @@ void service::blame_first_run(const std::string& step) {
 // The service manager's patience is for a start that does nothing.
 void service::wait_for(shard_thread& shard) {
   while (!shard.is_made_within(between_signs)) {
+    end_if_told();
     const std::optional<start_progress::longest> now = progress_.slowest();
     if (!now) {
       continue;

@@ -44,6 +44,7 @@ class service {
   void start_shards();
   [[nodiscard]] compile_options compile();
   void wait_for(shard_thread& shard);
+  void end_if_told();
   void serve();
   void probe_threads();
   [[nodiscard]] daemon_vitals vitals();

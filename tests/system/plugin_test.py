@@ -10,18 +10,20 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 
-from daemon_process import BIN, VERSION, Daemon, backends, pipeline
+from daemon_process import BIN, VERSION, Daemon, backends, pipeline, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "deploy/examples"
 INCLUDE = ROOT / "kernels/include"
 INSTALLED_EXAMPLES = "share/doc/libpenstock-dev/examples"
 CRASH = 1000000000  # as `beyond`: the plug-in ends the process
+HANG = CRASH + 1  # it never ends
 BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release")).resolve()
 MISSING = [each for each in ("numpy", "zmq") if importlib.util.find_spec(each) is None]
 if not MISSING:
@@ -37,7 +39,7 @@ ODD = r"""
 #include <string.h>
 #include <penstock/plugin.h>
 
-enum { CRASH = 1000000000 };
+enum { CRASH = 1000000000, HANG };
 
 static int32_t infer(const ps_params *params, const ps_spec *in, uint32_t ins, ps_spec *out, uint32_t *outs,
                      ps_needs *needs, ps_error *error) {
@@ -74,6 +76,10 @@ static const char *run(void *op, const ps_run *run) {
   }
   if (self[1] == CRASH) {
     abort();
+  }
+  if (self[1] == HANG) {
+    for (;;) {
+    }
   }
   memset((char *)run->out[0] + bytes, 0, (size_t)self[1]);
   return NULL;
@@ -235,6 +241,27 @@ def mappings_of_plugins(daemon):
     """How many plug-ins a daemon has in its memory."""
     maps = pathlib.Path(f"/proc/{daemon.process.pid}/maps").read_text()
     return len(set(re.findall(r"(\d+)\s+/memfd:penstock-library", maps)))
+
+
+def proof_of(process):
+    """Its child process that runs users' code on made-up frames; None if there is none at the moment."""
+    for task in pathlib.Path(f"/proc/{process}/task").iterdir():
+        try:
+            for child in (task / "children").read_text().split():
+                if b"--prove-code" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes():
+                    return child
+        except OSError:
+            pass  # it has ended
+    return None
+
+
+def has_ended(stat):
+    """Whether the process of this open /proc/*/stat is gone, or waits for nothing but its parent."""
+    try:
+        stat.seek(0)
+        return stat.read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except ProcessLookupError:
+        return True
 
 
 @unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
@@ -501,6 +528,19 @@ class RefusalsTest(unittest.TestCase):
                      "none", "--listen", f"ipc://{self.folder.path}/data"], capture_output=True, text=True, timeout=300)
                 self.assertEqual(done.returncode, 78, done.stderr)
                 self.assertRegex(done.stderr, f"pipeline 'p', stage 'mine', field 'file': {message}")
+
+    def test_a_start_that_proves_one_ends_when_it_is_told_to(self):
+        self.folder.odd()
+        self.assertEqual(self.folder.check_config(f'file = "odd.so"\nvalues = {{ beyond = {HANG} }}\n')[0], 0)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number), subprocess.Popen(
+                    [BIN / "penstockd", "--config", self.folder.path / "penstock.toml", "--backend", "host", "--admin",
+                     "none", "--listen", f"ipc://{self.folder.path}/data"], stderr=subprocess.PIPE) as daemon:
+                proof = wait_until(lambda: proof_of(daemon.pid), "a stage is proven")
+                with open(f"/proc/{proof}/stat") as of_proof:
+                    daemon.send_signal(number)
+                    self.assertEqual(daemon.wait(20), 0)
+                    wait_until(lambda: has_ended(of_proof), "so has its process")
 
     def test_a_kernel_without_a_host_names_the_key(self):
         path = self.folder.path
