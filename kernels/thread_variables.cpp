@@ -1,13 +1,12 @@
 #include "kernels/thread_variables.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <thread>
-#include <utility>
 #include <vector>
 
-// Of the C++ ABI: `call` runs when the library is unloaded, or when the process ends.
-extern "C" int __cxa_atexit(void (*call)(void*), void* argument, void* library) noexcept;
+#include <cxxabi.h>
 
 namespace penstock {
 namespace {
@@ -72,10 +71,11 @@ struct thread_end {
 
 int destroy_at_thread_exit(void (*destroy)(void*), void* variable, void* library) noexcept {
   try {
-    static thread_local const thread_end end;
+    static thread_local thread_end end;
     static_cast<void>(&end);  // it is made where it is first used
     const bool had_others = variables().add({std::this_thread::get_id(), destroy, variable, library});
-    return had_others ? 0 : __cxa_atexit(&unload, library, library);
+    // The library itself calls it, when it is unloaded.
+    return had_others ? 0 : abi::__cxa_atexit(&unload, library, library);
   } catch (...) {
     return -1;
   }

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/thread_variables.hpp"
 #include "tests/kernels/operator_sample.hpp"
 
 namespace penstock {
@@ -421,6 +422,33 @@ TEST(ModelStage, KeepsStateByWholeFrames) {
   EXPECT_TRUE(model_session(stage_of(package), inputs)->whole_frames);
   EXPECT_EQ(state_bytes_of_model(stage_of(package)), 12U);
   EXPECT_TRUE(model_outputs(stage_of(package), inputs).empty());
+}
+
+// -- variables of threads ---------------------------------------------------------------------------------------------
+
+TEST(ThreadVariables, AreDestroyedNewestFirstWhereTheirThreadEnds) {
+  struct variable {
+    std::vector<int>* destroyed;
+    int number;
+  };
+  const auto destroy = [](void* address) {
+    const auto& ended = *static_cast<const variable*>(address);
+    ended.destroyed->push_back(ended.number);
+  };
+  static int library = 0;  // an address of this program, which is not unloaded
+  std::vector<int> first;
+  std::vector<int> second;
+  std::array<variable, 4> all{{{&first, 1}, {&first, 2}, {&second, 3}, {&second, 4}}};
+  const auto make = [&](std::size_t from) {
+    EXPECT_EQ(destroy_at_thread_exit(destroy, &all[from], &library), 0);
+    EXPECT_EQ(destroy_at_thread_exit(destroy, &all[from + 1], &library), 0);
+  };
+  std::thread one([&] { make(0); });
+  std::thread other([&] { make(2); });
+  one.join();
+  other.join();
+  EXPECT_THAT(first, ElementsAre(2, 1));
+  EXPECT_THAT(second, ElementsAre(4, 3));
 }
 
 }  // namespace

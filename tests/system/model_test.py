@@ -200,8 +200,12 @@ def configuration(stage='file = "m.pt2"\n', shape=(4,), outputs=("net.sum", "net
                                                           list(outputs), more)
 
 
+def maps_of(daemon):
+    return pathlib.Path(f"/proc/{daemon.process.pid}/maps").read_text()
+
+
 def mappings_of(daemon):
-    return len(re.findall(r"/memfd:penstock-library", pathlib.Path(f"/proc/{daemon.process.pid}/maps").read_text()))
+    return len(re.findall(r"/memfd:penstock-library", maps_of(daemon)))
 
 
 def descriptors_of(daemon):
@@ -300,9 +304,10 @@ class ModelTest(unittest.TestCase):
             # The client is still there. The daemon keeps the package that it started with.
             wait_until(lambda: mappings_of(daemon) <= 2 * one and descriptors_of(daemon) <= descriptors + 4,
                        f"what was replaced is unloaded: {one} mappings and {descriptors} descriptors at first")
-            # What the threads kept of each of them would be more.
-            wait_until(lambda: memory_of(daemon) < memory + KEPT * 100,
-                       f"what was replaced is freed: {memory} bytes at first")
+            # What the threads kept of each of them would be more. A sanitizer's own memory says nothing.
+            if not re.search(r"/lib[at]san\.", maps_of(daemon)):
+                wait_until(lambda: memory_of(daemon) < memory + KEPT * 100,
+                           f"what was replaced is freed: {memory} bytes at first")
 
     def test_one_that_breaks_the_rules_is_found_before_the_daemon_is_ready(self):
         for made, message in (
