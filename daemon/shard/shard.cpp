@@ -117,13 +117,14 @@ std::string suspects_text(const device_loss& loss, const served_pipelines& serve
 
 }  // namespace
 
-shard::shard(const settings& settings, device& device, std::span<const plan> plans, memory_budget& memory,
+shard::shard(const settings& settings, device& device, std::span<plan> plans, memory_budget& memory,
              std::uint32_t number, const keyring* keys, const std::function<void(const std::string&)>& progress)
     : settings_(settings),
       device_(device),
       memory_(memory),
       served_(all_of(plans)),
       next_place_(static_cast<std::uint32_t>(plans.size())),
+      first_plans_(plans),
       number_(number),
       instance_(new_instance()),
       started_(clock::now()),
@@ -526,6 +527,9 @@ shard::leftovers shard::take_leftovers() {
     if (own != adopted_.end()) {
       done.compiled = std::move(*own);
       adopted_.erase(own);
+    } else {
+      done.compiled =
+          std::make_unique<plan>(std::move(first_plans_[static_cast<std::size_t>(each - first_plans_.data())]));
     }
     return true;
   });

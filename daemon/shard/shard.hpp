@@ -69,10 +69,10 @@ enum class shard_ending {
 /// allocated and every kernel has been launched once.
 class shard {
  public:
-  /// `plans`, `memory` and `keys` must outlive the shard; without `keys`, clients need none. `progress` is called with
-  /// a text for people before each pipeline is run for the first time. Throws device_error, or std::runtime_error if an
-  /// endpoint can't be bound.
-  shard(const settings& settings, device& device, std::span<const plan> plans, memory_budget& memory,
+  /// `plans`, `memory` and `keys` must outlive the shard, which moves plans out that are replaced; without `keys`,
+  /// clients need none. `progress` is called with a text for people before each pipeline is run for the first time.
+  /// Throws device_error, or std::runtime_error if an endpoint can't be bound.
+  shard(const settings& settings, device& device, std::span<plan> plans, memory_budget& memory,
         std::uint32_t number = 0, const keyring* keys = nullptr,
         const std::function<void(const std::string&)>& progress = {});
   /// Waits for the device, which may still use payloads.
@@ -106,8 +106,8 @@ class shard {
   [[nodiscard]] bool commit(std::uint64_t attempt);
   /// Moves out the prepared change of that attempt, if there is one. Destroy it on another thread.
   [[nodiscard]] std::optional<shard_change> drop_change(std::uint64_t attempt);
-  /// Replaced plans that are out of use, with their states, and the number of those still in use. A plan of the start
-  /// has only its states here. Destroy them on another thread: freeing device memory may block.
+  /// Replaced plans that are out of use, with their states, and the number of those still in use. Destroy them on
+  /// another thread: freeing device memory may block.
   struct leftovers {
     std::vector<fresh_pipeline> done;
     std::size_t in_use = 0;
@@ -164,6 +164,7 @@ class shard {
   std::vector<std::unique_ptr<plan>> adopted_;  // by reloads
   served_pipelines served_;
   std::uint32_t next_place_;
+  const std::span<plan> first_plans_;  // of the start
   std::vector<const plan*> retiring_;  // replaced, and still in use
   std::optional<pending_change> pending_;
   configuration_report configuration_;
