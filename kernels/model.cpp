@@ -570,12 +570,13 @@ fault loaded_model::run(void* stream, std::span<const void* const> inputs, std::
     api.drop_tensor(target);
     return {copied ? nullptr : "MODEL_OUTPUT"};
   };
-  for (std::size_t each = 0; each < outputs_.size(); ++each) {
-    if (made[each] != nullptr && !met) {
-      met = copy_out(outputs_[each], made[each], outputs[each]);
-    }
-    if (made[each] != nullptr) {
-      api.drop_tensor(made[each]);
+  for (std::size_t each = 0; each < outputs_.size() && !met; ++each) {
+    met = made[each] != nullptr ? copy_out(outputs_[each], made[each], outputs[each]) : fault{"MODEL_OUTPUT"};
+  }
+  // Two outputs may be one tensor: it is dropped once, when all are copied.
+  for (auto each = made.begin(); each != made.end(); ++each) {
+    if (*each != nullptr && std::find(made.begin(), each, *each) == each) {
+      api.drop_tensor(*each);
     }
   }
   if (guard != nullptr) {
