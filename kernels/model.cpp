@@ -522,6 +522,12 @@ loaded_model::~loaded_model() {
   functions_->drop(container_);
 }
 
+std::string loaded_model::reason() const {
+  std::string text = functions_->reason();
+  text.erase(std::find_if(text.rbegin(), text.rend(), [](char each) { return each != '\n'; }).base(), text.end());
+  return text;
+}
+
 fault loaded_model::run(void* stream, std::span<const void* const> inputs, std::span<void* const> outputs) noexcept {
   const functions& api = *functions_;
   std::array<void*, most_tensors> given{};

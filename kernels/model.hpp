@@ -121,6 +121,8 @@ class loaded_model {
   /// Runs it over full tensors of its bucket: device memory, the state last. Outputs are copied to where they belong.
   /// With a provider that is_own, within a torch_run of this thread. `stream`: a cudaStream_t; nullptr on the host.
   fault run(void* stream, std::span<const void* const> inputs, std::span<void* const> outputs) noexcept;
+  /// What the model said of this thread's last run that was MODEL_FAILED, after ": "; "" for nothing.
+  [[nodiscard]] std::string reason() const;
 
  private:
   struct tensor_shape {

@@ -533,8 +533,8 @@ class model_host final : public operation {
     }
     if (failed) {
       const std::string& problem = bucket.device.problem();
-      throw package_error("has a model that can't be run" +
-                          (problem.empty() ? ": " + std::string(failed.name) : ": " + problem));
+      const std::string why = failed.name == std::string_view("MODEL_FAILED") ? bucket.model->reason() : "";
+      throw package_error("has a model that can't be run: " + (problem.empty() ? failed.name + why : problem));
     }
     run_bytes_ =
         std::max(run_bytes_, aligned(bucket.needs.bytes) + aligned(bucket.needs.tensors * sizeof(torch_tensor)) +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -374,6 +375,8 @@ void say(int answers, std::string_view word, const std::string& text = "") {
 }  // namespace
 
 exit_code run_proof_process(const settings& settings, int answers) {
+  // Libraries of AOTInductor then compare their inputs with what they were compiled for: a package may lie.
+  ::setenv("AOTI_RUNTIME_CHECK_INPUTS", "1", 1);
   std::set<std::string> wanted;
   for (std::string key; std::getline(std::cin, key);) {
     wanted.insert(key);

@@ -132,6 +132,9 @@ int32_t AOTInductorModelContainerRunSingleThreaded(void *made, tensor *inputs, s
   aoti_torch_delete_tensor_object(outputs[2]);
   outputs[2] = outputs[0];
 #endif
+#ifdef CHECKS
+  return getenv("AOTI_RUNTIME_CHECK_INPUTS") != NULL;
+#endif
 #ifdef FAILS
   return 1;
 #endif
@@ -235,7 +238,7 @@ class ModelTest(unittest.TestCase):
             cls.good = {f"cpu_{frames}": build(folder, frames) for frames in (1, 4)}
             cls.bare = [{"cpu_4": build(folder, 4, "-DSTATES=0", f"-DFACTOR={factor}")} for factor in (2, 3)]
             cls.odd = {name: {"cpu_1": build(folder, 1, *options)} for name, options in {
-                "mixes": ["-DMIXES"], "fails": ["-DFAILS"], "aliases": ["-DALIASES"],
+                "mixes": ["-DMIXES"], "fails": ["-DFAILS"], "checks": ["-DCHECKS"], "aliases": ["-DALIASES"],
                 "calls": ["-DCALLS_MORE", "-DMORE=aoti_torch_cpu_no_such_thing"],
                 "product": ["-DCALLS_MORE", "-DMORE=aoti_torch_cpu_mm_out"],
                 "convolution": ["-DCALLS_MORE", "-DMORE=aoti_torch_cpu_convolution"],
@@ -323,7 +326,9 @@ class ModelTest(unittest.TestCase):
     def test_one_that_breaks_the_rules_is_found_before_the_daemon_is_ready(self):
         for made, message in (
                 (package({**self.good, "cpu_4": self.mixes}), "on made-up frames: "),
-                (package(self.odd["fails"], buckets={"cpu": [1]}), "has a model that can't be run: MODEL_FAILED")):
+                (package(self.odd["fails"], buckets={"cpu": [1]}), "has a model that can't be run: MODEL_FAILED"),
+                # Compiled for other inputs than the package says: AOTInductor's libraries look when they are asked to.
+                (package(self.odd["checks"], buckets={"cpu": [1]}), "has a model that can't be run: MODEL_FAILED")):
             with self.subTest(message):
                 code, said = self.penstockd(made, configuration(), "--admin", "none", "--listen",
                                             f"ipc://{self.folder}/data")
