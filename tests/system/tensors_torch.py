@@ -42,6 +42,14 @@ def on_the_host(client):
         raise AssertionError("a tensor that needs a gradient was taken")
     except TypeError as error:
         assert "can't be taken" in str(error), error
+    # torch exports the memory, where the numbers have the other sign.
+    negative = torch.complex(torch.zeros(N), torch.ones(N)).conj().imag
+    try:
+        client.submit("scale", negative)
+        raise AssertionError("a tensor with its negative bit set was taken")
+    except TypeError as error:
+        assert "resolve_neg()" in str(error), error
+    assert torch.equal(torch.from_dlpack(client.submit("scale", negative.resolve_neg()).result()), 2 * negative + 1)
     many = [torch.from_dlpack(client.submit("scale", x).result()) for _ in range(50)]
     assert all(torch.equal(each, 2 * x + 1) for each in many)
     client.close()

@@ -12,7 +12,7 @@ from .control import PipelineDescription, TensorDescription
 from .cuda import CudaDevice
 from .device_memory import DevicePayload
 from .result import Result
-from .tensor import HOST, Tensor, is_tensor
+from .tensor import HOST, Tensor, is_negated, is_tensor
 
 #: Arrays below this are copied when they are submitted; larger ones are sent from where they lie.
 COPY_BELOW_BYTES = 65536
@@ -173,7 +173,7 @@ def checked(pipeline: PipelineDescription, x: Any) -> np.ndarray:
 
 def _array_of(described: TensorDescription, name: str, x: Any) -> np.ndarray:
     """An array of another library, which lies in the host's memory. Raises TypeError."""
-    if not isinstance(x, Tensor) and x.__dlpack_device__()[0] in HOST:
+    if not isinstance(x, Tensor) and x.__dlpack_device__()[0] in HOST and not is_negated(x):
         try:
             return np.from_dlpack(x)
         except Exception:

@@ -69,6 +69,8 @@ class Tensor:
         """A view of what another library made. device: the daemon's GPU, whose stream waits for what x is made with.
         Raises TypeError for what can't be taken."""
         device_type, device_id = map(int, x.__dlpack_device__())
+        if is_negated(x):
+            raise TypeError(f"{type(x).__name__} can't be taken: its negative bit is set: write x.resolve_neg()")
         try:
             capsule = x.__dlpack__(stream=device.stream) if device is not None and device_type in _DEVICES \
                 else x.__dlpack__()
@@ -250,6 +252,11 @@ def is_tensor(x: Any) -> bool:
     """Whether it is an array of another library, or a Tensor."""
     return not isinstance(x, (np.ndarray, np.generic)) and hasattr(type(x), "__dlpack__") \
         and hasattr(type(x), "__dlpack_device__")
+
+
+def is_negated(x: Any) -> bool:
+    """Whether it is a view of torch's whose numbers have the other sign in memory, which its capsule does not say."""
+    return bool(getattr(x, "is_neg", bool)())
 
 
 def _strides_of(shape: Tuple[int, ...]) -> Tuple[int, ...]:
