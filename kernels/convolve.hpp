@@ -23,7 +23,8 @@ namespace penstock {
 /// Input: f32, f16 or bf16, of a fixed size. Weights with three extents slide over one axis: the input is [L] or [C,
 /// L]. Weights with four slide over two: the input is [H, W] or [C, H, W]. Without C there is one channel. Output: the
 /// input's type, [K, L'] or [K, H', W']; without K where K is 1 and the input has no C. L' = ⌊(L + padding before and
-/// behind - dilation · (S - 1) - 1) / stride⌋ + 1 Parameters:
+/// behind - dilation · (S - 1) - 1) / stride⌋ + 1.
+/// Parameters:
 ///   weights     the name of a .npy file: [K, C / groups, S] or [K, C / groups, R, S] of f16, f32 or f64
 ///   bias        the name of a .npy file: [K]; none by default
 ///   stride      a whole number from 1, or a list of one for each axis; default 1

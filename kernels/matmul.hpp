@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -146,15 +147,18 @@ inline void parse_massive(const parameters& settings, matmul_settings& parsed) {
 /// Reads numbers of parameter `key` from `first` on, which are to be rounded to `type`. Throws parameter_error.
 inline void read_numbers(const number_file& file, const char* key, element_type type, std::int64_t first,
                          std::span<float> into) {
-  constexpr float beyond_f16 = 65520.0F;
+  // From here on, numbers are rounded to an infinity.
+  const float beyond = type == element_type::f16    ? 65520.0F
+                       : type == element_type::bf16 ? 0x1.ffp127F
+                                                    : std::numeric_limits<float>::infinity();
   try {
     file.read(first, into);
   } catch (const number_file_error& error) {
     throw parameter_error(key, error.what());
   }
-  if (type == element_type::f16 &&
-      std::any_of(into.begin(), into.end(), [](float each) { return std::abs(each) >= beyond_f16; })) {
-    throw parameter_error(key, "\"" + file.name() + "\": holds numbers beyond the range of f16, ±65504");
+  if (std::any_of(into.begin(), into.end(), [beyond](float each) { return std::abs(each) >= beyond; })) {
+    throw parameter_error(key, "\"" + file.name() + "\": holds numbers beyond the range of " +
+                                   (type == element_type::f16 ? "f16, ±65504" : "bf16, ±3.39e38"));
   }
 }
 

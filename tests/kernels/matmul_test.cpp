@@ -303,6 +303,10 @@ TEST(MatmulRefusal, OfNumbersThatDoNotFitNamesThem) {
   const std::vector<float> beyond{1.0F, 70000.0F};
   EXPECT_EQ(complaint_when_made({{"weights", number_file::of({2, 1}, beyond)}, {"compute", std::string("f16")}}),
             "weights: \"numbers\": holds numbers beyond the range of f16, ±65504");
+  const std::vector<float> largest{1.0F, std::numeric_limits<float>::max()};
+  EXPECT_EQ(complaint_when_made({{"weights", number_file::of({2, 1}, largest)}, {"compute", std::string("bf16")}}),
+            "weights: \"numbers\": holds numbers beyond the range of bf16, ±3.39e38");
+  EXPECT_EQ(complaint_when_made({{"weights", number_file::of({2, 1}, largest)}}), "");
 }
 
 }  // namespace
