@@ -17,17 +17,24 @@ constexpr const char* installation_hint =
 
 class libtorch final : public torch_provider {
  public:
-  libtorch(void* library, std::string version) : library_(library), version_(std::move(version)) {}
+  /// `driver`: CUDA's, which packages for a GPU call too; nullptr for others.
+  libtorch(void* library, void* driver, std::string version)
+      : library_(library), driver_(driver), version_(std::move(version)) {}
 
   [[nodiscard]] const void* find(const std::string& name) const noexcept override {
     // What was not compiled runs in an interpreter, which the daemon does not bring.
-    return name == proxy_executor_function ? nullptr : ::dlsym(library_, name.c_str());
+    if (name == proxy_executor_function) {
+      return nullptr;
+    }
+    const void* const found = ::dlsym(library_, name.c_str());
+    return found != nullptr || driver_ == nullptr ? found : ::dlsym(driver_, name.c_str());
   }
   [[nodiscard]] bool is_own() const noexcept override { return false; }
   [[nodiscard]] std::string version() const override { return version_; }
 
  private:
   void* library_;
+  void* driver_;
   std::string version_;
 };
 
@@ -63,7 +70,8 @@ std::shared_ptr<const torch_provider> load_libtorch(bool with_cuda) {
   if (const auto set_threads = reinterpret_cast<void (*)(int)>(::dlsym(library, "_ZN2at15set_num_threadsEi"))) {
     set_threads(1);
   }
-  return std::make_shared<libtorch>(library, version_of(library));
+  void* const driver = with_cuda ? ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
+  return std::make_shared<libtorch>(library, driver, version_of(library));
 }
 
 }  // namespace penstock

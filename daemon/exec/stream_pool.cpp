@@ -278,6 +278,7 @@ std::int64_t stream_pool::warm_up(const plan& pipeline, slot& slot) {
       }
     }
   }
+  copied_ = {};  // nobody asked for these
   return inline_steps;
 }
 

@@ -15,7 +15,7 @@ import zipfile
 try:
     import numpy
     import torch
-    from penstock.torch import export, load
+    from penstock.torch import _decompositions as decompositions, export, load
 except ImportError as error:
     class MissingTest(unittest.TestCase):
         @unittest.skip(str(error))
@@ -151,6 +151,17 @@ class ModelsExportTest(unittest.TestCase):
             self.refused(ValueError, message, arguments.pop("model", Double().eval()), **arguments)
         if not torch.cuda.is_available():
             self.refused(ValueError, "PyTorch finds no GPU here", Double().eval(), devices=["cuda"])
+
+    def test_cells_that_a_gpu_fuses_are_written_out(self):
+        x, h, c = torch.randn(3, 5), torch.randn(3, 7), torch.randn(3, 7)
+        lstm, gru = torch.nn.LSTMCell(5, 7), torch.nn.GRUCell(5, 7)
+        table = decompositions()
+        for cell, fused, state in ((lstm, torch.ops.aten._thnn_fused_lstm_cell.default, c),
+                                   (gru, torch.ops.aten._thnn_fused_gru_cell.default, h)):
+            got = table[fused](x @ cell.weight_ih.T, h @ cell.weight_hh.T, state, cell.bias_ih, cell.bias_hh)
+            wanted = cell(x, (h, c)) if cell is lstm else (cell(x, h),)
+            for mine, theirs in zip(got, wanted):
+                torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-6)
 
     @unittest.skipUnless(shutil.which("g++"), "g++ is not installed")
     def test_a_package_has_what_the_daemon_needs(self):

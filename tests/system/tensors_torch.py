@@ -215,7 +215,7 @@ def killed(client):
         assert client.status()["shared_memory"]["device_bytes"] >= 8 << 20
         process.send_signal(signal.SIGKILL)
     end = time.monotonic() + 30
-    while client.status()["shared_memory"]["device_bytes"] > lent or torch.cuda.mem_get_info()[0] < free:
+    while client.status()["shared_memory"]["device_bytes"] > lent or torch.cuda.mem_get_info()[0] < free - (1 << 20):
         assert time.monotonic() < end, (client.status()["shared_memory"], lent, torch.cuda.mem_get_info(), free)
         time.sleep(0.05)
     passed("memory comes back from a client that was killed")

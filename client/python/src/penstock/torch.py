@@ -86,7 +86,7 @@ class _Stage(torch.nn.Module):
     def forward(self, *tensors: torch.Tensor) -> Tuple[torch.Tensor, ...]:
         frames, given, at = tensors[0].shape[0], list(tensors[:self.inputs]), 0
         for shape in self.states:
-            given.append(tensors[-1].narrow(1, at, math.prod(shape)).reshape(frames, *shape))
+            given.append(tensors[-1].narrow(1, at, math.prod(shape)).reshape(frames, *shape).contiguous())
             at += math.prod(shape)
         results = list(_pytree.tree_leaves(self.model(*given)))
         if self.states:
@@ -385,7 +385,36 @@ def _decompositions() -> Any:
     table = torch.export.default_decompositions()
     for each in (torch.ops.aten.linear.default, torch.ops.aten.matmul.default):
         table.pop(each, None)
+    # A GPU's own forms of recurrent cells.
+    table[torch.ops.aten._thnn_fused_lstm_cell.default] = _lstm_cell
+    table[torch.ops.aten._thnn_fused_gru_cell.default] = _gru_cell
     return table
+
+
+def _lstm_cell(input_gates: torch.Tensor, hidden_gates: torch.Tensor, c: torch.Tensor,
+               input_bias: Optional[torch.Tensor] = None,
+               hidden_bias: Optional[torch.Tensor] = None) -> Tuple[torch.Tensor, ...]:
+    """aten._thnn_fused_lstm_cell: the new h and c, and what only its gradient reads."""
+    gates = _plus(input_gates, input_bias) + _plus(hidden_gates, hidden_bias)
+    let_in, keep, cell, give = gates.chunk(4, 1)
+    c = torch.sigmoid(keep) * c + torch.sigmoid(let_in) * torch.tanh(cell)
+    return torch.sigmoid(give) * torch.tanh(c), c, gates
+
+
+def _gru_cell(input_gates: torch.Tensor, hidden_gates: torch.Tensor, h: torch.Tensor,
+              input_bias: Optional[torch.Tensor] = None,
+              hidden_bias: Optional[torch.Tensor] = None) -> Tuple[torch.Tensor, ...]:
+    """aten._thnn_fused_gru_cell: the new h, and what only its gradient reads."""
+    from_input, from_hidden = _plus(input_gates, input_bias), _plus(hidden_gates, hidden_bias)
+    reset, update, new = from_input.chunk(3, 1)
+    hidden_reset, hidden_update, hidden_new = from_hidden.chunk(3, 1)
+    update = torch.sigmoid(update + hidden_update)
+    new = torch.tanh(new + torch.sigmoid(reset + hidden_reset) * hidden_new)
+    return (h - new) * update + new, torch.cat([from_input, h, h], 1)
+
+
+def _plus(gates: torch.Tensor, bias: Optional[torch.Tensor]) -> torch.Tensor:
+    return gates if bias is None else gates + bias
 
 
 @contextlib.contextmanager
