@@ -229,8 +229,12 @@ void checker::resolve_sources() {
   graph_.reads.resize(pipeline_.stages.size());
   for (std::size_t index = 0; index < pipeline_.stages.size(); ++index) {
     auto& from = pipeline_.stages[index].from;
-    if (from.empty()) {
-      from = named_inputs(index);
+    const std::vector<std::string> named = named_inputs(index);
+    const bool by_name = from.empty() && !named.empty();
+    if (by_name) {
+      from = named;
+    } else if (pipeline_.stages[index].op == "model" && !named.empty() && from != named) {
+      refuse_stage(index, "from", "stands beside 'inputs', which says what a model reads: leave one out");
     }
     if (from.empty()) {
       from.emplace_back(index == 0 ? input_name : std::string_view(pipeline_.stages[index - 1].name));
@@ -242,7 +246,8 @@ void checker::resolve_sources() {
       if (!exists(source)) {
         std::vector<std::string_view> known = names_;
         known.push_back(input_name);
-        refuse_stage(index, "from", "there is no stage '" + source + "'" + suggestion(source, known));
+        refuse_stage(index, by_name ? "inputs" : "from",
+                     "there is no stage '" + source + "'" + suggestion(source, known));
       }
       graph_.reads[index].push_back(stage_of(source));
     }

@@ -359,6 +359,13 @@ class ModelTest(unittest.TestCase):
         self.refused("field 'from': the model's input 'x' is f32[4], and what it reads is f32[5]", good, shape=(5,))
         self.refused("field 'inputs': the model has no input 'y'; it has 'x'", good,
                      'file = "m.pt2"\ninputs = { y = "input" }\n')
+        self.refused("field 'inputs': there is no stage 'nothing'", good, 'file = "m.pt2"\ninputs = { x = "nothing" }\n')
+        code, said = self.penstockd(good, VERSION + '[code]\nallow = ["."]\n' + pipeline("p", "f32", [4], [
+            ("half", "affine", "a = 0.5\n"),
+            ("net", "model", 'file = "m.pt2"\nfrom = "half"\ninputs = { x = "input" }\n')], ["net.sum"]),
+            "--check-config")
+        self.assertEqual(code, 78, said)
+        self.assertIn("stage 'net', field 'from': stands beside 'inputs'", said)
         two = package(self.good, inputs=[*FACTS["inputs"], {"name": "gain", "dtype": "f32", "shape": [1]}])
         self.refused("field 'inputs': is missing: the model has the inputs 'x', 'gain'", two)
         self.refused("field 'inputs': lacks 'gain'", two, 'file = "m.pt2"\ninputs = { x = "input" }\n')
