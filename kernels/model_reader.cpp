@@ -64,6 +64,7 @@ struct byte_source {
 struct member {
   unz64_file_pos place{};
   std::uint64_t size = 0;
+  bool is_compressed = false;
 };
 
 /// A zip file, as it is read.
@@ -91,6 +92,9 @@ class zip_file {
 
   [[nodiscard]] std::string read(const std::string& name, const member& wanted, std::uint64_t most) {
     const auto damaged = [&] { return package_error("is damaged: its member " + name + " can't be read"); };
+    if (wanted.is_compressed) {
+      throw package_error("is compressed: its members are to be stored, as by `zip -0`");
+    }
     if (wanted.size > most) {
       throw package_error("has a member " + name + " of " + std::to_string(wanted.size) + " bytes; allowed are " +
                           std::to_string(most));
@@ -127,8 +131,8 @@ class zip_file {
           ::unzGetFilePos64(file_, &made.place) != UNZ_OK || members_.size() == most_members) {
         break;
       }
-      // One that claims more than the file holds is compressed or wrong; models are not compressed.
       made.size = facts.uncompressed_size;
+      made.is_compressed = facts.compression_method != 0;
       members_.emplace(name.data(), made);
     }
     if (found != UNZ_END_OF_LIST_OF_FILE) {

@@ -191,10 +191,10 @@ def build(folder, frames, *options):
     return library.read_bytes()
 
 
-def package(libraries, facts=None, **changes):
+def package(libraries, facts=None, compression=zipfile.ZIP_STORED, **changes):
     """A package of libraries by their models' names; `changes` are to its facts."""
     made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(made, "w", compression) as archive:
         archive.writestr("model/archive_version", "1")
         for name, library in libraries.items():
             archive.writestr(f"model/data/aotinductor/{name}/{name}.wrapper.so", library)
@@ -375,6 +375,8 @@ class ModelTest(unittest.TestCase):
         good = package(self.good)
         self.refused("m.pt2: is not a zip file, or cut off: its end is missing", good[:len(good) // 2])
         self.refused("m.pt2: is not a zip file, or cut off: its end is missing", b"#!/bin/sh\n")
+        self.refused("m.pt2: is compressed: its members are to be stored, as by `zip -0`",
+                     package(self.good, compression=zipfile.ZIP_DEFLATED))
         at = good.index(b"\x7fELF") + 5000
         self.refused("m.pt2: is damaged: its member model/data/aotinductor/cpu_1/cpu_1.wrapper.so can't be read",
                      good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
