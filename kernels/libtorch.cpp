@@ -70,6 +70,14 @@ std::shared_ptr<const torch_provider> load_libtorch(bool with_cuda) {
   if (const auto set_threads = reinterpret_cast<void (*)(int)>(::dlsym(library, "_ZN2at15set_num_threadsEi"))) {
     set_threads(1);
   }
+  // Products and convolutions of f32 are in f32, as they are with Penstock's own functions.
+  const auto context = reinterpret_cast<void* (*)()>(::dlsym(library, "_ZN2at13globalContextEv"));
+  for (const char* const setter : {"_ZN2at7Context17setAllowTF32CuDNNEb", "_ZN2at7Context18setAllowTF32CuBLASEb"}) {
+    const auto allow = reinterpret_cast<void (*)(void*, bool)>(::dlsym(library, setter));
+    if (context != nullptr && allow != nullptr) {
+      allow(context(), false);
+    }
+  }
   void* const driver = with_cuda ? ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
   return std::make_shared<libtorch>(library, driver, version_of(library));
 }

@@ -34,8 +34,8 @@ namespace penstock {
 ///               (or "tf32" by "lt")
 ///   repeatable  bool, default false: a row has the same bits whatever else its batch holds, on one machine
 /// Before the activation each result is within e · √(Σ (x · w)²) of the exact one: e is 1e-6 · √K of f32, 4e-3 of tf32
-/// and f16, 1e-2 of bf16. b and y are rounded once to the output's type. A NaN or an infinity in a row makes results of
-/// that row not finite, and no others.
+/// and f16, 1.5e-2 of bf16. b and y are rounded once to the output's type. A NaN or an infinity in a row makes results
+/// of that row not finite, and no others.
 struct matmul_settings {
   enum class precision : std::uint8_t { f32, tf32, f16, bf16 };
   enum class activation_kind : std::uint8_t { none, relu, gelu };

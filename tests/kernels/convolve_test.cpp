@@ -291,7 +291,8 @@ TEST_P(convolve_operation, KeepsWhatIsNotFiniteInItsFrame) {
   EXPECT_TRUE(std::isnan(y[2 * 90 + 6]));
   for (std::size_t i = 0; i < y.size(); ++i) {
     if (i / 90 != 2) {
-      ASSERT_EQ(y[i], clean[i]) << i;
+      // The two operations may have chosen different algorithms.
+      ASSERT_NEAR(y[i], clean[i], 1e-5) << i;
     }
   }
 }

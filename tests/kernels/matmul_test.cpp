@@ -128,7 +128,8 @@ TEST_P(matmul_operation, RoundsFactorsToTheTypeOfCompute) {
   };
   random_input random;
   SCOPED_TRACE(random.trace());
-  for (const precision& each : {precision{"f32", 2e-5}, {"tf32", 4e-3}, {"f16", 4e-3}, {"bf16", 1e-2}}) {
+  // Six standard deviations of the sum: bf16 rounds a factor by up to 2^-8, which is 0.0023 of a term for two.
+  for (const precision& each : {precision{"f32", 2e-5}, {"tf32", 4e-3}, {"f16", 4e-3}, {"bf16", 1.5e-2}}) {
     for (const element_type type : {element_type::f32, element_type::f16, element_type::bf16}) {
       const layer given(random, random.integer(1, 300), random.integer(1, 100), random.coin());
       operation_case setup{.op = "matmul",
