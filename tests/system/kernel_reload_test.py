@@ -154,7 +154,7 @@ class KernelReload(unittest.TestCase):
         finally:
             for load in loads:
                 load.stop()
-        self.settle(2)  # the kernel of the start stays, as long as its plan
+        self.settle(1)
         changes, stays = loads
         self.assertEqual(changes.wrong + stays.wrong, [])
         self.assertLessEqual(set(changes.factors), set(map(float, range(1, RELOADS + 2))))
