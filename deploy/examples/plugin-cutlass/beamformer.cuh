@@ -20,6 +20,11 @@
 #include <cutlass/gemm/threadblock/default_mma.h>
 #include <cutlass/layout/matrix.h>
 
+// CUTLASS compiles for older GPUs too, into a kernel that multiplies nothing.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#error "The tensor cores of this kernel came with sm_80: set CMAKE_CUDA_ARCHITECTURES to 80 or more."
+#endif
+
 namespace beamformer {
 
 using tile_shape = cutlass::gemm::GemmShape<128, 128, 16>;  // 64 beams, 64 samples, 16 antennas at a time
