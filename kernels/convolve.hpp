@@ -31,9 +31,9 @@ namespace penstock {
 ///   padding     zeros before and behind each axis, likewise from 0; or "same": with stride 1 the output is as long as
 ///               the input, and the odd zero lies behind; or "valid" (default): none
 ///   dilation    like stride: the distance between the numbers of a filter
-///   groups      default 1: so many parts of the channels are convolved apart, each with its part of the filters
-///   activation  "none" (default) | "relu" | "gelu": its tanh form, as in matmul | "gelu_erf": y / 2 · (1 + erf(y /
-///   √2)) compute     "f32" (default) | "tf32" | "f16" | "bf16": what x and W are rounded to; sums are in f32. The host
+///   groups      number of groups of channels, default 1; each is convolved with its own part of the filters
+///   activation  "none" (default) | "relu" | "gelu": its tanh form, as in matmul | "gelu_erf": y/2 · (1 + erf(y/√2))
+///   compute     "f32" (default) | "tf32" | "f16" | "bf16": what x and W are rounded to; sums are in f32. The host
 ///               computes "tf32" in f32
 /// Before the activation each result is within e · √T · max |x| · max |w| of the exact one, with the largest x of its
 /// frame, and T = C / groups · R · S: e is 1e-6 of f32, 4e-3 of tf32 and f16, 1e-2 of bf16. b and y are rounded once to
