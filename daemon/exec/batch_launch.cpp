@@ -43,11 +43,12 @@ batch_launch::batch_launch(slot& filled, const launch_resources& resources) noex
       input_(input_memory(filled.work, resources.direct_bytes)),
       outputs_(output_memory(filled.work, resources.direct_bytes)) {}
 
-// A product goes over a client's shared memory as it stands: what the client writes meanwhile spoils its own result
-// alone.
+// A product goes over a client's shared memory as it stands, unless it is the device's: what the client writes
+// meanwhile spoils its own result alone.
 batch_launch::operand_memory batch_launch::blocking_memory(const batch& work) noexcept {
-  return work.payload == payload_mode::shared && work.requests.size() == 1 ? operand_memory::arena
-                                                                           : operand_memory::pinned;
+  const bool is_direct = work.payload == payload_mode::shared && work.requests.size() == 1 &&
+                         work.requests.front()->shared.arena->memory() != arena_memory::device;
+  return is_direct ? operand_memory::arena : operand_memory::pinned;
 }
 
 // A client may write to its shared memory at any time, so a batch with such a request is always copied: its operators

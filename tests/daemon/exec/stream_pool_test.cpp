@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/shm/segment.hpp"
 #include "tests/support/hand_made_plan.hpp"
 #include "tests/support/manual_device.hpp"
 #include "tests/support/scheduler_rig.hpp"
@@ -497,7 +498,8 @@ class BlockingLane : public stream_pool_fixture {
       made.first_frame = static_cast<std::int64_t>(each);
       if (each != 1) {
         made.shared.input = reinterpret_cast<const std::byte*>(payload_.data()) + 16 * each;
-        made.shared.output = arena_.data() + 1024 * each;
+        made.shared.arena = &arena_;
+        made.shared.output = arena_.at(1024 * each);
         std::memset(filled.pinned_input.get() + 16 * each, 0, 16);
       }
       filled.work.requests.push_back(&made);
@@ -506,12 +508,15 @@ class BlockingLane : public stream_pool_fixture {
   }
   /// What a request in shared memory got there.
   std::string next_in_arena(std::size_t request) {
-    return {reinterpret_cast<const char*>(arena_.data()) + 1024 * request, 16};
+    return {reinterpret_cast<const char*>(arena_.at(1024 * request)), 16};
   }
 
   const std::string payload_ = testing::payload_of(48, 1);
   std::array<request, 3> requests_;
-  std::vector<std::byte> arena_ = std::vector<std::byte>(4096);
+  struct : arena_owner {
+    void take_back(client_arena& /*unused*/) noexcept override {}
+  } owner_;
+  client_arena arena_{1, 4096, device_, owner_};
 };
 
 TEST_P(BlockingLane, HasOneStreamAndNeverPolls) {
