@@ -1,7 +1,6 @@
 #include "kernels/cublas.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -14,13 +13,13 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <dlfcn.h>
 
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
 #endif
 
 #include "kernels/launch.cuh"
+#include "kernels/runtime_library.hpp"
 
 namespace penstock {
 namespace {
@@ -84,53 +83,8 @@ static_assert(sizeof(cublaslt_library::result) == sizeof(cublasStatus_t));
 constexpr const char* installation_hint =
     "install the CUDA toolkit's cuBLAS (package libcublas-13-0 or libcublas-12-x of the same major version as the "
     "driver's CUDA) or set PENSTOCK_CUBLASLT to the path of libcublasLt.so.13 or libcublasLt.so.12";
-
-std::vector<std::string> candidate_paths() {
-  if (const char* chosen = std::getenv("PENSTOCK_CUBLASLT"); chosen != nullptr && *chosen != '\0') {
-    return {chosen};
-  }
-  std::vector<std::string> folders{""};
-  if (const char* toolkit = std::getenv("CUDA_PATH"); toolkit != nullptr && *toolkit != '\0') {
-    folders.push_back(std::string(toolkit) + "/lib64/");
-    folders.push_back(std::string(toolkit) + "/targets/x86_64-linux/lib/");
-  }
-  folders.emplace_back("/usr/local/cuda/lib64/");
-  folders.emplace_back("/usr/local/cuda/targets/x86_64-linux/lib/");
-  std::vector<std::string> paths;
-  for (const std::string& folder : folders) {
-    for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so"}) {
-      paths.push_back(folder + name);
-    }
-  }
-  return paths;
-}
-
-// Kept loaded for good (RTLD_NODELETE), as cuFFT is.
-void* open_library(std::string& path) {
-  std::string failure;
-  for (const std::string& candidate : candidate_paths()) {
-    if (void* library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); library != nullptr) {
-      path = candidate;
-      return library;
-    }
-    const char* reason = dlerror();
-    if (failure.empty() && reason != nullptr) {
-      failure = reason;
-    }
-  }
-  throw std::runtime_error("a matrix product on the GPU needs cuBLASLt, which could not be loaded (" + failure +
-                           "): " + installation_hint);
-}
-
-template <class Function>
-void resolve(void* library, const std::string& path, const char* symbol, Function& function) {
-  void* address = dlsym(library, symbol);
-  if (address == nullptr) {
-    throw std::runtime_error(path + " has no " + symbol +
-                             ", so it is not a cuBLASLt that Penstock can use: " + installation_hint);
-  }
-  function = reinterpret_cast<Function>(address);
-}
+constexpr const char* library_names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11",
+                                         "libcublasLt.so"};
 
 void check(const cublaslt_library& library, cublaslt_library::result result, const std::string& action) {
   if (const fault failed = cublas_fault(result)) {
@@ -253,25 +207,29 @@ cublaslt_library::~cublaslt_library() {
 }
 
 std::shared_ptr<const cublaslt_library> cublaslt_library::load() {
-  std::string path;
-  void* library = open_library(path);
+  const runtime_library library({.need = "a matrix product on the GPU needs cuBLASLt",
+                                 .kind = "a cuBLASLt",
+                                 .variable = "PENSTOCK_CUBLASLT",
+                                 .names = library_names,
+                                 .hint = installation_hint,
+                                 .with_toolkit = true});
   auto found = std::make_shared<cublaslt_library>();
-  resolve(library, path, "cublasLtCreate", found->create);
-  resolve(library, path, "cublasLtDestroy", found->destroy);
-  resolve(library, path, "cublasLtGetVersion", found->get_version);
-  resolve(library, path, "cublasLtMatrixLayoutCreate", found->create_layout);
-  resolve(library, path, "cublasLtMatrixLayoutSetAttribute", found->set_layout);
-  resolve(library, path, "cublasLtMatrixLayoutDestroy", found->destroy_layout);
-  resolve(library, path, "cublasLtMatmulDescCreate", found->create_description);
-  resolve(library, path, "cublasLtMatmulDescSetAttribute", found->set_description);
-  resolve(library, path, "cublasLtMatmulDescDestroy", found->destroy_description);
-  resolve(library, path, "cublasLtMatmulPreferenceCreate", found->create_preference);
-  resolve(library, path, "cublasLtMatmulPreferenceSetAttribute", found->set_preference);
-  resolve(library, path, "cublasLtMatmulPreferenceDestroy", found->destroy_preference);
-  resolve(library, path, "cublasLtMatmulAlgoGetHeuristic", found->find_algorithms);
-  resolve(library, path, "cublasLtMatmulAlgoCheck", found->check_algorithm);
-  resolve(library, path, "cublasLtMatmulAlgoConfigGetAttribute", found->get_algorithm);
-  resolve(library, path, "cublasLtMatmul", found->multiply);
+  library.find("cublasLtCreate", found->create);
+  library.find("cublasLtDestroy", found->destroy);
+  library.find("cublasLtGetVersion", found->get_version);
+  library.find("cublasLtMatrixLayoutCreate", found->create_layout);
+  library.find("cublasLtMatrixLayoutSetAttribute", found->set_layout);
+  library.find("cublasLtMatrixLayoutDestroy", found->destroy_layout);
+  library.find("cublasLtMatmulDescCreate", found->create_description);
+  library.find("cublasLtMatmulDescSetAttribute", found->set_description);
+  library.find("cublasLtMatmulDescDestroy", found->destroy_description);
+  library.find("cublasLtMatmulPreferenceCreate", found->create_preference);
+  library.find("cublasLtMatmulPreferenceSetAttribute", found->set_preference);
+  library.find("cublasLtMatmulPreferenceDestroy", found->destroy_preference);
+  library.find("cublasLtMatmulAlgoGetHeuristic", found->find_algorithms);
+  library.find("cublasLtMatmulAlgoCheck", found->check_algorithm);
+  library.find("cublasLtMatmulAlgoConfigGetAttribute", found->get_algorithm);
+  library.find("cublasLtMatmul", found->multiply);
   check(*found, found->create(&found->context), "be initialised");
   return found;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -18,6 +17,7 @@
 #endif
 
 #include "kernels/convolution_steps.hpp"
+#include "kernels/runtime_library.hpp"
 #include "kernels/tensor.hpp"
 
 namespace penstock {
@@ -201,6 +201,7 @@ static_assert(note_winograd_13x13 == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
 constexpr const char* installation_hint =
     "install cuDNN 9 of the same CUDA major version as the driver (package libcudnn9-cuda-13 or libcudnn9-cuda-12, or "
     "the Python package nvidia-cudnn-cu13) or set PENSTOCK_CUDNN to the path of libcudnn.so.9";
+constexpr const char* library_names[] = {"libcudnn.so.9"};
 
 /// Of the tensors in a graph.
 enum tensor_id : std::int64_t { id_x = 1, id_weights, id_bias, id_y, id_sum, id_shifted };
@@ -210,23 +211,6 @@ constexpr std::int64_t most_configurations = 64;
 /// Time for trying them; the first is always tried.
 constexpr double most_seconds = 1.0;
 
-std::vector<std::string> candidates() {
-  if (const char* chosen = std::getenv("PENSTOCK_CUDNN"); chosen != nullptr && *chosen != '\0') {
-    return {chosen};
-  }
-  std::vector<std::string> paths{"libcudnn.so.9"};
-  if (const char* toolkit = std::getenv("CUDA_PATH"); toolkit != nullptr && *toolkit != '\0') {
-    paths.push_back(std::string(toolkit) + "/lib64/libcudnn.so.9");
-  }
-  paths.emplace_back("/usr/local/cuda/lib64/libcudnn.so.9");
-  return paths;
-}
-
-// Kept loaded for good, as cuFFT is.
-void* open_kept(const std::string& path) {
-  return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-}
-
 // libcudnn.so.9 opens its parts by their names alone. Opened by a path, it does not find them, unless they are there
 // already. A part that can't be opened is cuDNN's to report.
 void open_parts(const std::string& path) {
@@ -235,35 +219,8 @@ void open_parts(const std::string& path) {
     return;
   }
   for (const char* part : {"ops", "graph", "heuristic", "engines_runtime_compiled", "engines_precompiled", "cnn"}) {
-    open_kept(path.substr(0, slash + 1) + "libcudnn_" + part + ".so.9");
+    ::dlopen((path.substr(0, slash + 1) + "libcudnn_" + part + ".so.9").c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   }
-}
-
-void* open_library(std::string& path) {
-  std::string failure;
-  for (const std::string& candidate : candidates()) {
-    if (void* library = open_kept(candidate); library != nullptr) {
-      path = candidate;
-      open_parts(path);
-      return library;
-    }
-    const char* reason = dlerror();
-    if (failure.empty() && reason != nullptr) {
-      failure = reason;
-    }
-  }
-  throw std::runtime_error("a convolution on the GPU needs cuDNN 9, which could not be loaded (" + failure +
-                           "): " + installation_hint);
-}
-
-template <class Function>
-void resolve(void* library, const std::string& path, const char* symbol, Function& function) {
-  void* const address = dlsym(library, symbol);
-  if (address == nullptr) {
-    throw std::runtime_error(path + " has no " + symbol +
-                             ", so it is not a cuDNN that Penstock can use: " + installation_hint);
-  }
-  function = reinterpret_cast<Function>(address);
 }
 
 [[noreturn]] void refuse(const cudnn_library& library, const std::string& action, const char* error) {
@@ -448,24 +405,29 @@ class stopwatch {
 }  // namespace
 
 std::shared_ptr<const cudnn_library> cudnn_library::load() {
-  std::string path;
-  void* const library = open_library(path);
+  const runtime_library library({.need = "a convolution on the GPU needs cuDNN 9",
+                                 .kind = "a cuDNN",
+                                 .variable = "PENSTOCK_CUDNN",
+                                 .names = library_names,
+                                 .hint = installation_hint,
+                                 .with_toolkit = true});
+  open_parts(library.path());
   auto found = std::make_shared<cudnn_library>();
-  resolve(library, path, "cudnnGetVersion", found->version);
+  library.find("cudnnGetVersion", found->version);
   if (const std::size_t version = found->version(); version / 10000 != 9) {
-    throw std::runtime_error(path + " is cuDNN " + std::to_string(version) + ", not 9: " + installation_hint);
+    throw std::runtime_error(library.path() + " is cuDNN " + std::to_string(version) + ", not 9: " + installation_hint);
   }
-  resolve(library, path, "cudnnGetErrorString", found->error_string);
-  resolve(library, path, "cudnnGetLastErrorString", found->last_error);
-  resolve(library, path, "cudnnCreate", found->create);
-  resolve(library, path, "cudnnDestroy", found->destroy);
-  resolve(library, path, "cudnnSetStream", found->set_stream);
-  resolve(library, path, "cudnnBackendCreateDescriptor", found->create_descriptor);
-  resolve(library, path, "cudnnBackendDestroyDescriptor", found->destroy_descriptor);
-  resolve(library, path, "cudnnBackendFinalize", found->finalize);
-  resolve(library, path, "cudnnBackendSetAttribute", found->set_attribute);
-  resolve(library, path, "cudnnBackendGetAttribute", found->get_attribute);
-  resolve(library, path, "cudnnBackendExecute", found->execute);
+  library.find("cudnnGetErrorString", found->error_string);
+  library.find("cudnnGetLastErrorString", found->last_error);
+  library.find("cudnnCreate", found->create);
+  library.find("cudnnDestroy", found->destroy);
+  library.find("cudnnSetStream", found->set_stream);
+  library.find("cudnnBackendCreateDescriptor", found->create_descriptor);
+  library.find("cudnnBackendDestroyDescriptor", found->destroy_descriptor);
+  library.find("cudnnBackendFinalize", found->finalize);
+  library.find("cudnnBackendSetAttribute", found->set_attribute);
+  library.find("cudnnBackendGetAttribute", found->get_attribute);
+  library.find("cudnnBackendExecute", found->execute);
   return found;
 }
 

@@ -1,19 +1,16 @@
 #include "kernels/cufft.hpp"
 
 #include <array>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
-
-#include <dlfcn.h>
 
 #if __has_include(<cufft.h>)
 #include <cufft.h>
 #endif
 
 #include "kernels/kernel_queue.hpp"
+#include "kernels/runtime_library.hpp"
 
 namespace penstock {
 namespace {
@@ -30,54 +27,7 @@ static_assert(sizeof(cufft_library::result) == sizeof(cufftResult));
 constexpr const char* installation_hint =
     "install the CUDA toolkit's cuFFT (package libcufft-13-0 or libcufft-12-x of the same major version as the "
     "driver's CUDA) or set PENSTOCK_CUFFT to the path of libcufft.so.12 or libcufft.so.11";
-
-std::vector<std::string> candidates() {
-  if (const char* chosen = std::getenv("PENSTOCK_CUFFT"); chosen != nullptr && *chosen != '\0') {
-    return {chosen};
-  }
-  std::vector<std::string> folders{""};
-  if (const char* toolkit = std::getenv("CUDA_PATH"); toolkit != nullptr && *toolkit != '\0') {
-    folders.push_back(std::string(toolkit) + "/lib64/");
-    folders.push_back(std::string(toolkit) + "/targets/x86_64-linux/lib/");
-  }
-  folders.emplace_back("/usr/local/cuda/lib64/");
-  folders.emplace_back("/usr/local/cuda/targets/x86_64-linux/lib/");
-  std::vector<std::string> paths;
-  for (const std::string& folder : folders) {
-    for (const char* name : {"libcufft.so.12", "libcufft.so.11", "libcufft.so"}) {
-      paths.push_back(folder + name);
-    }
-  }
-  return paths;
-}
-
-// Kept loaded for good (RTLD_NODELETE): a library with CUDA kernels registers itself with the driver, and taking it
-// out at an arbitrary moment of the process's end is not safe.
-void* open_library(std::string& path) {
-  std::string failure;
-  for (const std::string& candidate : candidates()) {
-    if (void* library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); library != nullptr) {
-      path = candidate;
-      return library;
-    }
-    const char* reason = dlerror();
-    if (failure.empty() && reason != nullptr) {
-      failure = reason;
-    }
-  }
-  throw std::runtime_error("an FFT on the GPU needs cuFFT, which could not be loaded (" + failure +
-                           "): " + installation_hint);
-}
-
-template <class Function>
-void resolve(void* library, const std::string& path, const char* symbol, Function& function) {
-  void* address = dlsym(library, symbol);
-  if (address == nullptr) {
-    throw std::runtime_error(path + " has no " + symbol +
-                             ", so it is not a cuFFT that Penstock can use: " + installation_hint);
-  }
-  function = reinterpret_cast<Function>(address);
-}
+constexpr const char* library_names[] = {"libcufft.so.12", "libcufft.so.11", "libcufft.so"};
 
 void check(const cufft_library& library, cufft_library::result result, const char* action) {
   if (const fault failed = cufft_fault(result)) {
@@ -90,19 +40,23 @@ void check(const cufft_library& library, cufft_library::result result, const cha
 }  // namespace
 
 std::shared_ptr<const cufft_library> cufft_library::load() {
-  std::string path;
-  void* library = open_library(path);
+  const runtime_library library({.need = "an FFT on the GPU needs cuFFT",
+                                 .kind = "a cuFFT",
+                                 .variable = "PENSTOCK_CUFFT",
+                                 .names = library_names,
+                                 .hint = installation_hint,
+                                 .with_toolkit = true});
   auto found = std::make_shared<cufft_library>();
-  resolve(library, path, "cufftCreate", found->create);
-  resolve(library, path, "cufftSetAutoAllocation", found->set_auto_allocation);
-  resolve(library, path, "cufftMakePlanMany64", found->make_plan_many);
-  resolve(library, path, "cufftGetSize", found->get_size);
-  resolve(library, path, "cufftSetStream", found->set_stream);
-  resolve(library, path, "cufftSetWorkArea", found->set_work_area);
-  resolve(library, path, "cufftExecR2C", found->execute_real_to_complex);
-  resolve(library, path, "cufftExecC2C", found->execute_complex_to_complex);
-  resolve(library, path, "cufftDestroy", found->destroy);
-  resolve(library, path, "cufftGetVersion", found->get_version);
+  library.find("cufftCreate", found->create);
+  library.find("cufftSetAutoAllocation", found->set_auto_allocation);
+  library.find("cufftMakePlanMany64", found->make_plan_many);
+  library.find("cufftGetSize", found->get_size);
+  library.find("cufftSetStream", found->set_stream);
+  library.find("cufftSetWorkArea", found->set_work_area);
+  library.find("cufftExecR2C", found->execute_real_to_complex);
+  library.find("cufftExecC2C", found->execute_complex_to_complex);
+  library.find("cufftDestroy", found->destroy);
+  library.find("cufftGetVersion", found->get_version);
   return found;
 }
 

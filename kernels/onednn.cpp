@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <ctime>
 #include <limits>
 #include <new>
@@ -14,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include <dlfcn.h>
-
 #if __has_include(<oneapi/dnnl/dnnl.h>)
 #include <oneapi/dnnl/dnnl.h>
 #endif
+
+#include "kernels/runtime_library.hpp"
 
 namespace penstock {
 
@@ -136,6 +135,7 @@ using dimensions = onednn_library::dimensions;
 
 constexpr const char* installation_hint =
     "install oneDNN 2 (package libdnnl2) or set PENSTOCK_ONEDNN to the path of libdnnl.so.2";
+constexpr const char* library_names[] = {"libdnnl.so.2"};
 constexpr std::size_t alignment = 64;
 
 fault onednn_fault(onednn_library::status status) noexcept {
@@ -156,16 +156,6 @@ void check(onednn_library::status status, const char* action) {
   if (const fault failed = onednn_fault(status)) {
     throw std::runtime_error(std::string("oneDNN could not ") + action + ": " + failed.name);
   }
-}
-
-template <class Function>
-void resolve(void* library, const std::string& path, const char* symbol, Function& function) {
-  void* const address = dlsym(library, symbol);
-  if (address == nullptr) {
-    throw std::runtime_error(path + " has no " + symbol +
-                             ", so it is not a oneDNN that Penstock can use: " + installation_hint);
-  }
-  function = reinterpret_cast<Function>(address);
 }
 
 /// A handle of the library's that is given back.
@@ -318,53 +308,49 @@ enum class image_layout { any, channels_last, plain };
 }  // namespace
 
 std::shared_ptr<const onednn_library> load_onednn() {
-  const char* const chosen = std::getenv("PENSTOCK_ONEDNN");
-  const std::string path = chosen != nullptr && *chosen != '\0' ? chosen : "libdnnl.so.2";
-  // Kept loaded for good: threads of OpenMP may still run in it.
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) {
-    const char* const reason = dlerror();
-    throw std::runtime_error("a convolution on the host needs oneDNN, which could not be loaded (" +
-                             std::string(reason == nullptr ? path.c_str() : reason) + "): " + installation_hint);
-  }
+  const runtime_library library({.need = "a convolution on the host needs oneDNN",
+                                 .kind = "a oneDNN",
+                                 .variable = "PENSTOCK_ONEDNN",
+                                 .names = library_names,
+                                 .hint = installation_hint});
   auto found = std::make_shared<onednn_library>();
-  resolve(library, path, "dnnl_version", found->version);
+  library.find("dnnl_version", found->version);
   if (const auto* const version = found->version(); version->major != 2) {
-    throw std::runtime_error(path + " is oneDNN " + std::to_string(version->major) + "." +
+    throw std::runtime_error(library.path() + " is oneDNN " + std::to_string(version->major) + "." +
                              std::to_string(version->minor) + ": " + installation_hint);
   }
-  resolve(library, path, "dnnl_engine_create", found->create_engine);
-  resolve(library, path, "dnnl_engine_destroy", found->destroy_engine);
-  resolve(library, path, "dnnl_stream_create", found->create_stream);
-  resolve(library, path, "dnnl_stream_destroy", found->destroy_stream);
-  resolve(library, path, "dnnl_memory_desc_init_by_tag", found->layout_of_tag);
-  resolve(library, path, "dnnl_memory_desc_init_by_strides", found->layout_of_strides);
-  resolve(library, path, "dnnl_memory_desc_equal", found->equal_layouts);
-  resolve(library, path, "dnnl_memory_desc_get_size", found->layout_bytes);
-  resolve(library, path, "dnnl_memory_create", found->create_memory);
-  resolve(library, path, "dnnl_memory_set_data_handle", found->set_data);
-  resolve(library, path, "dnnl_memory_destroy", found->destroy_memory);
-  resolve(library, path, "dnnl_primitive_attr_create", found->create_attributes);
-  resolve(library, path, "dnnl_primitive_attr_destroy", found->destroy_attributes);
-  resolve(library, path, "dnnl_primitive_attr_set_scratchpad_mode", found->set_scratchpad);
-  resolve(library, path, "dnnl_post_ops_create", found->create_post_operations);
-  resolve(library, path, "dnnl_post_ops_destroy", found->destroy_post_operations);
-  resolve(library, path, "dnnl_post_ops_append_eltwise", found->append_elementwise);
-  resolve(library, path, "dnnl_primitive_attr_set_post_ops", found->set_post_operations);
-  resolve(library, path, "dnnl_dilated_convolution_forward_desc_init", found->convolution);
-  resolve(library, path, "dnnl_dilated_deconvolution_forward_desc_init", found->deconvolution);
-  resolve(library, path, "dnnl_primitive_desc_create", found->describe);
-  resolve(library, path, "dnnl_reorder_primitive_desc_create", found->describe_reorder);
-  resolve(library, path, "dnnl_primitive_desc_query", found->query);
-  resolve(library, path, "dnnl_primitive_desc_query_md", found->query_layout);
-  resolve(library, path, "dnnl_primitive_desc_destroy", found->destroy_description);
-  resolve(library, path, "dnnl_primitive_create", found->create_primitive);
-  resolve(library, path, "dnnl_primitive_execute", found->execute);
-  resolve(library, path, "dnnl_primitive_destroy", found->destroy_primitive);
-  resolve(library, path, "dnnl_set_primitive_cache_capacity", found->set_cache_capacity);
+  library.find("dnnl_engine_create", found->create_engine);
+  library.find("dnnl_engine_destroy", found->destroy_engine);
+  library.find("dnnl_stream_create", found->create_stream);
+  library.find("dnnl_stream_destroy", found->destroy_stream);
+  library.find("dnnl_memory_desc_init_by_tag", found->layout_of_tag);
+  library.find("dnnl_memory_desc_init_by_strides", found->layout_of_strides);
+  library.find("dnnl_memory_desc_equal", found->equal_layouts);
+  library.find("dnnl_memory_desc_get_size", found->layout_bytes);
+  library.find("dnnl_memory_create", found->create_memory);
+  library.find("dnnl_memory_set_data_handle", found->set_data);
+  library.find("dnnl_memory_destroy", found->destroy_memory);
+  library.find("dnnl_primitive_attr_create", found->create_attributes);
+  library.find("dnnl_primitive_attr_destroy", found->destroy_attributes);
+  library.find("dnnl_primitive_attr_set_scratchpad_mode", found->set_scratchpad);
+  library.find("dnnl_post_ops_create", found->create_post_operations);
+  library.find("dnnl_post_ops_destroy", found->destroy_post_operations);
+  library.find("dnnl_post_ops_append_eltwise", found->append_elementwise);
+  library.find("dnnl_primitive_attr_set_post_ops", found->set_post_operations);
+  library.find("dnnl_dilated_convolution_forward_desc_init", found->convolution);
+  library.find("dnnl_dilated_deconvolution_forward_desc_init", found->deconvolution);
+  library.find("dnnl_primitive_desc_create", found->describe);
+  library.find("dnnl_reorder_primitive_desc_create", found->describe_reorder);
+  library.find("dnnl_primitive_desc_query", found->query);
+  library.find("dnnl_primitive_desc_query_md", found->query_layout);
+  library.find("dnnl_primitive_desc_destroy", found->destroy_description);
+  library.find("dnnl_primitive_create", found->create_primitive);
+  library.find("dnnl_primitive_execute", found->execute);
+  library.find("dnnl_primitive_destroy", found->destroy_primitive);
+  library.find("dnnl_set_primitive_cache_capacity", found->set_cache_capacity);
   // Of the OpenMP that it is linked with.
-  resolve(library, path, "omp_set_num_threads", found->set_threads);
-  resolve(library, path, "omp_get_max_threads", found->get_threads);
+  library.find("omp_set_num_threads", found->set_threads);
+  library.find("omp_get_max_threads", found->get_threads);
   // Its cache takes layouts for the same that differ in the strides of axes with one element only. The primitives are
   // not the same: one channel of one row gave wrong results and wrote beside its output (2.6.3).
   check(found->set_cache_capacity(0), "turn off its cache");

@@ -1,16 +1,15 @@
 #include "kernels/openblas.hpp"
 
-#include <cstdlib>
-#include <stdexcept>
-
-#include <dlfcn.h>
 #include <sched.h>
+
+#include "kernels/runtime_library.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr const char* installation_hint =
     "install OpenBLAS (Debian's package libopenblas0) or set PENSTOCK_OPENBLAS to the path of libopenblas.so.0";
+constexpr const char* library_names[] = {"libopenblas.so.0"};
 
 /// While it lives, this thread may run on one processor. OpenBLAS starts a thread for each processor that the thread
 /// may use which opens it.
@@ -43,39 +42,25 @@ class one_processor {
   bool changed_;
 };
 
-template <class Function>
-void resolve(void* library, const std::string& path, const char* symbol, Function& function) {
-  void* const address = ::dlsym(library, symbol);
-  if (address == nullptr) {
-    throw std::runtime_error(path + " has no " + symbol +
-                             ", so it is not an OpenBLAS that Penstock can use: " + installation_hint);
-  }
-  function = reinterpret_cast<Function>(address);
-}
-
 }  // namespace
 
 std::shared_ptr<const openblas_library> openblas_library::load() {
-  const char* const chosen = std::getenv("PENSTOCK_OPENBLAS");
-  const std::string path = chosen != nullptr && *chosen != '\0' ? chosen : "libopenblas.so.0";
-  void* library = nullptr;
-  {
+  const runtime_library library = [] {
     const one_processor in_sight;
-    library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  }
-  if (library == nullptr) {
-    const char* const reason = ::dlerror();
-    throw std::runtime_error(std::string("a matrix product on the host needs OpenBLAS, which could not be loaded (") +
-                             (reason == nullptr ? "no reason given" : reason) + "): " + installation_hint);
-  }
+    return runtime_library({.need = "a matrix product on the host needs OpenBLAS",
+                            .kind = "an OpenBLAS",
+                            .variable = "PENSTOCK_OPENBLAS",
+                            .names = library_names,
+                            .hint = installation_hint});
+  }();
   auto found = std::make_shared<openblas_library>();
-  resolve(library, path, "cblas_sgemm", found->sgemm);
-  resolve(library, path, "cblas_dgemm", found->dgemm);
-  resolve(library, path, "cblas_sgemv", found->sgemv);
+  library.find("cblas_sgemm", found->sgemm);
+  library.find("cblas_dgemm", found->dgemm);
+  library.find("cblas_sgemv", found->sgemv);
   void (*set_threads)(int) = nullptr;
   const char* (*get_config)() = nullptr;
-  resolve(library, path, "openblas_set_num_threads", set_threads);
-  resolve(library, path, "openblas_get_config", get_config);
+  library.find("openblas_set_num_threads", set_threads);
+  library.find("openblas_get_config", get_config);
   set_threads(1);
   found->version = get_config();
   return found;
