@@ -16,70 +16,6 @@ namespace {
 constexpr std::int64_t most_frames = 64;
 constexpr std::int64_t most_bytes = std::int64_t{1} << 20U;
 
-[[gnu::always_inline]] inline float load(float value) noexcept {
-  return value;
-}
-[[gnu::always_inline]] inline float load(half_bits value) noexcept {
-  return to_float(value);
-}
-[[gnu::always_inline]] inline float load(brain_bits value) noexcept {
-  return to_float(value);
-}
-template <class To>
-[[gnu::always_inline]] inline To store(float value) noexcept;
-template <>
-[[gnu::always_inline]] inline float store<float>(float value) noexcept {
-  return value;
-}
-template <>
-[[gnu::always_inline]] inline half_bits store<half_bits>(float value) noexcept {
-  return to_half(value);
-}
-template <>
-[[gnu::always_inline]] inline brain_bits store<brain_bits>(float value) noexcept {
-  return to_brain(value);
-}
-
-/// out[i] = in[i], rounded to Factor and then to Out.
-template <class Factor, class In, class Out>
-PENSTOCK_VECTOR_CLONES void change(const In* __restrict in, Out* __restrict out, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    out[i] = store<Out>(load(store<Factor>(load(in[i]))));
-  }
-}
-
-template <class Factor>
-void widen(element_type type, const void* in, float* out, std::size_t count) noexcept {
-  switch (type) {
-    case element_type::f16:
-      return change<Factor>(static_cast<const half_bits*>(in), out, count);
-    case element_type::bf16:
-      return change<Factor>(static_cast<const brain_bits*>(in), out, count);
-    default:
-      return change<Factor>(static_cast<const float*>(in), out, count);
-  }
-}
-
-/// Numbers of `type`, rounded to `factor`.
-void widen(element_type factor, element_type type, const void* in, float* out, std::size_t count) noexcept {
-  switch (factor) {
-    case element_type::f16:
-      return widen<half_bits>(type, in, out, count);
-    case element_type::bf16:
-      return widen<brain_bits>(type, in, out, count);
-    default:
-      return widen<float>(type, in, out, count);
-  }
-}
-
-void narrow(element_type type, const float* in, void* out, std::size_t count) noexcept {
-  if (type == element_type::f16) {
-    change<float>(in, static_cast<half_bits*>(out), count);
-  } else {
-    change<float>(in, static_cast<brain_bits*>(out), count);
-  }
-}
-
 constexpr std::size_t aligned(std::size_t bytes) noexcept {
   return (bytes + 255) / 256 * 256;
 }
@@ -94,7 +30,7 @@ class convolve_host final : public operation {
                                         : read_convolve_numbers(*settings_.bias, "bias", settings_.factor_type());
     if (settings_.factor_type() != element_type::f32) {
       const std::vector<float> exact = weights;
-      widen(settings_.factor_type(), element_type::f32, exact.data(), weights.data(), weights.size());
+      round_factors(settings_.factor_type(), element_type::f32, exact.data(), weights.data(), weights.size());
     }
     const auto library = load_onednn();
     convolution_shape shape = settings_.shape;
@@ -149,8 +85,8 @@ class convolve_host final : public operation {
     auto* y = reinterpret_cast<float*>(out);
     if (changes_input()) {
       auto* const wide = reinterpret_cast<float*>(scratch + input_offset_);
-      widen(settings_.factor_type(), settings_.input.type, in, wide,
-            frames * static_cast<std::size_t>(settings_.shape.input_elements()));
+      round_factors(settings_.factor_type(), settings_.input.type, in, wide,
+                    frames * static_cast<std::size_t>(settings_.shape.input_elements()));
       x = wide;
     }
     if (changes_output()) {
@@ -160,7 +96,8 @@ class convolve_host final : public operation {
       return failed;
     }
     if (changes_output()) {
-      narrow(settings_.output.type, y, out, frames * static_cast<std::size_t>(settings_.shape.output_elements()));
+      store_rounded(settings_.output.type, y, out,
+                    frames * static_cast<std::size_t>(settings_.shape.output_elements()));
     }
     return {};
   }

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
+
+#include "kernels/tensor.hpp"
 
 namespace penstock {
 
@@ -55,6 +59,28 @@ struct brain_bits {
   const std::uint32_t made = nan ? bits | 0x400000U : bits + 0x7fffU + (bits >> 16U & 1U);
   return {static_cast<std::uint16_t>(made >> 16U)};
 }
+
+[[gnu::always_inline]] inline float to_float(float value) noexcept {
+  return value;
+}
+
+/// To the nearest of float, half_bits or brain_bits.
+template <class To>
+[[gnu::always_inline]] inline To stored(float value) noexcept {
+  if constexpr (std::is_same_v<To, half_bits>) {
+    return to_half(value);
+  } else if constexpr (std::is_same_v<To, brain_bits>) {
+    return to_brain(value);
+  } else {
+    return value;
+  }
+}
+
+/// out[i] = in[i], of `type`, rounded to `factor`; each is f32, f16 or bf16. An element gets the same bits wherever it
+/// stands.
+void round_factors(element_type factor, element_type type, const void* in, float* out, std::size_t count) noexcept;
+/// out[i] = in[i], rounded to `type`: f16 or bf16.
+void store_rounded(element_type type, const float* in, void* out, std::size_t count) noexcept;
 
 /// The value cut to the 24 bits of a float, whose last bit is set where bits were lost ("round to odd"): rounded once
 /// more, to 22 bits or fewer, it gives what `value` itself does.

@@ -15,63 +15,10 @@
 namespace penstock {
 namespace {
 
-using precision = matmul_settings::precision;
 using activation_kind = matmul_settings::activation_kind;
 
 // The loops below give an element the same bits wherever it stands: no function of the library is called in them, and
 // no sum is taken in lanes.
-
-[[gnu::always_inline]] inline float load(float value) noexcept {
-  return value;
-}
-[[gnu::always_inline]] inline float load(half_bits value) noexcept {
-  return to_float(value);
-}
-[[gnu::always_inline]] inline float load(brain_bits value) noexcept {
-  return to_float(value);
-}
-[[gnu::always_inline]] inline void store(float value, float& out) noexcept {
-  out = value;
-}
-[[gnu::always_inline]] inline void store(float value, half_bits& out) noexcept {
-  out = to_half(value);
-}
-[[gnu::always_inline]] inline void store(float value, brain_bits& out) noexcept {
-  out = to_brain(value);
-}
-
-/// out[i] = in[i], rounded to Factor.
-template <class In, class Factor>
-PENSTOCK_VECTOR_CLONES void round_to(const In* __restrict in, float* __restrict out, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    Factor rounded{};
-    store(load(in[i]), rounded);
-    out[i] = load(rounded);
-  }
-}
-
-template <class Factor>
-void round_to(element_type type, const void* in, float* out, std::size_t count) {
-  switch (type) {
-    case element_type::f16:
-      return round_to<half_bits, Factor>(static_cast<const half_bits*>(in), out, count);
-    case element_type::bf16:
-      return round_to<brain_bits, Factor>(static_cast<const brain_bits*>(in), out, count);
-    default:
-      return round_to<float, Factor>(static_cast<const float*>(in), out, count);
-  }
-}
-
-void round_factors(precision compute, element_type type, const void* in, float* out, std::size_t count) {
-  switch (compute) {
-    case precision::f16:
-      return round_to<half_bits>(type, in, out, count);
-    case precision::bf16:
-      return round_to<brain_bits>(type, in, out, count);
-    default:
-      return round_to<float>(type, in, out, count);
-  }
-}
 
 /// e^x within 2 units in the last place; of x from -87 to 88, and of what is beyond as of these.
 [[gnu::always_inline]] inline float exponential(float x) noexcept {
@@ -116,7 +63,7 @@ PENSTOCK_VECTOR_CLONES void finish(const float* in, const float* __restrict bias
   for (std::size_t row = 0; row < rows; ++row) {
 #pragma omp simd
     for (std::size_t n = 0; n < columns; ++n) {
-      store(activate<Kind>(in[row * columns + n] + bias[n]), out[row * columns + n]);
+      out[row * columns + n] = stored<Out>(activate<Kind>(in[row * columns + n] + bias[n]));
     }
   }
 }
@@ -148,7 +95,7 @@ class host_product {
     read_numbers(*settings.weights, "weights", settings.factor_type(), 0, weights_);
     if (settings.factor_type() != element_type::f32) {
       std::vector<float> rounded(weights_.size());
-      round_factors(settings.compute, element_type::f32, weights_.data(), rounded.data(), rounded.size());
+      round_factors(settings.factor_type(), element_type::f32, weights_.data(), rounded.data(), rounded.size());
       weights_ = std::move(rounded);
     }
   }
@@ -200,7 +147,7 @@ class repeatable_blocks {
     std::vector<float> drawn(rows * inner);
     std::generate(drawn.begin(), drawn.end(), [&] { return between(random); });
     std::vector<float> tried(drawn.size());
-    round_factors(settings.compute, element_type::f32, drawn.data(), tried.data(), tried.size());
+    round_factors(settings.factor_type(), element_type::f32, drawn.data(), tried.data(), tried.size());
     std::vector<float> expected;
     for (const std::int64_t size : candidates(max_rows)) {
       const std::vector<float> given = results(product, settings, tried, size);
@@ -294,7 +241,7 @@ class matmul_host final : public operation {
     const auto* x = static_cast<const float*>(arguments.inputs[0]);
     if (converts_input()) {
       auto* const rounded = reinterpret_cast<float*>(scratch);
-      round_factors(settings_.compute, settings_.input.type, arguments.inputs[0], rounded,
+      round_factors(settings_.factor_type(), settings_.input.type, arguments.inputs[0], rounded,
                     static_cast<std::size_t>(rows * settings_.inner));
       x = rounded;
     }
