@@ -31,7 +31,7 @@ class library_image {
   [[nodiscard]] const file_descriptor& file() const noexcept { return file_; }
   /// The libraries that it names, such as "libc.so.6".
   [[nodiscard]] const std::vector<std::string>& needed() const noexcept { return needed_; }
-  /// What it takes from whoever has it: functions and variables that have no version, as those of the libraries of GCC
+  /// What other libraries must provide: functions and variables that have no version, as those of the libraries of GCC
   /// and glibc do. Sorted.
   [[nodiscard]] const std::vector<std::string>& wanted() const noexcept { return wanted_; }
   /// Whether it has a function or variable of this name for others.

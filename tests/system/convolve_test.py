@@ -1,6 +1,5 @@
 """Convolutions through the real daemon, each compared with PyTorch where it is installed, and with SciPy elsewhere."""
 
-import io
 import os
 import pathlib
 import re
@@ -11,7 +10,7 @@ import unittest
 import numpy as np
 from scipy import signal
 
-from daemon_process import BIN, VERSION, Daemons, pipeline
+from daemon_process import BIN, VERSION, Daemons, npy, pipeline
 
 try:
     import torch
@@ -21,12 +20,6 @@ except ImportError:
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 RANDOM = np.random.default_rng(29)
 SETTINGS = ("stride", "padding", "dilation", "groups")
-
-
-def npy(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
 
 
 def example():

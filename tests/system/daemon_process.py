@@ -6,6 +6,7 @@ PENSTOCK_BIN names the folder of the programs; PENSTOCK_TEST_BACKENDS the backen
 import ctypes
 import functools
 import http.client
+import io
 import itertools
 import json
 import os
@@ -29,6 +30,14 @@ def pipeline(name, dtype, shape, stages, outputs, extra=""):
     for stage, op, extra in stages:
         text += f'[[pipeline.stage]]\nname = "{stage}"\nop = "{op}"\n{extra}'
     return text
+
+
+def npy(array):
+    """What numpy.save writes."""
+    import numpy  # not all tests have it
+    file = io.BytesIO()
+    numpy.save(file, array)
+    return file.getvalue()
 
 
 def wait_until(holds, message, seconds=30.0):

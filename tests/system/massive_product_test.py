@@ -11,7 +11,7 @@ import unittest
 import numpy as np
 from penstock import Client, Expired, Failed
 
-from daemon_process import BIN, Daemon, wait_until
+from daemon_process import BIN, Daemon, npy, wait_until
 from fake_cuda import FAKE_CUDA, FakeCuda
 
 FAKE_CUBLAS = FAKE_CUDA.with_name("penstock-cublas-fake.so")
@@ -47,13 +47,6 @@ a = 2.0
 NUMBERS = np.random.default_rng(1)
 WEIGHTS = NUMBERS.standard_normal((INNER, COLUMNS)).astype(np.float32)
 BIAS = NUMBERS.standard_normal(COLUMNS).astype(np.float32)
-
-
-def npy(array):
-    with tempfile.TemporaryFile() as file:
-        np.save(file, array)
-        file.seek(0)
-        return file.read()
 
 
 FILES = {"w.npy": npy(WEIGHTS), "b.npy": npy(BIAS)}

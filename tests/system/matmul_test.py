@@ -1,7 +1,6 @@
 """Matrix products through the real daemon, each compared with numpy in float64."""
 
 import ctypes
-import io
 import os
 import pathlib
 import re
@@ -11,7 +10,7 @@ import unittest
 
 import numpy as np
 
-from daemon_process import BIN, VERSION, Daemons, pipeline
+from daemon_process import BIN, VERSION, Daemons, npy, pipeline
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 K, H, N = 96, 130, 5
@@ -19,12 +18,6 @@ RANDOM = np.random.default_rng(7)
 HIDDEN = RANDOM.standard_normal((K, H)).astype(np.float32) / 10
 HIDDEN_BIAS = RANDOM.standard_normal(H)  # float64
 SCORE = RANDOM.standard_normal((H, N)).astype(np.float16)
-
-
-def npy(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
 
 
 def example():

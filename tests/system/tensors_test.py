@@ -198,7 +198,7 @@ class TorchOnTheGpu(unittest.TestCase):
 class DeviceTensors(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.driver = ctypes.CDLL(str(FAKE_DRIVER))  # whoever opens libcuda.so.1 in this process gets it
+        cls.driver = ctypes.CDLL(str(FAKE_DRIVER))  # it is then this process's libcuda.so.1
 
     def setUp(self):
         self.cuda = FakeCuda()
