@@ -459,7 +459,7 @@ cublaslt_plan::operands cublaslt_plan::make_operands(const void* b) const {
 }
 
 std::vector<cublaslt_library::candidate> cublaslt_plan::candidates(std::int64_t rows, std::int64_t fewest) {
-  const int wanted = settings_.repeatable ? 32 : 8;
+  constexpr int wanted = 32;
   std::vector<cublaslt_library::candidate> found(static_cast<std::size_t>(wanted));
   int count = 0;
   check(set_rows(rows), "describe a product");
@@ -543,11 +543,16 @@ cublaslt_plan::bucket cublaslt_plan::fastest(std::int64_t rows, std::int64_t few
     const float once = stream.measure(1, [&] { return call(each); });
     entrants.push_back({.tried = each,
                         .calls = static_cast<int>(std::clamp(round_milliseconds / std::max(once, 1e-3F), 1.0F, 50.0F)),
-                        .milliseconds = std::numeric_limits<float>::max()});
+                        .milliseconds = once});
   }
   if (entrants.empty()) {
     throw no_algorithm(std::string("cuBLASLt has no algorithm that computes this product: ") + failed.name);
   }
+  // The library's guess of the order is worst for products with an epilogue, so many are run once and few more often.
+  constexpr std::size_t most_entrants = 8;
+  std::sort(entrants.begin(), entrants.end(),
+            [](const entrant& one, const entrant& other) { return one.milliseconds < other.milliseconds; });
+  entrants.resize(std::min(entrants.size(), most_entrants));
   // In turn, so that the device's clock is the same for all.
   constexpr int rounds = 5;
   for (int round = 0; round < rounds && entrants.size() > 1; ++round) {

@@ -88,6 +88,7 @@ class tally {
       counted.first = error.what();
     }
   }
+  void note(const client_counters& counters) { report_.unshared = counters.unshared; }
   [[nodiscard]] const load_report& report() const noexcept { return report_; }
 
  private:
@@ -120,6 +121,7 @@ class closed_loop {
   const load_report& finish() {
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [this] { return under_way_ == 0; });
+    tally_.note(client_->counters());
     return tally_.report();
   }
 
@@ -182,6 +184,7 @@ class open_loop {
     thread_.join();
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [this] { return under_way_ == 0; });
+    tally_.note(client_->counters());
     return tally_.report();
   }
 
@@ -241,6 +244,7 @@ class open_loop {
 void load_report::merge(const load_report& other) {
   requests += other.requests;
   bytes_out += other.bytes_out;
+  unshared += other.unshared;
   latencies.merge(other.latencies);
   for (const auto& [kind, count] : other.errors) {
     error_count& total = errors[kind];

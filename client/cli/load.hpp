@@ -57,6 +57,7 @@ struct load_settings {
 struct load_report {
   std::uint64_t requests = 0;  ///< with a result
   std::uint64_t bytes_out = 0;
+  std::uint64_t unshared = 0;  ///< large ones that found no room in shared memory, including the warm-up
   latency_histogram latencies;
   std::map<std::string, error_count> errors;  ///< by kind, including the warm-up
   std::chrono::nanoseconds elapsed{};

@@ -300,7 +300,7 @@ allow = ["beamformer.so"]
 [[pipeline]]
 name = "beams"
 input = {{ dtype = "cf32", shape = [{antennas}, {samples}] }}
-batch = {{ max_frames = {frames} }}
+batch = {{ max_frames = {frames}, max_bytes = "64 MiB" }}
 [[pipeline.stage]]
 name = "beams"
 op = "plugin"

@@ -14,7 +14,9 @@ from guarded_daemon import GuardedDaemon
 MOST_SESSIONS = 4
 CONFIGURATION = (VERSION + f"[sessions]\nmax_sessions = {MOST_SESSIONS}\nmax_per_client = {MOST_SESSIONS}\n"
                  + pipeline("smooth", "f32", [64], [("y", "fir", "taps = [0.5, 0.5]\n")], ["y"])
-                 + pipeline("double", "f32", [64], [("y", "affine", "a = 2.0\n")], ["y"]))
+                 + pipeline("double", "f32", [64], [("y", "affine", "a = 2.0\n")], ["y"])
+                 + pipeline("large", "f32", [4 << 20], [("y", "affine", "a = 2.0\n")], ["y"],
+                            'batch = { max_bytes = "32 MiB" }\n'))
 
 
 class BenchSessionsTest(unittest.TestCase):
@@ -59,6 +61,11 @@ class BenchSessionsTest(unittest.TestCase):
         done = self.bench("--pipeline", "smooth", "--clients", "2", "--sessions", str(MOST_SESSIONS // 2 + 1))
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("TOO_MANY_SESSIONS", done.stderr)
+
+    def test_large_requests_have_room_in_shared_memory(self):
+        found, said = self.figures("--pipeline", "large", "--in-flight", "3")
+        self.assertEqual(found["unshared_requests"], 0)
+        self.assertNotIn("went through the socket", said)
 
 
 MISSING = [each for each in ("numpy", "zmq") if importlib.util.find_spec(each) is None]
