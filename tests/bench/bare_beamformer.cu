@@ -1,10 +1,11 @@
 // Launches the kernel of deploy/examples/plugin-cutlass in a loop, without Penstock: what the plug-in is measured by.
 //
-// Usage: bare_beamformer BEAMS ANTENNAS SAMPLES WINDOW FRAMES SECONDS [copies]
+// Usage: bare_beamformer BEAMS ANTENNAS SAMPLES WINDOW FRAMES SECONDS [copies | events]
 //
 // Batches of FRAMES frames, back to back on one stream, all over the same batch in the device's memory. With "copies"
 // each batch comes from pinned memory and its sums go back there, on four streams in turn: a whole server but for its
-// requests. Prints a line of JSON: batches_per_s, and tflops of the complex product.
+// requests. With "events" each launch is between two events, whose times are added up, as the daemon times its stages.
+// Prints a line of JSON: batches_per_s, and tflops of the complex product.
 //
 //   nvcc -std=c++17 -O3 -arch=sm_90 -I CUTLASS_INCLUDE bare_beamformer.cu -o bare_beamformer
 #include <algorithm>
@@ -47,12 +48,15 @@ std::vector<float> noise(std::size_t count) {
   return numbers;
 }
 
+enum class mode { kernels, copies, events };
+
 class launcher {
  public:
-  launcher(const beamformer::problem& problem, std::int64_t frames, bool copies)
+  launcher(const beamformer::problem& problem, std::int64_t frames, mode chosen)
       : problem_(problem),
         frames_(frames),
-        copies_(copies),
+        copies_(chosen == mode::copies),
+        events_(chosen == mode::events),
         samples_bytes_(sizeof(float) * 2 * frames * problem.antennas * problem.samples),
         power_bytes_(sizeof(float) * frames * problem.beams * problem.windows()) {
     std::vector<float> arranged(static_cast<std::size_t>(problem.weights()));
@@ -64,7 +68,7 @@ class launcher {
     require(beamformer::allow_shared_bytes());
     arguments_ = beamformer::arguments_of(problem, weights);
     const std::vector<float> batch = noise(samples_bytes_ / sizeof(float));
-    for (int each = 0; each < (copies ? 4 : 1); ++each) {
+    for (int each = 0; each < (copies_ ? 4 : 1); ++each) {
       lane made{};
       require(cudaStreamCreateWithFlags(&made.stream, cudaStreamNonBlocking));
       require(cudaMallocHost(&made.pinned_samples, samples_bytes_));
@@ -90,6 +94,9 @@ class launcher {
  private:
   // Seconds of so many batches, on the lanes in turn.
   double launch_all(int batches) {
+    if (events_) {
+      return launch_between_events(batches);
+    }
     const auto begin = clock_type::now();
     for (int each = 0; each < batches; ++each) {
       launch(lanes_[static_cast<std::size_t>(each) % lanes_.size()]);
@@ -98,6 +105,32 @@ class launcher {
       require(cudaStreamSynchronize(each.stream));
     }
     return std::chrono::duration<double>(clock_type::now() - begin).count();
+  }
+
+  // The same, of each between two events.
+  double launch_between_events(int batches) {
+    constexpr std::size_t at_once = 64;
+    static std::vector<cudaEvent_t> events;
+    while (events.size() < 2 * at_once) {
+      require(cudaEventCreate(&events.emplace_back()));
+    }
+    double milliseconds = 0;
+    for (int left = batches; left > 0;) {
+      const std::size_t count = std::min<std::size_t>(static_cast<std::size_t>(left), at_once);
+      for (std::size_t each = 0; each < count; ++each) {
+        require(cudaEventRecord(events[2 * each], lanes_.front().stream));
+        launch(lanes_.front());
+        require(cudaEventRecord(events[2 * each + 1], lanes_.front().stream));
+      }
+      require(cudaStreamSynchronize(lanes_.front().stream));
+      for (std::size_t each = 0; each < count; ++each) {
+        float taken = 0;
+        require(cudaEventElapsedTime(&taken, events[2 * each], events[2 * each + 1]));
+        milliseconds += taken;
+      }
+      left -= static_cast<int>(count);
+    }
+    return milliseconds / 1000;
   }
 
   void launch(const lane& on) {
@@ -119,6 +152,7 @@ class launcher {
   beamformer::problem problem_;
   std::int64_t frames_;
   bool copies_;
+  bool events_;
   std::size_t samples_bytes_;
   std::size_t power_bytes_;
   beamformer::arguments arguments_{};
@@ -129,13 +163,16 @@ class launcher {
 
 int main(int count, char** words) {
   if (count < 7) {
-    std::fprintf(stderr, "bare_beamformer: BEAMS ANTENNAS SAMPLES WINDOW FRAMES SECONDS [copies]\n");
+    std::fprintf(stderr, "bare_beamformer: BEAMS ANTENNAS SAMPLES WINDOW FRAMES SECONDS [copies | events]\n");
     return 2;
   }
   const beamformer::problem problem{std::atoi(words[1]), std::atoi(words[2]), std::atoi(words[3]), std::atoi(words[4])};
   const std::int64_t frames = std::atoll(words[5]);
-  const double rate =
-      launcher(problem, frames, count > 7 && std::strcmp(words[7], "copies") == 0).run(std::atof(words[6]));
+  const char* const word = count > 7 ? words[7] : "";
+  const mode chosen = std::strcmp(word, "copies") == 0   ? mode::copies
+                      : std::strcmp(word, "events") == 0 ? mode::events
+                                                         : mode::kernels;
+  const double rate = launcher(problem, frames, chosen).run(std::atof(words[6]));
   const double operations = 8.0 * problem.beams * problem.antennas * problem.samples * static_cast<double>(frames);
   std::printf("{\"batches_per_s\": %.3f, \"tflops\": %.2f}\n", rate, 1e-12 * operations * rate);
   return 0;

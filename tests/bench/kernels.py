@@ -119,6 +119,13 @@ class Daemon(Server):
         times = self.status()["pipelines"][0].get("timing_us", {}).get("compute", {"count": 0, "sum": 0})
         return times["count"], times["sum"] / 1e6
 
+    def step_us(self, stage, frames):
+        """Of the timed batches of the last seconds with so many frames: the device's time for one stage."""
+        done = subprocess.run([self.options.bin / "penstock", "--url", self.url, "trace", "--last", "1s", "-o", "-"],
+                              capture_output=True, check=True)
+        return [each["dur"] for each in json.loads(done.stdout)["traceEvents"] if each.get("cat") == "step"
+                and each["name"] == stage and each["args"]["frames"] == frames]
+
     def status(self):
         done = subprocess.run([self.options.bin / "penstock", "--url", self.url, "info", "--json"],
                               capture_output=True, check=True)
@@ -330,7 +337,7 @@ def measure_beamformer(options, folder, _daemon):
 
             def device_rate(name, daemons=daemons, launcher=launcher, frames=frames):
                 if name == "launcher":
-                    return launcher()["batches_per_s"]
+                    return launcher("events")["batches_per_s"]
                 batches, seconds = daemons[1].device_seconds()
                 load(options, daemons[1].shared_url, "beams", 1, 3, frames, "shm")
                 more_batches, more_seconds = daemons[1].device_seconds()

@@ -41,6 +41,7 @@ EXAMPLES = HERE.parents[1] / "deploy/examples/models"
 BUCKETS = (1, 8, 64, 256)
 FRAME_SECONDS = 512 / 16000  # of silero-vad
 MAX_P99_US = 10_000
+STAGES_AHEAD = 8
 
 
 # -- the models; the peers import them from here -------------------------------------------------------------------
@@ -180,12 +181,14 @@ class ReplayProcess:
 
 # -- configurations ---------------------------------------------------------------------------------------------------
 
-def model_pipeline(model, file, name=None, batch=256):
+def model_pipeline(model, file, name=None, batch=256, ahead=0):
+    """With `ahead` stages before the model that change nothing."""
     name = name or model.name
     text = f'[[pipeline]]\nname = "{name}"\ninput = {{ dtype = "{model.element}", shape = [{model.length}] }}\n'
     text += f"batch = {{ max_frames = {batch} }}\n"
     if model.element != "f32":
         text += '[[pipeline.stage]]\nname = "sound"\nop = "convert"\nto = "f32"\n'
+    text += "".join(affine_stage(f"ahead{each}") for each in range(ahead))
     return text + f'[[pipeline.stage]]\nname = "{name}"\nop = "model"\nfile = "{file}"\n'
 
 
@@ -203,7 +206,8 @@ def start(options, stack, pipelines, sessions=1024, more=""):
 # -- parts ------------------------------------------------------------------------------------------------------------
 
 def measure_replay(options):
-    """The stage's time is that of the device's own events around it, of batches that follow one another."""
+    """The stage's time is that of the device's own events around it, behind stages that keep the device busy while the
+    batch's work is enqueued: what is measured is the device's work, as of replays that follow one another."""
     results, wanted = {}, []
     cases = [("convnet", bucket) for bucket in BUCKETS] + [("vad", 64)]
     with contextlib.ExitStack() as stack:
@@ -215,19 +219,17 @@ def measure_replay(options):
             model = MODELS[name]
             file = f"{name}_{bucket}.pt2" if model.state else f"{name}.pt2"
             with contextlib.ExitStack() as daemons:
-                daemon = start(options, daemons, [model_pipeline(model, file, batch=bucket)],
+                daemon = start(options, daemons, [model_pipeline(model, file, batch=bucket, ahead=STAGES_AHEAD)],
                                more="[device]\nstreams = 1\n")
 
                 def microseconds(kind, daemon=daemon, model=model, bucket=bucket):
                     if kind != "stage":
                         return worker.ask(model.name, bucket, kind, options.seconds / 4)
-                    batches, seconds = daemon.device_seconds()
                     if model.state:
                         load(options, daemon.url, model.name, 4, bucket, 1, "zmq", "--sessions", str(bucket))
                     else:
                         load(options, daemon.url, model.name, 2, 4, bucket)
-                    more_batches, more_seconds = daemon.device_seconds()
-                    return 1e6 * (more_seconds - seconds) / (more_batches - batches)
+                    return statistics.median(daemon.step_us(model.name, bucket))
 
                 contenders = ["stage"]
                 if worker is not None:
