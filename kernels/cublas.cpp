@@ -1,6 +1,7 @@
 #include "kernels/cublas.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -18,6 +19,7 @@
 #include <cublasLt.h>
 #endif
 
+#include "kernels/half.hpp"
 #include "kernels/launch.cuh"
 #include "kernels/runtime_library.hpp"
 
@@ -303,6 +305,8 @@ class cublaslt_plan {
   [[nodiscard]] bool takes_rows(cublaslt_library::candidate& tried, std::int64_t rows);
   [[nodiscard]] bucket fastest(std::int64_t rows, std::int64_t fewest, operands& memory,
                                const measuring_stream& stream);
+  /// Whether a NaN in a row comes out of it. Overwrites the rows.
+  [[nodiscard]] bool keeps_nan(const bucket& tried, operands& memory, const measuring_stream& stream);
   [[nodiscard]] bucket first_repeatable(operands& memory, const measuring_stream& stream);
   [[nodiscard]] bool repeats(cublaslt_library::candidate& tried, std::span<const std::int64_t> counts, operands& memory,
                              const measuring_stream& stream);
@@ -631,6 +635,17 @@ cublaslt_plan::bucket cublaslt_plan::first_repeatable(operands& memory, const me
                      " has no algorithm for this product that gives a row the same bits in every batch");
 }
 
+bool cublaslt_plan::keeps_nan(const bucket& tried, operands& memory, const measuring_stream& stream) {
+  constexpr std::array<std::byte, 1> nan{std::byte{0xff}};  // in each type
+  fill(memory.a, nan, bytes_of(settings_.a, settings_.m, settings_.k));
+  check(run(stream.get(), memory.arguments, tried.rows, tried.chosen, tried.workspace_bytes), "run a product");
+  stream.wait();
+  std::array<std::byte, sizeof(double)> first{};
+  require_cuda(cudaMemcpy(first.data(), memory.out.data(), size_of(settings_.out.type), cudaMemcpyDeviceToHost),
+               "read a product");
+  return is_nan(settings_.out.type, first.data());
+}
+
 void cublaslt_plan::choose(bool powers_of_two, const void* b) {
   if (settings_.repeatable && (settings_.batch != 1 || settings_.beta != 0 || settings_.a.transposed)) {
     throw std::invalid_argument("a repeatable product has no batch, no c, and rows that lie in order");
@@ -649,6 +664,10 @@ void cublaslt_plan::choose(bool powers_of_two, const void* b) {
     buckets_.push_back(fastest(settings_.m, powers_of_two ? fewest : settings_.m, memory, stream));
   }
   stream.wait();
+  const auto loses_nan = [&](const bucket& each) { return !keeps_nan(each, memory, stream); };
+  if (settings_.activation == product_activation::relu && std::any_of(buckets_.begin(), buckets_.end(), loses_nan)) {
+    throw no_algorithm("the ReLU of cuBLASLt " + std::to_string(library_->get_version()) + " makes 0 of a NaN");
+  }
 }
 
 cublaslt_product::cublaslt_product(std::shared_ptr<const cublaslt_library> library, const product_settings& settings,

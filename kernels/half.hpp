@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/tensor.hpp"
@@ -62,6 +63,18 @@ struct brain_bits {
 
 [[gnu::always_inline]] inline float to_float(float value) noexcept {
   return value;
+}
+
+/// Of an element of f32, f16 or bf16.
+[[nodiscard]] inline bool is_nan(element_type type, const void* element) noexcept {
+  if (type == element_type::f32) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, element, sizeof bits);
+    return (bits & 0x7fffffffU) > 0x7f800000U;
+  }
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, element, sizeof bits);
+  return (bits & 0x7fffU) > (type == element_type::f16 ? 0x7c00U : 0x7f80U);
 }
 
 /// To the nearest of float, half_bits or brain_bits.

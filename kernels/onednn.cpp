@@ -17,6 +17,7 @@
 #include <oneapi/dnnl/dnnl.h>
 #endif
 
+#include "kernels/function_attributes.hpp"
 #include "kernels/runtime_library.hpp"
 
 namespace penstock {
@@ -51,7 +52,6 @@ struct onednn_library {
   static constexpr int forward_inference = 96;
   static constexpr int convolution_direct = 0x1;
   static constexpr int deconvolution_direct = 0xa;
-  static constexpr int relu = 0x1f;
   static constexpr int gelu_tanh = 0xcf;
   static constexpr int gelu_erf = 0x30;
   static constexpr int scratchpad_of_user = 1;
@@ -110,6 +110,14 @@ struct onednn_library {
 
 namespace {
 
+/// ReLU, that of oneDNN makes 0 of a NaN.
+PENSTOCK_VECTOR_CLONES void rectify(float* y, std::size_t count) {
+#pragma omp simd
+  for (std::size_t at = 0; at < count; ++at) {
+    y[at] = y[at] < 0.0F ? 0.0F : y[at];
+  }
+}
+
 #if __has_include(<oneapi/dnnl/dnnl.h>)
 static_assert(
     DNNL_VERSION_MAJOR != 2 ||
@@ -120,7 +128,7 @@ static_assert(
      dnnl_cpu == onednn_library::cpu && dnnl_format_tag_any == onednn_library::tag_any &&
      dnnl_forward_inference == onednn_library::forward_inference &&
      dnnl_convolution_direct == onednn_library::convolution_direct &&
-     dnnl_deconvolution_direct == onednn_library::deconvolution_direct && dnnl_eltwise_relu == onednn_library::relu &&
+     dnnl_deconvolution_direct == onednn_library::deconvolution_direct &&
      dnnl_eltwise_gelu_erf == onednn_library::gelu_erf && dnnl_eltwise_gelu_tanh == onednn_library::gelu_tanh &&
      dnnl_scratchpad_mode_user == onednn_library::scratchpad_of_user &&
      dnnl_query_impl_info_str == onednn_library::query_name && dnnl_query_src_md == onednn_library::query_source &&
@@ -440,12 +448,13 @@ class onednn_convolution::implementation {
     onednn_handle made(library_->destroy_attributes);
     check(library_->create_attributes(made.place()), "create attributes");
     check(library_->set_scratchpad(made.get(), onednn_library::scratchpad_of_user), "leave its scratchpad to Penstock");
-    if (with_activation && shape_.activation != convolution_activation::none) {
+    const bool is_gelu =
+        shape_.activation == convolution_activation::gelu || shape_.activation == convolution_activation::gelu_erf;
+    if (with_activation && is_gelu) {
       onednn_handle operations(library_->destroy_post_operations);
       check(library_->create_post_operations(operations.place()), "create an activation");
-      const int algorithm = shape_.activation == convolution_activation::relu   ? onednn_library::relu
-                            : shape_.activation == convolution_activation::gelu ? onednn_library::gelu_tanh
-                                                                                : onednn_library::gelu_erf;
+      const int algorithm =
+          shape_.activation == convolution_activation::gelu ? onednn_library::gelu_tanh : onednn_library::gelu_erf;
       check(library_->append_elementwise(operations.get(), 1.0F, algorithm, 0.0F, 0.0F), "append an activation");
       check(library_->set_post_operations(made.get(), operations.get()), "add an activation");
     }
@@ -596,9 +605,16 @@ class onednn_convolution::implementation {
                                                             shape_.bias ? 5 : 4, arguments.data()))) {
       return failed;
     }
-    return changes_target
-               ? change(made.target, context, context.target, context.plain_target, context.target_scratchpad)
-               : fault{};
+    if (changes_target) {
+      if (const fault failed =
+              change(made.target, context, context.target, context.plain_target, context.target_scratchpad)) {
+        return failed;
+      }
+    }
+    if (shape_.activation == convolution_activation::relu) {
+      rectify(y, static_cast<std::size_t>(shape_.frames * shape_.output_elements()));
+    }
+    return {};
   }
 
   void pack(plan& made, const float* weights, const plan* like) const {

@@ -297,6 +297,27 @@ TEST_P(convolve_operation, KeepsWhatIsNotFiniteInItsFrame) {
   }
 }
 
+// As in torch; max(y, 0) of a NaN is 0 in some libraries.
+TEST_P(convolve_operation, KeepsNanThroughEachActivation) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const std::string activation : {"relu", "gelu", "gelu_erf"}) {
+    for (const std::int64_t channels : {1, 16}) {
+      convolve_case given = of_input({channels, 32});
+      given.setup.extent.frames = 2;
+      given.set_weights({16, channels, 3}, random);
+      given.set_bias(16, random);
+      given.setup.settings.set("activation", activation);
+      std::vector<float> x = random.normal(values_in(given.setup.input, given.setup.extent));
+      x[7] = std::numeric_limits<float>::quiet_NaN();
+      const std::vector<float> y = run<float>(given.setup, x);
+      for (std::size_t filter = 0; filter < 16; ++filter) {
+        ASSERT_TRUE(std::isnan(y[filter * 30 + 6])) << activation << " of " << channels << " channels, " << filter;
+      }
+    }
+  }
+}
+
 TEST(Convolve, LeavesTheAxisOfOneFilterAwayWhereTheInputHasNoneOfChannels) {
   const auto output = [](std::vector<std::int64_t> weights, std::vector<std::int64_t> input) {
     const parameters settings = settings_of({{"weights", npy_of(weights)}});

@@ -198,6 +198,27 @@ TEST_P(matmul_operation, KeepsGeluOfFarNumbers) {
   EXPECT_NEAR(y[5], 1e30, 1e24);
 }
 
+// As in torch; max(y, 0) of a NaN is 0 in some libraries.
+TEST_P(matmul_operation, KeepsNanThroughEachActivation) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const std::string activation : {"relu", "gelu"}) {
+    for (const std::int64_t columns : {5, 64}) {
+      const layer given(random, 16, columns, true);
+      operation_case setup{
+          .op = "matmul", .settings = given.settings(), .input = {.type = element_type::f32, .shape = {16}}};
+      setup.settings.set("activation", activation);
+      setup.extent.frames = 3;
+      std::vector<float> x = random.normal(values_in(setup.input, setup.extent));
+      x[20] = std::numeric_limits<float>::quiet_NaN();
+      const std::vector<float> y = run<float>(setup, x);
+      for (std::size_t at = 0; at < y.size(); ++at) {
+        ASSERT_EQ(std::isnan(y[at]), at / static_cast<std::size_t>(columns) == 1) << activation << " at " << at;
+      }
+    }
+  }
+}
+
 TEST_P(matmul_operation, GivesARowTheSameBitsInEveryBatchWhereThatIsWanted) {
   random_input random;
   SCOPED_TRACE(random.trace());
