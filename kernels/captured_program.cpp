@@ -31,7 +31,7 @@ fault taken(cudaError_t status) noexcept {
 
 [[noreturn]] void refuse(const std::string& what, fault why) {
   static_cast<void>(cudaGetLastError());
-  throw std::runtime_error("could not " + what + ": " + why.name);
+  throw std::runtime_error("could not " + what + ": " + text_of(why));
 }
 
 void require(fault met, const std::string& what) {

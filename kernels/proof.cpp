@@ -226,7 +226,7 @@ class arena {
   }
   static void require(fault met) {
     if (met) {
-      throw proof_error(std::string("fails: ") + met.name);
+      throw proof_error("fails: " + text_of(met));
     }
   }
 

@@ -431,14 +431,14 @@ void scheduler::fail(slot& refused, const launch_fault& why) {
   const char* const what = work.pipeline->blocks ? "failed" : "refused";
   spdlog::warn("the device {} a batch of pipeline '{}'{}: {}; its requests are answered FAILED, others go on", what,
                work.pipeline->declaration.name,
-               *why.stage != '\0' ? fmt::format(" at stage '{}'", why.stage) : std::string(), why.error.name);
+               *why.stage != '\0' ? fmt::format(" at stage '{}'", why.stage) : std::string(), text_of(why.error));
+  const std::string explanation = explanation_of(why.error);
+  const std::string reason =
+      fmt::format("the device {} the batch{}{}", what, explanation.empty() ? "" : ": ", explanation);
   for (request* const each : work.requests) {
     if (each->step != request_step::answered) {
       order_.end(*each, wire::status::failed,
-                 {.reason = fmt::format("the device {} the batch", what),
-                  .step = "executing",
-                  .stage = why.stage,
-                  .device_error = why.error.name});
+                 {.reason = reason, .step = "executing", .stage = why.stage, .device_error = why.error.name});
     }
   }
   if (work.pipeline->keeps_state()) {
@@ -455,7 +455,7 @@ void scheduler::lose_session_behind(const request& refused, const launch_fault& 
     request& each = *std::exchange(next, next->session_next);
     if (each.sequence > refused.sequence) {
       end(each, wire::status::session_lost,
-          fmt::format("the device refused frames of the session before these: {}", why.error.name));
+          fmt::format("the device refused frames of the session before these: {}", text_of(why.error)));
     }
   }
 }

@@ -291,7 +291,7 @@ void stream_pool::run_once(slot& slot) {
     const std::string& name = slot.work.pipeline->declaration.name;
     throw launch_error(name, "pipeline '" + name + "': the first launch failed" +
                                  (*failed.stage != '\0' ? std::string(" at stage '") + failed.stage + "'" : "") + ": " +
-                                 failed.error.name);
+                                 text_of(failed.error));
   }
 }
 

@@ -38,6 +38,18 @@ TEST(SchedulerOfABlockingPipeline, FailsABatchAloneAndServesTheNext) {
   rig.end_in_peace();
 }
 
+TEST(SchedulerOfABlockingPipeline, ExplainsFaultsThatArePenstocksOwn) {
+  scheduler_rig rig({.slots = 4, .streams = 2}, {{.blocks = true}, {}});
+  rig.submit(1);
+  rig.settle();
+  ASSERT_TRUE(rig.device.finish(rig.device.streams() - 1, {"PLUGIN_FAILED"}));
+  rig.settle();
+  EXPECT_EQ(rig.reply(1).why.device_error, "PLUGIN_FAILED");
+  EXPECT_EQ(rig.reply(1).why.reason,
+            "the device failed the batch: the plug-in's run returned an error that has no name");
+  rig.end_in_peace();
+}
+
 TEST(SchedulerOfABlockingPipeline, IsNotHeldUpByOneOfItsPriorityThatBlocks) {
   scheduler_rig rig({.slots = 8, .streams = 1}, {{.blocks = true}, {}});
   for (std::uint64_t id = 1; id <= 4; ++id) {
