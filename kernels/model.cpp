@@ -227,6 +227,31 @@ std::optional<std::pair<int, int>> numbers_of(std::string_view version) {
   return std::from_chars(first.ptr + 1, end, made.second).ec == std::errc{} ? std::optional(made) : std::nullopt;
 }
 
+/// Those of a PyTorch on this machine. `lacks`: why own functions are not taken; "" if nobody asked for them.
+std::shared_ptr<const torch_provider> choose_libtorch(const model_package& package, std::string_view device,
+                                                      bool with_cuda, const std::string& lacks) {
+  std::shared_ptr<const torch_provider> libtorch;
+  try {
+    libtorch = load_libtorch(device == "cuda");
+  } catch (const std::runtime_error& error) {
+    throw package_error((lacks.empty() ? "is to run with libtorch: " : lacks + "; ") + error.what());
+  }
+  const std::string version = libtorch->version();
+  const std::vector<std::string> missing = missing_functions(package, device, *libtorch, with_cuda);
+  if (!missing.empty()) {
+    throw package_error("was made by PyTorch " + package.torch + " and calls functions that the one on this machine" +
+                        (version.empty() ? "" : ", " + version + ",") + " has not: " + listed(missing));
+  }
+  // An older model runs with a newer PyTorch, not the other way round.
+  const auto needs = numbers_of(package.torch);
+  const auto has = numbers_of(version);
+  if (needs && has && *has < *needs) {
+    throw package_error("was made by PyTorch " + package.torch + "; the one on this machine is " + version +
+                        ", which is older");
+  }
+  return libtorch;
+}
+
 }  // namespace
 
 std::shared_ptr<const torch_provider> make_own_provider() {
@@ -247,28 +272,29 @@ std::shared_ptr<const torch_provider> choose_provider(const model_package& packa
     if (runtime == model_runtime::own) {
       throw package_error(lacks);
     }
-    lacks += "; ";
   }
-  std::shared_ptr<const torch_provider> libtorch;
+  return choose_libtorch(package, device, with_cuda, lacks);
+}
+
+std::string note_on(const torch_provider& provider) {
+  const std::string version = provider.version();
+  return provider.is_own() ? "" : "with the functions of PyTorch" + (version.empty() ? "" : " " + version);
+}
+
+std::unique_ptr<operation> make_with_provider(
+    const model_package& package, std::string_view device, model_runtime runtime,
+    std::shared_ptr<const torch_provider> own, bool with_cuda,
+    const std::function<std::unique_ptr<operation>(std::shared_ptr<const torch_provider>)>& make) {
+  std::string lacks;
   try {
-    libtorch = load_libtorch(device == "cuda");
-  } catch (const std::runtime_error& error) {
-    throw package_error(lacks.empty() ? std::string("is to run with libtorch: ") + error.what() : lacks + error.what());
+    return make(choose_provider(package, device, runtime, std::move(own), with_cuda));
+  } catch (const own_functions_error& error) {
+    if (runtime != model_runtime::automatic) {
+      throw;
+    }
+    lacks = error.what();
   }
-  const std::string version = libtorch->version();
-  const std::vector<std::string> missing = missing_functions(package, device, *libtorch, with_cuda);
-  if (!missing.empty()) {
-    throw package_error("was made by PyTorch " + package.torch + " and calls functions that the one on this machine" +
-                        (version.empty() ? "" : ", " + version + ",") + " has not: " + listed(missing));
-  }
-  // An older model runs with a newer PyTorch, not the other way round.
-  const auto needs = numbers_of(package.torch);
-  const auto has = numbers_of(version);
-  if (needs && has && *has < *needs) {
-    throw package_error("was made by PyTorch " + package.torch + "; the one on this machine is " + version +
-                        ", which is older");
-  }
-  return libtorch;
+  return make(choose_libtorch(package, device, with_cuda, lacks));
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -72,6 +73,15 @@ inline constexpr std::string_view proxy_executor_function = "aoti_torch_proxy_ex
                                                                     std::string_view device, model_runtime runtime,
                                                                     std::shared_ptr<const torch_provider> own,
                                                                     bool with_cuda);
+/// Whose functions they are, for the log; "" for own.
+[[nodiscard]] std::string note_on(const torch_provider& provider);
+/// The operation that `make` makes with the functions that choose_provider says. Names do not tell of which types a
+/// model's products are: where own functions turn out to lack some (own_functions_error), and `runtime` leaves the
+/// choice, it is made with those of a PyTorch.
+[[nodiscard]] std::unique_ptr<operation> make_with_provider(
+    const model_package& package, std::string_view device, model_runtime runtime,
+    std::shared_ptr<const torch_provider> own, bool with_cuda,
+    const std::function<std::unique_ptr<operation>(std::shared_ptr<const torch_provider>)>& make);
 /// Bytes of state a session.
 [[nodiscard]] std::size_t state_bytes_of_model(const parameters& settings);
 /// Throws parameter_error unless the stage's package has models for a GPU of this architecture, or for this machine's

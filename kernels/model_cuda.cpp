@@ -106,9 +106,9 @@ std::string device_name(int device) {
   return "cuda:" + std::to_string(device);
 }
 
-[[noreturn]] void refuse_run(std::int64_t frames, const std::string& why) {
-  throw package_error("has a model of " + std::to_string(frames) + (frames == 1 ? " frame" : " frames") +
-                      " that can't be run on the GPU: " + why);
+std::string refusal_of(std::int64_t frames, const std::string& why) {
+  return "has a model of " + std::to_string(frames) + (frames == 1 ? " frame" : " frames") +
+         " that can't be run on the GPU: " + why;
 }
 
 /// Models with our own functions, captured.
@@ -188,7 +188,11 @@ class model_cuda final : public operation {
     }
     if (met) {
       const std::string& why = bucket.device.refusal();
-      refuse_run(bucket.model->frames(), why.empty() ? met.name : why);
+      const std::string text = refusal_of(bucket.model->frames(), why.empty() ? text_of(met) : why);
+      if (is_lack_of_own_functions(met)) {
+        throw own_functions_error(text);
+      }
+      throw package_error(text);
     }
     bucket.tensors.resize(bucket.needs.tensors);
     bucket.blocks.resize(bucket.needs.blocks);
@@ -241,6 +245,7 @@ class model_of_libtorch final : public operation {
   }
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_; }
+  [[nodiscard]] std::string note() const override { return note_on(*provider_); }
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     return kernel_queue::of(stream).enqueue([&](cudaStream_t on) {
       const std::int64_t frames = arguments.extent.frames;
@@ -328,7 +333,7 @@ class model_of_libtorch final : public operation {
       const fault met = each->run(stream.get(), inputs, outputs);
       const fault waited = cuda_fault(cudaStreamSynchronize(stream.get()));
       if (met || waited) {
-        refuse_run(each->frames(), met ? met.name : waited.name);
+        throw package_error(refusal_of(each->frames(), text_of(met ? met : waited)));
       }
     }
   }
@@ -361,14 +366,16 @@ std::unique_ptr<operation> make_model_cuda(const operation_request& request) {
                                       here + "; export it on a machine with such a GPU");
   }
   try {
-    std::shared_ptr<const torch_provider> provider =
-        choose_provider(package, "cuda", settings.runtime, std::make_shared<own_provider>(), /*with_cuda=*/true);
-    if (provider->is_own()) {
-      return std::make_unique<model_cuda>(settings, request, *provider, device);
-    }
-    auto step = std::make_unique<model_of_libtorch>(settings, request, std::move(provider), device);
-    return package.state ? make_waves_cuda(std::move(step), layout_of(package, request))
-                         : std::unique_ptr<operation>(std::move(step));
+    const auto make = [&](std::shared_ptr<const torch_provider> provider) -> std::unique_ptr<operation> {
+      if (provider->is_own()) {
+        return std::make_unique<model_cuda>(settings, request, *provider, device);
+      }
+      auto step = std::make_unique<model_of_libtorch>(settings, request, std::move(provider), device);
+      return package.state ? make_waves_cuda(std::move(step), layout_of(package, request))
+                           : std::unique_ptr<operation>(std::move(step));
+    };
+    return make_with_provider(package, "cuda", settings.runtime, std::make_shared<own_provider>(), /*with_cuda=*/true,
+                              make);
   } catch (const package_error& error) {
     throw parameter_error("file", path + ": " + error.what());
   } catch (const std::runtime_error& error) {

@@ -159,7 +159,7 @@ class host_torch final : public torch_device {
     }
     if (blas_ == nullptr) {
       if (!run.prepares()) {
-        return {"TORCH_CALL_WAS_NOT_PREPARED"};
+        return {"TORCH_CALL_NOT_PREPARED"};
       }
       try {
         blas_ = openblas_library::load();
@@ -377,7 +377,7 @@ class host_torch final : public torch_device {
     }
     if (call >= convolutions_.size() || convolutions_[call] == nullptr ||
         convolutions_[call]->shape() != shape_of(asked)) {
-      return {"TORCH_CALL_WAS_NOT_PREPARED"};
+      return {"TORCH_CALL_NOT_PREPARED"};
     }
     const onednn_convolution& made = *convolutions_[call];
     held[3] = run.allocate(made.workspace_bytes());
@@ -407,7 +407,7 @@ struct host_bucket {
 class model_host final : public operation {
  public:
   model_host(const model_parameters& settings, std::int64_t max_frames, const torch_provider& provider)
-      : order_(settings.order), is_own_(provider.is_own()) {
+      : order_(settings.order), is_own_(provider.is_own()), note_(note_on(provider)) {
     const model_package& package = *settings.package;
     const auto add = [](std::vector<std::size_t>& to, const model_tensor& tensor) {
       to.push_back(tensor.spec.bytes());
@@ -439,6 +439,7 @@ class model_host final : public operation {
   }
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return elements_at_ + run_bytes_; }
+  [[nodiscard]] std::string note() const override { return note_; }
 
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     std::array<const void*, 16> inputs{};
@@ -534,7 +535,11 @@ class model_host final : public operation {
     if (failed) {
       const std::string& problem = bucket.device.problem();
       const std::string why = failed.name == std::string_view("MODEL_FAILED") ? bucket.model->reason() : "";
-      throw package_error("has a model that can't be run: " + (problem.empty() ? failed.name + why : problem));
+      const std::string text = "has a model that can't be run: " + (problem.empty() ? text_of(failed) + why : problem);
+      if (is_own_ && is_lack_of_own_functions(failed)) {
+        throw own_functions_error(text);
+      }
+      throw package_error(text);
     }
     run_bytes_ =
         std::max(run_bytes_, aligned(bucket.needs.bytes) + aligned(bucket.needs.tensors * sizeof(torch_tensor)) +
@@ -543,6 +548,7 @@ class model_host final : public operation {
 
   std::vector<std::size_t> order_;
   const bool is_own_;
+  const std::string note_;
   std::vector<std::size_t> input_bytes_;  ///< of a frame of each
   std::vector<std::size_t> output_bytes_;
   std::vector<std::unique_ptr<host_bucket>> buckets_;
@@ -586,9 +592,10 @@ std::unique_ptr<operation> make_model_host(const operation_request& request) {
   std::unique_ptr<operation> made;
   check_model(request.settings, "");
   try {
-    const std::shared_ptr<const torch_provider> provider =
-        choose_provider(package, "cpu", settings.runtime, make_own_provider(), /*with_cuda=*/false);
-    made = std::make_unique<model_host>(settings, request.max_frames, *provider);
+    made = make_with_provider(package, "cpu", settings.runtime, make_own_provider(), /*with_cuda=*/false,
+                              [&](const std::shared_ptr<const torch_provider>& provider) {
+                                return std::make_unique<model_host>(settings, request.max_frames, *provider);
+                              });
   } catch (const package_error& error) {
     throw parameter_error("file", request.settings.code("file").path + ": " + error.what());
   }

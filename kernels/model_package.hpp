@@ -20,6 +20,12 @@ class package_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Own functions lack what a model calls. Those of a PyTorch may have it.
+class own_functions_error : public package_error {
+ public:
+  using package_error::package_error;
+};
+
 /// A tensor of a model, as its package describes it: one frame, or one session's state.
 struct model_tensor {
   std::string name;

@@ -48,6 +48,7 @@ class waves final : public operation {
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_; }
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return layout_.state_bytes; }
+  [[nodiscard]] std::string note() const override { return step_->note(); }
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     wave_book book = book_of(arguments);

@@ -41,7 +41,13 @@ int32_t aoti_torch_empty_strided(int64_t, const int64_t *, const int64_t *, int3
 int32_t aoti_torch_get_data_ptr(tensor, void **);
 int32_t aoti_torch_delete_tensor_object(tensor);
 int32_t aoti_torch_dtype_float32(void);
+#ifdef HALVES
+int32_t aoti_torch_dtype_bfloat16(void);
+int32_t aoti_torch_cpu_mm_out(tensor, tensor, tensor);
+#endif
+#ifdef CALLS_MORE
 int32_t MORE(void);
+#endif
 
 #ifndef FACTOR
 #define FACTOR 2
@@ -132,6 +138,13 @@ int32_t AOTInductorModelContainerRunSingleThreaded(void *made, tensor *inputs, s
   aoti_torch_delete_tensor_object(outputs[2]);
   outputs[2] = outputs[0];
 #endif
+#ifdef HALVES
+  const int64_t one[] = {1, 1};
+  if (aoti_torch_empty_strided(2, one, one, aoti_torch_dtype_bfloat16(), 0, 0, &held) != 0 ||
+      aoti_torch_cpu_mm_out(held, held, held) != 0) {
+    return 1;
+  }
+#endif
 #ifdef CHECKS
   return getenv("AOTI_RUNTIME_CHECK_INPUTS") != NULL;
 #endif
@@ -163,21 +176,30 @@ class Model(torch.nn.Module):
         state = torch.tanh(self.linear(y.flatten(1)) + state)
         return torch.softmax(state, -1), state.exp().sum(1), state.clone()
 
+class Halves(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(32, 8).bfloat16()
+
+    def forward(self, x):
+        return self.linear(x.bfloat16()).float()
+
+def compiled(model, *example):
+    return torch._inductor.aot_compile(torch.export.export(model, example).module(), example, options={
+        "aot_inductor.package": True, "aot_inductor.link_libtorch": False, "cpp.threads": 1})
+
 folder = pathlib.Path(sys.argv[1])
 torch.manual_seed(3)
-model, files = Model().eval(), {}
+model, halves = Model().eval(), Halves().eval()
 with torch.no_grad():
-    for frames in (1, 4):
-        example = (torch.randn(frames, 32), torch.randn(frames, 8))
-        program = torch.export.export(model, example)
-        files[f"cpu_{frames}"] = torch._inductor.aot_compile(program.module(), example, options={
-            "aot_inductor.package": True, "aot_inductor.link_libtorch": False, "cpp.threads": 1})
+    files = {f"cpu_{frames}": compiled(model, torch.randn(frames, 32), torch.randn(frames, 8)) for frames in (1, 4)}
+    package_aoti(str(folder / "halves.pt2"), {"cpu_1": compiled(halves, torch.randn(1, 32))})
     x, state, y, z = torch.randn(30, 32), torch.zeros(1, 8), [], []
     for each in x:
         one, two, state = model(each[None], state)
         y.append(one[0]); z.append(two)
 package_aoti(str(folder / "bare.pt2"), files)
-numpy.savez(folder / "reference.npz", x=x, y=torch.stack(y), z=torch.stack(z))
+numpy.savez(folder / "reference.npz", x=x, y=torch.stack(y), z=torch.stack(z), halves=halves(x).detach())
 print(torch.__version__.split("+")[0])
 """
 
@@ -242,7 +264,7 @@ class ModelTest(unittest.TestCase):
                 "calls": ["-DCALLS_MORE", "-DMORE=aoti_torch_cpu_no_such_thing"],
                 "product": ["-DCALLS_MORE", "-DMORE=aoti_torch_cpu_mm_out"],
                 "convolution": ["-DCALLS_MORE", "-DMORE=aoti_torch_cpu_convolution"],
-                "linked": [folder / "libtorch.so"], "lacks": [folder / "libnone.so"],
+                "halves": ["-DHALVES"], "linked": [folder / "libtorch.so"], "lacks": [folder / "libnone.so"],
                 "proxy": ["-DCALLS_MORE", "-DMORE=aoti_torch_proxy_executor_call_function"]}.items()}
             cls.mixes = build(folder, 4, "-DMIXES")
 
@@ -326,9 +348,11 @@ class ModelTest(unittest.TestCase):
     def test_one_that_breaks_the_rules_is_found_before_the_daemon_is_ready(self):
         for made, message in (
                 (package({**self.good, "cpu_4": self.mixes}), "on made-up frames: "),
-                (package(self.odd["fails"], buckets={"cpu": [1]}), "has a model that can't be run: MODEL_FAILED"),
+                (package(self.odd["fails"], buckets={"cpu": [1]}), "has a model that can't be run: the model's code returned an error (MODEL_FAILED)"),
+                (package(self.good, outputs=[{"name": "sum", "dtype": "f32", "shape": [2, 2]}, FACTS["outputs"][1]]),
+                 "an output has another type or shape than the package's penstock.json says: export it again (MODEL_O"),
                 # Compiled for other inputs than the package says: AOTInductor's libraries look when they are asked to.
-                (package(self.odd["checks"], buckets={"cpu": [1]}), "has a model that can't be run: MODEL_FAILED")):
+                (package(self.odd["checks"], buckets={"cpu": [1]}), "has a model that can't be run: the model's code returned an error (MODEL_FAILED)")):
             with self.subTest(message):
                 code, said = self.penstockd(made, configuration(), "--admin", "none", "--listen",
                                             f"ipc://{self.folder}/data")
@@ -347,6 +371,19 @@ class ModelTest(unittest.TestCase):
         self.refused("m.pt2: has operators that were not compiled and that PyTorch would have to run",
                      package(self.odd["proxy"], buckets={"cpu": [1]}))
         self.refused("field 'runtime': must be", package(self.good), 'file = "m.pt2"\nruntime = "mine"\n')
+
+    def test_products_that_own_functions_lack_are_left_to_libtorch(self):
+        made = package(self.odd["halves"], buckets={"cpu": [1]})
+        # The functions' names do not tell it, so the model is run.
+        self.assertEqual(self.penstockd(made, configuration(), "--check-config")[0], 0)
+        lacks = "m.pt2: has a model that can't be run: own functions multiply f32 and f64 on the host"
+        for runtime, message in (("own", "(TORCH_PRODUCT_OF_ANOTHER_TYPE_THAN_F32_AND_F64)\n"),
+                                 ("auto", "; it needs PyTorch, which could not be loaded (")):
+            code, said = self.penstockd(made, configuration(f'file = "m.pt2"\nruntime = "{runtime}"\n'), "--admin",
+                                        "none", "--listen", f"ipc://{self.folder}/data")
+            self.assertEqual(code, 78, said)
+            self.assertIn(lacks, said)
+            self.assertIn(message, said)
 
     def test_libraries_that_there_are_not_are_named(self):
         with unittest.mock.patch.dict(os.environ, PENSTOCK_OPENBLAS="/none", PENSTOCK_ONEDNN="/none"):
@@ -451,11 +488,21 @@ class TorchTest(unittest.TestCase):
         facts = {**FACTS, "torch": done.stdout.split()[-1], "inputs": [{"name": "x", "dtype": "f32", "shape": [32]}],
                  "outputs": [{"name": "y", "dtype": "f32", "shape": [8]}, {"name": "z", "dtype": "f32", "shape": []}],
                  "state": {"dtype": "f32", "shape": [8]}}
-        with zipfile.ZipFile(cls.folder / "bare.pt2") as bare:
-            libraries = {re.search("/(cpu_[0-9]+)/", name)[1]: bare.read(name)
-                         for name in bare.namelist() if name.endswith(".so")}
-        cls.made = package(libraries, facts)
+        cls.made = package(cls.libraries("bare.pt2"), facts)
+        cls.halves = package(cls.libraries("halves.pt2"), facts, state=None, buckets={"cpu": [1]},
+                             outputs=[{"name": "y", "dtype": "f32", "shape": [8]}])
         cls.reference = numpy.load(cls.folder / "reference.npz")
+
+    @classmethod
+    def libraries(cls, file):
+        with zipfile.ZipFile(cls.folder / file) as bare:
+            return {re.search("/(cpu_[0-9]+)/", name)[1]: bare.read(name)
+                    for name in bare.namelist() if name.endswith(".so")}
+
+    def libtorch(self):
+        folder = subprocess.run([TORCH_PYTHON, "-c", "import torch; print(torch.__path__[0])"], capture_output=True,
+                                text=True, check=True).stdout.strip()
+        return {"PENSTOCK_LIBTORCH": f"{folder}/lib"}
 
     def check(self, runtime, environment):
         text = configuration(f'file = "m.pt2"\nruntime = "{runtime}"\n', shape=(32,), outputs=("net.y", "net.z"))
@@ -475,9 +522,17 @@ class TorchTest(unittest.TestCase):
         self.check("own", {})
 
     def test_with_the_machines_pytorch_it_gives_what_eager_does(self):
-        folder = subprocess.run([TORCH_PYTHON, "-c", "import torch; print(torch.__path__[0])"], capture_output=True,
-                                text=True, check=True).stdout.strip()
-        self.check("libtorch", {"PENSTOCK_LIBTORCH": f"{folder}/lib"})
+        self.check("libtorch", self.libtorch())
+
+    def test_auto_takes_the_machines_pytorch_for_products_in_bf16(self):
+        daemon = Daemon("host", "callback", configuration(shape=(32,), outputs=("net",)), {"m.pt2": self.halves},
+                        environment=self.libtorch())
+        self.addCleanup(daemon.stop)
+        with penstock.Client(daemon.url) as client:
+            y = client.submit("p", self.reference["x"]).result()["net"]
+        self.assertIn("pipeline 'p', stage 'net': with the functions of PyTorch", daemon.log.read_text())
+        # Of sums of 32 products, rounded once: in another order some are a last place off.
+        numpy.testing.assert_allclose(y, self.reference["halves"], rtol=2 ** -7, atol=2 ** -8)
 
 
 if __name__ == "__main__":
