@@ -304,8 +304,7 @@ void check_sha256(const table_reader& table, const std::string& file, std::strin
   }
   if (const std::string is = sha256_of(text); is != given->get()) {
     constexpr std::size_t shown = 12;
-    table.refuse_key("sha256", "is " + given->get().substr(0, shown) + "…, and that of the file is " +
-                                   is.substr(0, shown) +
+    table.refuse_key("sha256", "is " + given->get().substr(0, shown) + "…, and that of the file is " + is.substr(0, shown) +
                                    "…: if you trust the file as it is now, take what `sha256sum " + file + "` prints");
   }
 }
@@ -356,7 +355,7 @@ bool read_code(const table_reader& table, std::string_view key, const toml::node
 }
 
 stage_declaration read_stage(const toml::table& contents, configuration_place place, std::size_t index,
-                             field_lines& lines, const code_settings& code) {
+                             const code_settings& code) {
   place.position.line = contents.source().begin.line;
   place.stage = numbered(index);
   if (const auto* name = contents["name"].as_string()) {
@@ -373,7 +372,7 @@ stage_declaration read_stage(const toml::table& contents, configuration_place pl
   }
   read_all(rows, table, stage);
   for (const auto& [key, node] : contents) {
-    lines.set(index, std::string(key.str()), key.source().begin.line);
+    stage.lines[std::string(key.str())] = key.source().begin.line;
     if (std::any_of(rows.begin(), rows.end(), [name = key.str()](const auto& row) { return row.key == name; })) {
       continue;
     }
@@ -381,7 +380,7 @@ stage_declaration read_stage(const toml::table& contents, configuration_place pl
       continue;
     }
     if (read_npy_parameter(table, key.str(), node, stage)) {
-      lines.set(index, std::string(key.str()) + "_imag", key.source().begin.line);
+      stage.lines[std::string(key.str()) + "_imag"] = key.source().begin.line;
     } else {
       stage.settings.set(std::string(key.str()), read_parameter(table, key.str(), node));
     }
@@ -389,8 +388,7 @@ stage_declaration read_stage(const toml::table& contents, configuration_place pl
   return stage;
 }
 
-void read_stages(table_reader& table, std::vector<stage_declaration>& stages, field_lines& lines,
-                 const code_settings& code) {
+void read_stages(table_reader& table, std::vector<stage_declaration>& stages, const code_settings& code) {
   const toml::node* node = table.find("stage");
   if (node == nullptr) {
     return;
@@ -400,19 +398,19 @@ void read_stages(table_reader& table, std::vector<stage_declaration>& stages, fi
     table.refuse_value("stage", *node, "[[pipeline.stage]] tables, in double brackets");
   }
   for (std::size_t index = 0; index < array->size(); ++index) {
-    stages.push_back(read_stage(*(*array)[index].as_table(), table.place(), index, lines, code));
+    stages.push_back(read_stage(*(*array)[index].as_table(), table.place(), index, code));
   }
 }
 
 field_lines lines_of(const table_reader& table) {
   field_lines lines;
   for (const auto& [key, node] : table.contents()) {
-    lines.set(field_lines::own, std::string(key.str()), key.source().begin.line);
+    lines[std::string(key.str())] = key.source().begin.line;
   }
   if (const toml::table* batch = table.contents()["batch"].as_table()) {
     const table_reader nested = table.nested("batch", *batch);
     for (const setting<batch_limits>& row : batch_settings()) {
-      lines.set(field_lines::own, "batch." + std::string(row.key), nested.line_of(row.key));
+      lines["batch." + std::string(row.key)] = nested.line_of(row.key);
     }
   }
   return lines;
@@ -432,10 +430,10 @@ pipeline_declaration read_pipeline(const toml::table& contents, configuration_pl
     table.refuse_key("name", "is missing; each pipeline has a name");
   }
   read_all(pipeline_settings(), table, pipeline);
-  field_lines lines = lines_of(table);
-  read_stages(table, pipeline.stages, lines, code);
+  pipeline.lines = lines_of(table);
+  read_stages(table, pipeline.stages, code);
   table.refuse_unknown();
-  return check_pipeline(std::move(pipeline), lines);
+  return check_pipeline(std::move(pipeline));
 }
 
 std::string print_parameter(const parameters::value& value);
@@ -543,7 +541,7 @@ std::vector<pipeline_declaration> read_pipelines(const toml::node& pipelines, co
     pipeline_declaration next = read_pipeline(*(*array)[index].as_table(), place, index, code);
     for (const pipeline_declaration& other : declared) {
       if (other.name == next.name) {
-        refuse({next.position, next.name, "", "name"},
+        refuse(next.place("name"),
                "a pipeline of this name is on line " + std::to_string(other.position.line) + " already");
       }
     }

@@ -70,7 +70,7 @@ constexpr std::size_t max_extents = 6;   // the wire carries 8: one is the frame
 /// One run of the check over one declaration.
 class checker {
  public:
-  checker(pipeline_declaration& declared, const field_lines& lines) : pipeline_(declared), lines_(lines) {}
+  explicit checker(pipeline_declaration& declared) : pipeline_(declared) {}
 
   void run() {
     check_names();
@@ -102,15 +102,10 @@ class checker {
   void put_in_order();
 
   [[noreturn]] void refuse_own(const std::string& field, const std::string& message) const {
-    source_position at = pipeline_.position;
-    at.line = lines_.line(field_lines::own, field, at.line);
-    refuse({at, pipeline_.name, "", field}, message);
+    refuse(pipeline_.place(field), message);
   }
   [[noreturn]] void refuse_stage(std::size_t index, const std::string& field, const std::string& message) const {
-    const stage_declaration& stage = pipeline_.stages[index];
-    source_position at = stage.position;
-    at.line = lines_.line(index, field, at.line);
-    refuse({at, pipeline_.name, stage.name, field}, message);
+    refuse(pipeline_.stages[index].place(pipeline_.name, field), message);
   }
   /// The place of a stage; pipeline_.stages.size() when there is none of that name.
   [[nodiscard]] std::size_t place_of(std::string_view name) const {
@@ -149,7 +144,6 @@ class checker {
   }
 
   pipeline_declaration& pipeline_;
-  const field_lines& lines_;
   std::vector<std::string_view> names_;  // of the stages; views of pipeline_.stages until put_in_order
   stage_graph graph_;
   std::vector<std::size_t> order_;
@@ -417,8 +411,8 @@ bool is_name(std::string_view name) noexcept {
   });
 }
 
-pipeline_declaration check_pipeline(pipeline_declaration declared, const field_lines& lines) {
-  checker(declared, lines).run();
+pipeline_declaration check_pipeline(pipeline_declaration declared) {
+  checker(declared).run();
   return declared;
 }
 
@@ -531,7 +525,7 @@ std::vector<std::string> doubts_about(const pipeline_declaration& pipeline) {
   std::vector<std::string> all;
   walk(pipeline, [&](const stage_declaration& stage, const layout& source, const auto& /*result*/) {
     if (const std::string doubt = doubt_about(stage, source); !doubt.empty()) {
-      all.push_back(configuration_place{stage.position, pipeline.name, stage.name, ""}.text() + ": " + doubt);
+      all.push_back(stage.place(pipeline.name).text() + ": " + doubt);
     }
   });
   return all;

@@ -16,22 +16,6 @@ namespace penstock {
 /// What `from` calls the pipeline's own input; no stage may have this name.
 inline constexpr std::string_view input_name = "input";
 
-/// The lines on which the configuration gives the fields of one pipeline, so that an error can point at its own line.
-class field_lines {
- public:
-  /// Stands where a stage's place would: the field is the pipeline's own.
-  static constexpr std::size_t own = std::numeric_limits<std::size_t>::max();
-
-  void set(std::size_t stage, std::string field, std::uint32_t line) { lines_[{stage, std::move(field)}] = line; }
-  [[nodiscard]] std::uint32_t line(std::size_t stage, const std::string& field, std::uint32_t otherwise) const {
-    const auto found = lines_.find({stage, field});
-    return found == lines_.end() ? otherwise : found->second;
-  }
-
- private:
-  std::map<std::pair<std::size_t, std::string>, std::uint32_t> lines_;
-};
-
 /// Which stage reads which: reads[i] lists the stages that stage i reads from, by their places in the declaration. The
 /// pipeline's input is not among them.
 struct stage_graph {
@@ -53,8 +37,8 @@ struct stage_graph {
 ///
 /// Throws configuration_error on a wrong or repeated name, a `from` or an output that names nothing, a cycle, an
 /// unknown operator or parameter, whatever an operator's infer refuses, a stage whose result nobody takes, and a frame
-/// larger than a batch. `lines` is asked by the stages' places in `declared`.
-[[nodiscard]] pipeline_declaration check_pipeline(pipeline_declaration declared, const field_lines& lines = {});
+/// larger than a batch.
+[[nodiscard]] pipeline_declaration check_pipeline(pipeline_declaration declared);
 
 /// By stage of a checked pipeline: how many steps of the pipeline's input one index of the first dimension of the
 /// stage's output covers. 0: that dimension is not time but channels, bins or events.

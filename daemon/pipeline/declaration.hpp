@@ -3,8 +3,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/configuration_error.hpp"
@@ -25,6 +28,18 @@ struct batch_limits {
   bool operator==(const batch_limits&) const = default;
 };
 
+/// The lines on which the configuration gives fields, so that an error can point at its own.
+using field_lines = std::map<std::string, std::uint32_t, std::less<>>;
+
+/// `position`, at the line of that field, or of the table that "values.least" stands in, if it is known.
+[[nodiscard]] inline source_position position_of(std::string_view field, const field_lines& lines,
+                                                 source_position position) {
+  auto found = lines.find(field);
+  found = found == lines.end() ? lines.find(field.substr(0, field.find('.'))) : found;
+  position.line = found == lines.end() ? position.line : found->second;
+  return position;
+}
+
 struct stage_declaration {
   std::string name;
   std::string op;
@@ -32,6 +47,7 @@ struct stage_declaration {
       from;  ///< outputs of stages, or "input"; the stage before it when the configuration has none
   parameters settings;
   source_position position;
+  field_lines lines;
 
   // Filled in by the check.
   tensor_spec output;                          ///< of several outputs, the first
@@ -39,6 +55,10 @@ struct stage_declaration {
   step_rate rate;                              ///< between the pipeline's input and a variable output
   std::optional<session_traits> session;       ///< of an operator that keeps state
 
+  /// Of one of its fields; "" for the stage.
+  [[nodiscard]] configuration_place place(const std::string& pipeline, const std::string& field = "") const {
+    return {position_of(field, lines, position), pipeline, name, field};
+  }
   /// All of them. The sole output has the stage's name.
   [[nodiscard]] std::vector<operator_output> outputs() const {
     return named_outputs.empty() ? std::vector<operator_output>{{name, output}} : named_outputs;
@@ -57,6 +77,12 @@ struct pipeline_declaration {
   std::vector<std::string> outputs;  ///< of stages; those of the last stage when the configuration has none
   std::vector<stage_declaration> stages;
   source_position position;
+  field_lines lines;  ///< of its own fields, also of those in tables: "batch.max_frames"
+
+  /// Of one of its fields; "" for the pipeline.
+  [[nodiscard]] configuration_place place(const std::string& field = "") const {
+    return {position_of(field, lines, position), name, "", field};
+  }
 };
 
 /// A pipeline of the configuration that is not served, as the device was lost again and again while it ran.

@@ -56,7 +56,7 @@ std::int64_t frames_of_batch(const pipeline_declaration& declaration) {
   const auto declared = static_cast<std::size_t>(std::max<std::int64_t>(declaration.batch.max_frames, 0));
   const std::size_t frames = std::min(declared, declaration.batch.max_bytes / frame);
   if (frames == 0) {
-    refuse({declaration.position, declaration.name, "", declared == 0 ? "batch.max_frames" : "batch.max_bytes"},
+    refuse(declaration.place(declared == 0 ? "batch.max_frames" : "batch.max_bytes"),
            "a batch does not hold one input frame of " + declaration.input.text());
   }
   return frames_that_can_be_filled(declaration, static_cast<std::int64_t>(frames));
@@ -81,7 +81,7 @@ bool says(const stage_declaration& stage, std::string_view key, std::string_view
 void check_blocking(const pipeline_declaration& declaration) {
   for (const stage_declaration& stage : declaration.stages) {
     if (blocks(stage) && declaration.stages.size() != 1) {
-      refuse({stage.position, declaration.name, stage.name, "engine"},
+      refuse(stage.place(declaration.name, "engine"),
              "a product by cuBLAS-Xt is the only stage of its pipeline, because it works on host memory and blocks; "
              "weights_in = \"host\" streams weights for a stage among others");
     }
@@ -118,7 +118,7 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
   for (const std::size_t buffer : compiled.inputs) {
     specs.push_back(made.buffers[buffer].spec);
   }
-  configuration_place place{stage.position, made.declaration.name, stage.name, ""};
+  const auto place = [&](const std::string& field = "") { return stage.place(made.declaration.name, field); };
   try {
     const bool checks = options.checks_for.has_value();
     const std::string& architecture = checks ? *options.checks_for : target.facts().architecture;
@@ -161,15 +161,13 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
     }
     return target.compile(op, {settings, specs, made.max_frames});
   } catch (const code_error& error) {
-    place.field = stage.op == "map" ? "expr" : "file";
-    refuse(place, error.what());
+    refuse(place(stage.op == "map" ? "expr" : "file"), error.what());
   } catch (const compiler_error& error) {
-    throw device_error(place.text() + ": " + error.what());
+    throw device_error(place().text() + ": " + error.what());
   } catch (const parameter_error& error) {
-    place.field = error.field;
-    refuse(place, error.what());
+    refuse(place(error.field), error.what());
   } catch (const device_error& error) {
-    throw device_error(place.text() + ": " + error.what());
+    throw device_error(place().text() + ": " + error.what());
   }
 }
 
@@ -198,7 +196,7 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
   compiled.fused = fused_stages(stage.settings);
   compiled.users_code = runs_users_code(stage);
   for (const std::string& source : stage.from) {
-    compiled.inputs.push_back(buffer_named(made, source, {stage.position, made.declaration.name, stage.name, "from"}));
+    compiled.inputs.push_back(buffer_named(made, source, stage.place(made.declaration.name, "from")));
   }
   compiled.compiled = compile_stage(made, stage, compiled, target, options);
   compiled.scratch_bytes = compiled.compiled->scratch_bytes();
@@ -222,7 +220,7 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
 void add_outputs(plan& made) {
   const std::vector<std::int64_t> steps = steps_of_stages(made.declaration);
   for (const std::string& name : made.declaration.outputs) {
-    const configuration_place place{made.declaration.position, made.declaration.name, "", "outputs"};
+    const configuration_place place = made.declaration.place("outputs");
     const std::size_t buffer = buffer_named(made, name, place);
     if (buffer == 0) {
       refuse(place, "the input itself can't be an output");
@@ -417,7 +415,7 @@ plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, dev
       lay_out_buffers(made);
     }
   } catch (const std::length_error& error) {
-    refuse({declaration.position, declaration.name, "", "batch"}, error.what());
+    refuse(declaration.place("batch"), error.what());
   }
   return made;
 }

@@ -49,7 +49,7 @@ std::vector<proof_task> tasks_of(const plan& made) {
   for (std::size_t at = 0; at < made.stages.size(); ++at) {
     if (!made.stages[at].code_key.empty()) {
       const stage_declaration& stage = made.declaration.stages[at];
-      tasks.push_back({{stage.position, made.declaration.name, stage.name, "file"}, made.stages[at].code_key});
+      tasks.push_back({stage.place(made.declaration.name, "file"), made.stages[at].code_key});
     }
   }
   return tasks;
@@ -341,7 +341,7 @@ std::unique_ptr<operation> host_operation(const plan& made, const plan_stage& st
 void prove_stage(const plan& made, std::size_t at, device& target) {
   const plan_stage& stage = made.stages[at];
   const stage_declaration& declared = made.declaration.stages[at];
-  configuration_place place{declared.position, made.declaration.name, stage.name, "file"};
+  const std::string& pipeline = made.declaration.name;
   try {
     device_proof bench(target);
     const proof_subject subject = subject_of(made, stage, *stage.compiled);
@@ -353,16 +353,16 @@ void prove_stage(const plan& made, std::size_t at, device& target) {
     if (host == nullptr) {
       return;
     }
-    place.field = stage.op == "kernel" ? "host" : "file";
     const proof_results expected = prove(*make_host_proof_device(), subject_of(made, stage, *host));
     const std::string differs =
         compare_results(subject.outputs, expected, given, declared.settings.number("tolerance", 1e-4));
     if (!differs.empty()) {
-      refuse(place, "the host's results and the GPU's are not the same: " + differs +
-                        "; `tolerance` is how much they may differ, as a part of the largest number");
+      refuse(declared.place(pipeline, stage.op == "kernel" ? "host" : "file"),
+             "the host's results and the GPU's are not the same: " + differs +
+                 "; `tolerance` is how much they may differ, as a part of the largest number");
     }
   } catch (const proof_error& error) {
-    refuse(place, std::string("on made-up frames: ") + error.what());
+    refuse(declared.place(pipeline, "file"), std::string("on made-up frames: ") + error.what());
   }
 }
 

@@ -323,7 +323,7 @@ TEST(pipeline_names, AreUnique) {
       "[[pipeline]]\nname = 'p'\ninput = { dtype = 'f32', shape = [16] }\n"
       "[[pipeline.stage]]\nname = 's'\nop = 'moments'\n";
   EXPECT_EQ(complaint_about("config_version = 1\n" + again + again),
-            "penstock.toml:8: pipeline 'p', field 'name': a pipeline of this name is on line 2 already");
+            "penstock.toml:9: pipeline 'p', field 'name': a pipeline of this name is on line 2 already");
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace {
 using ::testing::HasSubstr;
 using names = std::vector<std::string>;
 
-std::string complaint_about(const pipeline_declaration& declared, const field_lines& lines = {}) {
+std::string complaint_about(const pipeline_declaration& declared) {
   try {
-    (void)check_pipeline(declared, lines);
+    (void)check_pipeline(declared);
   } catch (const configuration_error& error) {
     return error.what();
   }
@@ -93,20 +93,19 @@ TEST(check, IsUnmovedByItsOwnResult) {
 }
 
 TEST(check, NamesTheLineOfTheFieldWhenItKnowsIt) {
-  field_lines lines;
-  lines.set(0, "op", 42);
+  auto wrong = stage("a", "convrt", {});
+  wrong.lines["op"] = 42;
   EXPECT_THAT(
-      complaint_about(pipeline({stage("a", "convrt", {})}), lines),
+      complaint_about(pipeline({wrong})),
       testing::StartsWith("test.toml:42: pipeline 'test', stage 'a', field 'op': there is no operator 'convrt'; "
                           "did you mean 'convert'?"));
   EXPECT_THAT(complaint_about(pipeline({stage("a", "convrt", {})})), testing::StartsWith("test.toml:7: "));
 }
 
 TEST(check, NamesTheLineAsDeclaredAlthoughStagesMove) {
-  field_lines lines;
-  lines.set(0, "to", 42);
   auto wrong = stage("b", "convert", {"a"}, {{"to", std::string("f31")}});
-  EXPECT_THAT(complaint_about(pipeline({wrong, convert("a", {"input"})}, {"b"}), lines),
+  wrong.lines["to"] = 42;
+  EXPECT_THAT(complaint_about(pipeline({wrong, convert("a", {"input"})}, {"b"})),
               testing::StartsWith("test.toml:42: pipeline 'test', stage 'b', field 'to': "));
 }
 
@@ -192,10 +191,9 @@ TEST(check, RefusesInputsWhoseLengthsDisagreeAlthoughTheirShapesAgree) {
 TEST(check, RefusesDropOldestWhereAStageKeepsState) {
   auto declared = variable_pipeline({fir("a", {}, 1)});
   declared.overflow = overflow_policy::drop_oldest;
-  field_lines lines;
-  lines.set(field_lines::own, "overflow", 5);
+  declared.lines["overflow"] = 5;
   EXPECT_EQ(
-      complaint_about(declared, lines),
+      complaint_about(declared),
       "test.toml:5: pipeline 'test', field 'overflow': \"drop-oldest\" would tear a hole into what the pipeline's "
       "stages keep; use \"reject\"");
   declared.stages = {stage("m", "moments", {})};

@@ -309,9 +309,11 @@ TEST_F(plan_compiler, LetsOnlyTheFirstOfSeveralOutputsLieWhereTheInputDoes) {
 }
 
 TEST_F(plan_compiler, SaysWhichStageTheDeviceRefuses) {
-  const auto declared = check_pipeline(pipeline({convert("a", {}), stage("s", "moments", {"a"})}));
+  auto declared = check_pipeline(pipeline({convert("a", {}), stage("s", "moments", {"a"})}));
   device_.refused = "moments";
   EXPECT_EQ(complaint_about(declared), "test.toml:7: pipeline 'test', stage 's', field 'field': not on this device");
+  declared.stages[1].lines["field"] = 9;
+  EXPECT_EQ(complaint_about(declared), "test.toml:9: pipeline 'test', stage 's', field 'field': not on this device");
 }
 
 TEST_F(plan_compiler, SaysAtWhichStageTheDeviceFails) {
