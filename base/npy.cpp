@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "base/whole_file.hpp"
 
 namespace penstock {
@@ -94,7 +95,7 @@ number_type type_of(const std::string& descriptor) {
   const auto* const found = std::find_if(number_types.begin(), number_types.end(),
                                          [&](const number_type& each) { return each.descriptor == descriptor; });
   if (found == number_types.end()) {
-    throw npy_error("its elements are " + (descriptor.empty() ? "not plain numbers" : descriptor) +
+    throw npy_error("its elements are " + (descriptor.empty() ? "not plain numbers" : printable(descriptor)) +
                     "; numpy.float32, float64, complex64 and complex128 can be read (<f4, <f8, <c8, <c16)");
   }
   return *found;

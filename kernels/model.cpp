@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 
+#include "base/printable.hpp"
 #include "kernels/libtorch.hpp"
 #include "kernels/operator_checks.hpp"
 
@@ -184,7 +185,7 @@ class own_provider final : public torch_provider {
 std::string listed(const std::vector<std::string>& names) {
   std::string all;
   for (const std::string& each : names) {
-    all += (all.empty() ? "" : ", ") + each;
+    all += (all.empty() ? "" : ", ") + printable(each);
   }
   return all;
 }
@@ -321,14 +322,14 @@ void check_libraries(const model_package& package, const char* device) {
   for (const model_part& part : package.parts_of(device)) {
     for (const std::string& name : part.library->needed()) {
       if (name.starts_with("libtorch") || name.starts_with("libc10")) {
-        throw package_error("is linked with " + name + ": make it with penstock.torch.export");
+        throw package_error("is linked with " + printable(name) + ": make it with penstock.torch.export");
       }
       if (name.starts_with("libcuda") || name.starts_with("libnv")) {
         continue;
       }
       void* const opened = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
       if (opened == nullptr) {
-        throw package_error("needs the library " + name + ", which this machine lacks");
+        throw package_error("needs the library " + printable(name) + ", which this machine lacks");
       }
       ::dlclose(opened);
     }

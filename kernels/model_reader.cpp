@@ -10,6 +10,7 @@
 #include <minizip/unzip.h>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.hpp"
 #include "base/sha256.hpp"
 #include "kernels/model_package.hpp"
 
@@ -25,6 +26,7 @@ constexpr std::size_t most_outputs = 15;
 constexpr std::size_t most_members = 65536;
 constexpr std::int64_t most_frames = std::int64_t{1} << 20;
 constexpr std::size_t longest_text = std::size_t{16} << 20U;  // of penstock.json
+constexpr std::array<std::string_view, 3> cpu_levels{"default", "avx2", "avx512"};
 constexpr std::string_view facts_name = "extra/penstock.json";
 constexpr std::string_view models_folder = "data/aotinductor/";
 
@@ -91,13 +93,13 @@ class zip_file {
   [[nodiscard]] const std::map<std::string, member>& members() const noexcept { return members_; }
 
   [[nodiscard]] std::string read(const std::string& name, const member& wanted, std::uint64_t most) {
-    const auto damaged = [&] { return package_error("is damaged: its member " + name + " can't be read"); };
+    const auto damaged = [&] { return package_error("is damaged: its member " + printable(name) + " can't be read"); };
     if (wanted.is_compressed) {
       throw package_error("is compressed: its members are to be stored, as by `zip -0`");
     }
     if (wanted.size > most) {
-      throw package_error("has a member " + name + " of " + std::to_string(wanted.size) + " bytes; allowed are " +
-                          std::to_string(most));
+      throw package_error("has a member " + printable(name) + " of " + std::to_string(wanted.size) +
+                          " bytes; allowed are " + std::to_string(most));
     }
     if (::unzGoToFilePos64(file_, &wanted.place) != UNZ_OK || ::unzOpenCurrentFile(file_) != UNZ_OK) {
       throw damaged();
@@ -171,6 +173,19 @@ std::string text_of(const json& table, const char* key, bool may_lack) {
   return given.get<std::string>();
 }
 
+/// The level of CPUs that its code needs; "" without models for one.
+std::string cpu_of(const json& facts) {
+  const std::string level = text_of(facts, "cpu", true);
+  if (level.empty() || std::find(cpu_levels.begin(), cpu_levels.end(), level) != cpu_levels.end()) {
+    return level;
+  }
+  std::string all;
+  for (const std::string_view each : cpu_levels) {
+    all += (all.empty() ? "" : ", ") + std::string(each);
+  }
+  refuse("cpu", "is \"" + printable(level) + "\"; known: " + all);
+}
+
 model_tensor tensor_of(const json& given, const std::string& place, bool has_name) {
   if (!given.is_object()) {
     refuse(place, "is no table");
@@ -190,7 +205,7 @@ model_tensor tensor_of(const json& given, const std::string& place, bool has_nam
   const json& type = required(given, "dtype", place);
   const std::optional<element_type> known = type.is_string() ? element_type_of(type.get<std::string>()) : std::nullopt;
   if (!known) {
-    refuse(place + ".dtype", "is no type: " + type.dump());
+    refuse(place + ".dtype", "is no type: " + printable(type.dump()));
   }
   made.spec.type = *known;
   const json& shape = required(given, "shape", place);
@@ -201,7 +216,7 @@ model_tensor tensor_of(const json& given, const std::string& place, bool has_nam
   for (const json& each : shape) {
     const std::int64_t extent = each.is_number_integer() ? each.get<std::int64_t>() : 0;
     if (extent < 1 || extent > most_elements / elements) {
-      refuse(place + ".shape", "has an extent of " + each.dump());
+      refuse(place + ".shape", "has an extent of " + printable(each.dump()));
     }
     elements *= extent;
     made.shape.push_back(extent);
@@ -244,7 +259,7 @@ std::vector<std::int64_t> buckets_of(const json& facts, const char* device) {
   for (const json& each : *found) {
     const std::int64_t frames = each.is_number_integer() ? each.get<std::int64_t>() : 0;
     if (frames < 1 || frames > most_frames) {
-      refuse(place, "has " + each.dump() + "; buckets are numbers of frames from 1");
+      refuse(place, "has " + printable(each.dump()) + "; buckets are numbers of frames from 1");
     }
     made.push_back(frames);
   }
@@ -274,12 +289,13 @@ const std::pair<const std::string, member>& library_of(const zip_file& zip, cons
       continue;
     }
     if (found != nullptr) {
-      throw package_error("has two libraries in " + folder + ": models with parts of their own are not supported");
+      throw package_error("has two libraries in " + printable(folder) +
+                          ": models with parts of their own are not supported");
     }
     found = &each;
   }
   if (found == nullptr) {
-    throw package_error("lacks the library of its model " + model + ": there is no .so in " + folder);
+    throw package_error("lacks the library of its model " + model + ": there is no .so in " + printable(folder));
   }
   return *found;
 }
@@ -327,15 +343,15 @@ std::shared_ptr<const model_package> read_model_package(std::string_view bytes) 
   const std::string top = facts_member->first.substr(0, facts_member->first.size() - facts_name.size());
   const json facts = parsed(zip.read(facts_member->first, facts_member->second, longest_text));
   if (const json& format = required(facts, "format", ""); format != 1) {
-    throw package_error("has format " + format.dump() +
+    throw package_error("has format " + printable(format.dump()) +
                         "; this daemon reads format 1: export it with this version's "
                         "penstock.torch");
   }
   auto made = std::make_shared<model_package>();
   made->sha256 = sha256_of(bytes);
-  made->torch = text_of(facts, "torch", false);
-  made->cpu = text_of(facts, "cpu", true);
-  made->cuda = text_of(facts, "cuda", true);
+  made->torch = printable(text_of(facts, "torch", false));
+  made->cpu = cpu_of(facts);
+  made->cuda = printable(text_of(facts, "cuda", true));
   made->inputs = tensors_of(facts, "inputs", most_inputs);
   made->outputs = tensors_of(facts, "outputs", most_outputs);
   if (const auto state = facts.find("state"); state != facts.end() && !state->is_null()) {

@@ -24,6 +24,7 @@
 #include "base/child_process.hpp"
 #include "base/descriptors.hpp"
 #include "base/guarded_file.hpp"
+#include "base/printable.hpp"
 #include "base/process_limits.hpp"
 #include "base/sha256.hpp"
 #include "daemon/code/code_cache.hpp"
@@ -236,7 +237,7 @@ void choose_kernel(machine_code& made, const user_code& code) {
   const std::vector<kernel_usage> kernels = usage_of(made.binary);
   std::string names;
   for (const kernel_usage& each : kernels) {
-    names += (names.empty() ? "" : ", ") + readable_name(each.symbol);
+    names += (names.empty() ? "" : ", ") + printable(readable_name(each.symbol));
   }
   if (code.entry.empty() && kernels.size() != 1) {
     throw code_error(code.name + ": it has " + (kernels.empty() ? "no kernel" : "several kernels: " + names) +

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/guarded_file.hpp"
+#include "base/printable.hpp"
 #include "base/whole_file.hpp"
 #include "kernels/operation.hpp"
 
@@ -74,7 +75,8 @@ std::shared_ptr<const number_file> open_npy_file(const std::string& name, const 
   const auto* const type = std::find_if(kept_types.begin(), kept_types.end(),
                                         [&](const auto& known) { return known.first == header.descriptor; });
   if (type == kept_types.end()) {
-    throw npy_error("its elements are " + (header.descriptor.empty() ? "not plain numbers" : header.descriptor) +
+    throw npy_error("its elements are " +
+                    (header.descriptor.empty() ? "not plain numbers" : printable(header.descriptor)) +
                     "; numpy.float16, float32 and float64 can be read (<f2, <f4, <f8)");
   }
   if (header.fortran_order) {

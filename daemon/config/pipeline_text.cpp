@@ -1,5 +1,6 @@
 #include "daemon/config/pipeline_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -299,12 +300,15 @@ void check_sha256(const table_reader& table, const std::string& file, std::strin
   const auto* const given = node->as_string();
   constexpr std::size_t digits = 64;
   if (given == nullptr || given->get().size() != digits ||
-      given->get().find_first_not_of("0123456789abcdef") != std::string::npos) {
+      given->get().find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
     table.refuse_value("sha256", *node, "the 64 digits that `sha256sum " + file + "` prints");
   }
-  if (const std::string is = sha256_of(text); is != given->get()) {
+  std::string wanted = given->get();
+  std::transform(wanted.begin(), wanted.end(), wanted.begin(),
+                 [](char digit) { return digit >= 'A' ? static_cast<char>(digit | 0x20) : digit; });
+  if (const std::string is = sha256_of(text); is != wanted) {
     constexpr std::size_t shown = 12;
-    table.refuse_key("sha256", "is " + given->get().substr(0, shown) + "…, and that of the file is " + is.substr(0, shown) +
+    table.refuse_key("sha256", "is " + wanted.substr(0, shown) + "…, and that of the file is " + is.substr(0, shown) +
                                    "…: if you trust the file as it is now, take what `sha256sum " + file + "` prints");
   }
 }

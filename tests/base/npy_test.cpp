@@ -105,6 +105,9 @@ TEST_F(npy, RefusesElementsThatAreNoFloats) {
   EXPECT_THAT(complaint_about(npy_text("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }",
                                        bytes_of<double>({7}))),
               testing::StartsWith("its elements are not plain numbers"));
+  EXPECT_THAT(
+      complaint_about(npy_text("{'descr': '\x1b[2J', 'fortran_order': False, 'shape': (1,), }", bytes_of<double>({7}))),
+      testing::StartsWith(R"(its elements are \x1b[2J; )"));
 }
 
 TEST_F(npy, RefusesColumnsFirst) {

@@ -288,6 +288,11 @@ class ModelTest(unittest.TestCase):
         self.assertEqual(code, 78, said)
         self.assertIn("pipeline 'p', stage 'net', field '", said)
         self.assertIn(message, said)
+        # It points at the field, where that stands in the stage.
+        line, field = re.search(r"penstock\.toml:(\d+): .*?field '(\w+)'", said).groups()
+        text = (self.folder / "penstock.toml").read_text().splitlines()
+        if any(each.startswith(f"{field} =") for each in text[text.index("[[pipeline.stage]]"):]):
+            self.assertTrue(text[int(line) - 1].startswith(f"{field} ="), said)
 
     def test_sessions_each_as_if_alone(self):
         # Batches of every size up to 7: one of 4, some of 1, and rests that are padded.
@@ -422,6 +427,12 @@ class ModelTest(unittest.TestCase):
                      package({**self.good, "cpu_1": self.good["cpu_1"][:6000]}))
         self.refused("m.pt2: has a model cpu_1 that is not a shared library",
                      package({**self.good, "cpu_1": b"nothing"}))
+        # What stands in it is shown as far as it can be, and not at any length.
+        named = good.replace(b"model/data/", b"m\x1b[2\xff/data/").replace(b"model/extra/", b"m\x1b[2\xff/extra/")
+        at = named.index(b"\x7fELF") + 5000
+        self.refused(r"m.pt2: is damaged: its member m\x1b[2\xff/data/aotinductor/cpu_1/cpu_1.wrapper.so can't be",
+                     named[:at] + bytes([named[at] ^ 1]) + named[at + 1:])
+        self.refused("m.pt2: has format \"" + "x" * 119 + "…; this daemon", package(self.good, format="x" * 999))
         bare = io.BytesIO()
         with zipfile.ZipFile(bare, "w") as archive:
             archive.writestr("model/archive_version", "1")
@@ -432,6 +443,7 @@ class ModelTest(unittest.TestCase):
                 ({"format": 2}, "has format 2; this daemon reads format 1"),
                 ({"buckets": {"cpu": [], "cuda": []}}, "has no model: its buckets are empty"),
                 ({"buckets": {"cpu": [0]}}, "whose buckets.cpu has 0"),
+                ({"cpu": "avx1024\n"}, r'whose cpu is "avx1024\x0a"; known: default, avx2, avx512'),
                 ({"inputs": []}, "whose inputs is no list of 1 to 8 tensors"),
                 ({"inputs": [{"name": "x", "dtype": "f33", "shape": [4]}]}, 'whose inputs[0].dtype is no type: "f33"'),
                 ({"inputs": [{"name": "x", "dtype": "f32", "shape": [0]}]}, "whose inputs[0].shape has an extent of 0"),
@@ -467,6 +479,8 @@ class ModelTest(unittest.TestCase):
         self.assertIn("field 'file': \"m.pt2\" is not allowed: add it", said)
         right = hashlib.sha256(made).hexdigest()
         self.assertEqual(self.penstockd(made, configuration(f'file = "m.pt2"\nsha256 = "{right}"\n'),
+                                        "--check-config")[0], 0)
+        self.assertEqual(self.penstockd(made, configuration(f'file = "m.pt2"\nsha256 = "{right.upper()}"\n'),
                                         "--check-config")[0], 0)
         self.refused("stage 'net', field 'sha256': ", made, f'file = "m.pt2"\nsha256 = "{right[::-1]}"\n')
         (self.folder / "m.pt2").chmod(0o666)
