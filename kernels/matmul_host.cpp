@@ -303,7 +303,9 @@ class matmul_host final : public operation {
 std::unique_ptr<operation> make_matmul_host(const operation_request& request) {
   matmul_settings settings = parse_matmul(request.settings, request.inputs[0]);
   if (settings.engine == matmul_settings::engine_kind::xt) {
-    throw parameter_error("engine", "\"xt\" is cuBLAS-Xt, which needs a GPU: leave it out on the host backend");
+    throw parameter_error("engine",
+                          "\"xt\" is cuBLAS-Xt, which needs a GPU: leave it out on the host backend, which backend = "
+                          "\"auto\" takes on a machine without one (--backend cuda checks for one with it)");
   }
   return std::make_unique<matmul_host>(std::move(settings), request.max_frames);
 }

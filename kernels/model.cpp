@@ -355,6 +355,10 @@ void check_device(const model_package& package, std::string_view architecture) {
 
 }  // namespace
 
+bool has_models_for_gpus(const parameters& settings) {
+  return !package_of(settings).parts_of("cuda").empty();
+}
+
 void check_model(const parameters& settings, std::string_view architecture) {
   const model_package& package = package_of(settings);
   try {

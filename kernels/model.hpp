@@ -84,6 +84,7 @@ inline constexpr std::string_view proxy_executor_function = "aoti_torch_proxy_ex
     const std::function<std::unique_ptr<operation>(std::shared_ptr<const torch_provider>)>& make);
 /// Bytes of state a session.
 [[nodiscard]] std::size_t state_bytes_of_model(const parameters& settings);
+[[nodiscard]] bool has_models_for_gpus(const parameters& settings);
 /// Throws parameter_error unless the stage's package has models for a GPU of this architecture, or for this machine's
 /// CPU where it is "", and all functions that they call. Nothing of it runs.
 void check_model(const parameters& settings, std::string_view architecture);

@@ -64,6 +64,17 @@ std::vector<opened_device> open_devices(const device_settings& settings) {
                           : open_host(settings, "because CUDA does not work on this machine: " + obstacle);
 }
 
+bool may_take_cuda(const device_settings& settings) {
+  if (settings.backend != backend_choice::automatic) {
+    return settings.backend == backend_choice::cuda;
+  }
+  try {
+    return count_cuda_devices() > 0;
+  } catch (const device_error&) {
+    return false;  // there is no module, or no driver
+  }
+}
+
 opened_device open_device(const device_settings& settings) {
   device_settings one = settings;
   one.ids = {settings.ids.front()};

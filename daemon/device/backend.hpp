@@ -32,6 +32,10 @@ struct opened_device {
 /// says what is missing and what to do.
 [[nodiscard]] opened_device open_device(const device_settings& settings);
 
+/// False where open_device would give the host: because the settings ask for it, or CUDA has no device here. Opens
+/// none.
+[[nodiscard]] bool may_take_cuda(const device_settings& settings);
+
 /// Opens every device that the settings ask for, each once; the host backend is one device. The same rules hold. With
 /// `automatic`, all CUDA devices have to work if the first does.
 [[nodiscard]] std::vector<opened_device> open_devices(const device_settings& settings);

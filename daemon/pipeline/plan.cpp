@@ -134,7 +134,10 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
       return std::make_unique<unrunnable>(0);  // the host has no such engine, or would read weights of any size
     }
     if (checks && stage.op == "model") {
-      check_model(stage.settings, architecture);
+      // Of which architecture a GPU would be, is not known.
+      if (!architecture.empty() || !options.may_be_gpu || !has_models_for_gpus(stage.settings)) {
+        check_model(stage.settings, architecture);
+      }
       if (architecture.empty() && !options.may_be_gpu) {
         check_host_libraries(stage.settings, specs);
       }

@@ -264,7 +264,7 @@ prepared_code prepare_code(const settings& settings, const std::set<std::string>
 std::string check_start(const settings& settings, const std::string& architecture) {
   prepared_code code = prepare_code(settings, architecture.empty() ? std::set<std::string>{} : std::set{architecture});
   code.options.checks_for = architecture;
-  code.options.may_be_gpu = !architecture.empty() || settings.device.backend != backend_choice::host;
+  code.options.may_be_gpu = !architecture.empty() || may_take_cuda(settings.device);
   const std::unique_ptr<device> host = open_host_device(1);
   std::vector<plan> plans;
   for (const pipeline_declaration& each : settings.pipelines) {
@@ -273,7 +273,7 @@ std::string check_start(const settings& settings, const std::string& architectur
   }
   check_welcome(settings, plans);
   // What lies on the device is counted where that is the host for certain.
-  check_memory(settings, plans, settings.device.backend == backend_choice::host);
+  check_memory(settings, plans, !code.options.may_be_gpu);
   std::string text = text_of_costs(settings, plans);
   text += code.complaint.empty() ? "" : "warning: the cache of machine code is not used: " + code.complaint + "\n";
   for (const plan& each : plans) {

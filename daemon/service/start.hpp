@@ -58,7 +58,8 @@ class start_progress {
 ///
 /// Throws configuration_error or device_error for what a start would refuse, as far as that is known without the
 /// device: pipelines that don't compile (for the host), more of them than WELCOME can describe, endpoints that shards
-/// can't have, and slots that the machine has no memory for. Returns lines for people: what each pipeline and all of
+/// can't have, and slots that the machine has no memory for. What needs a GPU is refused where the settings say the
+/// host, or leave the choice and there is no GPU. Returns lines for people: what each pipeline and all of
 /// them cost in memory, and a warning where that is more than a quarter of the machine's.
 [[nodiscard]] std::string check_start(const settings& settings, const std::string& architecture = "");
 

@@ -1,5 +1,6 @@
 """`--check-config` accepts exactly the configurations that can start."""
 
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -34,7 +35,8 @@ class CheckConfigTest(unittest.TestCase):
 
     def words(self, text, *more):
         (self.path / "penstock.toml").write_text(text)
-        return [BIN / "penstockd", "--config", self.path / "penstock.toml", "--backend", "host", *more]
+        backend = () if "--backend" in more else ("--backend", "host")
+        return [BIN / "penstockd", "--config", self.path / "penstock.toml", *backend, *more]
 
     def check(self, text, *more):
         return subprocess.run(self.words(text, "--check-config", *more), capture_output=True, text=True, timeout=60)
@@ -82,6 +84,18 @@ class CheckConfigTest(unittest.TestCase):
             self.assert_refused(chain(stages), f"has {stages} stages")
         self.assertEqual(self.check(chain(MOST_STAGES)).returncode, 0)
         self.assertIsNone(self.start(chain(MOST_STAGES, "[device]\nstreams = 1\nslots = 4\n")))
+
+    def test_what_the_host_lacks_is_refused_where_auto_takes_the_host(self):
+        import numpy
+        numpy.save(self.path / "w.npy", numpy.ones((16, 8), numpy.float32))
+        text = VERSION + pipeline("p", "f32", [16], [("y", "matmul", 'weights = "w.npy"\nengine = "xt"\n')], ["y"])
+        nowhere = {**os.environ, "PENSTOCK_CUDA_MODULE": "/nonexistent/penstock-cuda.so"}
+        for backend, code in (("auto", 78), ("host", 78), ("cuda", 0)):
+            with self.subTest(backend):
+                done = subprocess.run(self.words(text, "--check-config", "--backend", backend), capture_output=True,
+                                      text=True, timeout=60, env=nowhere)
+                self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+                self.assertEqual("which needs a GPU" in done.stderr, code != 0, done.stderr)
 
     def test_no_more_memory_than_the_machine_has(self):
         batch = 'batch = { max_frames = 4194304, max_bytes = "16 GiB" }\n'

@@ -175,7 +175,9 @@ class ConvolveTest(unittest.TestCase):
             self.assertIn("needs oneDNN", text)
             self.assertIn("libdnnl2", text)
             # A GPU does without.
-            self.assertEqual(said('weights = "w.npy"\n', backend="auto", PENSTOCK_ONEDNN="/nowhere.so")[0], 0)
+            self.assertEqual(said('weights = "w.npy"\n', backend="cuda", PENSTOCK_ONEDNN="/nowhere.so")[0], 0)
+            self.assertEqual(said('weights = "w.npy"\n', backend="auto", PENSTOCK_ONEDNN="/nowhere.so",
+                                  PENSTOCK_CUDA_MODULE="/nowhere.so")[0], 69)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,10 @@ class MatmulTest(unittest.TestCase):
             self.assertIn("needs OpenBLAS", text)
             self.assertIn("libopenblas0", text)
             # A GPU does without.
-            self.assertEqual(said('weights = "w.npy"\n', "auto", PENSTOCK_OPENBLAS="/nowhere.so")[0], 0)
+            self.assertEqual(said('weights = "w.npy"\n', "cuda", PENSTOCK_OPENBLAS="/nowhere.so")[0], 0)
+            # As a start does, which takes the host where there is no GPU.
+            self.assertEqual(said('weights = "w.npy"\n', "auto", PENSTOCK_OPENBLAS="/nowhere.so",
+                                  PENSTOCK_CUDA_MODULE="/nowhere.so")[0], 69)
 
 
 if __name__ == "__main__":

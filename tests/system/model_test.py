@@ -279,8 +279,9 @@ class ModelTest(unittest.TestCase):
     def penstockd(self, made, text, *words):
         (self.folder / "m.pt2").write_bytes(made)
         (self.folder / "penstock.toml").write_text(text)
-        done = subprocess.run([BIN / "penstockd", "--config", self.folder / "penstock.toml", "--backend", "host",
-                               *words], capture_output=True, text=True, timeout=300)
+        backend = () if "--backend" in words else ("--backend", "host")
+        done = subprocess.run([BIN / "penstockd", "--config", self.folder / "penstock.toml", *backend, *words],
+                              capture_output=True, text=True, timeout=300)
         return done.returncode, done.stdout + done.stderr
 
     def refused(self, message, made, stage='file = "m.pt2"\n', **more):
@@ -458,6 +459,9 @@ class ModelTest(unittest.TestCase):
     def test_it_must_be_for_this_machine(self):
         self.refused("m.pt2: has no model for a CPU: export it with devices=(\"cpu\",)",
                      package({"cuda_1": self.good["cpu_1"]}, cuda="sm_90", buckets={"cuda": [1]}))
+        for_gpu = package({"cuda_1": self.good["cpu_1"]}, cuda="sm_90", buckets={"cuda": [1]})
+        code, said = self.penstockd(for_gpu, configuration(), "--check-config", "--backend", "cuda")
+        self.assertEqual(code, 0, said)
         code, said = self.penstockd(package(self.good), configuration(), "--check-config", "--arch", "sm_90")
         self.assertEqual(code, 78, said)
         self.assertIn("m.pt2: has no model for a GPU: export it with devices=(\"cuda\",)", said)
