@@ -148,8 +148,20 @@ class HostTensors(unittest.TestCase):
             self.client.submit("scale", on_gpu)
         with self.assertRaisesRegex(ValueError, "no device memory for this client: .* runs on the host"):
             self.client.frames("scale", device="cuda")
-        with self.assertRaisesRegex(ValueError, 'device is "cpu" or "cuda"'):
-            self.client.frames("scale", device="gpu")
+        for name in ("gpu", "cuda:", "cuda:x"):
+            with self.assertRaisesRegex(ValueError, f'device is "cpu", "cuda" or "cuda:N", not \'{name}\''):
+                self.client.frames("scale", device=name)
+
+    def test_advice_is_in_the_words_of_the_library(self):
+        short = Tensor.of_array(noise(N).astype(np.float16))
+        on_gpu = Tensor(None, 4096, (N,), 2, 32, device_type=CUDA)
+        for module, converted, to_host in (("torch", "x.to(torch.float32)", "x.cpu()"),
+                                           ("cupy", "x.astype(cupy.float32)", "x.get()"),
+                                           ("jaxlib._jax", "x.astype(jax.numpy.float32)", "jax.device_get(x)")):
+            array = type("Array", (Foreign,), {"__module__": module})
+            for given, advice in ((array(short), f"write {converted}"), (array(on_gpu), f"{to_host} takes it through")):
+                with self.subTest(advice), self.assertRaisesRegex(TypeError, re.escape(advice)):
+                    self.client.submit("scale", given)
 
     def test_asyncio_takes_them_and_a_cancelled_task_cancels_its_request(self):
         x = noise(N)
@@ -221,6 +233,9 @@ class DeviceTensors(unittest.TestCase):
         client, x = self.connect(), noise(4, N)
         frames = client.frames("scale", 4, device="cuda")
         self.assertEqual((frames.device, frames.shape, frames.dtype), ("cuda:0", (4, N), np.float32))
+        self.assertEqual(client.empty(4, np.float32, device="cuda:0").device, "cuda:0")
+        with self.assertRaisesRegex(ValueError, "the daemon's GPU is cuda:0 in this process, not cuda:1"):
+            client.frames("scale", device="cuda:1")
         frames.write(x)
         before = self.status()["copied_bytes"]
         result = client.submit("scale", frames).result()

@@ -181,7 +181,7 @@ class Client:
         waits for it, for the client's `connect_timeout` at most. An array whose request ended with Expired or Cancelled may still be read by
         the device: do not write to it, but let it go and take another.
 
-        device: "cuda" gives a `Tensor` in the memory of the daemon's GPU, which the daemon owns and which torch, CuPy
+        device: "cuda", or "cuda:N" where that is the daemon's, gives a `Tensor` in the memory of the daemon's GPU, which the daemon owns and which torch, CuPy
             and JAX take without a copy (`torch.from_dlpack(c.empty(n, np.float32, device="cuda"))`). Submit that
             library's array rather than the Tensor, so that only its own stream is waited for.
 
@@ -193,12 +193,16 @@ class Client:
     def _empty(self, shape: Shape, dtype: np.dtype[Any], is_bfloat16: bool, device: str) -> Any:
         connection = self._connection
         connection.check_process()
-        if device not in ("cpu", "cuda"):
-            raise ValueError(f'device is "cpu" or "cuda", not {device!r}')
-        if device == "cuda":
+        kind, _, number = str(device).partition(":")  # torch.device's text is the same
+        if kind not in ("cpu", "cuda") or (":" in str(device) and not number.isdecimal()):
+            raise ValueError(f'device is "cpu", "cuda" or "cuda:N", not {device!r}')
+        if kind == "cuda":
             refusal = connection.device.refusal()
             if refusal:
                 raise ValueError(f"there is no device memory for this client: {refusal}")
+            gpu = connection.device.device
+            if number and gpu is not None and int(number) != gpu.ordinal:
+                raise ValueError(f"the daemon's GPU is cuda:{gpu.ordinal} in this process, not {device}")
             if connection.is_own_thread():
                 raise RuntimeError("a future's callback can't wait for device memory")
             return connection.device.tensor(shape, dtype, is_bfloat16)

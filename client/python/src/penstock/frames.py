@@ -12,7 +12,7 @@ from .control import PipelineDescription, TensorDescription
 from .cuda import CudaDevice
 from .device_memory import DevicePayload
 from .result import Result
-from .tensor import HOST, Tensor, is_negated, is_tensor
+from .tensor import HOST, Tensor, converted, is_negated, is_tensor, made_contiguous, to_host
 
 #: Arrays below this are copied when they are submitted; larger ones are sent from where they lie.
 COPY_BELOW_BYTES = 65536
@@ -87,7 +87,7 @@ def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None, 
     if is_tensor(x) and x.__dlpack_device__()[0] not in HOST:
         device = places.device if places is not None and not places.refusal() else None
         tensor = x if isinstance(x, Tensor) else Tensor.of_other(x, device)
-        return _pack_on_device(pipeline, tensor, count, places, wait, tensor is x)
+        return _pack_on_device(pipeline, x, tensor, count, places, wait)
     array = checked(pipeline, x)
     single = array.ndim == len(described.shape)
     batch = array[np.newaxis] if single else array
@@ -100,20 +100,20 @@ def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None, 
     return Frames(batch.shape[0], single, wire.tensor_header(packed, described.dtype == "bf16"), payload, placement)
 
 
-def _pack_on_device(pipeline: PipelineDescription, x: Tensor, count: Optional[int], places: Optional[DevicePlaces],
-                    wait: bool, any_stream: bool) -> Frames:
-    """The same for what lies on a GPU: it stays there. any_stream: which stream makes it is not known."""
+def _pack_on_device(pipeline: PipelineDescription, given: Any, x: Tensor, count: Optional[int],
+                    places: Optional[DevicePlaces], wait: bool) -> Frames:
+    """The same for what lies on a GPU: it stays there. x: a view of `given`, which is another library's or x itself."""
     described = pipeline.input
     refusal = "nothing else than the host's memory is taken here" if places is None else places.refusal()
     device = None if places is None else places.device
     if device is None or not x.on_cuda or x.device_id != device.ordinal:
         why = refusal or f"its GPU is cuda:{0 if device is None else device.ordinal}"
-        raise TypeError(f"x lies on {x.device}, and the daemon can't read it there: {why}. x.cpu() takes it through the "
-                        "host's memory")
+        raise TypeError(f"x lies on {x.device}, and the daemon can't read it there: {why}. {to_host(given)} takes it "
+                        "through the host's memory")
     if x.dtype != dtype_of(described) or x.is_bfloat16 != (described.dtype == "bf16"):
-        raise TypeError(_wrong(described, pipeline.name, repr(x), "a conversion to its dtype"))
+        raise TypeError(_wrong(described, pipeline.name, repr(x), converted(given, _torch_name(described))))
     if not x.contiguous:
-        raise ValueError(f"x of shape {list(x.shape)} is not contiguous: write x.contiguous()")
+        raise ValueError(f"x of shape {list(x.shape)} is not contiguous: write {made_contiguous(given)}")
     single = x.ndim == len(described.shape)
     shape = (1, *x.shape) if single else x.shape
     _check_shape(pipeline, x.shape, shape, count)
@@ -121,7 +121,7 @@ def _pack_on_device(pipeline: PipelineDescription, x: Tensor, count: Optional[in
     placement = places.place_frames(pipeline, x.viewed(shape, code, bits), wait)  # type: ignore[union-attr]
     batch = placement.frames
     return Frames(shape[0], single, wire.tensor_header(batch, batch.is_bfloat16), batch, placement,
-                  lambda: placement.prepare(device, any_stream))
+                  lambda: placement.prepare(device, x is given))
 
 
 def _check_shape(pipeline: PipelineDescription, given: Tuple[int, ...], batch: Tuple[int, ...],
@@ -167,7 +167,8 @@ def checked(pipeline: PipelineDescription, x: Any) -> np.ndarray:
         return array.astype("<u2", copy=False).view(dtype)
     if not isinstance(x, np.ndarray):
         what = f"{type(x).__name__} (of {array.dtype} {list(array.shape)})"
-        return _refuse(described, pipeline.name, what, f"np.asarray(x, {_name(dtype)})", array)
+        instead = converted(x, _torch_name(described)) or f"np.asarray(x, {_name(dtype)})"
+        return _refuse(described, pipeline.name, what, instead, array, is_numpy=not is_tensor(x))
     return _refuse(described, pipeline.name, f"{array.dtype} {list(array.shape)}", f"x.astype({_name(dtype)})", array)
 
 
@@ -180,17 +181,18 @@ def _array_of(described: TensorDescription, name: str, x: Any) -> np.ndarray:
             pass  # numpy can't take every dtype: and what can't be taken at all says why below
     tensor = x if isinstance(x, Tensor) else Tensor.of_other(x)
     if not tensor.on_host:
-        raise TypeError(f"x lies on {tensor.device}: a recording is taken from the host's memory, x.cpu()")
+        raise TypeError(f"x lies on {tensor.device}: a recording is taken from the host's memory, {to_host(x)}")
     if tensor.is_bfloat16 != (described.dtype == "bf16"):
-        raise TypeError(_wrong(described, name, repr(tensor), "a conversion to its dtype"))
+        raise TypeError(_wrong(described, name, repr(tensor), converted(x, _torch_name(described))))
     return tensor.numpy()
 
 
-def _refuse(described: TensorDescription, name: str, what: str, instead: str, array: np.ndarray) -> np.ndarray:
+def _refuse(described: TensorDescription, name: str, what: str, instead: str, array: np.ndarray,
+            is_numpy: bool = True) -> np.ndarray:
     convertible = array.dtype.kind in "biuf" or (array.dtype.kind == "c" and described.dtype == "c64")
     if described.dtype in ("u8", "u16", "i8", "i16") and array.dtype.kind in "fc":
         instead += ", after scaling to its range"
-    if described.dtype == "bf16" and wire.BFLOAT16.kind == "u":
+    if described.dtype == "bf16" and wire.BFLOAT16.kind == "u" and is_numpy:
         instead = "x.astype(ml_dtypes.bfloat16), with the package ml_dtypes, or give the bits as np.uint16"
     raise TypeError(_wrong(described, name, what, instead if convertible else ""))
 
@@ -205,6 +207,11 @@ def _has_dtype(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
 
 def _name(dtype: np.dtype[Any]) -> str:
     return {"bool": "bool", "bfloat16": "ml_dtypes.bfloat16"}.get(dtype.name, f"np.{dtype.name}")
+
+
+def _torch_name(described: TensorDescription) -> str:
+    """As torch, CuPy and JAX call its dtype."""
+    return "bfloat16" if described.dtype == "bf16" else dtype_of(described).name
 
 
 def _reshaped(described: TensorDescription) -> str:

@@ -259,6 +259,29 @@ def is_negated(x: Any) -> bool:
     return bool(getattr(x, "is_neg", bool)())
 
 
+# What to write instead, in the words of the library that made x.
+
+def converted(x: Any, name: str) -> str:
+    """x with another dtype; "" where the library is not known."""
+    return {"torch": f"x.to(torch.{name})", "cupy": f"x.astype(cupy.{name})",
+            "jax": f"x.astype(jax.numpy.{name})"}.get(_library_of(x), "")
+
+
+def made_contiguous(x: Any) -> str:
+    """x with its elements in order."""
+    return {"cupy": "cupy.ascontiguousarray(x)"}.get(_library_of(x), "x.contiguous()")
+
+
+def to_host(x: Any) -> str:
+    """x in the host's memory."""
+    return {"cupy": "x.get()", "jax": "jax.device_get(x)", "penstock": "x.numpy()"}.get(_library_of(x), "x.cpu()")
+
+
+def _library_of(x: Any) -> str:
+    name = type(x).__module__.partition(".")[0]
+    return "jax" if name == "jaxlib" else name
+
+
 def _strides_of(shape: Tuple[int, ...]) -> Tuple[int, ...]:
     return tuple(math.prod(shape[axis + 1:]) for axis in range(len(shape)))
 
