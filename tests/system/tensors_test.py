@@ -4,6 +4,7 @@ is a runtime and a driver without one (tests/fake_cuda), whose device memory is 
 import asyncio
 import ctypes
 import gc
+import importlib.util
 import os
 import pathlib
 import re
@@ -34,6 +35,27 @@ CONFIGURATION = (
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs/tensors.md"
 URL = "tcp://127.0.0.1:7600"  # as the page has it
 TORCH = os.environ.get("PENSTOCK_TORCH_PYTHON")
+JAX = os.environ.get("PENSTOCK_JAX_PYTHON") or (sys.executable if importlib.util.find_spec("jax") else None)
+# Of what JAX makes of results: whether they are right, and whether they are the same memory.
+JAX_PROGRAM = """
+import jax, penstock
+for transport in ("shm", "zmq"):
+    with penstock.Client({url!r}, transport=transport) as client:
+        if transport == "shm":
+            client.frames("two", 4)  # waits for the memory
+        x = jax.random.normal(jax.random.key(1), (4, 4096))
+        result = client.submit("two", x).result()
+        for y in (jax.numpy.from_dlpack(result.tensor("y")), jax.dlpack.from_dlpack(result.tensor("y"))):
+            print(jax.numpy.array_equal(y, 3 * x), y.unsafe_buffer_pointer() == result["y"].ctypes.data)
+with penstock.Client({url!r}) as client:
+    x = jax.numpy.ones(16384, jax.numpy.bfloat16)
+    y = jax.numpy.from_dlpack(client.submit("brain", x).result())
+    print(y.dtype, jax.numpy.array_equal(y, 2 * x))
+    try:
+        client.submit("brain", x.astype(jax.numpy.float32))
+    except TypeError as error:
+        print(error)
+"""
 
 
 def noise(*shape, seed=1):
@@ -64,7 +86,15 @@ def run_torch(test, device, daemon):
     test.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
-def run_example(test, heading, backend):
+def run_program(python, program):
+    """It imports penstock as this one does, and else what its own Python has."""
+    modules = str(pathlib.Path(zmq.__file__).parents[1])
+    library = "jax" if python == JAX else "torch"
+    return subprocess.run([python, "-c", f"import sys\nimport {library}\nsys.path.append({modules!r})\n{program}"],
+                          capture_output=True, text=True, timeout=120)
+
+
+def run_example(test, heading, backend, python=TORCH):
     """The program of that part of docs/tensors.md, which prints what the page says."""
     page = DOCUMENT.read_text()
     part = page.split(f"## {heading}\n")[1].split("\n## ")[0]
@@ -72,9 +102,7 @@ def run_example(test, heading, backend):
     expected = re.search(r"```text\n(.*?)```", part, re.DOTALL).group(1)
     daemon = Daemon(backend, "callback", re.search(r"```toml\n(.*?)```", page, re.DOTALL).group(1))
     test.addCleanup(daemon.stop)
-    modules = str(pathlib.Path(zmq.__file__).parents[1])
-    program = f"import sys\nimport torch\nsys.path.append({modules!r})\n" + program.replace(URL, daemon.url)
-    done = subprocess.run([TORCH, "-c", program], capture_output=True, text=True, timeout=120)
+    done = run_program(python, program.replace(URL, daemon.url))
     test.assertEqual((done.stdout, done.returncode), (expected, 0), done.stderr)
 
 
@@ -190,6 +218,21 @@ class HostTensors(unittest.TestCase):
         for heading in ("In the host's memory", "asyncio"):
             with self.subTest(heading=heading):
                 run_example(self, heading, "host")
+
+
+    @unittest.skipUnless(JAX, "PENSTOCK_JAX_PYTHON names no Python with JAX")
+    def test_jax_arrays_go_in_and_come_out(self):
+        done = run_program(JAX, JAX_PROGRAM.format(url=self.daemon.url))
+        said = done.stdout.splitlines()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(said[:2], ["True True"] * 2)  # of shared memory: it is the same
+        self.assertEqual([each.split()[0] for each in said[2:4]], ["True"] * 2)  # JAX copies where 64 bytes do not fit
+        self.assertEqual(said[4], "bfloat16 True")
+        self.assertIn("write x.astype(jax.numpy.bfloat16)", said[5])
+
+    @unittest.skipUnless(JAX, "PENSTOCK_JAX_PYTHON names no Python with JAX")
+    def test_the_example_with_jax_prints_what_the_page_says(self):
+        run_example(self, "JAX", "host", JAX)
 
 
 @unittest.skipUnless(TORCH, "PENSTOCK_TORCH_PYTHON names no Python with torch")
