@@ -123,14 +123,15 @@ inline void use_convolve_weights(const parameters& settings, std::size_t axes, c
   shape.filter_size = {axes == 1 ? 1 : extents[2], extents.back()};
   shape.groups = parse_integer(settings, "groups", 1, max_convolution_extent, 1);
   if (shape.channels % shape.groups != 0 || shape.filters % shape.groups != 0) {
-    throw parameter_error("groups", "must divide the " + std::to_string(shape.channels) + " channels and the " +
-                                        std::to_string(shape.filters) + " filters");
+    throw parameter_error("groups", "must divide both C = " + std::to_string(shape.channels) + " and K = " +
+                                        std::to_string(shape.filters) + ", the numbers of channels and of filters");
   }
   if (extents[1] != shape.channels / shape.groups) {
-    throw parameter_error("weights", "must have " + std::to_string(shape.channels / shape.groups) +
-                                         " channels (its second extent) for " + std::to_string(shape.groups) +
-                                         " groups of an input of " + parsed.input.text() + ", not " +
-                                         parsed.weights->text());
+    const std::int64_t wanted = shape.channels / shape.groups;
+    throw parameter_error("weights", "must have " + std::to_string(wanted) + (wanted == 1 ? " channel" : " channels") +
+                                         " (its second extent) for an input of " + parsed.input.text() +
+                                         (shape.groups == 1 ? "" : " in " + std::to_string(shape.groups) + " groups") +
+                                         ", not " + parsed.weights->text());
   }
 }
 

@@ -341,7 +341,8 @@ TEST(Convolve, RefusesWhatDoesNotFit) {
   const tensor_spec sound{.shape = {2, 100}};
   expect_refused("convolve", {}, {sound}, "weights", "is missing");
   refuse({}, {4, 2}, sound, "weights", "[K, C, S]");
-  refuse({}, {4, 3, 5}, sound, "weights", "must have 2 channels");
+  refuse({}, {4, 3, 5}, sound, "weights", "must have 2 channels (its second extent) for an input of f32[2, 100], not");
+  refuse({{"groups", std::int64_t{2}}}, {4, 2, 5}, sound, "weights", "must have 1 channel (its second extent) for an");
   refuse({}, {4, 2, 101}, sound, "weights", "do not fit");
   refuse({}, {4, 2, 5}, {.shape = {2, 100}, .variable = true}, "from", "fixed size");
   refuse({}, {4, 2, 5}, {.shape = {2, 3, 100}}, "from", "[L] or [C, L]");

@@ -13,6 +13,7 @@ import numpy as np
 from daemon_process import BIN, VERSION, Daemons, npy, pipeline
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+TORCH = os.environ.get("PENSTOCK_TORCH_PYTHON")
 K, H, N = 96, 130, 5
 RANDOM = np.random.default_rng(7)
 HIDDEN = RANDOM.standard_normal((K, H)).astype(np.float32) / 10
@@ -63,6 +64,28 @@ class MatmulTest(unittest.TestCase):
                     x = RANDOM.standard_normal((2, rows, K)).astype(np.float32)
                     self.close(np.asarray(client.submit("any", x).result()["score"]), network(x))
         self.daemons.each(self, served)
+
+    @unittest.skipUnless(TORCH, "PENSTOCK_TORCH_PYTHON names no Python with torch")
+    def test_the_documents_linear_layer_equals_pytorchs(self):
+        part = (DOCS / "operators.md").read_text().split("\n## matmul\n")[1]
+        program = re.search(r"```python\n(.*?)```", part, re.DOTALL).group(1) + """
+x = torch.randn(7, 64)
+numpy.savez("expected.npz", x=x, y=layer(x).detach())
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([TORCH, "-c", program], cwd=folder, check=True)
+            files = {file: (pathlib.Path(folder) / file).read_bytes() for file in ("hidden.npy", "hidden_bias.npy")}
+            expected = np.load(pathlib.Path(folder) / "expected.npz")
+            x, y = expected["x"], expected["y"]
+        layer = 'weights = "hidden.npy"\nbias = "hidden_bias.npy"\n'
+        daemons = Daemons(VERSION + pipeline("p", "f32", [64], [("y", "matmul", layer)], ["y"]), files)
+        self.addCleanup(daemons.stop)
+
+        def served(daemon):
+            from penstock import Client
+            with Client(daemon.url, timeout=60) as client:
+                np.testing.assert_allclose(client.submit("p", x).result()["y"], y, atol=1e-5)
+        daemons.each(self, served)
 
     def test_a_repeatable_product_has_the_same_bits_in_every_batch(self):
         def served(daemon):

@@ -9,6 +9,7 @@ import io
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -216,7 +217,8 @@ def run_the_pages_commands(folder, headers):
     page = (ROOT / "docs/stages.md").read_text()
     commands = re.search(r"^## A plug-in by CUTLASS$.*?^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL).group(1)
     for old, new in ((f"/usr/{INSTALLED_EXAMPLES}", str(tree / INSTALLED_EXAMPLES)),
-                     ("/path/to/cutlass_library/source/include", str(headers)),
+                     ("$(python3 -c 'import cutlass_library; print(cutlass_library.__path__[0])')/source/include",
+                      shlex.quote(str(headers))),
                      ("python3 ", f"{sys.executable} "), ("penstockd --config penstock.toml", "")):
         if old not in commands:
             raise RuntimeError(f"docs/stages.md does not say {old}")
