@@ -249,6 +249,19 @@ memory_layout strided(const onednn_library& library, int rank, const dimensions&
   return layout;
 }
 
+/// The same with its axes exchanged if the second is of one element, where oneDNN is several times as fast along the
+/// second axis.
+convolution_shape lying(const convolution_shape& shape) noexcept {
+  convolution_shape made = shape;
+  if (shape.size[1] == 1 && shape.filter_size[1] == 1 && shape.output_size()[1] == 1) {
+    for (convolution_shape::pair* const each :
+         {&made.size, &made.filter_size, &made.stride, &made.padding, &made.padding_after, &made.dilation}) {
+      std::swap((*each)[0], (*each)[1]);
+    }
+  }
+  return made;
+}
+
 dimensions image_extents(const convolution_shape& shape, bool output) {
   const convolution_shape::pair size = output ? shape.output_size() : shape.size;
   return {shape.frames, output ? shape.filters : shape.channels, size[0], size[1]};
@@ -369,7 +382,7 @@ class onednn_convolution::implementation {
  public:
   implementation(std::shared_ptr<const onednn_library> library, const convolution_shape& shape, const float* weights,
                  const float* bias, const implementation* like)
-      : library_(std::move(library)), shape_(shape), packed_(weights != nullptr) {
+      : library_(std::move(library)), given_(shape), shape_(lying(shape)), packed_(weights != nullptr) {
     const single_thread alone(*library_);
     engine_ = onednn_handle(library_->destroy_engine);
     check(library_->create_engine(engine_.place(), onednn_library::cpu, 0), "create its engine");
@@ -377,7 +390,7 @@ class onednn_convolution::implementation {
     choose(weights, bias, like == nullptr ? nullptr : &like->chosen_);
   }
 
-  [[nodiscard]] const convolution_shape& shape() const noexcept { return shape_; }
+  [[nodiscard]] const convolution_shape& shape() const noexcept { return given_; }
   [[nodiscard]] std::size_t workspace_bytes() const noexcept { return chosen_.workspace; }
   [[nodiscard]] const char* engine() const noexcept { return chosen_.name; }
 
@@ -724,7 +737,8 @@ class onednn_convolution::implementation {
   }
 
   const std::shared_ptr<const onednn_library> library_;
-  const convolution_shape shape_;
+  const convolution_shape given_;  ///< by who asks
+  const convolution_shape shape_;  ///< as it is computed
   const bool packed_;
   onednn_handle engine_;
   int rank_of_weights_ = 4;

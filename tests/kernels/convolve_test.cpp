@@ -212,6 +212,22 @@ TEST_P(convolve_operation, TakesOneAndSixtyFourChannels) {
   }
 }
 
+TEST_P(convolve_operation, SlidesAlongTheFirstOfTwoAxes) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const std::int64_t groups : {1, 2}) {
+    convolve_case given = of_input({groups * 3, random.integer(20, 40), 1});
+    given.setup.extent.frames = random.integer(1, 5);
+    given.set_weights({groups * 4, 3, 5, 1}, random);
+    given.set_bias(groups * 4, random);
+    given.setup.settings.set("groups", groups);
+    given.setup.settings.set("stride", list_of(2.0, static_cast<double>(random.integer(1, 3))));
+    given.setup.settings.set("padding", list_of(static_cast<double>(random.integer(0, 3)), 0.0));
+    given.setup.settings.set("dilation", list_of(static_cast<double>(random.integer(1, 2)), 1.0));
+    check(given, random);
+  }
+}
+
 // A depthwise layer: each channel has filters of its own.
 TEST_P(convolve_operation, ConvolvesEachChannelApart) {
   random_input random;
