@@ -41,7 +41,7 @@ class convolve_host final : public operation {
                            (shape.frames == 1 || shape.frames * frame_bytes <= most_bytes);
          shape.frames *= 2) {
       pieces_.emplace_back(library, shape, weights.data(), settings_.bias == nullptr ? nullptr : bias.data(),
-                           pieces_.empty() ? nullptr : &pieces_.back());
+                           onednn_choice::fastest, pieces_.empty() ? nullptr : &pieces_.back());
       workspace = std::max(workspace, pieces_.back().workspace_bytes());
     }
     const auto floats = [&](std::int64_t elements) {

@@ -368,8 +368,9 @@ class host_torch final : public torch_device {
         if (library_ == nullptr) {
           library_ = load_onednn();
         }
-        convolutions_[call] = std::make_unique<onednn_convolution>(
-            library_, shape_of(asked), is_constant ? weights : nullptr, is_constant ? biases : nullptr);
+        convolutions_[call] =
+            std::make_unique<onednn_convolution>(library_, shape_of(asked), is_constant ? weights : nullptr,
+                                                 is_constant ? biases : nullptr, onednn_choice::accurate);
       } catch (const std::exception& error) {
         problem_ = error.what();
         return {"ONEDNN"};

@@ -19,9 +19,17 @@ struct onednn_library;
 /// std::runtime_error, which says what is missing and what to install.
 [[nodiscard]] std::shared_ptr<const onednn_library> load_onednn();
 
+/// Which of oneDNN's implementations, and in which layout.
+enum class onednn_choice {
+  fastest,
+  /// Of those that take up to a quarter longer than the fastest, the one with the smallest error, if that is clearly
+  /// smaller: orders of summing differ. Long sums may be taken in parts. Weights must be packed.
+  accurate,
+};
+
 /// One convolution in f32 with its bias and activation, by oneDNN on the thread that calls it: it starts no others.
 /// Tensors are plain, as convolution_shape says; where oneDNN is faster in a layout of its own, `run` changes the
-/// layout in the workspace. The constructor measures which is faster.
+/// layout in the workspace. The constructor measures.
 ///
 /// Thread: several may call `run` at once, each with a workspace of its own.
 class onednn_convolution {
@@ -30,7 +38,8 @@ class onednn_convolution {
   /// packs them in its workspace. `like`, if there is one, got the same weights: both share what is packed alike.
   /// Throws std::runtime_error with oneDNN's error.
   onednn_convolution(std::shared_ptr<const onednn_library> library, const convolution_shape& shape,
-                     const float* weights, const float* bias, const onednn_convolution* like = nullptr);
+                     const float* weights, const float* bias, onednn_choice choice,
+                     const onednn_convolution* like = nullptr);
   onednn_convolution(onednn_convolution&& other) noexcept;
   onednn_convolution(const onednn_convolution&) = delete;
   onednn_convolution& operator=(const onednn_convolution&) = delete;

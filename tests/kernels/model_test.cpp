@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -12,6 +14,7 @@
 
 #include "kernels/thread_variables.hpp"
 #include "tests/kernels/operator_sample.hpp"
+#include "tests/kernels/random_input.hpp"
 
 namespace penstock {
 namespace {
@@ -357,6 +360,71 @@ TEST(HostTorch, MultipliesPairsOfMatrices) {
     }
     EXPECT_NEAR(out.at(place), expected, 1e-4);
   }
+}
+
+/// A tensor without gaps.
+torch_tensor tensor_of(std::vector<float>& elements, const shape& sizes) {
+  torch_tensor made;
+  made.data = reinterpret_cast<std::byte*>(elements.data());
+  made.bytes = elements.size() * sizeof(float);
+  made.extents = static_cast<std::int64_t>(sizes.size());
+  std::copy(sizes.begin(), sizes.end(), made.sizes.begin());
+  std::int64_t stride = 1;
+  for (std::size_t axis = sizes.size(); axis-- > 0;) {
+    made.strides[axis] = std::exchange(stride, stride * sizes[axis]);
+  }
+  return made;
+}
+
+TEST(HostTorch, SumsLongConvolutionsNearerThanOneByOne) {
+  constexpr std::size_t channels = 128;
+  constexpr std::size_t taps = 64;
+  constexpr std::size_t filters = 16;
+  constexpr std::size_t length = 70;
+  constexpr std::size_t results = length - taps + 1;
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  std::vector<float> x = random.normal(channels * length);
+  std::vector<float> weights = random.normal(filters * channels * taps);
+  std::vector<float> bias = random.normal(filters);
+  // As images of one column, which networks of sound often have.
+  torch_tensor input = tensor_of(x, {1, channels, length, 1});
+  torch_tensor weight = tensor_of(weights, {filters, channels, taps, 1});
+  torch_tensor shift = tensor_of(bias, {filters});
+  weight.is_constant = shift.is_constant = true;
+
+  const std::unique_ptr<torch_device> device = make_host_torch();
+  torch_run run(*device, nullptr);
+  const auto convolution =
+      function<std::int32_t(handle, handle, handle*, const std::int64_t*, std::int64_t, const std::int64_t*,
+                            std::int64_t, const std::int64_t*, std::int64_t, std::int32_t, const std::int64_t*,
+                            std::int64_t, std::int64_t, handle*)>("cpu_convolution");
+  const shape ones{1, 1};
+  const shape zeros{0, 0};
+  handle bias_handle = &shift;
+  handle made = nullptr;
+  if (convolution(&input, &weight, &bias_handle, ones.data(), 2, zeros.data(), 2, ones.data(), 2, 0, zeros.data(), 2, 1,
+                  &made) != 0) {
+    ASSERT_STREQ(run.met().name, "ONEDNN");
+    GTEST_SKIP() << "oneDNN is not installed";
+  }
+  const auto* const y = reinterpret_cast<const float*>(made->first());
+  double off = 0;
+  double off_one_by_one = 0;
+  for (std::size_t result = 0; result < filters * results; ++result) {
+    const std::size_t filter = result / results;
+    double exact = bias[filter];
+    float sum = bias[filter];
+    for (std::size_t each = 0; each < channels * taps; ++each) {
+      const float from = x[each / taps * length + result % results + each % taps];
+      const float factor = weights[filter * channels * taps + each];
+      exact += static_cast<double>(from) * factor;
+      sum += from * factor;
+    }
+    off += std::pow(y[result] - exact, 2);
+    off_one_by_one += std::pow(sum - exact, 2);
+  }
+  EXPECT_LT(std::sqrt(off), 0.6 * std::sqrt(off_one_by_one));
 }
 
 TEST(HostTorch, CopiesAndFillsHoweverTensorsLie) {
