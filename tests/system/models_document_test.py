@@ -193,17 +193,19 @@ class ExamplesTest(unittest.TestCase):
                 self.assertEqual(code, 0, log)
 
     def test_silero_is_its_own_runtime_for_every_cutting_and_many_sessions(self):
-        """Alone, with PyTorch's functions, to 1e-6. In a batch PyTorch itself sums in another order, as Penstock's
-        functions always do: on this speech silero-vad's runtime is 3.6e-6 off float64, and they are as near to that."""
+        """Alone, with PyTorch's functions, to 1e-6. In a batch PyTorch sums in another order, as Penstock's functions
+        always do. On this speech the runtime differs by 5.5e-6 from itself on another processor, so these are compared
+        with float64: they are 1.7e-6 off with AVX-512, 2.8e-6 with AVX2 and 3.4e-6 with SSE4.1; the runtime 3.6e-6."""
         own = []
         for example, runtime, client in self.serve("silero_vad", "vad.pt2", runtimes=["own", "libtorch"]):
-            bound = 1e-6 if runtime == "libtorch" and backends() == ("host",) else 1e-5
+            on_host = backends() == ("host",)
+            bound = 1e-6 if runtime == "libtorch" and on_host else 1e-5
             signals = [frames_of(speech(), example.SAMPLES), *signals_of(speech(), example.SAMPLES, 40, SESSIONS)]
             own = own or self.alone(example.packaged(), signals)
             for longest in (1, 7, 64):
                 got = through(client, "vad", signals[:1], longest)[0]["vad"]
                 self.assertLess(numpy.abs(got[:, 0] - own[0]).max(), bound)
-            self.assertLess(numpy.abs(got[:, 0] - self.exact(example, signals[0])).max(), 5e-6)
+            self.assertLess(numpy.abs(got[:, 0] - self.exact(example, signals[0])).max(), 4e-6 if on_host else 5e-6)
             for got, wanted in zip(through(client, "vad", signals, 5), own):
                 self.assertLess(numpy.abs(got["vad"][:, 0] - wanted).max(), 1e-5)
 
@@ -228,11 +230,12 @@ class ExamplesTest(unittest.TestCase):
         return results
 
     def test_torchcrepe_is_eager(self):
-        """To 1e-6 with PyTorch's functions on the host. oneDNN sums the long windows in another order: on this speech
-        it is 2.1e-6 off float64, and eager itself 0.7e-6."""
+        """To 1e-6 on the host. Without AVX-512 eager mode is 1.4e-6 off float64 on this speech, twice as far as with it,
+        and 1.6e-6 off Penstock's functions."""
         for example, runtime, client in self.serve("torchcrepe_pitch", "pitch.pt2", after=["tiny"],
                                                    runtimes=["own", "libtorch"]):
-            bound = 1e-6 if runtime == "libtorch" and backends() == ("host",) else 3e-6
+            is_near = runtime == "libtorch" or torch.backends.cpu.get_cpu_capability() == "AVX512"
+            bound = 3e-6 if backends() != ("host",) else 1e-6 if is_near else 2e-6
             hop, past = example.HOP, example.WINDOW - example.HOP
             model = example.Pitch(example.network()).eval()
             signals = signals_of(speech(), hop, 200, 4)
