@@ -17,7 +17,6 @@
 #endif
 
 #include "kernels/convolution_steps.hpp"
-#include "kernels/half.hpp"
 #include "kernels/runtime_library.hpp"
 #include "kernels/tensor.hpp"
 
@@ -49,7 +48,6 @@ constexpr int float32 = 4;
 constexpr int pointer = 6;
 constexpr int convolution_mode = 7;
 constexpr int heuristic_mode = 8;
-constexpr int nan_propagation = 10;
 constexpr int numerical_note = 11;
 constexpr int pointwise_mode = 14;
 constexpr int descriptor = 15;
@@ -58,7 +56,6 @@ constexpr int descriptor = 15;
 namespace attribute {
 constexpr int pointwise_mode = 0;
 constexpr int pointwise_precision = 1;
-constexpr int pointwise_nan_propagation = 2;
 constexpr int convolution_compute_type = 100;
 constexpr int convolution_mode = 101;
 constexpr int convolution_dilations = 102;
@@ -112,7 +109,6 @@ constexpr int data_bfloat16 = 9;
 constexpr int cross_correlation = 1;
 constexpr int mode_fallback = 2;
 constexpr int mode_a = 3;
-constexpr int propagate_nan = 1;
 constexpr int pointwise_add = 0;
 constexpr int pointwise_relu = 100;
 constexpr int pointwise_gelu = 104;
@@ -192,8 +188,6 @@ static_assert(attribute::engine_notes == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
 static_assert(data_float == CUDNN_DATA_FLOAT && data_half == CUDNN_DATA_HALF && data_bfloat16 == CUDNN_DATA_BFLOAT16);
 static_assert(cross_correlation == CUDNN_CROSS_CORRELATION);
 static_assert(mode_fallback == CUDNN_HEUR_MODE_FALLBACK && mode_a == CUDNN_HEUR_MODE_A);
-static_assert(type::nan_propagation == CUDNN_TYPE_NAN_PROPOGATION && propagate_nan == CUDNN_PROPAGATE_NAN &&
-              attribute::pointwise_nan_propagation == CUDNN_ATTR_POINTWISE_NAN_PROPAGATION);
 static_assert(pointwise_add == CUDNN_POINTWISE_ADD && pointwise_relu == CUDNN_POINTWISE_RELU_FWD);
 static_assert(pointwise_gelu == CUDNN_POINTWISE_GELU_FWD &&
               pointwise_gelu_tanh == CUDNN_POINTWISE_GELU_APPROX_TANH_FWD);
@@ -337,14 +331,11 @@ element_type element_type_of(convolution_compute compute) noexcept {
 /// Device memory for trying engines.
 class device_memory {
  public:
-  // In each type.
-  static constexpr int byte_of_numbers = 0x3c;
-  static constexpr int byte_of_nan = 0xff;
-
-  explicit device_memory(std::size_t bytes) : bytes_(bytes) {
+  explicit device_memory(std::size_t bytes) {
     if (bytes > 0) {
       require_cuda(cudaMalloc(&data_, bytes), "allocate device memory for trying cuDNN's engines");
-      const cudaError_t filled = cudaMemset(data_, byte_of_numbers, bytes);
+      // Small numbers in each type.
+      const cudaError_t filled = cudaMemset(data_, 0x3c, bytes);
       if (filled != cudaSuccess) {
         cudaFree(data_);
         require_cuda(filled, "fill device memory");
@@ -356,15 +347,8 @@ class device_memory {
   ~device_memory() { cudaFree(data_); }
 
   [[nodiscard]] void* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  /// Waits until it is done: streams of others do not.
-  void fill(int byte) const {
-    require_cuda(cudaMemset(data_, byte, bytes_), "fill device memory");
-    require_cuda(cudaStreamSynchronize(nullptr), "fill device memory");
-  }
 
  private:
-  std::size_t bytes_ = 0;
   void* data_ = nullptr;
 };
 
@@ -581,11 +565,6 @@ class cudnn_convolution::implementation {
     backend_descriptor details(library(), kind::pointwise);
     details.set(attribute::pointwise_mode, type::pointwise_mode, mode);
     details.set(attribute::pointwise_precision, type::data_type, data_float);
-    if (mode == pointwise_relu) {
-      // Later versions may not know it any longer; keeps_nan sees what an engine does.
-      static_cast<void>(library().set_attribute(details.get(), attribute::pointwise_nan_propagation,
-                                                type::nan_propagation, 1, &propagate_nan));
-    }
     details.finalize("a pointwise function");
     backend_descriptor made(library(), kind::pointwise_operation);
     made.set(attribute::pointwise_descriptor, keep(std::move(details)));
@@ -806,38 +785,11 @@ class cudnn_convolution::implementation {
       forget();
       return;
     }
-    if (tried.fused && shape_.activation == convolution_activation::relu && !keeps_nan(watch, once, operands)) {
-      refusal_ = "an engine's ReLU makes 0 of a NaN";
-      forget();
-      return;
-    }
     const int rounds = static_cast<int>(std::clamp(1e-3 / std::max(first, 1e-9), 2.0, 50.0));
     for (int round = 0; round < 3; ++round) {
       tried.seconds = std::min(tried.seconds, watch.seconds(rounds, once));
     }
     forget();
-  }
-
-  /// Whether a NaN that is put in comes out. Data of the probe is as it was afterwards.
-  template <class Run>
-  [[nodiscard]] bool keeps_nan(const stopwatch& watch, const Run& once, const probe& operands) const {
-    operands.x.fill(device_memory::byte_of_nan);
-    operands.bias.fill(device_memory::byte_of_nan);
-    const bool ran = watch.seconds(1, once) != std::numeric_limits<double>::infinity();
-    operands.x.fill(device_memory::byte_of_numbers);
-    operands.bias.fill(device_memory::byte_of_numbers);
-    // Without a bias, results of nothing but padding are numbers.
-    constexpr std::size_t most_bytes = std::size_t{1} << 20U;
-    const element_type type = element_type_of(settings_.compute);
-    std::vector<std::byte> results(std::min(operands.y.bytes(), most_bytes) / size_of(type) * size_of(type));
-    require_cuda(cudaMemcpy(results.data(), operands.y.data(), results.size(), cudaMemcpyDeviceToHost),
-                 "read a convolution");
-    for (std::size_t at = 0; ran && at < results.size(); at += size_of(type)) {
-      if (is_nan(type, results.data() + at)) {
-        return true;
-      }
-    }
-    return false;
   }
 
   /// Of two that are as fast, the one that needs less memory.

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -83,9 +82,7 @@ fault add_bias_and_activate(cudaStream_t /*stream*/, element_type /*type*/, conv
   auto* const numbers = static_cast<float*>(y);
   for (std::int64_t at = 0; at < frames * filters * pixels; ++at) {
     numbers[at] += bias == nullptr ? 0.0F : static_cast<const float*>(bias)[at / pixels % filters];
-    if (activation == convolution_activation::relu) {
-      numbers[at] = numbers[at] < 0.0F ? 0.0F : numbers[at];
-    } else if (activation == convolution_activation::gelu_erf) {
+    if (activation == convolution_activation::gelu_erf) {
       numbers[at] *= 0.5F * (1.0F + std::erf(numbers[at] / std::sqrt(2.0F)));
     }
   }
@@ -132,12 +129,11 @@ class fake_cudnn {
 
 class Cudnn : public testing::Test {
  protected:
-  /// The results of a batch in which every number of frame f is f + `first`, with filters of ones.
-  std::vector<float> run(operation& subject, std::int64_t frames, std::int64_t elements, std::int64_t results,
-                         float first = 0.0F) {
+  /// The results of a batch in which every number of frame f is f, with filters of ones.
+  std::vector<float> run(operation& subject, std::int64_t frames, std::int64_t elements, std::int64_t results) {
     std::vector<float> x;
     for (std::int64_t frame = 0; frame < frames; ++frame) {
-      x.insert(x.end(), static_cast<std::size_t>(elements), first + static_cast<float>(frame));
+      x.insert(x.end(), static_cast<std::size_t>(elements), static_cast<float>(frame));
     }
     std::vector<float> y(static_cast<std::size_t>(frames * results), -1.0F);
     std::vector<std::byte> scratch(subject.scratch_bytes() + 1);
@@ -201,17 +197,6 @@ TEST_F(Cudnn, AddsBiasAndActivationWhetherAnEngineTakesThemOrNot) {
   EXPECT_NEAR(z[0], 0.8413447F, 1e-5F);
   EXPECT_NEAR(z[12], 4.0F, 1e-3F);
   EXPECT_NEAR(z[18], -0.1586553F, 1e-5F);
-}
-
-TEST_F(Cudnn, TakesNoReluThatMakesZeroOfNan) {
-  const auto relu = [&](entries given) {
-    given.emplace_back("activation", std::string{"relu"});
-    return make(given, 1);
-  };
-  for (const auto& subject : {relu({}), relu({{"bias", number_file::of({2}, std::vector<float>{1.0F, -4.0F})}})}) {
-    const std::vector<float> y = run(*subject, 1, 8, 12, std::numeric_limits<float>::quiet_NaN());
-    EXPECT_TRUE(std::all_of(y.begin(), y.end(), [](float each) { return std::isnan(each); }));
-  }
 }
 
 TEST_F(Cudnn, KeepsNoMoreDescriptorsThanTheLastPointersNeed) {

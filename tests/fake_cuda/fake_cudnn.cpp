@@ -1,7 +1,6 @@
 // A cuDNN that convolves in the memory of the host, by the definition: what cudnn_test opens in place of the real one.
 // Its engines are told apart by what the backend API says of them; see `engines`.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -42,7 +41,7 @@ struct engine {
   std::vector<int> notes;
   std::int64_t workspace;
   bool plans;
-  bool keeps_nan;  ///< if it is told to
+  bool fuses;
 };
 
 // By what Penstock is to do with them.
@@ -52,7 +51,7 @@ const std::vector<engine> engines{
     {{}, std::int64_t{1} << 40U, true, true},  // too much workspace
     {{}, 0, false, true},                      // can't be planned
     {{}, 4096, true, true},                    // good
-    {{}, 0, true, false},                      // better, but the heuristics do not name it
+    {{}, 0, true, true},                       // better, but the heuristics do not name it
 };
 constexpr std::int64_t named_engines = 5;
 
@@ -81,8 +80,8 @@ struct image {
 
 class execution {
  public:
-  execution(const descriptor& graph, const descriptor& pack, bool keeps_nan)
-      : ids_(pack.all<std::int64_t>(1000)), pointers_(pack.all<float*>(1001)), graph_(graph), keeps_nan_(keeps_nan) {}
+  execution(const descriptor& graph, const descriptor& pack)
+      : ids_(pack.all<std::int64_t>(1000)), pointers_(pack.all<float*>(1001)), graph_(graph) {}
 
   void run() {
     for (void* const each : graph_.all<void*>(801)) {
@@ -150,24 +149,19 @@ class execution {
   }
 
   void pointwise(const descriptor& operation) {
-    const descriptor& details = *of(operation.one<void*>(750));
-    const int mode = details.one<int>(0);
-    const bool keeps_nan = keeps_nan_ && details.attributes.contains(2) && details.one<int>(2) == 1;
+    const int mode = of(operation.one<void*>(750))->one<int>(0);
     const image x = tensor(operation.one<void*>(751));
     const image y = tensor(operation.one<void*>(753));
     const float* const bias = mode == 0 ? tensor(operation.one<void*>(752)).data : nullptr;
     const std::int64_t pixels = y.extents[2] * y.extents[3];
     for (std::int64_t at = 0; at < y.extents[0] * y.extents[1] * pixels; ++at) {
-      y.data[at] = bias != nullptr                       ? x.data[at] + bias[at / pixels % y.extents[1]]
-                   : keeps_nan && std::isnan(x.data[at]) ? x.data[at]
-                                                         : std::max(0.0F, x.data[at]);
+      y.data[at] = bias != nullptr ? x.data[at] + bias[at / pixels % y.extents[1]] : std::max(x.data[at], 0.0F);
     }
   }
 
   std::vector<std::int64_t> ids_;
   std::vector<float*> pointers_;
   const descriptor& graph_;
-  const bool keeps_nan_;
   std::map<std::int64_t, std::vector<float>> middle_;
 };
 
@@ -302,7 +296,7 @@ int cudnnBackendExecute(void* /*handle*/, void* plan, void* pack) {
   }
   last_engine = of(plan)->engine;
   ++runs;
-  execution(*of(plan)->graph, *of(pack), engines[of(plan)->engine].keeps_nan).run();
+  execution(*of(plan)->graph, *of(pack)).run();
   return 0;
 }
 
