@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import subprocess
-import threading
 import unittest
 
 from daemon_process import BIN, VERSION, Daemon, pipeline
@@ -89,10 +88,13 @@ class TraceTest(unittest.TestCase):
         for client in self.clients:
             self.addCleanup(client.close)
 
-    def send(self, client, count):
+    def submit(self, client, count):
         import numpy
         frame = numpy.ones(FRAME, numpy.float32)
-        for future in [client.submit("slow", frame) for _ in range(count)]:
+        return [client.submit("slow", frame) for _ in range(count)]
+
+    def send(self, client, count):
+        for future in self.submit(client, count):
             future.result(60)
 
     def trace(self, *words):
@@ -126,8 +128,10 @@ class TraceTest(unittest.TestCase):
     def test_says_how_many_requests_it_does_not_draw(self):
         self.start(recent_batches=100)  # all that there can be
         self.daemon.process.send_signal(signal.SIGSTOP)  # it finds them all there, however quick it is
-        threading.Timer(0.5, self.daemon.process.send_signal, [signal.SIGCONT]).start()
-        self.send(self.clients[0], 100)
+        waiting = self.submit(self.clients[0], 100)
+        self.daemon.process.send_signal(signal.SIGCONT)
+        for future in waiting:
+            future.result(60)
         events, said = self.trace("--last", "1m")
         drawn = sum(event.get("cat") == "request" and event["ph"] == "X" for event in events)
         told = re.search(r"^(\d+) of 100 requests not drawn: the daemon remembers the first 16 of a batch$", said, re.M)
