@@ -28,13 +28,13 @@ class BenchSessionsTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.daemon.stop()
 
-    def bench(self, *words):
-        return subprocess.run([BIN / "penstock", "--url", self.daemon.url, "bench", "--duration", "200ms", "--warmup",
+    def bench(self, *words, duration="200ms"):
+        return subprocess.run([BIN / "penstock", "--url", self.daemon.url, "bench", "--duration", duration, "--warmup",
                                "10ms", "--json", self.daemon.path / "figures", *words], capture_output=True, text=True,
                               timeout=60)
 
-    def figures(self, *words):
-        done = self.bench(*words)
+    def figures(self, *words, duration="200ms"):
+        done = self.bench(*words, duration=duration)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         found = json.loads((self.daemon.path / "figures").read_text())
         self.assertGreater(found["requests"], 0)
@@ -62,7 +62,7 @@ class BenchSessionsTest(unittest.TestCase):
         self.assertIn("TOO_MANY_SESSIONS", done.stderr)
 
     def test_large_requests_have_room_in_shared_memory(self):
-        found, said = self.figures("--pipeline", "large", "--in-flight", "3")
+        found, said = self.figures("--pipeline", "large", "--in-flight", "3", duration="3s")
         self.assertEqual(found["unshared_requests"], 0)
         self.assertNotIn("went through the socket", said)
 
