@@ -6,8 +6,8 @@
 
 namespace penstock {
 
-/// A name or a text of a file as a message may show it, whoever wrote the file: bytes that are no printable UTF-8 as
-/// \xNN, which no terminal acts upon, and the first `longest` bytes with "…" behind them.
+/// Makes text from an untrusted file safe to show: bytes that are not printable UTF-8 become \xNN, so that no terminal
+/// acts on them, and what is longer than `longest` bytes ends with "…".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t longest = 120);
 
 }  // namespace penstock

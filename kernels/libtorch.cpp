@@ -1,5 +1,3 @@
-#include "kernels/libtorch.hpp"
-
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -7,6 +5,8 @@
 #include <string>
 
 #include <dlfcn.h>
+
+#include "kernels/model.hpp"
 
 namespace penstock {
 namespace {

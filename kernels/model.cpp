@@ -11,7 +11,6 @@
 #include <dlfcn.h>
 
 #include "base/printable.hpp"
-#include "kernels/libtorch.hpp"
 #include "kernels/operator_checks.hpp"
 
 namespace penstock {

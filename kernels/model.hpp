@@ -66,6 +66,13 @@ inline constexpr std::string_view proxy_executor_function = "aoti_torch_proxy_ex
 
 /// own_torch_function.
 [[nodiscard]] std::shared_ptr<const torch_provider> make_own_provider();
+/// The functions of a PyTorch on this machine (libtorch_cpu.so, and libtorch_cuda.so `with_cuda`), opened at run time:
+/// for models that call more than own_torch_function has. Its own threads are set to 1. It stays loaded until the
+/// process ends.
+///
+/// Loads from the folder that PENSTOCK_LIBTORCH names, such as /usr/lib/python3/dist-packages/torch/lib, if it is set;
+/// else from the default library path. Throws std::runtime_error, which says what is missing and what to install.
+[[nodiscard]] std::shared_ptr<const torch_provider> load_libtorch(bool with_cuda);
 /// Whose functions the models of a device call: `own` if it has all that they call, else those of a PyTorch on this
 /// machine, unless `runtime` says which. Throws package_error, which names what is missing. Functions of CUDA's runtime
 /// and driver count only where `with_cuda` says so.

@@ -342,24 +342,6 @@ fault cuda_torch_device::convolve(torch_run& run, const torch_convolution& asked
     *each = copied;
   }
   if (run.prepares()) {
-    convolution_shape shape;
-    shape.frames = input.sizes[0];
-    shape.channels = input.sizes[1];
-    shape.filters = asked.out->sizes[1];
-    shape.groups = asked.groups;
-    shape.transposed = asked.transposed;
-    shape.bias = asked.bias != nullptr;
-    const auto axes = static_cast<std::size_t>(input.extents - 2);
-    for (std::size_t axis = 0; axis < axes; ++axis) {
-      const std::size_t place = axis + 2 - axes;
-      shape.size[place] = input.sizes[axis + 2];
-      shape.filter_size[place] = weight.sizes[axis + 2];
-      shape.stride[place] = asked.stride[axis];
-      shape.padding[place] = asked.padding[axis];
-      shape.padding_after[place] =
-          asked.padding[axis] - (asked.transposed ? asked.output_padding[axis] : std::int64_t{0});
-      shape.dilation[place] = asked.dilation[axis];
-    }
     cudnn_convolution_settings settings;
     settings.alignment = operand_alignment;
     switch (input.type) {
@@ -379,7 +361,7 @@ fault cuda_torch_device::convolve(torch_run& run, const torch_convolution& asked
           if (libraries_->cudnn == nullptr) {
             libraries_->cudnn = std::make_shared<const cudnn_handle>(cudnn_library::load());
           }
-          made.convolution.emplace(libraries_->cudnn, shape, settings);
+          made.convolution.emplace(libraries_->cudnn, shape_of(asked), settings);
         })) {
       return failed;
     }

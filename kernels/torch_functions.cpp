@@ -25,6 +25,29 @@ std::size_t aligned(std::size_t bytes, std::size_t alignment) noexcept {
 
 }  // namespace
 
+convolution_shape shape_of(const torch_convolution& asked) noexcept {
+  const torch_tensor& input = *asked.input;
+  const torch_tensor& weight = *asked.weight;
+  const std::size_t axes = asked.stride.size();
+  convolution_shape made;
+  made.frames = input.sizes[0];
+  made.channels = input.sizes[1];
+  made.filters = asked.out->sizes[1];
+  made.groups = asked.groups;
+  made.transposed = asked.transposed;
+  made.bias = asked.bias != nullptr;
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    const std::size_t to = axis + 2 - axes;
+    made.size[to] = input.sizes[axis + 2];
+    made.filter_size[to] = weight.sizes[axis + 2];
+    made.stride[to] = asked.stride[axis];
+    made.dilation[to] = asked.dilation[axis];
+    made.padding[to] = asked.padding[axis];
+    made.padding_after[to] = asked.padding[axis] - (asked.transposed ? asked.output_padding[axis] : 0);
+  }
+  return made;
+}
+
 std::size_t size_of(torch_type type) noexcept {
   switch (type) {
     case torch_type::u8:

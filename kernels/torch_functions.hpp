@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/convolution.hpp"
 #include "kernels/fault.hpp"
 #include "kernels/shared_object.hpp"
 
@@ -101,6 +102,9 @@ struct torch_convolution {
   bool transposed = false;
   std::int64_t groups = 1;
 };
+
+/// Of a convolution whose sizes fit. Its activation is none.
+[[nodiscard]] convolution_shape shape_of(const torch_convolution& asked) noexcept;
 
 class torch_run;
 

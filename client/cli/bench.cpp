@@ -146,7 +146,7 @@ void print(const load_settings& load, const load_report& report, double seconds)
   }
 }
 
-/// A few large requests fit from the start: lent frames in memory that a larger one replaces would be copied.
+/// Begins with shared memory for a few large requests: lent frames are copied once a larger memory replaces theirs.
 void apply_shared_memory(const server_info& server, const pipeline_info& pipeline, load_settings& load) {
   std::uint64_t request = load.request_bytes;
   for (const tensor_info& output : pipeline.outputs) {

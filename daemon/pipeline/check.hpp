@@ -2,11 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "daemon/pipeline/declaration.hpp"

@@ -134,7 +134,7 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
       return std::make_unique<unrunnable>(0);  // the host has no such engine, or would read weights of any size
     }
     if (checks && stage.op == "model") {
-      // Of which architecture a GPU would be, is not known.
+      // The architecture of the machine's GPU is not known.
       if (!architecture.empty() || !options.may_be_gpu || !has_models_for_gpus(stage.settings)) {
         check_model(stage.settings, architecture);
       }

@@ -178,12 +178,13 @@ class Client:
         as with any array, and no request that it was submitted with is in flight.
 
         An ordinary array where there is no such memory, or no room in it. The first call, and one that finds no room,
-        waits for it, for the client's `connect_timeout` at most. An array whose request ended with Expired or Cancelled may still be read by
-        the device: do not write to it, but let it go and take another.
+        waits for it, for the client's `connect_timeout` at most. An array whose request ended with Expired or Cancelled
+        may still be read by the device: do not write to it, but let it go and take another.
 
-        device: "cuda", or "cuda:N" where that is the daemon's, gives a `Tensor` in the memory of the daemon's GPU, which the daemon owns and which torch, CuPy
-            and JAX take without a copy (`torch.from_dlpack(c.empty(n, np.float32, device="cuda"))`). Submit that
-            library's array rather than the Tensor, so that only its own stream is waited for.
+        device: "cuda", or "cuda:N" where that is the daemon's, gives a `Tensor` in the memory of the daemon's GPU,
+            which the daemon owns and which torch, CuPy and JAX take without a copy
+            (`torch.from_dlpack(c.empty(n, np.float32, device="cuda"))`). Submit that library's array rather than the
+            Tensor, so that only its own stream is waited for.
 
         Raises ValueError and TypeError as numpy.empty does, ValueError where the daemon shares no memory of a GPU that
         this process sees, and Rejected where that has no room.
