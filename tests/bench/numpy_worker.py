@@ -194,6 +194,8 @@ def convolve(case, x):
         outer = view.shape[2:2 + axes]
         columns = np.moveaxis(view, 1, 1 + axes).reshape(len(x), -1, groups, filters.shape[2])
         results = np.matmul(filters, columns.transpose(0, 2, 3, 1))
+        if case.get("activation") == "relu":
+            np.maximum(results, 0, out=results)
         return results.reshape(len(x), len(weights), *outer)
 
     return {"sliding_window_view, matmul": windows}

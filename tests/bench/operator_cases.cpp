@@ -274,6 +274,8 @@ void add_convolutions(case_list& cases) {
   const parameters bank = with({{"weights", weights_of({32, 16, 9})}, {"padding", std::string("same")}});
   cases.add_one("convolve, 16 to 32 channels of 9 taps", "convolve", bank, {type::f32, {16, few}}, batch);
   cases.add_one("convolve, 16 to 32 channels of 9 taps", "convolve", bank, {type::f32, {16, 64 * few}}, 1);
+  const parameters first = with({{"weights", weights_of({32, 2, 9})}, {"activation", std::string("relu")}});
+  cases.add_one("convolve, 2 to 32 channels of 9 taps, ReLU", "convolve", first, {type::f32, {2, few}}, batch);
   const parameters apart =
       with({{"weights", weights_of({64, 1, 3})}, {"padding", std::int64_t{1}}, {"groups", std::int64_t{64}}});
   cases.add_one("convolve, 64 channels of 3 taps apart", "convolve", apart, {type::f32, {64, few}}, batch);
