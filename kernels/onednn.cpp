@@ -944,7 +944,9 @@ class onednn_convolution::implementation {
     if (packed_ && shape_.activation == convolution_activation::relu) {
       largest_safe_ =
           largest_safe_magnitude({weights, static_cast<std::size_t>(shape_.weight_elements())}, packed_bias_);
-      add_fused(plans);
+      if (largest_safe_ >= std::bit_cast<std::int32_t>(0.5F)) {  // below, few frames would take it
+        add_fused(plans);
+      }
     }
     std::vector<double> seconds(plans.size(), 0.0);
     std::size_t best = 0;
