@@ -114,17 +114,12 @@ class Daemon(Server):
         self.options = options
         self.wait_for(options, self.url)
 
-    def device_seconds(self):
-        """Of the timed batches of the first pipeline so far: how many, and the device's time for their stages."""
-        times = self.status()["pipelines"][0].get("timing_us", {}).get("compute", {"count": 0, "sum": 0})
-        return times["count"], times["sum"] / 1e6
-
-    def step_us(self, stage, frames):
-        """Of the timed batches of the last seconds with so many frames: the device's time for one stage."""
-        done = subprocess.run([self.options.bin / "penstock", "--url", self.url, "trace", "--last", "1s", "-o", "-"],
+    def step_us(self, stage, frames=None):
+        """Of the timed batches of the last seconds, with so many frames if said: the device's time for one stage."""
+        done = subprocess.run([self.options.bin / "penstock", "--url", self.url, "trace", "--last", "3s", "-o", "-"],
                               capture_output=True, check=True)
         return [each["dur"] for each in json.loads(done.stdout)["traceEvents"] if each.get("cat") == "step"
-                and each["name"] == stage and each["args"]["frames"] == frames]
+                and each["name"] == stage and frames in (None, each["args"]["frames"])]
 
     def status(self):
         done = subprocess.run([self.options.bin / "penstock", "--url", self.url, "info", "--json"],
@@ -294,7 +289,8 @@ def measure_start(options, folder, _daemon):
 BEAMFORMERS = {"4,096 beams": (4096, 256, 1024, 256, 16), "64 beams": (64, 64, 1024, 256, 64)}
 
 
-def beamformer_daemon(options, folder, shape, streams):
+def beamformer_daemon(options, folder, shape, streams, ahead=0):
+    """With `ahead` stages before the beamformer that keep the device busy while its work is enqueued."""
     import numpy  # needed here alone
 
     beams, antennas, samples, window, frames = shape
@@ -308,7 +304,7 @@ allow = ["beamformer.so"]
 name = "beams"
 input = {{ dtype = "cf32", shape = [{antennas}, {samples}] }}
 batch = {{ max_frames = {frames}, max_bytes = "64 MiB" }}
-[[pipeline.stage]]
+{"".join(affine_stage(f"ahead{each}") for each in range(ahead))}[[pipeline.stage]]
 name = "beams"
 op = "plugin"
 file = "beamformer.so"
@@ -329,19 +325,17 @@ def measure_beamformer(options, folder, _daemon):
         results[title] = {"tflops of the launcher": launcher()["tflops"]}
         with contextlib.ExitStack() as stack:
             daemons = {}
-            for streams in (1, 8):
+            for streams, ahead in ((1, 8), (8, 0)):
                 place = folder / f"beamformer-{title.split()[0]}-{streams}"
                 place.mkdir()
-                daemons[streams] = beamformer_daemon(options, place, shape, streams)
+                daemons[streams] = beamformer_daemon(options, place, shape, streams, ahead)
                 stack.callback(daemons[streams].stop)
 
             def device_rate(name, daemons=daemons, launcher=launcher, frames=frames):
                 if name == "launcher":
                     return launcher("events")["batches_per_s"]
-                batches, seconds = daemons[1].device_seconds()
                 load(options, daemons[1].shared_url, "beams", 1, 3, frames, "shm")
-                more_batches, more_seconds = daemons[1].device_seconds()
-                return (more_batches - batches) / (more_seconds - seconds)
+                return 1e6 / statistics.median(daemons[1].step_us("beams", frames))
 
             def served_rate(name, daemons=daemons, launcher=launcher, frames=frames):
                 if name == "launcher":
