@@ -47,6 +47,20 @@ constexpr std::size_t output_bytes = 24;
 constexpr std::uint32_t repeat_flag = 1;
 }  // namespace place_at
 
+/// Where each field lies in a sample account.
+namespace account_at {
+constexpr std::size_t index = 0;
+constexpr std::size_t time_ns = 8;
+constexpr std::size_t lost_before = 16;
+constexpr std::size_t epoch = 24;
+constexpr std::size_t filled = 28;
+constexpr std::size_t quality = 32;
+constexpr std::size_t flags = 33;
+constexpr std::size_t reserved = 34;
+constexpr std::uint8_t known_flags = sample_flag::index_known | sample_flag::filled | sample_flag::loss_suspected |
+                                     sample_flag::restored | sample_flag::epoch_begins;
+}  // namespace account_at
+
 /// The value in little-endian order, whatever this machine's order is. Its own inverse.
 template <std::integral Integer>
 constexpr Integer little_endian(Integer value) noexcept {
@@ -224,6 +238,49 @@ decode_error decode_tensor(std::span<const std::byte> part, const message_header
     out.shape[i] = load<std::int64_t>(from + tensor_at::shape + i * sizeof(std::int64_t));
   }
   return is_known(out.type) && size_fits(out) ? decode_error::none : decode_error::bad_tensor;
+}
+
+void encode(const sample_account& account, std::span<std::byte> out) noexcept {
+  std::byte* const to = out.data();
+  store(to + account_at::index, account.index);
+  store(to + account_at::time_ns, account.time_ns);
+  store(to + account_at::lost_before, account.lost_before);
+  store(to + account_at::epoch, account.epoch);
+  store(to + account_at::filled, account.filled);
+  store(to + account_at::quality, static_cast<std::uint8_t>(account.quality));
+  store(to + account_at::flags, account.flags);
+  std::memset(to + account_at::reserved, 0, sample_account_bytes - account_at::reserved);
+}
+
+void encode_output_index(std::int64_t index, std::span<std::byte> out) noexcept {
+  store(out.data(), index);
+}
+
+bool decode_account(std::span<const std::byte> part, const message_header& header, sample_account& out) noexcept {
+  if (header.header_len < account_header_bytes || part.size() < header.header_len) {
+    return false;
+  }
+  const std::byte* const from = part.data() + header_bytes;
+  out.index = load<std::int64_t>(from + account_at::index);
+  out.time_ns = load<std::int64_t>(from + account_at::time_ns);
+  out.lost_before = load<std::uint64_t>(from + account_at::lost_before);
+  out.epoch = load<std::uint32_t>(from + account_at::epoch);
+  out.filled = load<std::uint32_t>(from + account_at::filled);
+  const auto quality = load<std::uint8_t>(from + account_at::quality);
+  out.quality = quality <= static_cast<std::uint8_t>(time_quality::disciplined) ? static_cast<time_quality>(quality)
+                                                                                : time_quality::none;
+  out.flags = static_cast<std::uint8_t>(load<std::uint8_t>(from + account_at::flags) & account_at::known_flags);
+  return true;
+}
+
+bool decode_output_index(std::span<const std::byte> part, const message_header& header, std::size_t index,
+                         std::int64_t& out) noexcept {
+  if (index >= header.tensors || header.header_len < account_header_bytes_of(index + 1) ||
+      part.size() < header.header_len) {
+    return false;
+  }
+  out = load<std::int64_t>(part.data() + account_header_bytes_of(index));
+  return true;
 }
 
 std::span<const std::byte> inline_payloads(std::span<const std::byte> part, const message_header& header) noexcept {

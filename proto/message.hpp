@@ -72,9 +72,9 @@ enum class message_type : std::uint8_t {
   released = 35,       ///< daemon: the memory of that request_id is not used any more; no body
 };
 
-/// The fixed header of every message. Part 0 is these 64 bytes (or header_len of them, the rest unknown to this
-/// version), then `tensors` tensor headers. Control messages have their JSON as part 1, data messages one part a tensor
-/// or, where the other side takes it so, all payloads behind the tensor headers and no other part.
+/// The fixed header of every message. Part 0 is these 64 bytes (or header_len of them: a sample_account, and what this
+/// version does not know), then `tensors` tensor headers. Control messages have their JSON as part 1, data messages one
+/// part a tensor or, where the other side takes it so, all payloads behind the tensor headers and no other part.
 struct message_header {
   std::uint8_t major = major_version;
   message_type type = message_type::hello;
@@ -102,6 +102,45 @@ struct tensor_header {
   bool operator==(const tensor_header&) const = default;
   [[nodiscard]] std::span<const std::int64_t> extents() const noexcept { return {shape.data(), dimensions}; }
 };
+
+/// Where the time of a sample comes from.
+enum class time_quality : std::uint8_t {
+  none,         ///< there is none
+  arrival,      ///< of its arrival
+  estimated,    ///< counted from an earlier one by the sample rate
+  source,       ///< the source said it
+  disciplined,  ///< the source said it, from a clock that follows a reference
+};
+
+/// Bits of sample_account::flags.
+namespace sample_flag {
+inline constexpr std::uint8_t index_known = 1;
+inline constexpr std::uint8_t filled = 2;
+inline constexpr std::uint8_t loss_suspected = 4;
+inline constexpr std::uint8_t restored = 8;  ///< the order of packets was restored
+inline constexpr std::uint8_t epoch_begins = 16;
+}  // namespace sample_flag
+
+/// Which samples of its sender's clock a request has: bytes 64 … 103 of a header of at least account_header_bytes. A
+/// result repeats it, and says behind it for each tensor where its first index stands in the same clock.
+struct sample_account {
+  std::int64_t index = 0;         ///< of the request's first sample; 0 without sample_flag::index_known
+  std::int64_t time_ns = 0;       ///< of that sample, since 1970, UTC
+  std::uint64_t lost_before = 0;  ///< samples known to be lost directly before it
+  std::uint32_t epoch = 0;        ///< of the clock: indices of different epochs do not compare
+  std::uint32_t filled = 0;       ///< samples of the request that are filled in
+  time_quality quality = time_quality::none;
+  std::uint8_t flags = 0;  ///< of sample_flag
+
+  bool operator==(const sample_account&) const = default;
+};
+inline constexpr std::size_t sample_account_bytes = 40;
+/// header_len of a request with an account.
+inline constexpr std::size_t account_header_bytes = header_bytes + sample_account_bytes;
+/// header_len of the result of a request with an account.
+[[nodiscard]] constexpr std::size_t account_header_bytes_of(std::size_t tensors) noexcept {
+  return account_header_bytes + tensors * sizeof(std::int64_t);
+}
 
 /// Where a request's frames lie in the memory that its client shares with the daemon, and where its outputs go: part 1
 /// of SUBMIT_SHARED. Offsets are multiples of place_alignment.
@@ -139,6 +178,11 @@ void encode(const message_header& header, std::span<std::byte> out) noexcept;
 /// Writes tensor_header_bytes bytes. `out` must have them.
 void encode(const tensor_header& header, std::span<std::byte> out) noexcept;
 
+/// Writes sample_account_bytes bytes, which follow the header. `out` must have them.
+void encode(const sample_account& account, std::span<std::byte> out) noexcept;
+/// Writes the eight bytes that say where a result's tensor stands. `out` must have them.
+void encode_output_index(std::int64_t index, std::span<std::byte> out) noexcept;
+
 /// Writes shared_place_bytes bytes. `out` must have them.
 void encode(const shared_place& place, std::span<std::byte> out) noexcept;
 
@@ -148,6 +192,14 @@ void encode(const shared_place& place, std::span<std::byte> out) noexcept;
 /// shape × item size equals bytes, without overflow.
 [[nodiscard]] decode_error decode_tensor(std::span<const std::byte> part, const message_header& header,
                                          std::size_t index, tensor_header& out) noexcept;
+
+/// Reads the account of part 0, whose message header has been decoded into `header`; false when it has none. A quality
+/// that this version does not know is read as `none`, flags that it does not know as not set.
+[[nodiscard]] bool decode_account(std::span<const std::byte> part, const message_header& header,
+                                  sample_account& out) noexcept;
+/// Reads where tensor `index` of a result stands in its sender's clock; false when the header does not say it.
+[[nodiscard]] bool decode_output_index(std::span<const std::byte> part, const message_header& header, std::size_t index,
+                                       std::int64_t& out) noexcept;
 
 /// What lies behind the tensor headers of part 0, whose message header has been decoded into `header`: the payloads,
 /// one straight behind the other, of a data message that has no other part.

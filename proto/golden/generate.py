@@ -118,6 +118,34 @@ def add_resumed(to):
     to.control("welcome_not_resumed", "welcome", {**WELCOME, "resume": "f" * 32, "resumed": False}, request_id=1)
 
 
+def account(index, time_ns=0, lost_before=0, epoch=0, filled=0, quality=0, flags=1, **unknown):
+    return {"index": index, "time_ns": time_ns, "lost_before": lost_before, "epoch": epoch, "filled": filled,
+            "quality": quality, "flags": flags, **unknown}
+
+
+def add_accounts(to):
+    """The session's second request, whose first sample is 1,020 of its sender's clock: 5 were lost before it. Of its
+    outputs that of a decimation by 8 begins at 1,024."""
+    second = account(1020, time_ns=1_700_000_000_000_001_020, lost_before=5, epoch=2, quality=3)
+    samples = [("c64", [1, 13], [part for i in range(20, 33) for part in (i, -i)])]
+    to.data("submit_account", "submit", samples, account=second, request_id=23, session=5, sequence=1, frames=1)
+    to.data("result_account", "result", [("c64", [1, 2], [24, -24, 32, -32])], account=second, indices=[1024],
+            request_id=23, session=5, sequence=1, frames=1)
+    to.data("submit_account_inline", "submit", [("u8", [1, 4, 2], [127, 128, 255, 128, 127, 0, 0, 127])], inlined=True,
+            account=account(-2**63, time_ns=2**63 - 1, lost_before=U64_MAX, epoch=2**32 - 1, filled=2**32 - 1,
+                            quality=4, flags=31), request_id=26, frames=1)
+    to.data("result_account_inline", "result",
+            [("u8", [1, 3], [1, 2, 3]), ("f32", [1, 2], [0.5, -1.0])], inlined=True,
+            account=account(0, time_ns=-1, quality=1, flags=0), indices=[2**63 - 1, -2**63], request_id=27, frames=1)
+    to.data("submit_account_unknown", "submit", samples, extra=bytes(range(0xA0, 0xA7)),
+            account=account(7, flags=2, filled=1, unknown_flags=0xE0, unknown_quality=5), request_id=28, frames=1)
+    to.data("submit_account_short", "submit", samples, extra=bytes(39), request_id=29, frames=1)
+    to.shared("submit_shared_account", "submit_shared", [("u8", [2, 4, 2])], place=place(3, 64, 4096, 192),
+              account=second, request_id=44, frames=2)
+    to.shared("result_shared_account", "result_shared", [("f32", [2, 4]), ("f32", [2, 5])], account=second,
+              indices=[1020, 1020], request_id=44, frames=2)
+
+
 def add_malformed_resumed(to):
     hello = {"client": "golden", "version": "0.1.0"}
     for name, token in (("short", "0" * 31), ("long", "0" * 33), ("capital", "A" * 32), ("empty", ""), ("number", 7)):
@@ -297,7 +325,8 @@ def collect():
     to = Collection()
     for add in (add_control, add_data, add_sessions, add_traces, add_errors, add_malformed_headers,
                 add_malformed_tensors, add_malformed_bodies, add_malformed_later_keys, add_shared, add_shared_errors,
-                add_malformed_shared, add_inlined, add_malformed_inlined, add_resumed, add_malformed_resumed):
+                add_malformed_shared, add_inlined, add_malformed_inlined, add_resumed, add_malformed_resumed,
+                add_accounts):
         add(to)
     index = {"messages": to.messages, "malformed": to.malformed, "bad_bodies": to.bodies, "bad_places": to.places,
              "bad_payloads": to.payloads}

@@ -6,7 +6,8 @@ import struct
 HEADER = struct.Struct("<4sBBHQQIIQHHI16s")
 TENSOR = struct.Struct("<BBHB3sQ8q")
 PLACE = struct.Struct("<IIQQQ")
-assert (HEADER.size, TENSOR.size, PLACE.size) == (64, 80, 32)
+ACCOUNT = struct.Struct("<qqQIIBB6x")
+assert (HEADER.size, TENSOR.size, PLACE.size, ACCOUNT.size) == (64, 80, 32, 40)
 
 TYPES = {"hello": 1, "welcome": 2, "goodbye": 3, "ping": 4, "pong": 5, "get_status": 6, "status_report": 7,
          "open_session": 8, "session_opened": 9, "close_session": 10, "get_trace": 12, "trace_report": 13,
@@ -56,6 +57,15 @@ def pack_place(place):
     return PLACE.pack(place["arena"], flags, place["input"], place["output"], place["output_bytes"])
 
 
+def pack_account(account, indices=()):
+    """An account, and where each tensor of a result stands. Its flags and quality may have others that this version
+    does not know."""
+    return ACCOUNT.pack(account["index"], account["time_ns"], account["lost_before"], account["epoch"],
+                        account["filled"], account.get("unknown_quality", account["quality"]),
+                        account["flags"] | account.get("unknown_flags", 0)) + b"".join(
+                            struct.pack("<q", index) for index in indices)
+
+
 class Collection:
     """The files and the index, in the order in which they are made."""
 
@@ -83,9 +93,10 @@ class Collection:
         entry["parts"] = self._add_parts(name, parts)
         self.messages.append(entry)
 
-    def data(self, name, kind, tensors, extra=b"", inlined=False, **given):
+    def data(self, name, kind, tensors, extra=b"", inlined=False, account=None, indices=(), **given):
         """tensors: (dtype, shape, flat numbers); the numbers of a complex tensor are re, im, re, im, ... `inlined`: all
-        in one part."""
+        in one part. `account`: of the samples, with `indices` of a result's tensors; `extra` lies behind it."""
+        extra = (b"" if account is None else pack_account(account, indices)) + extra
         fields = header_fields(kind, tensors=len(tensors), header_len=64 + len(extra), **given)
         head, payloads, described = pack_header(fields) + extra, [], []
         for dtype, shape, numbers in tensors:
@@ -98,13 +109,22 @@ class Collection:
         entry = {"name": name, "header": fields, "tensors": described}
         if inlined:
             entry["inlined"] = True
+        self._describe(entry, account, indices)
         entry["parts"] = self._add_parts(name, [head + b"".join(payloads)] if inlined else [head] + payloads)
         self.messages.append(entry)
 
-    def shared(self, name, kind, tensors, place=None, **given):
+    @staticmethod
+    def _describe(entry, account, indices):
+        if account is not None:
+            entry["account"] = account
+        if indices:
+            entry["indices"] = list(indices)
+
+    def shared(self, name, kind, tensors, place=None, account=None, indices=(), **given):
         """tensors: (dtype, shape), which lie in an arena; a place is part 1."""
-        fields = header_fields(kind, tensors=len(tensors), **given)
-        head, described = pack_header(fields), []
+        extra = b"" if account is None else pack_account(account, indices)
+        fields = header_fields(kind, tensors=len(tensors), header_len=64 + len(extra), **given)
+        head, described = pack_header(fields) + extra, []
         for dtype, shape in tensors:
             code, bits, _ = DTYPES[dtype]
             nbytes = math.prod(shape) * bits // 8
@@ -114,6 +134,7 @@ class Collection:
         entry = {"name": name, "header": fields, "tensors": described}
         if place is not None:
             entry["place"] = place
+        self._describe(entry, account, indices)
         entry["parts"] = self._add_parts(name, [head] + ([] if place is None else [pack_place(place)]))
         self.messages.append(entry)
 

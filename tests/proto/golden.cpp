@@ -136,6 +136,17 @@ shared_place place_of(const nlohmann::json& entry) {
           fields.at("output_bytes").get<std::uint64_t>()};
 }
 
+sample_account account_of(const nlohmann::json& entry) {
+  const auto& fields = entry.at("account");
+  return {.index = fields.at("index").get<std::int64_t>(),
+          .time_ns = fields.at("time_ns").get<std::int64_t>(),
+          .lost_before = fields.at("lost_before").get<std::uint64_t>(),
+          .epoch = fields.at("epoch").get<std::uint32_t>(),
+          .filled = fields.at("filled").get<std::uint32_t>(),
+          .quality = static_cast<time_quality>(fields.at("quality").get<std::uint8_t>()),
+          .flags = fields.at("flags").get<std::uint8_t>()};
+}
+
 decode_error error_of(const std::string& name) {
   static const std::map<std::string, decode_error> errors{{"truncated", decode_error::truncated},
                                                           {"bad_magic", decode_error::bad_magic},

@@ -33,6 +33,8 @@ using bytes = std::vector<std::byte>;
 [[nodiscard]] std::vector<tensor_header> tensors_of(const nlohmann::json& entry);
 /// What an entry of a SUBMIT_SHARED says that its place is.
 [[nodiscard]] shared_place place_of(const nlohmann::json& entry);
+/// What an entry with an account says that it is.
+[[nodiscard]] sample_account account_of(const nlohmann::json& entry);
 /// The decode_error of that name.
 [[nodiscard]] decode_error error_of(const std::string& name);
 

@@ -176,6 +176,37 @@ TEST(Golden, PlacesDecodeToWhatTheIndexSaysAndComeBackByteForByte) {
   EXPECT_GE(checked, 4U);
 }
 
+TEST(Golden, AccountsDecodeToWhatTheIndexSaysAndComeBackByteForByte) {
+  std::size_t checked = 0;
+  for (const auto& entry : golden_index().at("messages")) {
+    SCOPED_TRACE(entry.at("name"));
+    const bytes part = parts_of(entry).front();
+    const guarded_bytes guarded(std::span{part}.first(header_of(entry).header_len));
+    sample_account account;
+    ASSERT_EQ(decode_account(guarded.view(), header_of(entry), account), entry.contains("account"));
+    const auto indices = entry.value("indices", std::vector<std::int64_t>{});
+    for (std::size_t i = 0; i <= header_of(entry).tensors; ++i) {
+      std::int64_t index = 0;
+      ASSERT_EQ(decode_output_index(guarded.view(), header_of(entry), i, index), i < indices.size());
+      EXPECT_EQ(index, i < indices.size() ? indices[i] : 0);
+    }
+    if (!entry.contains("account")) {
+      continue;
+    }
+    EXPECT_EQ(account, account_of(entry));
+    if (!entry.at("account").contains("unknown_flags")) {  // they are not written
+      bytes made(account_header_bytes_of(indices.size()) - header_bytes, std::byte{0xEE});
+      encode(account, made);
+      for (std::size_t i = 0; i < indices.size(); ++i) {
+        encode_output_index(indices[i], std::span{made}.subspan(account_header_bytes_of(i) - header_bytes));
+      }
+      EXPECT_TRUE(std::equal(made.begin(), made.end(), part.begin() + header_bytes));
+    }
+    ++checked;
+  }
+  EXPECT_GE(checked, 7U);
+}
+
 TEST(Golden, WhatIsNoPlaceIsRefused) {
   for (const auto& entry : golden_index().at("bad_places")) {
     const guarded_bytes part(parts_of(entry).front());

@@ -227,6 +227,76 @@ TEST(TensorHeaderAt, IgnoresReservedBytesAndUnusedExtents) {
   EXPECT_EQ(out, (tensor_header{uint8_type, 1, 1, {1}}));
 }
 
+constexpr sample_account full_account{.index = 0x1122334455667788,
+                                      .time_ns = -2,
+                                      .lost_before = 0x0910111213141516,
+                                      .epoch = 0x01020304,
+                                      .filled = 0x05060708,
+                                      .quality = time_quality::disciplined,
+                                      .flags = sample_flag::index_known | sample_flag::epoch_begins};
+
+/// Part 0 with that account in a header of that many bytes.
+bytes encoded(const sample_account& account, std::size_t header_len, message_header& header) {
+  header.header_len = static_cast<std::uint16_t>(header_len);
+  bytes part(std::max(header_len, account_header_bytes), std::byte{0xEE});
+  encode(header, part);
+  encode(account, std::span{part}.subspan(header_bytes));
+  part.resize(header_len);
+  return part;
+}
+
+TEST(SampleAccount, ComesBackAsItWasEncodedFromHeadersWithRoomForIt) {
+  for (std::size_t header_len = header_bytes; header_len < 2 * account_header_bytes; ++header_len) {
+    message_header header;
+    const bytes part = encoded(full_account, header_len, header);
+    sample_account out;
+    ASSERT_EQ(decode_account(part, header, out), header_len >= account_header_bytes) << header_len;
+    EXPECT_EQ(out, header_len >= account_header_bytes ? full_account : sample_account{});
+  }
+}
+
+TEST(SampleAccount, IsLittleEndianAtTheDocumentedOffsets) {
+  message_header header;
+  const bytes part = encoded(full_account, account_header_bytes, header);
+  const auto at = [&](std::size_t offset) { return std::to_integer<unsigned>(part[offset]); };
+  EXPECT_EQ(at(64), 0x88U);
+  EXPECT_EQ(at(71), 0x11U);
+  EXPECT_EQ(at(72), 0xFEU);
+  EXPECT_EQ(at(79), 0xFFU);
+  EXPECT_EQ(at(80), 0x16U);
+  EXPECT_EQ(at(88), 0x04U);
+  EXPECT_EQ(at(92), 0x08U);
+  EXPECT_EQ(at(96), 4U);
+  EXPECT_EQ(at(97), 17U);
+  EXPECT_EQ(at(98) | at(99) | at(100) | at(101) | at(102) | at(103), 0U);
+}
+
+TEST(SampleAccount, LeavesOutWhatThisVersionDoesNotKnow) {
+  message_header header;
+  bytes part = encoded(full_account, account_header_bytes, header);
+  std::fill_n(part.begin() + 96, 8, std::byte{0xFF});
+  sample_account out;
+  ASSERT_TRUE(decode_account(part, header, out));
+  EXPECT_EQ(out.quality, time_quality::none);
+  EXPECT_EQ(out.flags, 31U);
+}
+
+TEST(SampleAccount, IndicesOfOutputsAreReadWhereTheHeaderHasThem) {
+  message_header header;
+  header.tensors = 2;
+  bytes part = encoded(full_account, account_header_bytes_of(2), header);
+  encode_output_index(-7, std::span{part}.subspan(account_header_bytes));
+  encode_output_index(INT64_MAX, std::span{part}.subspan(account_header_bytes_of(1)));
+  std::int64_t index = 0;
+  ASSERT_TRUE(decode_output_index(part, header, 0, index));
+  EXPECT_EQ(index, -7);
+  ASSERT_TRUE(decode_output_index(part, header, 1, index));
+  EXPECT_EQ(index, INT64_MAX);
+  EXPECT_FALSE(decode_output_index(part, header, 2, index));
+  --header.header_len;
+  EXPECT_FALSE(decode_output_index(part, header, 1, index));
+}
+
 constexpr shared_place full_place{0x01020304, true, 0x1122334455667780, 0x99AABBCCDDEEFF00, 0x0910111213141516};
 
 TEST(SharedPlace, ComesBackAsItWasEncoded) {

@@ -112,6 +112,27 @@ class Golden(unittest.TestCase):
                 self.assertEqual(wire.encode_place(place), part[:4] + bytes(
                     each & ~mask for each, mask in zip(part[4:8], unknown.to_bytes(4, "little"))) + part[8:])
 
+    def test_accounts_decode_to_what_the_index_says_and_encode_byte_for_byte(self):
+        told = [entry for entry in INDEX["messages"] if "account" in entry]
+        self.assertGreaterEqual(len(told), 7)
+        for entry in told:
+            with self.subTest(entry["name"]):
+                described = dict(entry["account"])
+                unknown = described.pop("unknown_quality", None), described.pop("unknown_flags", None)
+                described["time_quality"] = described.pop("quality")
+                part, header, account = parts_of(entry)[0], header_of(entry), wire.SampleAccount(**described)
+                self.assertEqual(wire.decode_account(part, header), account)
+                if unknown == (None, None):
+                    self.assertEqual(wire.encode_account(account), part[64:104])
+                self.assertEqual(wire.output_indices(part, header), tuple(entry.get("indices", ())))
+
+    def test_a_header_without_room_for_one_has_no_account(self):
+        without = [entry for entry in INDEX["messages"] if "account" not in entry]
+        self.assertIn("submit_account_short", [entry["name"] for entry in without])
+        for entry in without:
+            self.assertIsNone(wire.decode_account(parts_of(entry)[0], header_of(entry)), entry["name"])
+            self.assertEqual(wire.output_indices(parts_of(entry)[0], header_of(entry)), ())
+
     def test_bad_places_are_refused(self):
         self.assertGreaterEqual(len(INDEX["bad_places"]), 3)
         for entry in INDEX["bad_places"]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import enum
 import struct
-from typing import Any, Dict, List, NamedTuple, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -18,12 +18,16 @@ MAX_BODY_BYTES = 65536
 MAX_INLINE_BYTES = 4096  #: of payload that this version sends, and takes, behind the headers of part 0
 PLACE_BYTES = 32
 PLACE_ALIGNMENT = 64
+ACCOUNT_BYTES = 40
+ACCOUNT_HEADER_BYTES = HEADER_BYTES + ACCOUNT_BYTES  #: header_len of a request with an account
 NO_TRACE = bytes(16)
 
 _HEADER = struct.Struct("<4sBBHQQIIQHHI16s")
 _TENSOR = struct.Struct("<BBHB3xQ8q")
 _PLACE = struct.Struct("<IIQQQ")
 _REPEAT = 1
+_ACCOUNT = struct.Struct("<qqQIIBB6x")
+_INDEX = struct.Struct("<q")
 _REQUEST_ID = struct.Struct("<Q")
 _NBYTES = struct.Struct("<8xQ64x")
 _U64_LIMIT = 1 << 64
@@ -86,6 +90,26 @@ class Status(enum.IntEnum):
     SESSION_LOST = 0x0600
 
 
+class TimeQuality(enum.IntEnum):
+    """Where the time of a sample comes from."""
+    NONE = 0  #: there is none
+    ARRIVAL = 1  #: the time of its arrival
+    ESTIMATED = 2  #: counted from an earlier one by the sample rate
+    SOURCE = 3  #: the source said it
+    DISCIPLINED = 4  #: the source said it, from a clock that follows a reference
+
+
+class SampleFlag(enum.IntFlag):
+    """What an account says of its samples."""
+    INDEX_KNOWN = 1
+    FILLED = 2
+    LOSS_SUSPECTED = 4
+    RESTORED = 8  #: the order of packets was restored
+    EPOCH_BEGINS = 16
+
+
+_KNOWN_FLAGS = 31
+
 _KINDS = ("OK", "REJECTED", "EXPIRED", "CANCELLED", "FAILED", "SHUTDOWN", "SESSION_LOST")
 
 
@@ -139,6 +163,17 @@ class TensorHeader(NamedTuple):
     nbytes: int
     shape: Tuple[int, ...]
     lanes: int = 1
+
+
+class SampleAccount(NamedTuple):
+    """Which samples of its sender's clock a request has, in the bytes behind its header."""
+    index: int = 0  #: of the request's first sample; 0 without INDEX_KNOWN
+    time_ns: int = 0  #: of that sample, since 1970, UTC
+    lost_before: int = 0  #: samples known to be lost directly before it
+    epoch: int = 0  #: of the clock: indices of different epochs do not compare
+    filled: int = 0  #: samples of the request that are filled in
+    time_quality: int = 0  #: a TimeQuality
+    flags: int = 0  #: SampleFlags
 
 
 class SharedPlace(NamedTuple):
@@ -258,6 +293,28 @@ def inline_payloads(part: Buffer, header: Header) -> List[memoryview]:
     if begin != len(view):
         raise DecodeError("bad_payloads", header.request_id)
     return payloads
+
+
+def encode_account(account: SampleAccount) -> bytes:
+    """The 40 bytes of an account; struct.error where a number does not fit."""
+    return _ACCOUNT.pack(*account)
+
+
+def decode_account(part: Buffer, header: Header) -> Optional[SampleAccount]:
+    """Reads the account of a part 0 whose header has been read; None when it has none. What this version does not know
+    of it is left out."""
+    if header.header_len < ACCOUNT_HEADER_BYTES:
+        return None
+    *counts, quality, flags = _ACCOUNT.unpack_from(part, HEADER_BYTES)
+    return SampleAccount(*counts, quality if quality <= TimeQuality.DISCIPLINED else 0, flags & _KNOWN_FLAGS)
+
+
+def output_indices(part: Buffer, header: Header) -> Tuple[int, ...]:
+    """Where the tensors of a result stand in its sender's clock; none where the header does not say it of all."""
+    if header.header_len < ACCOUNT_HEADER_BYTES + header.tensors * _INDEX.size:
+        return ()
+    return tuple(_INDEX.unpack_from(part, ACCOUNT_HEADER_BYTES + index * _INDEX.size)[0]
+                 for index in range(header.tensors))
 
 
 def encode_place(place: SharedPlace) -> bytes:
