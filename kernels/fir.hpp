@@ -50,10 +50,27 @@ struct fir_settings {
   tensor_spec output;
 
   [[nodiscard]] step_rate rate() const noexcept { return {decimation, decimation - 1}; }
+  /// The group delay of a filter of linear phase; 0 for any other. Its taps are the same from both ends, but for a
+  /// rounding, for a sign, and for complex ones for their conjugation.
+  [[nodiscard]] double delay() const noexcept {
+    const bool linear = mirrored(taps, 1) || mirrored(taps, -1);
+    return linear && (mirrored(taps_imag, 1) || mirrored(taps_imag, -1)) ? static_cast<double>(length() - 1) / 2 : 0;
+  }
   [[nodiscard]] bool complex_taps() const noexcept { return !taps_imag.empty(); }
   [[nodiscard]] std::int64_t length() const noexcept { return static_cast<std::int64_t>(taps.size()); }
   [[nodiscard]] std::size_t state_bytes() const noexcept {
     return static_cast<std::size_t>(kept * channels) * size_of(input.type);
+  }
+
+ private:
+  /// Whether the numbers are `sign` times the same from behind, within 1e-6 of the largest.
+  [[nodiscard]] static bool mirrored(const std::vector<float>& numbers, float sign) noexcept {
+    float largest = 0;
+    for (const float number : numbers) {
+      largest = std::max(largest, std::abs(number));
+    }
+    return std::equal(numbers.begin(), numbers.end(), numbers.rbegin(),
+                      [=](float front, float back) { return std::abs(front - sign * back) <= 1e-6F * largest; });
   }
 };
 
@@ -121,7 +138,8 @@ inline constexpr std::size_t max_fir_taps = 65536;
 
 [[nodiscard]] inline std::optional<session_traits> fir_session(const parameters& settings,
                                                                std::span<const tensor_spec> inputs) {
-  return session_traits{.whole_frames = false, .rate = parse_fir(settings, sole_input("fir", inputs)).rate()};
+  const fir_settings parsed = parse_fir(settings, sole_input("fir", inputs));
+  return session_traits{.whole_frames = false, .rate = parsed.rate(), .delay = parsed.delay()};
 }
 
 [[nodiscard]] std::unique_ptr<operation> make_fir_host(const operation_request& request);

@@ -77,7 +77,8 @@ struct reframe_settings {
 
 [[nodiscard]] inline std::optional<session_traits> reframe_session(const parameters& settings,
                                                                    std::span<const tensor_spec> inputs) {
-  return session_traits{.whole_frames = false, .rate = parse_reframe(settings, sole_input("reframe", inputs)).rate()};
+  const step_rate rate = parse_reframe(settings, sole_input("reframe", inputs)).rate();
+  return session_traits{.whole_frames = false, .rate = rate, .delay = static_cast<double>(rate.divisor - 1)};
 }
 
 [[nodiscard]] std::unique_ptr<operation> make_reframe_host(const operation_request& request);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -34,6 +35,26 @@ struct step_rate {
 struct session_traits {
   bool whole_frames = false;  ///< a step is a frame, not an index of its first dimension
   step_rate rate;             ///< never with whole_frames; for a fixed input its extent is a multiple of the divisor
+  /// Input steps between the last one that an output step needs and the one at which it stands: a filter's group delay,
+  /// or all of a frame but its first step. 0 where it is not known.
+  double delay = 0;
+};
+
+/// Where the first dimension of a tensor lies among the steps of the pipeline's input. Of a tensor whose first
+/// dimension is not time, where the frame lies that it was made of.
+struct step_timing {
+  step_rate rate;    ///< between the input's steps and its own
+  double delay = 0;  ///< see session_traits, in steps of the pipeline's input
+
+  /// That of what an operator makes of its steps.
+  [[nodiscard]] step_timing then(const session_traits& traits) const noexcept {
+    return {rate.then(traits.rate), delay + traits.delay * static_cast<double>(rate.divisor)};
+  }
+  /// The input step at which the next index stands after `taken` input steps of the session. Rounds half a step down.
+  [[nodiscard]] std::int64_t next(std::int64_t taken) const noexcept {
+    const std::int64_t last = (rate.total(taken) + 1) * rate.divisor - rate.offset - 1;
+    return last - static_cast<std::int64_t>(std::ceil(delay));
+  }
 };
 
 /// One frame of a batch, for an operator with state. A step is one index of the first dimension of the input, or a

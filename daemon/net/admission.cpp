@@ -149,6 +149,9 @@ verdict check_submit(const incoming& message, const wire::message_header& header
     return wrong;
   }
   submission.bytes = tensor.bytes;
+  if (wire::sample_account account; wire::decode_account(message.head, header, account)) {
+    submission.account = account;
+  }
   if (header.type == wire::message_type::submit && message.body.size() != tensor.bytes) {
     return refuse(status::wrong_shape, "the tensor's header says " + std::to_string(tensor.bytes) +
                                            " bytes, its payload has " + std::to_string(message.body.size()));

@@ -41,7 +41,7 @@ class verdict {
 [[nodiscard]] verdict read_header(incoming& message, const client_settings& limits, wire::message_header& header);
 
 /// Checks the tensor of a SUBMIT or SUBMIT_SHARED against its pipeline: number, dtype, shape, frames, and bytes if they
-/// came with the message. Fills in `leading` and `bytes` of the submission.
+/// came with the message. Fills in `leading`, `bytes` and `account` of the submission.
 [[nodiscard]] verdict check_submit(const incoming& message, const wire::message_header& header, const plan& pipeline,
                                    request_tracker::submission& submission);
 

@@ -57,7 +57,7 @@ __attribute__((no_sanitize("thread"))) std::string message_reader::user() const 
 void message_reader::keep_payload(const incoming& message, std::uint32_t index) {
   zmq::message_t& part = parts_[message.parts > 1 ? 1 : 0];
   const std::size_t offset = part.size() - message.body.size();
-  if (offset <= wire::part_bytes(1)) {
+  if (offset <= wire::account_header_bytes + wire::tensor_header_bytes) {
     payloads_.keep(index, std::move(part), offset);
   } else {  // credits do not count headers, so large ones are not kept
     payloads_.keep(index, zmq::message_t(message.body.data(), message.body.size()));

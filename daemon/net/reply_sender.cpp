@@ -42,6 +42,7 @@ void reply_sender::result(const request& done, slot& slot) {
   header.pipeline = done.pipeline->id;
   header.frames = done.frames;
   header.tensors = static_cast<std::uint16_t>(outputs);
+  header.header_len = static_cast<std::uint16_t>(result_header_bytes(done));
   const std::size_t total = measure(done);
   if (!shared && total >= reply_memory::least_bytes && !has_room(*done.client, total)) {
     if (rewritten) {
@@ -54,14 +55,18 @@ void reply_sender::result(const request& done, slot& slot) {
   const std::size_t most_behind = shared || rewritten ? 0 : done.client->inline_bytes;
   const bool inlined = most_behind > 0 && total <= most_behind;
   parts_.clear();
-  zmq::message_t& head = parts_.emplace_back(wire::part_bytes(outputs) + (inlined ? total : 0));
+  const std::size_t head_bytes = header.header_len + outputs * wire::tensor_header_bytes;
+  zmq::message_t& head = parts_.emplace_back(head_bytes + (inlined ? total : 0));
   auto* const bytes = static_cast<std::byte*>(head.data());
   wire::encode(header, {bytes, wire::header_bytes});
-  std::byte* payload = bytes + wire::part_bytes(outputs);
+  if (done.account) {
+    encode_account(done, {bytes + wire::header_bytes, header.header_len - wire::header_bytes});
+  }
+  std::byte* payload = bytes + head_bytes;
   for (std::size_t output = 0; output < outputs; ++output) {
     const result_extent& extent = extents_[output];
     wire::encode(wire_header(done.pipeline->output_spec(output), done.frames, extent.leading),
-                 {bytes + wire::part_bytes(output), wire::tensor_header_bytes});
+                 {bytes + header.header_len + output * wire::tensor_header_bytes, wire::tensor_header_bytes});
     if (inlined) {
       payload = std::copy_n(output_of(done, slot, output), extent.bytes, payload);
     } else if (!shared) {

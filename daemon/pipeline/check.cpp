@@ -433,6 +433,7 @@ bool works_on_rows(const stage_declaration& stage) {
 struct layout {
   tensor_spec spec;
   std::int64_t steps = 1;    ///< see steps_of_stages
+  step_timing timing{};      ///< see timing_of_stages
   bool is_planar = false;    ///< one row a channel
   bool is_reframed = false;  ///< its rows were made of a session's steps
   bool is_row_made = false;  ///< its last dimension is what an operator made of a row
@@ -459,6 +460,7 @@ layout layout_behind(const stage_declaration& stage, const layout& source) {
   made.spec = stage.output;
   if (steps_along_first(stage)) {
     made.steps *= stage.session->rate.divisor;
+    made.timing = source.steps > 0 ? source.timing.then(*stage.session) : source.timing;
     made.is_reframed = made.is_reframed || stage.op == "reframe";
   }
   if (works_on_rows(stage)) {
@@ -518,6 +520,13 @@ std::vector<std::int64_t> steps_of_stages(const pipeline_declaration& pipeline) 
   std::vector<std::int64_t> all;
   walk(pipeline,
        [&all](const auto& /*stage*/, const auto& /*source*/, const layout& result) { all.push_back(result.steps); });
+  return all;
+}
+
+std::vector<step_timing> timing_of_stages(const pipeline_declaration& pipeline) {
+  std::vector<step_timing> all;
+  walk(pipeline,
+       [&all](const auto& /*stage*/, const auto& /*source*/, const layout& result) { all.push_back(result.timing); });
   return all;
 }
 

@@ -41,6 +41,10 @@ struct stage_graph {
 /// stage's output covers. 0: that dimension is not time but channels, bins or events.
 [[nodiscard]] std::vector<std::int64_t> steps_of_stages(const pipeline_declaration& pipeline);
 
+/// By stage of a checked pipeline: where the first dimension of its output lies among the steps of the pipeline's
+/// input, by the stage's first input.
+[[nodiscard]] std::vector<step_timing> timing_of_stages(const pipeline_declaration& pipeline);
+
 /// Warnings where channels seem to be taken for time, or time for channels. A sentence each, which begins with the
 /// stage's place in the configuration.
 [[nodiscard]] std::vector<std::string> doubts_about(const pipeline_declaration& pipeline);

@@ -222,6 +222,7 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
 
 void add_outputs(plan& made) {
   const std::vector<std::int64_t> steps = steps_of_stages(made.declaration);
+  const std::vector<step_timing> timing = timing_of_stages(made.declaration);
   for (const std::string& name : made.declaration.outputs) {
     const configuration_place place = made.declaration.place("outputs");
     const std::size_t buffer = buffer_named(made, name, place);
@@ -231,7 +232,7 @@ void add_outputs(plan& made) {
     const std::size_t offset = aligned_bytes(made.pinned_output_bytes);
     const std::size_t stage = made.buffers[buffer].writer - 1;
     const auto covered = static_cast<std::uint64_t>(std::max<std::int64_t>(steps[stage], 1));
-    made.outputs.push_back({name, made.declaration.stages[stage].op, buffer, offset, covered});
+    made.outputs.push_back({name, made.declaration.stages[stage].op, buffer, offset, covered, timing[stage]});
     made.pinned_output_bytes = offset + made.buffers[buffer].bytes;
   }
 }

@@ -68,6 +68,7 @@ struct plan_output {
   std::size_t buffer = 0;         ///< index into plan::buffers
   std::size_t pinned_offset = 0;  ///< a multiple of 256
   std::uint64_t steps = 1;        ///< of the input that one index of its first dimension covers, where that is time
+  step_timing timing{};           ///< where that dimension lies among the input's steps
 };
 
 /// A pipeline, compiled for a device: what a batch of it copies, launches and gives back. Immutable once made.

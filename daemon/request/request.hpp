@@ -5,7 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
+
+#include "proto/message.hpp"
 
 namespace penstock {
 
@@ -62,6 +65,7 @@ struct request {
   std::uint64_t sequence = 0;     ///< frames of its session before it
   std::int64_t steps_before = 0;  ///< steps of the pipeline's input before it in its session
   std::array<std::byte, 16> trace_id{};
+  std::optional<wire::sample_account> account{};  ///< that its sender gave it
   std::uint32_t frames = 0;
   std::int64_t leading = 0;  ///< leading dimension of its frames
   std::size_t bytes = 0;     ///< of the payload

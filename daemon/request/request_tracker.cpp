@@ -50,6 +50,7 @@ request& request_tracker::open(client_record& client, const wire::message_header
   made.pipeline = admitted.pipeline;
   made.id = header.request_id;
   made.trace_id = header.trace_id;
+  made.account = admitted.account;
   made.frames = header.frames;
   made.leading = admitted.leading;
   made.bytes = admitted.bytes;

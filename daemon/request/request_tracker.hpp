@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -45,6 +46,7 @@ class request_tracker {
     std::int64_t leading = 0;           ///< leading dimension of its frames
     std::size_t bytes = 0;              ///< of the payload
     shared_frames shared{};
+    std::optional<wire::sample_account> account{};
   };
 
   /// Accepts a request: takes its credits, starts its deadline, counts it.

@@ -87,4 +87,20 @@ result_extent extent_of(const plan_buffer& output, std::int64_t steps_before, st
   return {each, output.spec.bytes(each) * frames};
 }
 
+std::size_t result_header_bytes(const request& done) noexcept {
+  return done.account ? wire::account_header_bytes_of(done.pipeline->outputs.size()) : wire::header_bytes;
+}
+
+void encode_account(const request& done, std::span<std::byte> out) noexcept {
+  wire::encode(*done.account, out);
+  out = out.subspan(wire::sample_account_bytes);
+  for (const plan_output& output : done.pipeline->outputs) {
+    // The sender may count from anywhere, so the sum wraps around.
+    const std::int64_t steps = output.timing.next(done.steps_before) - done.steps_before;
+    const auto index = static_cast<std::uint64_t>(done.account->index) + static_cast<std::uint64_t>(steps);
+    wire::encode_output_index(static_cast<std::int64_t>(index), out);
+    out = out.subspan(sizeof index);
+  }
+}
+
 }  // namespace penstock

@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "daemon/pipeline/plan.hpp"
+#include "daemon/request/request.hpp"
 #include "kernels/tensor.hpp"
 #include "proto/control.hpp"
 #include "proto/message.hpp"
@@ -33,5 +35,11 @@ struct result_extent {
 /// frames. All frames of a request yield the same length (plan::period).
 [[nodiscard]] result_extent extent_of(const plan_buffer& output, std::int64_t steps_before, std::int64_t leading,
                                       std::uint32_t frames) noexcept;
+
+/// Bytes of the header of a request's result: with its account, if it has one.
+[[nodiscard]] std::size_t result_header_bytes(const request& done) noexcept;
+/// Writes the account of a request that has one, and behind it where each output stands: what lies between byte 64 and
+/// the end of the result's header.
+void encode_account(const request& done, std::span<std::byte> out) noexcept;
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 // What the daemon and its clients make of a message: one input is the number of parts (a byte), the size of part 0 (two
 // bytes, little-endian), part 0, and the body. Whatever is taken must be what it says.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -57,6 +58,25 @@ void read_bodies(std::span<const std::byte> body) {
   }
 }
 
+/// What was read of an account can be written, and read again; a result has either no index or those of its first
+/// tensors.
+void read_account(std::span<const std::byte> head, const wire::message_header& header) {
+  wire::sample_account account;
+  if (wire::decode_account(head, header, account)) {
+    std::array<std::byte, wire::account_header_bytes> again{};
+    wire::encode(account, std::span(again).subspan(wire::header_bytes));
+    wire::message_header shortest;
+    shortest.header_len = wire::account_header_bytes;
+    wire::sample_account same;
+    require(wire::decode_account(again, shortest, same) && same == account);
+  }
+  std::int64_t index = 0;
+  for (std::size_t tensor = header.tensors + std::size_t{1}; tensor > 0; --tensor) {
+    const bool fits = header.header_len >= wire::account_header_bytes_of(tensor) && tensor <= header.tensors;
+    require(wire::decode_output_index(head, header, tensor - 1, index) == fits);
+  }
+}
+
 void judge(std::span<const std::byte> head, std::span<const std::byte> body, std::size_t parts, const plan& pipeline) {
   incoming message;
   message.head = head;
@@ -67,9 +87,11 @@ void judge(std::span<const std::byte> head, std::span<const std::byte> body, std
   if (!read_header(message, {}, header).admitted()) {
     return;
   }
+  read_account(head, header);
   request_tracker::submission what;
   if (check_submit(message, header, pipeline, what).admitted()) {
     require(header.frames >= 1 && header.frames <= pipeline.max_frames);
+    require(what.account.has_value() == (header.header_len >= wire::account_header_bytes));
     require(header.type != wire::message_type::submit || what.bytes == message.body.size());
     (void)check_session(header, nullptr, pipeline, what.leading);
   }

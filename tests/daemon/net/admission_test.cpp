@@ -32,6 +32,19 @@ TEST(Admission, AdmitsARightSubmit) {
   EXPECT_EQ(made.header.request_id, 5U);
 }
 
+TEST(Admission, ReadsTheAccountOfTheSamples) {
+  const plan pipeline = testing::hand_made_plan(0, {.shape = {16}, .max_frames = 4});
+  EXPECT_FALSE(judge({}, pipeline).what.account);
+  for (const std::size_t parts : {std::size_t{1}, std::size_t{2}}) {
+    message_draft draft;
+    draft.parts = parts;
+    draft.account = wire::sample_account{.index = 48000, .lost_before = 3, .flags = wire::sample_flag::index_known};
+    const judgement made = judge(draft, pipeline);
+    EXPECT_TRUE(made.said.admitted()) << made.said.reason();
+    EXPECT_EQ(made.what.account, draft.account);
+  }
+}
+
 TEST(Admission, AdmitsARightSubmitInOnePart) {
   message_draft draft;
   draft.parts = 1;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,6 +17,7 @@ struct message_draft {
   std::size_t extra_bytes = 0;  // of further parts
   std::size_t head_bytes = wire::part_bytes(1);
   bool break_magic = false;
+  std::optional<wire::sample_account> account{};
 
   message_draft() {
     header.type = wire::message_type::submit;
@@ -36,14 +38,20 @@ struct judgement {
   request_tracker::submission what;
 };
 inline judgement judge(const message_draft& draft, const plan& pipeline, const client_settings& limits = {}) {
-  std::string head(wire::part_bytes(1) + 1, '\0');
-  wire::encode(draft.header, std::as_writable_bytes(std::span(head)).subspan(1));
-  const std::size_t tensor_at = 1 + wire::header_bytes;
+  wire::message_header header = draft.header;
+  const std::size_t account_bytes = draft.account ? wire::sample_account_bytes : 0;
+  header.header_len = static_cast<std::uint16_t>(header.header_len + account_bytes);
+  std::string head(wire::part_bytes(1) + account_bytes + 1, '\0');
+  wire::encode(header, std::as_writable_bytes(std::span(head)).subspan(1));
+  if (draft.account) {
+    wire::encode(*draft.account, std::as_writable_bytes(std::span(head)).subspan(1 + wire::header_bytes));
+  }
+  const std::size_t tensor_at = 1 + wire::header_bytes + account_bytes;
   wire::encode(draft.tensor, std::as_writable_bytes(std::span(head)).subspan(tensor_at));
   if (draft.break_magic) {
     head[1] = 'Q';
   }
-  head.resize(1 + draft.head_bytes, '\0');
+  head.resize(1 + draft.head_bytes + account_bytes, '\0');
   incoming message;
   message.parts = draft.parts;
   if (draft.parts == 1) {

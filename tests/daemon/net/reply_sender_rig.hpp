@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ class reply_sender_rig {
     wire::message_header header;
     wire::tensor_header tensor;  ///< the first, of a RESULT
     std::string behind;          ///< what lies behind the tensor headers
+    std::optional<wire::sample_account> account{};
+    std::vector<std::int64_t> indices{};  ///< of the outputs, behind the account
     std::vector<std::string> parts;
   };
 
@@ -98,7 +101,15 @@ class reply_sender_rig {
     if (got.header.tensors > 0) {
       (void)wire::decode_tensor(std::as_bytes(std::span(head)), got.header, 0, got.tensor);
     }
-    got.behind = head.substr(wire::part_bytes(got.header.tensors));
+    const auto bytes = std::as_bytes(std::span(head));
+    if (wire::sample_account account; wire::decode_account(bytes, got.header, account)) {
+      got.account = account;
+    }
+    std::int64_t index = 0;
+    while (wire::decode_output_index(bytes, got.header, got.indices.size(), index)) {
+      got.indices.push_back(index);
+    }
+    got.behind = head.substr(got.header.header_len + got.header.tensors * wire::tensor_header_bytes);
     got.parts.erase(got.parts.begin());
     return got;
   }

@@ -63,6 +63,41 @@ TEST(ReplySender, SendsEveryOutputOfTheRequestsFrames) {
   EXPECT_EQ(rig.counters.payload_bytes_out, 40U);
 }
 
+TEST(ReplySender, RepeatsTheAccountAndSaysWhereTheOutputsStand) {
+  reply_sender_rig rig;
+  client_record& client = rig.connect("a");
+  slot& from = *rig.slots.claim();
+  const four_frames done;
+  done.lie_in(from, rig);
+  rig.plans[0].outputs[1].timing = {.rate = {.divisor = 8, .offset = 7}, .delay = 2.5};
+  request asked = rig.made(client, 99);
+  asked.first_frame = 1;
+  asked.frames = 2;
+  asked.steps_before = 20;
+  asked.account = wire::sample_account{.index = 1020, .epoch = 4, .flags = wire::sample_flag::index_known};
+  rig.out.result(asked, from);
+  reply_sender_rig::message got = rig.receive("a");
+  EXPECT_EQ(got.header.header_len, 104U + 2 * 8);
+  EXPECT_EQ(got.account, asked.account);
+  EXPECT_EQ(got.indices, (std::vector<std::int64_t>{1020, 1020 + 4 - 3})) << "the decimation keeps step 24";
+  EXPECT_EQ(got.tensor.shape[1], 16);
+  EXPECT_EQ(got.parts, (std::vector<std::string>{done.middle_next(), done.middle_sums()}));
+
+  client.inline_bytes = 4096;
+  asked.id = 100;
+  rig.out.result(asked, from);
+  got = rig.receive("a");
+  EXPECT_EQ(got.account, asked.account);
+  EXPECT_EQ(got.behind, done.middle_next() + done.middle_sums());
+  EXPECT_TRUE(rig.out.repeat(client, 100));
+  EXPECT_EQ(rig.receive("a").indices, got.indices);
+
+  asked.id = 101;
+  asked.account.reset();
+  rig.out.result(asked, from);
+  EXPECT_EQ(rig.receive("a").header.header_len, wire::header_bytes);
+}
+
 TEST(ReplySender, CopiesASmallOutputSoThatItsSlotIsFreeAtOnce) {
   reply_sender_rig rig;
   client_record& client = rig.connect("a");

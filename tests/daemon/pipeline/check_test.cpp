@@ -256,6 +256,44 @@ TEST(StepsOfStages, AreNoneWhereTheFirstDimensionIsNoTime) {
               testing::ElementsAre(0, 0));
 }
 
+stage_declaration fir_of(std::string name, std::vector<double> taps, std::int64_t decimation) {
+  return stage(std::move(name), "fir", {}, {{"taps", std::move(taps)}, {"decimation", decimation}});
+}
+
+/// Where the first outputs of each stage stand after so many steps of a session.
+std::vector<std::int64_t> next_of(const pipeline_declaration& made, std::int64_t taken) {
+  std::vector<std::int64_t> all;
+  for (const step_timing& each : timing_of_stages(made)) {
+    all.push_back(each.next(taken));
+  }
+  return all;
+}
+
+TEST(TimingOfStages, FollowsDecimationsBlocksAndDelays) {
+  const auto made = checked(reals({4096}, true), {fir_of("slow", {1, 2, 1}, 8), reframe("blocks", {}, 32),
+                                                  stage("psd", "power_spectrum", {}), zscore()});
+  EXPECT_THAT(next_of(made, 0), testing::ElementsAre(-1, -1, -1, -1));
+  EXPECT_THAT(next_of(made, 1), testing::ElementsAre(7, -1, -1, -1));
+  EXPECT_THAT(next_of(made, 8 * 31 + 1), testing::ElementsAre(8 * 32 - 1, 255, 255, 255)) << "the 32nd has come";
+  EXPECT_THAT(next_of(made, 1000), testing::ElementsAre(999, 767, 767, 767));
+}
+
+TEST(TimingOfStages, RoundsHalfAStepDownAtTheEnd) {
+  const auto made = checked(reals({4096}, true), {fir_of("one", {1, 1}, 2), fir_of("two", {1, 1}, 3)});
+  EXPECT_THAT(next_of(made, 0), testing::ElementsAre(-1, -2)) << "0.5 and 0.5 + 2 · 0.5";
+  EXPECT_THAT(next_of(made, 7), testing::ElementsAre(7, 10));
+}
+
+TEST(TimingOfStages, TakesNoDelayOfAFilterWithoutLinearPhase) {
+  const auto made = checked(reals({4096}, true), {fir_of("one", {3, 2, 1}, 1)});
+  EXPECT_THAT(next_of(made, 5), testing::ElementsAre(5));
+}
+
+TEST(TimingOfStages, IsThatOfTheFrameWhereTheFirstDimensionIsNoTime) {
+  const auto made = checked(reals({1024}), {fir_of("slow", {1, 2, 1}, 4), stage("psd", "power_spectrum", {})});
+  EXPECT_THAT(next_of(made, 2048), testing::ElementsAre(2047, 2047));
+}
+
 TEST(Doubts, AreRaisedByASpectrumAcrossChannels) {
   const auto doubts =
       doubts_about(checked(reals({1280, 3}, true), {reframe("blocks", {}, 256), stage("psd", "power_spectrum", {})}));
