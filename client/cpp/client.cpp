@@ -117,6 +117,7 @@ std::uint64_t client::implementation::submit(std::string_view pipeline,
   pending.frames = input.frames;
   pending.leading = input.leading;
   pending.trace_id = input.trace_id;
+  pending.account = input.account;
   pending.done = std::move(done);
   pending.session = session;
   bool shared = false;

@@ -37,6 +37,31 @@ wire::tensor_header tensor_of(const pending_request& request) {
   return tensor;
 }
 
+wire::sample_account wire_account(const sample_account& account) {
+  return {.index = account.index,
+          .time_ns = account.time_ns,
+          .lost_before = account.lost_before,
+          .epoch = account.epoch,
+          .filled = account.filled,
+          .quality = static_cast<wire::time_quality>(account.quality),
+          .flags = account.flags};
+}
+
+/// nullopt when the header has none.
+std::optional<sample_account> account_of(const wire::message_header& header, const zmq::message_t& head) {
+  wire::sample_account said;
+  if (!wire::decode_account(bytes_of(head), header, said)) {
+    return std::nullopt;
+  }
+  return sample_account{.index = said.index,
+                        .time_ns = said.time_ns,
+                        .lost_before = said.lost_before,
+                        .epoch = said.epoch,
+                        .filled = said.filled,
+                        .quality = static_cast<time_quality>(said.quality),
+                        .flags = said.flags};
+}
+
 }  // namespace
 
 submit_parts submit_message(pending_request& request, time_point now, std::uint64_t inline_bytes) {
@@ -55,12 +80,17 @@ submit_parts submit_message(pending_request& request, time_point now, std::uint6
     const auto left = std::chrono::nanoseconds{request.deadline - now}.count();
     header.timeout_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(left, 1));
   }
+  header.header_len = static_cast<std::uint16_t>(request.account ? wire::account_header_bytes : wire::header_bytes);
+  const std::size_t head_bytes = header.header_len + wire::tensor_header_bytes;
   const bool inlined = !request.payload.shared() && inline_bytes > 0 && request.payload.bytes() <= inline_bytes;
-  zmq::message_t head{wire::part_bytes(1) + (inlined ? request.payload.bytes() : 0)};
+  zmq::message_t head{head_bytes + (inlined ? request.payload.bytes() : 0)};
   wire::encode(header, writable(head));
-  wire::encode(tensor_of(request), writable(head).subspan(wire::header_bytes));
+  if (request.account) {
+    wire::encode(wire_account(*request.account), writable(head).subspan(wire::header_bytes));
+  }
+  wire::encode(tensor_of(request), writable(head).subspan(header.header_len));
   if (inlined) {
-    std::ranges::copy(request.payload.contents(), writable(head).subspan(wire::part_bytes(1)).begin());
+    std::ranges::copy(request.payload.contents(), writable(head).subspan(head_bytes).begin());
     return submit_parts{std::move(head)};
   }
   if (request.payload.shared()) {
@@ -183,7 +213,12 @@ std::optional<described_tensor> read_tensor(const wire::message_header& header, 
   if (dtype.empty() || !is_shape_of(tensor, header.frames, output)) {
     return std::nullopt;
   }
-  return described_tensor{{output.name, dtype, {}, tensor.shape, tensor.dimensions}, tensor.bytes};
+  std::int64_t stands_at = 0;
+  if (header.header_len >= wire::account_header_bytes &&
+      !wire::decode_output_index(bytes_of(part), header, index, stands_at)) {
+    return std::nullopt;
+  }
+  return described_tensor{{output.name, dtype, {}, tensor.shape, tensor.dimensions, stands_at}, tensor.bytes};
 }
 
 }  // namespace
@@ -216,7 +251,10 @@ std::optional<result> read_result(const wire::message_header& header, std::vecto
   if (!payloads.at_end()) {
     return std::nullopt;
   }
-  return result{header.request_id, header.frames, std::move(views), std::move(storage)};
+  const auto account = account_of(header, storage->parts.front());
+  result read{header.request_id, header.frames, std::move(views), std::move(storage)};
+  read.set_account(account);
+  return read;
 }
 
 std::optional<result> read_shared_result(const wire::message_header& header, std::span<const zmq::message_t> parts,
@@ -240,7 +278,9 @@ std::optional<result> read_shared_result(const wire::message_header& header, std
   auto storage = std::make_shared<shared_outputs>();
   storage->block = std::move(outputs);
   storage->pipeline = std::move(pipeline);
-  return result{header.request_id, header.frames, std::move(views), std::move(storage)};
+  result read{header.request_id, header.frames, std::move(views), std::move(storage)};
+  read.set_account(account_of(header, parts.front()));
+  return read;
 }
 
 std::optional<daemon_error> read_error(const wire::message_header& header, std::span<const zmq::message_t> parts) {

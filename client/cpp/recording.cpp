@@ -46,11 +46,14 @@ joined_results::joined_results(const pipeline_info& pipeline) {
 }
 
 void joined_results::add(const result& next) {
+  const bool is_first = frames_ == 0;
   last_id_ = next.request_id();
+  account_ = is_first ? next.account() : account_;
   frames_ += next.frames();
   for (std::size_t at = 0; at < outputs_.size(); ++at) {
     const tensor_view& part = next.outputs()[at];
     output& all = outputs_[at];
+    all.index = is_first ? part.index : all.index;
     all.bytes.insert(all.bytes.end(), part.bytes.begin(), part.bytes.end());
     const auto shape = part.shape();
     all.entries += all.info.variable ? shape[0] * shape[1] : shape[0];
@@ -61,6 +64,7 @@ result joined_results::take(std::shared_ptr<joined_results> all) {
   std::vector<tensor_view> views;
   for (const output& each : all->outputs_) {
     tensor_view view{.name = each.info.name, .dtype = each.info.dtype, .bytes = each.bytes};
+    view.index = each.index;
     view.extents[view.dimensions++] = each.entries;
     for (std::size_t at = each.info.variable ? 1 : 0; at < each.info.shape.size(); ++at) {
       view.extents.at(view.dimensions++) = each.info.shape[at];
@@ -69,7 +73,10 @@ result joined_results::take(std::shared_ptr<joined_results> all) {
   }
   const auto id = all->last_id_;
   const auto frames = all->frames_;
-  return {id, frames, std::move(views), std::move(all)};
+  const auto account = all->account_;
+  result joined{id, frames, std::move(views), std::move(all)};
+  joined.set_account(account);
+  return joined;
 }
 
 }  // namespace penstock::link

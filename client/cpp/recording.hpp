@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,11 +40,13 @@ class joined_results {
     tensor_info info;
     std::int64_t entries = 0;  ///< extent of the first dimension
     std::vector<std::byte> bytes{};
+    std::int64_t index = 0;  ///< as in tensor_view
   };
 
   std::vector<output> outputs_;
   std::uint64_t last_id_ = 0;
   std::uint32_t frames_ = 0;
+  std::optional<sample_account> account_;  ///< of the first part
 };
 
 }  // namespace penstock::link

@@ -28,6 +28,7 @@ struct pending_request {
   std::uint32_t frames = 0;
   std::int64_t leading = 0;
   std::array<std::byte, 16> trace_id{};
+  std::optional<sample_account> account;
   time_point submitted;
   time_point deadline = never;
   completion done;

@@ -58,7 +58,7 @@ std::optional<std::future<result>> session::try_submit(client::request request) 
   return id == 0 ? std::nullopt : std::optional{std::move(future)};
 }
 
-result session::run(std::span<const std::byte> samples, unfilled tail) {
+result session::run(std::span<const std::byte> samples, unfilled tail, const std::optional<sample_account>& first) {
   const pipeline_info& pipeline = record_->pipeline();
   const auto cut = link::cut_recording(pipeline, owner_->catalogue()->server(), samples.size());
   const bool fills_none = cut.tail_samples > 0 && !pipeline.input.variable;
@@ -73,6 +73,7 @@ result session::run(std::span<const std::byte> samples, unfilled tail) {
     all->add(sent.front().reply.get());
     sent.pop_front();
   };
+  std::optional<sample_account> account = first;
   const auto send = [&](std::span<const std::byte> bytes, std::uint32_t frames, std::int64_t leading) {
     while (sent.size() >= cut.in_flight) {
       take_oldest();
@@ -82,12 +83,18 @@ result session::run(std::span<const std::byte> samples, unfilled tail) {
     next.frames = frames;
     next.leading = leading;
     next.id = owner_->reserve_id();
+    next.account = account;
+    if (account) {
+      const std::int64_t length = leading > 0 ? leading : pipeline.input.shape.front();
+      const std::int64_t index = account->index + length * frames;
+      account = account->knows_index() ? sample_account::at(index, account->epoch) : sample_account{};
+    }
     sent.push_back({next.id, submit(next)});
   };
   try {
-    for (std::size_t first = 0; first < cut.whole_frames; first += cut.frames) {
-      const auto frames = static_cast<std::uint32_t>(std::min<std::size_t>(cut.frames, cut.whole_frames - first));
-      send(samples.subspan(first * cut.frame_bytes, frames * cut.frame_bytes), frames, 0);
+    for (std::size_t at = 0; at < cut.whole_frames; at += cut.frames) {
+      const auto frames = static_cast<std::uint32_t>(std::min<std::size_t>(cut.frames, cut.whole_frames - at));
+      send(samples.subspan(at * cut.frame_bytes, frames * cut.frame_bytes), frames, 0);
     }
     const auto rest = samples.subspan(cut.whole_frames * cut.frame_bytes);
     if (cut.tail_samples > 0 && pipeline.input.variable) {

@@ -105,6 +105,28 @@ TEST_F(Recording, FillsTheRestWithZeros) {
   EXPECT_EQ(run(10, 2, unfilled::pad).output("twice").to_vector<std::int16_t>(), filled);
 }
 
+TEST_F(Recording, NumbersItsRequestsOn) {
+  connect();
+  session line = open();
+  const auto bytes = counting_bytes(11);
+  auto first = sample_account::at(1000, 2);
+  first.time_ns = 77;
+  first.quality = time_quality::source;
+  auto running = std::async(std::launch::async, [&] { return line.run(bytes, unfilled::refuse, first); });
+  std::vector<wire::sample_account> told(2);
+  for (wire::sample_account& each : told) {
+    const received submit = daemon_.expect(message_type::submit);
+    ASSERT_TRUE(wire::decode_account(std::as_bytes(std::span(submit.parts.at(0))), submit.header, each));
+    daemon_.result(submit);
+  }
+  EXPECT_EQ(told[0].index, 1000);
+  EXPECT_EQ(told[0].time_ns, 77);
+  EXPECT_EQ(told[1], (wire::sample_account{.index = 1032, .epoch = 2, .flags = wire::sample_flag::index_known}));
+  const result all = running.get();
+  EXPECT_EQ(all.account(), first);
+  EXPECT_EQ(all.output("sum").index, 900);
+}
+
 TEST_F(Recording, RefusesWhatFillsNoFrameBeforeAnythingIsSent) {
   daemon_.offer().pipelines[0].input.shape = {4, 2};
   connect();

@@ -124,6 +124,55 @@ TEST_F(Reply, SubmitCarriesPipelineFramesShapeAndBytes) {
   future.get();
 }
 
+TEST_F(Reply, AccountGoesWithTheRequestAndComesBackWithTheResult) {
+  connect();
+  const auto bytes = counting_bytes(1);
+  client::request request;
+  request.bytes = bytes;
+  request.account = sample_account{.index = -5,
+                                   .time_ns = 123,
+                                   .lost_before = 7,
+                                   .epoch = 3,
+                                   .filled = 2,
+                                   .quality = time_quality::disciplined,
+                                   .flags = sample_account::index_known | sample_account::has_filled};
+  auto future = client_->submit("double", request);
+  const received submit = daemon_.expect(message_type::submit);
+  EXPECT_EQ(submit.header.header_len, wire::account_header_bytes);
+  EXPECT_EQ(payload_of(submit), std::string("\1\2\3\4"));
+  daemon_.result(submit);
+  const result got = future.get();
+  EXPECT_EQ(got.account(), request.account);
+  EXPECT_EQ(got.output("twice").index, -5);
+  EXPECT_EQ(got.output("sum").index, -105);
+}
+
+TEST_F(Reply, WithoutAnAccountTheHeaderHasNoneEither) {
+  connect();
+  auto future = submit();
+  const received submit = daemon_.expect(message_type::submit);
+  EXPECT_EQ(submit.header.header_len, wire::header_bytes);
+  daemon_.result(submit);
+  EXPECT_FALSE(future.get().account());
+}
+
+TEST_F(Reply, AccountWithoutThePlacesOfAllOutputsIsMalformed) {
+  connect();
+  const auto bytes = counting_bytes(1);
+  client::request request;
+  request.bytes = bytes;
+  request.account = sample_account::at(5);
+  auto future = client_->submit("double", request);
+  const received submit = daemon_.expect(message_type::submit);
+  std::vector<std::string> parts = result_parts(submit);
+  parts[0].erase(wire::account_header_bytes_of(1), sizeof(std::int64_t));
+  parts[0][6] = static_cast<char>(wire::account_header_bytes_of(1));
+  daemon_.send(submit.peer, parts);
+  daemon_.result(submit);
+  EXPECT_EQ(future.get().output("twice").index, 5);
+  EXPECT_EQ(client_->counters().malformed_replies, 1U);
+}
+
 TEST_F(Reply, ResultHasEveryOutputWithNameShapeAndBytes) {
   connect();
   auto future = submit(10);

@@ -193,7 +193,20 @@ wire::tensor_header tensor(wire::data_type type, std::int64_t frames, std::int64
   return made;
 }
 
-/// What "double" makes of the input, as the parts of a RESULT.
+/// The head of a result of two tensors, with that account behind its header: the first stands at its index, the second
+/// 100 before.
+std::string with_account(std::string head, const wire::sample_account& account) {
+  std::string told(wire::account_header_bytes_of(2) - wire::header_bytes, '\0');
+  const auto bytes = std::as_writable_bytes(std::span(told));
+  wire::encode(account, bytes);
+  wire::encode_output_index(account.index, bytes.subspan(wire::sample_account_bytes));
+  wire::encode_output_index(account.index - 100, bytes.subspan(wire::sample_account_bytes + sizeof(std::int64_t)));
+  head.insert(wire::header_bytes, told);
+  head[6] = static_cast<char>(wire::header_bytes + told.size());  // header_len
+  return head;
+}
+
+/// What "double" makes of the input, as the parts of a RESULT. It repeats the request's account.
 std::vector<std::string> result_parts(const received& request, message_type type, const std::string& input) {
   std::vector<std::int16_t> twice;
   std::vector<float> sums;
@@ -209,9 +222,12 @@ std::vector<std::string> result_parts(const received& request, message_type type
   wire::message_header header = reply_to(request, type);
   header.frames = request.header.frames;
   const auto frames = static_cast<std::int64_t>(header.frames);
-  return {header_part(header, {tensor(wire::int16_type, frames, static_cast<std::int64_t>(length)),
-                               tensor(wire::float32_type, frames, 1)}),
-          bytes_of(twice), bytes_of(sums)};
+  std::string head = header_part(header, {tensor(wire::int16_type, frames, static_cast<std::int64_t>(length)),
+                                          tensor(wire::float32_type, frames, 1)});
+  if (wire::sample_account account; wire::decode_account(readable(request.parts.at(0)), request.header, account)) {
+    head = with_account(head, account);
+  }
+  return {head, bytes_of(twice), bytes_of(sums)};
 }
 
 }  // namespace

@@ -21,6 +21,20 @@ using wire::message_type;
 
 class SharedMemory : public shared_memory_fixture {};
 
+TEST_F(SharedMemory, CarriesTheAccountToo) {
+  connect_shared();
+  const auto bytes = counting_bytes(large);
+  client::request request;
+  request.bytes = bytes;
+  request.frames = large;
+  request.account = sample_account::at(4096);
+  auto future = client_->submit("double", request);
+  daemon_.shared_result(expect_shared(), arena_);
+  const result got = future.get();
+  EXPECT_EQ(got.account(), request.account);
+  EXPECT_EQ(got.output("sum").index, 3996);
+}
+
 TEST_F(SharedMemory, LargeFramesGoThroughItOnceTheFirstHasAskedForIt) {
   connect();
   auto first = submit();

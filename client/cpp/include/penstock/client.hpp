@@ -20,6 +20,7 @@
 #include <penstock/pipeline_info.hpp>
 #include <penstock/request_error.hpp>
 #include <penstock/result.hpp>
+#include <penstock/sample_account.hpp>
 
 namespace penstock {
 
@@ -93,6 +94,8 @@ class PENSTOCK_EXPORT client {
     std::function<void()> release;
     /// Identifies the request in the daemon's logs and timelines.
     std::array<std::byte, 16> trace_id{};
+    /// Which samples these are, which the result then repeats and maps to its outputs.
+    std::optional<sample_account> account{};
   };
 
   /// Connects and waits for the daemon's WELCOME and, with transport::shared_memory, for shared memory. Throws

@@ -8,4 +8,5 @@
 #include <penstock/pipeline_info.hpp>
 #include <penstock/request_error.hpp>
 #include <penstock/result.hpp>
+#include <penstock/sample_account.hpp>
 #include <penstock/session.hpp>

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include <penstock/export.hpp>
+#include <penstock/sample_account.hpp>
 
 namespace penstock {
 
@@ -25,6 +27,9 @@ struct tensor_view {
   std::span<const std::byte> bytes;
   std::array<std::int64_t, 8> extents{};
   std::size_t dimensions = 0;
+  /// Of a result with an account: the index, in the sender's numbers, of the sample at which the first element stands;
+  /// without index_known, counted from the request's first sample. It can lie before the request's own samples.
+  std::int64_t index = 0;
 
   /// shape[0] is the number of frames.
   [[nodiscard]] std::span<const std::int64_t> shape() const noexcept { return {extents.data(), dimensions}; }
@@ -67,6 +72,9 @@ class PENSTOCK_EXPORT result {
   /// Time from submit to the arrival of the reply.
   [[nodiscard]] std::chrono::nanoseconds latency() const noexcept { return latency_; }
   void set_latency(std::chrono::nanoseconds latency) noexcept { latency_ = latency; }
+  /// Which samples it is of, where the request said it and the daemon knows accounts.
+  [[nodiscard]] const std::optional<sample_account>& account() const noexcept { return account_; }
+  void set_account(const std::optional<sample_account>& account) noexcept { account_ = account; }
 
  private:
   std::uint64_t request_id_;
@@ -74,6 +82,7 @@ class PENSTOCK_EXPORT result {
   std::vector<tensor_view> outputs_;
   std::shared_ptr<const void> storage_;
   std::chrono::nanoseconds latency_{};
+  std::optional<sample_account> account_;
 };
 
 }  // namespace penstock

@@ -55,8 +55,10 @@ class PENSTOCK_EXPORT session {
   /// frames, several per request; the last frame is shorter if the pipeline takes "max N". Variable outputs are joined
   /// along their first dimension, [samples, ...]; others have one entry per frame, [frames, ...]. Throws request_error
   /// as submit does, with wrong_shape when `samples` are not a whole number of samples or, with unfilled::refuse, of
-  /// frames; or the first error of a request, after cancelling the others.
-  [[nodiscard]] result run(std::span<const std::byte> samples, unfilled tail = unfilled::refuse);
+  /// frames; or the first error of a request, after cancelling the others. `first`: the account of the first sample;
+  /// later requests go on from its index, without a time. The result has the first request's account.
+  [[nodiscard]] result run(std::span<const std::byte> samples, unfilled tail = unfilled::refuse,
+                           const std::optional<sample_account>& first = {});
 
   /// Requests in flight still end normally; then the daemon drops the state. Later submits throw.
   void close() noexcept;

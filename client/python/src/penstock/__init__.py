@@ -13,6 +13,7 @@
 
 For asyncio there is `AsyncClient`.
 """
+from .account import Account
 from .asynchronous import AsyncClient, AsyncSession
 from .client import Client
 from .control import PipelineDescription, TensorDescription, Welcome
@@ -21,8 +22,9 @@ from .result import Result
 from .session import Session
 from .tensor import Tensor
 from .version import __version__
-from .wire import Status
+from .wire import SampleAccount, SampleFlag, Status, TimeQuality
 
-__all__ = ["AsyncClient", "AsyncSession", "Cancelled", "Client", "Expired", "Failed", "NoCredit", "PenstockError",
-           "PipelineDescription", "Rejected", "Result", "Session", "SessionLost", "Shutdown", "Status",
-           "Tensor", "TensorDescription", "Unreachable", "Welcome", "__version__"]
+__all__ = ["Account", "AsyncClient", "AsyncSession", "Cancelled", "Client", "Expired", "Failed", "NoCredit",
+           "PenstockError", "PipelineDescription", "Rejected", "Result", "SampleAccount", "SampleFlag", "Session",
+           "SessionLost", "Shutdown", "Status", "Tensor", "TensorDescription", "TimeQuality", "Unreachable", "Welcome",
+           "__version__"]

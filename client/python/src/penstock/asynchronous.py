@@ -14,13 +14,14 @@ from typing import (Any, AsyncIterable, AsyncIterator, Callable, Deque, Dict, Ge
 import numpy as np
 
 from . import wire
+from .account import account_to_send
 from .arena import Shape
 from .client import _LOOK_FOR_ROOM_S, Client
 from .control import PipelineDescription
 from .errors import Expired, NoRoom
 from .frames import checked
 from .pending_request import PendingRequest, SubmitRequest
-from .recording import Cutter, Joined, flattened
+from .recording import Cutter, Joined, flattened, index_behind
 from .result import Result
 from .session import DEFAULT, Session
 from .tensor import HOST, is_tensor
@@ -65,12 +66,13 @@ class AsyncClient:
             await asyncio.to_thread(client.close)
 
     async def submit(self, pipeline: str, x: Any, *, timeout: Optional[float] = DEFAULT,
-                     trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None) -> Result:
+                     trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None, **samples: Any) -> Result:
         """Sends frames to a pipeline, as soon as there are credits for them, and gives their result: see
         `Client.submit` for the arguments, and for what is raised. Do not write to the array before."""
+        account = account_to_send(**samples)
         client = await self._client()
         request = await _placed(client, x, lambda: client._request(client._stateless(pipeline), x, timeout, trace_id,
-                                                                   frames),
+                                                                   frames, account=account),
                                 client._timeout if timeout is DEFAULT else timeout)
         return await _result(await _send(client, request, client._connection.start))
 
@@ -184,15 +186,15 @@ class AsyncSession:
         return self._session.frames
 
     async def submit(self, x: Any, *, timeout: Optional[float] = DEFAULT, trace_id: bytes = wire.NO_TRACE,
-                     frames: Optional[int] = None) -> Result:
+                     frames: Optional[int] = None, **samples: Any) -> Result:
         """Sends the session's next frames, and gives their result: see `Session.submit`."""
-        return await _result(await self._start(x, timeout, trace_id, frames))
+        return await _result(await self._start(x, timeout, trace_id, frames, account_to_send(**samples)))
 
     async def send(self, x: Any, *, timeout: Optional[float] = DEFAULT, trace_id: bytes = wire.NO_TRACE,
-                   frames: Optional[int] = None) -> None:
+                   frames: Optional[int] = None, **samples: Any) -> None:
         """Sends the session's next frames. It waits for credits, and not for the result: that comes to who iterates
         over the session, `async for result in session`, in the order of the calls."""
-        self._sent.append(await self._start(x, timeout, trace_id, frames))
+        self._sent.append(await self._start(x, timeout, trace_id, frames, account_to_send(**samples)))
         self._changed.set()
 
     async def __aiter__(self) -> AsyncIterator[Result]:
@@ -205,25 +207,28 @@ class AsyncSession:
             self._changed.clear()
             await self._changed.wait()
 
-    async def run(self, x: Any, *, tail: Optional[str] = None, timeout: Optional[float] = DEFAULT) -> Result:
+    async def run(self, x: Any, *, tail: Optional[str] = None, timeout: Optional[float] = DEFAULT,
+                  index: Optional[int] = None, epoch: int = 0) -> Result:
         """Sends a whole recording and gives its whole result: see `Session.run`."""
         pipeline = self.pipeline
         cutter = Cutter(pipeline, self._session._most_bytes, tail)
         x = checked(pipeline, x)
         joined = Joined(pipeline, cutter.frames_of(x))
-        async for result in self._pipelined(_each(list(cutter.blocks_of(x))), cutter.window, timeout):
+        blocks = _each(list(cutter.blocks_of(x)))
+        async for result in self._pipelined(blocks, cutter.window, timeout, index, epoch):
             joined.add(result)
         return joined.result()
 
     def stream(self, blocks: Union[Iterable[Any], AsyncIterable[Any]], *, tail: Optional[str] = None,
-               timeout: Optional[float] = DEFAULT) -> AsyncIterator[Result]:
+               timeout: Optional[float] = DEFAULT, index: Optional[int] = None,
+               epoch: int = 0) -> AsyncIterator[Result]:
         """Sends blocks of samples as they come, and yields their results, in order, as they come: see `Session.stream`.
 
         blocks: an asynchronous iterable, or another: a sequence, or one that is asked for its next block on another
             thread, so that it may wait.
         """
         cutter = Cutter(self.pipeline, self._session._most_bytes, tail)
-        return self._pipelined(cutter.cut_async(_each(blocks)), cutter.window, timeout)
+        return self._pipelined(cutter.cut_async(_each(blocks)), cutter.window, timeout, index, epoch)
 
     def close(self) -> None:
         """Takes no more. What is in flight still ends as it would have."""
@@ -232,23 +237,28 @@ class AsyncSession:
         self._session.close()
 
     async def _start(self, x: Any, timeout: Optional[float], trace_id: bytes = wire.NO_TRACE,
-                     frames: Optional[int] = None) -> Future[Result]:
+                     frames: Optional[int] = None,
+                     account: Optional[wire.SampleAccount] = None) -> Future[Result]:
         async with self._turn:  # so that a wait for credits lets nothing pass
-            request = await _placed(self._client, x, lambda: self._session._request(x, timeout, trace_id, frames),
+            request = await _placed(self._client, x,
+                                    lambda: self._session._request(x, timeout, trace_id, frames, account=account),
                                     self._client._timeout if timeout is DEFAULT else timeout)
             return await _send(self._client, request, self._session._start)
 
     async def _pipelined(self, blocks: AsyncIterator[np.ndarray], window: int,
-                         timeout: Optional[float]) -> AsyncIterator[Result]:
+                         timeout: Optional[float], index: Optional[int], epoch: int) -> AsyncIterator[Result]:
         """A task sends, and the results are awaited here."""
         sent: asyncio.Queue[Optional[Future[Result]]] = asyncio.Queue()
         room = asyncio.Semaphore(window)
 
         async def send() -> None:
+            first = index
             try:
                 async for block in blocks:
                     await room.acquire()
-                    sent.put_nowait(await self._start(block, timeout))
+                    account = account_to_send(index=first, epoch=epoch)
+                    sent.put_nowait(await self._start(block, timeout, account=account))
+                    first = index_behind(first, block)
             finally:
                 sent.put_nowait(None)
 

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Type, Union
 import numpy as np
 
 from . import wire
+from .account import account_to_send
 from .arena import Shape
 from .connection import Connection
 from .control import Hello, PipelineDescription, Welcome, is_name
@@ -127,7 +128,9 @@ class Client:
             raise
 
     def submit(self, pipeline: str, x: Any, *, timeout: Optional[float] = DEFAULT, block: bool = True,
-               trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None) -> Future[Result]:
+               trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None, index: Optional[int] = None,
+               time_ns: Optional[int] = None, epoch: int = 0, lost_before: int = 0, filled: int = 0,
+               account: Optional[wire.SampleAccount] = None) -> Future[Result]:
         """Sends frames to a pipeline and returns the future of their result.
 
         x: an array of numpy, or of any library that has DLPack (torch, CuPy, JAX), with the pipeline's dtype
@@ -147,6 +150,11 @@ class Client:
         trace_id: 16 bytes that follow the request through the daemon's logs and timelines.
         frames: how many frames x has. Needed for several frames of a pipeline that takes "max N" alone, where they are
             shorter: [200, 3] might as well be 200 samples of 3 channels.
+        index, time_ns, epoch, lost_before, filled: which samples these are, which the result then repeats and maps to its
+            outputs (`Result.account`). index: the number of the first one in the sender's clock; time_ns: its time
+            since 1970, UTC; epoch: of that clock; lost_before: samples known to be lost directly before it; filled:
+            samples that are filled in, and not real. All are optional.
+        account: a `SampleAccount` in their place, for what else is known.
 
         The future's exception is Rejected, Expired, Cancelled, Failed, Shutdown or SessionLost. Its `cancel` gives the
         request up at once, without waiting for the daemon's word; `Client.cancel` waits for it.
@@ -155,8 +163,9 @@ class Client:
         ValueError when the pipeline keeps state, Expired when no credit came in time, Cancelled when the client is
         closed, RuntimeError in a process that was forked from the client's.
         """
+        samples = account_to_send(index, time_ns, epoch, lost_before, filled, account)
         request = self._request_when_placed(lambda wait: self._request(self._stateless(pipeline), x, timeout, trace_id,
-                                                                       frames, wait), timeout, block)
+                                                                       frames, wait, samples), timeout, block)
         return self._submit(request, block, self._connection.start)
 
     def session(self, pipeline: str, *, name: Optional[str] = None, timeout: float = 5.0) -> Session:
@@ -323,7 +332,8 @@ class Client:
         return described
 
     def _request(self, pipeline: PipelineDescription, x: Any, timeout: Optional[float] = DEFAULT,
-                 trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None, wait: bool = False) -> SubmitRequest:
+                 trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None, wait: bool = False,
+                 account: Optional[wire.SampleAccount] = None) -> SubmitRequest:
         self._connection.check_process()
         timeout = self._timeout if timeout is DEFAULT else _seconds("timeout", timeout, least=-_LONGEST_S)
         if not isinstance(trace_id, (bytes, bytearray, memoryview)):
@@ -336,7 +346,7 @@ class Client:
         most = min(self._welcome.max_request_bytes, self._welcome.credit_bytes)
         if nbytes > most:
             raise ValueError(f"a request has at most {most} bytes; x has {nbytes}")
-        return SubmitRequest(pipeline, packed, trace_id, timeout, self._patience)
+        return SubmitRequest(pipeline, packed, trace_id, timeout, self._patience, account)
 
     def _request_when_placed(self, make: Callable[[bool], SubmitRequest], timeout: Optional[float],
                              block: bool) -> SubmitRequest:

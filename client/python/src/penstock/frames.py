@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Protocol, Sequence
 import numpy as np
 
 from . import wire
+from .account import account_of
 from .arena import SharedPayload
 from .control import PipelineDescription, TensorDescription
 from .cuda import CudaDevice
@@ -270,4 +271,4 @@ def unpack(outputs: Sequence[TensorDescription], header: wire.Header, head: wire
         arrays[described.name] = array[0] if single else array
         if tensor.code == wire.BFLOAT:
             bfloats.append(described.name)
-    return Result(arrays, header.request_id, header.trace_id, bfloats)
+    return Result(arrays, header.request_id, header.trace_id, bfloats, account_of(header, head, list(arrays)))

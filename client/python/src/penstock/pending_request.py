@@ -253,7 +253,7 @@ class SubmitRequest(PendingRequest):
     """
 
     def __init__(self, pipeline: PipelineDescription, packed: frames.Frames, trace_id: bytes, timeout: Optional[float],
-                 patience: Patience) -> None:
+                 patience: Patience, account: Optional[wire.SampleAccount] = None) -> None:
         super().__init__(MessageType.SUBMIT, MessageType.RESULT, timeout, patience)
         self.pipeline: PipelineDescription = pipeline
         self.frames: Optional[frames.Frames] = packed
@@ -261,6 +261,7 @@ class SubmitRequest(PendingRequest):
         self.nbytes = packed.tensor.nbytes  #: of its frames
         self.sequence = 0  #: the session's frames before it
         self._trace_id = trace_id
+        self._account = b"" if account is None else wire.encode_account(account)
         self._count, self._single = packed.count, packed.single
         self._cancel_alone = False
         self.placed = packed.placement is not None  #: it was submitted in shared memory
@@ -338,8 +339,9 @@ class SubmitRequest(PendingRequest):
         self.kind = MessageType.SUBMIT if place is None else MessageType.SUBMIT_SHARED
         header = wire.Header(self.kind, self.request_id, left, self.pipeline.id,
                              0 if self.session is None else self.session.number, self.sequence, tensors=1,
-                             frames=packed.count, trace_id=self._trace_id)
-        head = wire.encode_header(header) + wire.encode_tensor(packed.tensor)
+                             frames=packed.count, trace_id=self._trace_id,
+                             header_len=wire.HEADER_BYTES + len(self._account))
+        head = wire.encode_header(header) + self._account + wire.encode_tensor(packed.tensor)
         if place is not None:
             return [head, place.lend()]
         if welcome.inline_bytes > 0 and packed.tensor.nbytes <= min(welcome.inline_bytes, wire.MAX_INLINE_BYTES):

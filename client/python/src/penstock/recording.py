@@ -6,6 +6,7 @@ from typing import Any, AsyncIterable, AsyncIterator, Dict, Iterable, Iterator, 
 
 import numpy as np
 
+from .account import Account
 from .control import PipelineDescription, TensorDescription
 from .frames import checked, dtype_of, most_bytes
 from .result import Result
@@ -120,7 +121,12 @@ def flattened(pipeline: PipelineDescription, result: Result) -> Result:
         if described.variable:
             array = array.reshape((array.shape[0] * array.shape[1], *array.shape[2:]))
         arrays[described.name] = array
-    return Result(arrays, result.request_id, result.trace_id, result.bfloats)
+    return Result(arrays, result.request_id, result.trace_id, result.bfloats, result.account)
+
+
+def index_behind(index: Optional[int], batch: np.ndarray) -> Optional[int]:
+    """The index of the first sample behind a request of frames; None where they are not numbered."""
+    return None if index is None else index + batch.shape[0] * batch.shape[1]
 
 
 class Joined:
@@ -130,17 +136,21 @@ class Joined:
         self._pipeline = pipeline
         self._outputs = [_JoinedOutput(described, frames) for described in pipeline.outputs]
         self._request_id = 0
+        self._account: Optional[Account] = None
+        self._empty = True
 
     def add(self, result: Result) -> None:
         """Appends the next part, flattened."""
         self._request_id = result.request_id
+        self._account = result.account if self._empty else self._account
+        self._empty = False
         for output in self._outputs:
             output.add(result[output.described.name])
 
     def result(self) -> Result:
-        """The whole, with the request id of the last part."""
+        """The whole, with the request id of the last part and the account of the first."""
         return Result({each.described.name: each.array() for each in self._outputs}, self._request_id, NO_TRACE,
-                      [each.described.name for each in self._outputs if each.described.dtype == "bf16"])
+                      [each.described.name for each in self._outputs if each.described.dtype == "bf16"], self._account)
 
 
 class _JoinedOutput:

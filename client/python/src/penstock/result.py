@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from .account import Account
 from .tensor import Tensor
 
 
@@ -21,13 +22,16 @@ class Result(Mapping[str, Any]):
     `Tensor`s, and no numpy arrays.
     """
 
-    __slots__ = ("_outputs", "request_id", "trace_id", "bfloats")
+    __slots__ = ("_outputs", "request_id", "trace_id", "bfloats", "account")
 
-    def __init__(self, outputs: Dict[str, Any], request_id: int, trace_id: bytes, bfloats: Sequence[str] = ()) -> None:
+    def __init__(self, outputs: Dict[str, Any], request_id: int, trace_id: bytes, bfloats: Sequence[str] = (),
+                 account: Optional[Account] = None) -> None:
         self._outputs = outputs
         self.request_id = request_id
         self.trace_id = trace_id
         self.bfloats = bfloats  #: the outputs that are bf16, which numpy may call uint16
+        #: which samples of its sender's clock it is of; None where `submit` was told nothing of them
+        self.account = account
 
     def __getitem__(self, name: str) -> Any:
         try:

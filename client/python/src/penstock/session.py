@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Deque, Iterable, Iterator, Optional, Type
 import numpy as np
 
 from . import wire
+from .account import account_to_send
 from .connection import Connection
 from .control import PipelineDescription
 from .errors import SessionLost
 from .frames import checked
 from .pending_request import SubmitRequest, done_within
-from .recording import Cutter, Joined, flattened
+from .recording import Cutter, Joined, flattened, index_behind
 from .result import Result
 from .session_requests import SessionRequests
 
@@ -72,7 +73,9 @@ class Session:
         return self._frames
 
     def submit(self, x: Any, *, timeout: Optional[float] = DEFAULT, block: bool = True,
-               trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None) -> Future[Result]:
+               trace_id: bytes = wire.NO_TRACE, frames: Optional[int] = None, index: Optional[int] = None,
+               time_ns: Optional[int] = None, epoch: int = 0, lost_before: int = 0, filled: int = 0,
+               account: Optional[wire.SampleAccount] = None) -> Future[Result]:
         """Sends the session's next frames and returns the future of their result: `Client.submit` for its pipeline.
 
         Where the pipeline takes "max N", a variable output may have another length for each request, also 0: a
@@ -83,11 +86,13 @@ class Session:
         and what `Client.submit` raises. What raises has no place in the session: its frames do not count.
         """
         client = self._client
-        request = client._request_when_placed(lambda wait: self._request(x, timeout, trace_id, frames, wait), timeout,
-                                              block)
+        samples = account_to_send(index, time_ns, epoch, lost_before, filled, account)
+        request = client._request_when_placed(lambda wait: self._request(x, timeout, trace_id, frames, wait, samples),
+                                              timeout, block)
         return client._submit(request, block, self._start)
 
-    def run(self, x: Any, *, tail: Optional[str] = None, timeout: Optional[float] = DEFAULT) -> Result:
+    def run(self, x: Any, *, tail: Optional[str] = None, timeout: Optional[float] = DEFAULT,
+            index: Optional[int] = None, epoch: int = 0) -> Result:
         """Sends a whole recording, as the session's next frames, and gives its whole result.
 
         x: the recording along its first dimension: [samples, ...] for a frame of [length, ...]. It is cut into the
@@ -97,6 +102,8 @@ class Session:
             them out, "pad" fills the frame with zeros, "error" raises ValueError before anything is sent. None leaves
             them out and says so in a warning.
         timeout: as in submit, for each of the requests.
+        index, epoch: the number of the recording's first sample in its clock, and that clock's epoch. The result's
+            account is that of the first request: it says where each output begins.
 
         An output of variable length is joined along its first dimension, and others have one entry a frame: what
         concatenating the results of `stream` gives. The result's arrays are copies, so that nothing else is kept.
@@ -108,17 +115,21 @@ class Session:
         x = checked(self.pipeline, x)
         blocks = cutter.blocks_of(x)
         joined = Joined(self.pipeline, cutter.frames_of(x))
-        for result in self._pipelined(blocks, cutter.window, timeout):
+        for result in self._pipelined(blocks, cutter.window, timeout, index, epoch):
             joined.add(result)
         return joined.result()
 
     def stream(self, blocks: Iterable[Any], *, tail: Optional[str] = None,
-               timeout: Optional[float] = DEFAULT) -> Iterator[Result]:
+               timeout: Optional[float] = DEFAULT, index: Optional[int] = None,
+               epoch: int = 0) -> Iterator[Result]:
         """Sends blocks of samples as they come, and yields their results, in order, as they come.
 
         blocks: arrays of any length along their first dimension, [samples, ...] for a frame of [length, ...]. Where the
             pipeline takes "max N" each is sent at once, in frames of at most N; otherwise what does not fill a frame
             waits for the next block, and what is left at the end is for `tail` to say, as in `run`.
+
+        index, epoch: the number of the first block's first sample in its clock, and that clock's epoch. The samples of all
+            blocks follow one another. What lost samples, or has another epoch, uses `submit`.
 
         Yields one result a request: an output of variable length is [length, ...], others are [frames, ...].
         For a live source it yields what has come back before it waits for the next block.
@@ -127,7 +138,7 @@ class Session:
         """
         self._check_may_wait()
         cutter = Cutter(self.pipeline, self._most_bytes, tail)
-        return self._pipelined(cutter.cut(blocks), cutter.window, timeout)
+        return self._pipelined(cutter.cut(blocks), cutter.window, timeout, index, epoch)
 
     @property
     def _most_bytes(self) -> int:
@@ -139,7 +150,8 @@ class Session:
         if self._connection.is_own_thread():
             raise RuntimeError("a future's callback can't wait for results")
 
-    def _pipelined(self, blocks: Iterable[np.ndarray], window: int, timeout: Optional[float]) -> Iterator[Result]:
+    def _pipelined(self, blocks: Iterable[np.ndarray], window: int, timeout: Optional[float], index: Optional[int],
+                   epoch: int) -> Iterator[Result]:
         """Sends each block as a request, and yields the results, in order."""
         sent: Deque[Future[Result]] = collections.deque()
         coming = iter(blocks)
@@ -149,7 +161,8 @@ class Session:
                 block = next(coming, None)
                 if block is None:
                     break
-                sent.append(self.submit(block, timeout=timeout))
+                sent.append(self.submit(block, timeout=timeout, index=index, epoch=epoch))
+                index = index_behind(index, block)
                 # As long as the source kept us waiting, so may the results: those of a live one come before its next
                 # block, and those of a recording do not hold it up.
                 came = time.monotonic()
@@ -163,8 +176,9 @@ class Session:
                 each.cancel()
 
     def _request(self, x: Any, timeout: Optional[float], trace_id: bytes = wire.NO_TRACE,
-                 frames: Optional[int] = None, wait: bool = False) -> SubmitRequest:
-        request = self._client._request(self.pipeline, x, timeout, trace_id, frames, wait)
+                 frames: Optional[int] = None, wait: bool = False,
+                 account: Optional[wire.SampleAccount] = None) -> SubmitRequest:
+        request = self._client._request(self.pipeline, x, timeout, trace_id, frames, wait, account)
         packed, period = request.frames, self.pipeline.period
         assert packed is not None  # it has not been sent
         length = packed.tensor.shape[1:2]
