@@ -161,6 +161,19 @@ bool frame_stream::take_place() {
   return !broken_;
 }
 
+std::optional<sample_account> frame_stream::account_of_next(std::int64_t samples) {
+  const std::int64_t before = std::exchange(samples_sent_, samples_sent_ + samples);
+  if (!settings_.numbers) {
+    return std::nullopt;
+  }
+  auto account = sample_account::at(settings_.numbers->index + before);
+  if (settings_.numbers->time_ns) {
+    account.time_ns = settings_.numbers->time_of(account.index);
+    account.quality = before == 0 ? time_quality::source : time_quality::estimated;
+  }
+  return account;
+}
+
 void frame_stream::send(std::vector<std::byte>&& bytes, std::uint32_t frames, std::int64_t leading) {
   const auto kept = std::make_shared<std::vector<std::byte>>(std::move(bytes));
   client::request request;
@@ -169,6 +182,9 @@ void frame_stream::send(std::vector<std::byte>&& bytes, std::uint32_t frames, st
   request.leading = leading;
   request.timeout = settings_.timeout;
   request.release = [kept] {};
+  const auto& shape = pipeline_.input.shape;
+  const std::int64_t length = leading > 0 || shape.empty() ? std::max<std::int64_t>(leading, 1) : shape.front();
+  request.account = account_of_next(length * frames);
   std::uint64_t sequence = 0;
   {
     const std::lock_guard lock{mutex_};

@@ -17,6 +17,7 @@
 #include "base/histogram.hpp"
 #include "client/cli/input_stream.hpp"
 #include "client/cli/sample_source.hpp"
+#include "client/cli/sample_time.hpp"
 #include "client/cli/terminal.hpp"
 
 namespace penstock::cli {
@@ -54,6 +55,7 @@ class frame_stream {
     std::chrono::nanoseconds timeout{};
     /// Longest time that samples of a live source wait to fill a frame.
     std::chrono::nanoseconds flush = std::chrono::milliseconds{100};
+    std::optional<sample_numbers> numbers{};  ///< of the samples; requests have them in their accounts
   };
   /// Submits a request, to a pipeline or to a session. May block and throw as those do. session_lost, thrown or as a
   /// later reply, ends the stream.
@@ -87,6 +89,8 @@ class frame_stream {
   void hand_on(arrival&& next);
   void arrived(std::uint64_t sequence, std::uint32_t frames, outcome&& ended);
   [[nodiscard]] bool take_place();
+  /// Of the next request, which has so many samples.
+  [[nodiscard]] std::optional<sample_account> account_of_next(std::int64_t samples);
 
   const submitter submit_;
   const pipeline_info pipeline_;
@@ -100,6 +104,7 @@ class frame_stream {
   std::uint64_t sent_ = 0;
   std::uint64_t handed_on_ = 0;
   std::uint64_t bytes_sent_ = 0;
+  std::int64_t samples_sent_ = 0;
   bool all_sent_ = false;
   std::atomic<bool> lost_{false};  ///< the session or the pipeline is gone
   bool broken_ = false;            ///< the sink has thrown

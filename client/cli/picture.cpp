@@ -184,7 +184,8 @@ std::string line_chart::draw(const terminal& screen, int rows) const {
   const double high = flat ? whole.high + 0.5 : whole.high;
   const double seconds =
       static_cast<double>(frames_) * static_cast<double>(clock_.frame_samples) / clock_.rate.value_or(1);
-  const axis below = clock_.rate ? axis{0, seconds, "s", true} : axis{0, static_cast<double>(frames_), "", false};
+  const axis below = clock_.rate ? axis{clock_.start(), clock_.start() + seconds, "s", true}
+                                 : axis{0, static_cast<double>(frames_), "", false};
   const plot_frame around{screen, std::min(rows - 1, most_line_rows), axis{low, high, "", false}, below,
                           clock_.rate ? "" : clock_.unit};
   const auto parts = numbers_.cut(static_cast<std::size_t>(around.width()));
@@ -321,7 +322,8 @@ void event_table::add(std::span<const float> frame) {
 std::string event_table::line_of(const event& found) const {
   std::string text = right(count_text(static_cast<double>(found.frame)));
   if (clock_.rate) {
-    const double begin = static_cast<double>(found.frame) * static_cast<double>(clock_.frame_samples) / *clock_.rate;
+    const double begin =
+        clock_.start() + static_cast<double>(found.frame) * static_cast<double>(clock_.frame_samples) / *clock_.rate;
     text += right(number_text(begin) + " s");
   }
   text += rows_ > 1 ? right(std::to_string(found.row)) : "";

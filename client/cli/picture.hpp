@@ -25,6 +25,10 @@ struct sample_clock {
   bool complex_input = false;      ///< spectra include negative frequencies
   std::string unit = "frame";      ///< name of a frame; "row" for a stream of rows
   bool even_frames = true;         ///< all frames of the input have frame_samples
+  std::int64_t first_sample = 0;   ///< number of the first sample, from which axes of time count
+
+  /// Seconds at which the first sample stands; 0 without a rate.
+  [[nodiscard]] double start() const noexcept { return rate ? static_cast<double>(first_sample) / *rate : 0; }
 };
 
 /// A picture of one output of a pipeline. Its memory does not grow with the number of frames.

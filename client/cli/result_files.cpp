@@ -88,9 +88,21 @@ const std::byte* append_array(std::string& text, std::string_view dtype, std::sp
   return at;
 }
 
-std::string json_beginning(std::string_view output, std::uint64_t index) {
-  return R"({"output":)" + nlohmann::json(output).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-         R"(,"index":)" + std::to_string(index) + R"(,"values":)";
+/// `number`: one, or none.
+std::string json_beginning(std::string_view output, std::uint64_t index, std::span<const row_number> number) {
+  std::string text = R"({"output":)" +
+                     nlohmann::json(output).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                     R"(,"index":)" + std::to_string(index);
+  if (!number.empty()) {
+    text += R"(,"sample":)" + std::to_string(number.front().sample);
+    text += number.front().time_ns ? R"(,"time":")" + time_text(*number.front().time_ns) + '"' : "";
+  }
+  return text + R"(,"values":)";
+}
+
+/// The number of row `row`, or none.
+std::span<const row_number> number_of(const text_rows& rows, std::uint64_t row) {
+  return rows.numbers.empty() ? rows.numbers : rows.numbers.subspan(row, 1);
 }
 
 }  // namespace
@@ -101,8 +113,14 @@ std::string csv_lines(const text_rows& rows) {
   const std::size_t items = rows.rows == 0 ? 0 : rows.bytes.size() / item / rows.rows;
   const std::byte* at = rows.bytes.data();
   for (std::uint64_t row = 0; row < rows.rows; ++row) {
+    std::string_view separator;
+    for (const row_number& number : number_of(rows, row)) {
+      append_number(text, number.sample);
+      text += number.time_ns ? "," + time_text(*number.time_ns) : "";
+      separator = ",";
+    }
     for (std::size_t each = 0; each < items; ++each, at += item) {
-      text += each == 0 ? "" : ",";
+      text += std::exchange(separator, ",");
       append_item(text, rows.dtype, at, false);
     }
     text += '\n';
@@ -114,15 +132,15 @@ std::string json_lines(const text_rows& rows) {
   std::string text;
   const std::byte* at = rows.bytes.data();
   for (std::uint64_t row = 0; row < rows.rows; ++row) {
-    text += json_beginning(rows.output, rows.first + row);
+    text += json_beginning(rows.output, rows.first + row, number_of(rows, row));
     at = append_array(text, rows.dtype, rows.row_shape, at);
     text += "}\n";
   }
   return text;
 }
 
-std::string json_missing(std::string_view output, std::uint64_t index) {
-  return json_beginning(output, index) + "null}\n";
+std::string json_missing(std::string_view output, std::uint64_t index, std::span<const row_number> number) {
+  return json_beginning(output, index, number) + "null}\n";
 }
 
 namespace {
@@ -159,6 +177,7 @@ std::string ending_of(result_format format) {
 }  // namespace
 
 result_files::result_files(settings settings, const pipeline_info& pipeline) : settings_(std::move(settings)) {
+  frame_samples_ = pipeline.input.shape.empty() ? 1 : pipeline.input.shape.front();
   std::string known;
   for (std::size_t at = 0; at < pipeline.outputs.size(); ++at) {
     const tensor_info& each = pipeline.outputs[at];
@@ -166,6 +185,7 @@ result_files::result_files(settings settings, const pipeline_info& pipeline) : s
     if (settings_.outputs.empty() || std::ranges::count(settings_.outputs, each.name) > 0) {
       outputs_.push_back(
           {at, each, settings_.streams && each.variable && !each.shape.empty(), nullptr, nullptr, nullptr, 0});
+      outputs_.back().next_sample = settings_.numbers ? settings_.numbers->index : 0;
     }
   }
   for (const std::string& wanted : settings_.outputs) {
@@ -202,10 +222,17 @@ std::filesystem::path result_files::path_of(const output& destination, const std
 void result_files::check_room(const output& destination) const {
   const auto path = path_of(destination, ending_of(settings_.format));
   const auto tail = path_of(destination, ".tail.npy");
+  std::vector<std::filesystem::path> all{path};
+  if (settings_.format == result_format::npy) {
+    all.push_back(tail);
+  }
+  if (settings_.numbers && (settings_.format == result_format::npy || settings_.format == result_format::raw)) {
+    all.push_back(path_of(destination, ".index.npy"));
+    all.push_back(path_of(destination, ".time.npy"));
+  }
   std::error_code failure;
-  for (const auto& each : {path, tail}) {
-    const bool counts = each == path || settings_.format == result_format::npy;
-    if (counts && std::filesystem::exists(std::filesystem::symlink_status(each, failure))) {
+  for (const auto& each : all) {
+    if (std::filesystem::exists(std::filesystem::symlink_status(each, failure))) {
       if (settings_.existing == existing_file::keep) {
         throw std::runtime_error(each.string() + " is there already: choose another folder, or say --force");
       }
@@ -235,9 +262,48 @@ output_file& result_files::file_of(output& destination) {
   return *destination.file;
 }
 
+std::span<const row_number> result_files::number_rows(output& destination, std::int64_t first, std::uint64_t rows) {
+  numbers_.clear();
+  if (!settings_.numbers) {
+    return {};
+  }
+  const auto steps = destination.stream ? static_cast<std::int64_t>(destination.info.steps) : frame_samples_;
+  for (std::uint64_t row = 0; row < rows; ++row, first += steps) {
+    row_number& number = numbers_.emplace_back(row_number{first});
+    if (settings_.numbers->time_ns) {
+      number.time_ns = settings_.numbers->time_of(first);
+    }
+  }
+  destination.next_sample = first;
+  return numbers_;
+}
+
+void result_files::append_numbers(output& destination, std::span<const row_number> numbers) {
+  if (!settings_.numbers) {
+    return;
+  }
+  const auto append = [&](std::unique_ptr<npy_file>& file, const char* ending, const auto& number_of_row) {
+    if (file == nullptr) {
+      file = std::make_unique<npy_file>(path_of(destination, ending), settings_.existing, "i64",
+                                        std::span<const std::int64_t>{});
+    }
+    std::vector<std::int64_t> column(numbers.size());
+    std::ranges::transform(numbers, column.begin(), number_of_row);
+    if (!column.empty()) {
+      file->append(std::as_bytes(std::span(column)));
+    }
+  };
+  append(destination.index, ".index.npy", [](const row_number& number) { return number.sample; });
+  if (settings_.numbers->time_ns) {
+    append(destination.times, ".time.npy", [](const row_number& number) { return number.time_ns.value_or(0); });
+  }
+}
+
 void result_files::append(const result& next) {
   for (output& destination : outputs_) {
     const tensor_view& tensor = next.outputs()[destination.place];
+    // A daemon from before accounts has given none: the rows follow one another.
+    destination.next_sample = next.account() ? tensor.index : destination.next_sample;
     if (settings_.format == result_format::npy) {
       append_array(destination, tensor);
     } else {
@@ -255,16 +321,18 @@ void result_files::append_array(output& destination, const tensor_view& tensor) 
         std::make_unique<npy_file>(path_of(destination, ".tail.npy"), settings_.existing, tensor.dtype, frame_shape);
   }
   (fits ? array : *destination.tail).append(tensor.bytes);
+  append_numbers(destination, number_rows(destination, destination.next_sample, rows_of(destination, tensor)));
 }
 
 void result_files::append_plain(output& destination, const tensor_view& tensor) {
   const auto shape = tensor.shape();
   text_rows rows{destination.info.name, tensor.dtype,    tensor.bytes, static_cast<std::uint64_t>(shape[0]),
                  destination.rows,      shape.subspan(1)};
+  rows.rows = rows_of(destination, tensor);
   if (destination.stream) {
-    rows.rows *= static_cast<std::uint64_t>(shape[1]);
     rows.row_shape = shape.subspan(2);
   }
+  rows.numbers = number_rows(destination, destination.next_sample, rows.rows);
   destination.rows += rows.rows;
   switch (settings_.format) {
     case result_format::csv:
@@ -275,6 +343,7 @@ void result_files::append_plain(output& destination, const tensor_view& tensor) 
       return;
     default:
       file_of(destination).append(tensor.bytes);
+      append_numbers(destination, rows.numbers);
       return;
   }
 }
@@ -285,6 +354,7 @@ void result_files::append_missing(std::uint64_t frames) {
       append_missing_plain(destination, frames);
     } else if (npy_file& array = array_of(destination, destination.info.shape); !destination.stream) {
       array.append_missing(frames);
+      append_numbers(destination, number_rows(destination, destination.next_sample, frames));
     }
   }
 }
@@ -292,16 +362,18 @@ void result_files::append_missing(std::uint64_t frames) {
 void result_files::append_missing_plain(output& destination, std::uint64_t frames) {
   output_file& file = file_of(destination);
   for (std::uint64_t each = 0; each < frames && !destination.stream; ++each, ++destination.rows) {
+    const auto number = number_rows(destination, destination.next_sample, 1);
     if (settings_.format == result_format::jsonl) {
-      file.append(json_missing(destination.info.name, destination.rows));
+      file.append(json_missing(destination.info.name, destination.rows, number));
       continue;
     }
     const auto frame = missing_frame(destination.info.dtype, destination.info.shape);
     if (settings_.format == result_format::raw) {
       file.append(frame);
+      append_numbers(destination, number);
     } else {
       file.append(csv_lines(
-          {destination.info.name, destination.info.dtype, frame, 1, destination.rows, destination.info.shape}));
+          {destination.info.name, destination.info.dtype, frame, 1, destination.rows, destination.info.shape, number}));
     }
   }
 }
@@ -313,15 +385,22 @@ void result_files::finish() {
     } else {
       (void)file_of(each);
     }
+    if (settings_.format == result_format::npy || settings_.format == result_format::raw) {
+      append_numbers(each, {});
+    }
   }
 }
 
 std::vector<std::string> result_files::summary() const {
   std::vector<std::string> lines;
   for (const output& each : outputs_) {
-    for (const npy_file* file : {each.array.get(), each.tail.get()}) {
+    const std::pair<const npy_file*, std::string> files[] = {{each.array.get(), each.info.dtype},
+                                                             {each.tail.get(), each.info.dtype},
+                                                             {each.index.get(), "i64"},
+                                                             {each.times.get(), "i64"}};
+    for (const auto& [file, dtype] : files) {
       if (file != nullptr) {
-        lines.push_back(summary_of(*file, each.info.dtype));
+        lines.push_back(summary_of(*file, dtype));
       }
     }
     if (each.file != nullptr && standard_ == nullptr) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,11 +15,18 @@
 
 #include "client/cli/npy_file.hpp"
 #include "client/cli/output_file.hpp"
+#include "client/cli/sample_time.hpp"
 
 namespace penstock::cli {
 
 /// Output format of results.
 enum class result_format : std::uint8_t { npy, raw, csv, jsonl };
+
+/// Which sample a row stands at.
+struct row_number {
+  std::int64_t sample = 0;
+  std::optional<std::int64_t> time_ns{};
+};
 
 /// Elements of one output, row-major, as text.
 struct text_rows {
@@ -28,19 +36,24 @@ struct text_rows {
   std::uint64_t rows = 0;                     ///< number of lines
   std::uint64_t first = 0;                    ///< index of the first row in the output
   std::span<const std::int64_t> row_shape{};  ///< shape of a row
+  std::span<const row_number> numbers{};      ///< of the rows; none where they are not to be written
 };
 
-/// One line per row: comma-separated numbers; a complex number is two numbers.
+/// One line per row: comma-separated numbers; a complex number is two numbers. The row's number and time come first.
 [[nodiscard]] std::string csv_lines(const text_rows& rows);
 /// One line per row, such as {"output":"psd","index":7,"values":[1,2]}: a number for a row without dimensions, nested
-/// arrays for several, [re,im] for a complex number, true and false for bool, null for infinity and NaN.
+/// arrays for several, [re,im] for a complex number, true and false for bool, null for infinity and NaN. The row's
+/// number and time are "sample" and "time".
 [[nodiscard]] std::string json_lines(const text_rows& rows);
 /// The line of a frame without a result: "values" is null.
-[[nodiscard]] std::string json_missing(std::string_view output, std::uint64_t index);
+[[nodiscard]] std::string json_missing(std::string_view output, std::uint64_t index,
+                                       std::span<const row_number> number = {});
 
 /// Writes one file per output of a pipeline, OUTPUT.npy or in another format, or all to the standard output. Each file
 /// is valid after each result. A .npy array has one shape: frames of another shape, such as a shorter last frame, go to
-/// OUTPUT.tail.npy. With `streams`, variable outputs are written as one sequence of rows.
+/// OUTPUT.tail.npy. With `streams`, variable outputs are written as one sequence of rows. With `numbers`, each row has
+/// the number of the sample at which it stands, and its time: text has them in its lines, other formats in
+/// OUTPUT.index.npy and OUTPUT.time.npy (i64; nanoseconds since 1970), with those of the tail at their ends.
 class result_files {
  public:
   struct settings {
@@ -49,6 +62,7 @@ class result_files {
     existing_file existing = existing_file::keep;
     std::vector<std::string> outputs;  ///< their names; empty = all
     bool streams = false;
+    std::optional<sample_numbers> numbers{};  ///< of the samples that are sent
   };
 
   /// Creates the folder if missing. Throws std::runtime_error when it or a file can't be written, or when a file exists
@@ -74,8 +88,16 @@ class result_files {
     std::unique_ptr<npy_file> tail;
     std::shared_ptr<output_file> file;  ///< for the other formats
     std::uint64_t rows = 0;             ///< written to `file`
+    std::unique_ptr<npy_file> index{};  ///< of the rows' numbers
+    std::unique_ptr<npy_file> times{};
+    std::int64_t next_sample = 0;  ///< at which the next row stands
   };
 
+  /// Rows of a tensor: frames, or of a stream the indices of the dimension behind them.
+  [[nodiscard]] static std::uint64_t rows_of(const output& destination, const tensor_view& tensor) {
+    const auto frames = static_cast<std::uint64_t>(tensor.shape()[0]);
+    return destination.stream ? frames * static_cast<std::uint64_t>(tensor.shape()[1]) : frames;
+  }
   [[nodiscard]] std::filesystem::path path_of(const output& destination, const std::string& ending) const;
   void check_room(const output& destination) const;
   /// The output's array, created with `frame_shape` on first use.
@@ -83,9 +105,14 @@ class result_files {
   [[nodiscard]] output_file& file_of(output& destination);
   void append_array(output& destination, const tensor_view& tensor);
   void append_plain(output& destination, const tensor_view& tensor);
+  /// The numbers of the next rows, of which the first stands at that sample; none without settings::numbers.
+  [[nodiscard]] std::span<const row_number> number_rows(output& destination, std::int64_t first, std::uint64_t rows);
+  void append_numbers(output& destination, std::span<const row_number> numbers);
   void append_missing_plain(output& destination, std::uint64_t frames);
 
   settings settings_;
+  std::int64_t frame_samples_ = 1;         ///< from one frame to the next
+  std::vector<row_number> numbers_;        ///< of the rows that are being written
   std::shared_ptr<output_file> standard_;  ///< set when everything goes to the standard output
   std::vector<output> outputs_;
 };

@@ -17,6 +17,7 @@
 #include "client/cli/input_stream.hpp"
 #include "client/cli/result_files.hpp"
 #include "client/cli/sample_source.hpp"
+#include "client/cli/sample_time.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -32,7 +33,9 @@ struct send_options {
   std::uint32_t frames_per_request = 1;
   std::uint32_t in_flight = 16;
   std::optional<int> channel;
-  double rate = 0;                     ///< 0: not given
+  double rate = 0;                    ///< 0: not given
+  std::optional<std::int64_t> index;  ///< of the first sample
+  std::optional<std::int64_t> time_ns;
   std::optional<std::string> session;  ///< its name; "" = one by itself
   bool view = false;
   bool raw = false;
@@ -92,8 +95,20 @@ sample_clock clock_of(const pipeline_info& pipeline, const std::optional<sound_f
   }
   clock.frame_samples = pipeline.input.shape.empty() ? 1 : pipeline.input.shape.front();
   clock.even_frames = !(pipeline.input.variable && is_live);
+  clock.first_sample = options.index.value_or(0);
   clock.complex_input = pipeline.input.dtype == "c64" || pipeline.input.element.starts_with('c');
   return clock;
+}
+
+/// The numbers of the samples, where the user gave one.
+std::optional<sample_numbers> numbers_of(const send_options& options, const sample_clock& clock) {
+  if (!options.index && !options.time_ns) {
+    return std::nullopt;
+  }
+  if (options.time_ns && !clock.rate) {
+    throw std::runtime_error("--time needs to know how many samples there are a second: say --rate");
+  }
+  return sample_numbers{options.index.value_or(0), options.time_ns, clock.rate.value_or(0)};
 }
 
 void check_frames(const send_options& options, const pipeline_info& pipeline, const server_info& server) {
@@ -188,13 +203,15 @@ void print(const stream_report& report, const pipeline_info& pipeline, destinati
   }
 }
 
-result_files::settings files_of(const send_options& options, bool streams) {
+result_files::settings files_of(const send_options& options, bool streams,
+                                const std::optional<sample_numbers>& numbers) {
   result_files::settings settings;
   settings.folder = options.out;
   settings.format = options.format.value_or(options.out == "-" ? result_format::csv : result_format::npy);
   settings.existing = options.force ? existing_file::replace : existing_file::keep;
   settings.outputs = options.outputs;
   settings.streams = streams;
+  settings.numbers = numbers;
   return settings;
 }
 
@@ -224,10 +241,12 @@ int send(const global_options& global, const send_options& options) {
   check_frames(options, pipeline, daemon.server());
   end_stream_on_signals(stop);
   sample_source source{input, options.kind(), options.channel, pipeline.input};
+  const sample_clock clock = clock_of(pipeline, source.sound(), options, source.is_live());
+  const std::optional<sample_numbers> numbers = numbers_of(options, clock);
   std::optional<session> line = open_session(daemon, pipeline, options);
   const bool draws_live = options.view && source.is_live() && picture_terminal(options).interactive;
   destinations outputs{
-      gallery{pipeline, clock_of(pipeline, source.sound(), options, source.is_live())},
+      gallery{pipeline, clock},
       {},
       progress_bar{std::cerr, draws_live ? terminal{} : terminal_at(STDERR_FILENO), source.expected_bytes()},
       options.view,
@@ -238,10 +257,11 @@ int send(const global_options& global, const send_options& options) {
   }
   if (!options.out.empty()) {
     // Frames of a live stream have variable length.
-    outputs.files.emplace(files_of(options, line.has_value() || (source.is_live() && pipeline.input.variable)),
+    outputs.files.emplace(files_of(options, line.has_value() || (source.is_live() && pipeline.input.variable), numbers),
                           pipeline);
   }
-  const frame_stream::settings settings{options.frames_per_request, options.in_flight, global.timeout, options.flush};
+  const frame_stream::settings settings{options.frames_per_request, options.in_flight, global.timeout, options.flush,
+                                        numbers};
   const auto submit = [&](const client::request& request, completion done) {
     if (line) {
       line->submit(request, std::move(done));
@@ -318,6 +338,20 @@ void declare_send(CLI::App& app, const global_options& global, action& chosen) {
                "How long samples of a live input wait for a full frame or request");
   add_rate(*command, options->rate, "Samples a second, for the axes of --view; a sound file says it itself")
       ->type_name("HZ");
+  command
+      ->add_option("--index", options->index,
+                   "The number of the first sample; results are written with the numbers of theirs")
+      ->type_name("N");
+  const auto read_time = [time = &options->time_ns](const CLI::results_t& texts) {
+    *time = parse_time(texts.back());
+    if (!*time) {
+      throw CLI::ConversionError("--time: \"" + texts.back() +
+                                 "\" is no time: say now, seconds since 1970, or 2026-11-27T20:15:00.5Z");
+    }
+    return true;
+  };
+  command->add_option("--time", read_time, "The time of the first sample, in UTC; results are written with theirs")
+      ->type_name("TIME");
   command->add_option("--color", options->color, "Colours in pictures")
       ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
       ->type_name("auto|always|never")

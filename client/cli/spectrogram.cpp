@@ -153,7 +153,8 @@ std::string spectrogram::draw(const terminal& screen, int rows) const {
   const axis frequency{clock_.complex_input ? -rate / 2 : 0, rate / 2, clock_.rate ? "Hz" : "fs",
                        clock_.rate.has_value()};
   const double samples = static_cast<double>(frames_) * static_cast<double>(clock_.frame_samples);
-  const axis time = clock_.rate ? axis{0, samples / rate, "s", true} : axis{0, static_cast<double>(frames_), "", false};
+  const axis time = clock_.rate ? axis{clock_.start(), clock_.start() + samples / rate, "s", true}
+                                : axis{0, static_cast<double>(frames_), "", false};
   const plot_frame around{screen, rows - 2, frequency, time, clock_.rate ? "" : clock_.unit};
   const bool half_blocks = screen.colors != color_depth::none;
   const auto height = static_cast<std::size_t>(around.height());

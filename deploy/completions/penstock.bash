@@ -66,7 +66,7 @@ _penstock() {
     info) options+=' --json' ;;
     send)
       options+=' --pipeline --out --format --output --force --view --frames-per-request --in-flight --session --channel'
-      options+=' --raw --flush --rate --color'
+      options+=' --raw --flush --rate --index --time --color'
       ;;
     bench) options+=' --pipeline --size --clients --sessions --in-flight --rate --duration --warmup --json' ;;
     check-plugin) options+=' --entry --input --values --max-frames' ;;

@@ -50,6 +50,8 @@ complete -c penstock -n '__fish_seen_subcommand_from send' -l raw -d 'Take the b
 complete -c penstock -n '__fish_seen_subcommand_from send' -l flush -x -d 'How long samples wait'
 complete -c penstock -n '__fish_seen_subcommand_from send' -l color -x -a 'auto always never' -d 'In pictures'
 complete -c penstock -n '__fish_seen_subcommand_from send' -l rate -x -d 'Samples a second'
+complete -c penstock -n '__fish_seen_subcommand_from send' -l index -x -d 'Of the first sample'
+complete -c penstock -n '__fish_seen_subcommand_from send' -l time -x -a 'now' -d 'Of the first sample'
 
 complete -c penstock -n '__fish_seen_subcommand_from bench' -l rate -x -d 'Requests a second'
 complete -c penstock -n '__fish_seen_subcommand_from bench' -l size -x -d 'Of a request'

@@ -276,6 +276,59 @@ TEST(ResultText, IsALineForEachRow) {
   EXPECT_EQ(json_missing("z", 3), "{\"output\":\"z\",\"index\":3,\"values\":null}\n");
 }
 
+TEST(ResultText, BeginsWithTheNumbersOfItsRows) {
+  const std::vector<std::int16_t> values{1, 2, 3};
+  const std::vector<row_number> numbers{{-4}, {0}, {4}};
+  text_rows rows{"y", "i16", std::as_bytes(std::span{values}), 3, 0, {}, numbers};
+  EXPECT_EQ(csv_lines(rows), "-4,1\n0,2\n4,3\n");
+  const std::vector<row_number> timed{{7, 1'700'000'000'000'000'001}};
+  rows = {"y", "i16", std::as_bytes(std::span{values}).first(2), 1, 5, {}, timed};
+  EXPECT_EQ(csv_lines(rows), "7,2023-11-14T22:13:20.000000001Z,1\n");
+  EXPECT_EQ(json_lines(rows),
+            "{\"output\":\"y\",\"index\":5,\"sample\":7,\"time\":\"2023-11-14T22:13:20.000000001Z\",\"values\":1}\n");
+  EXPECT_EQ(json_missing("y", 6, numbers), "{\"output\":\"y\",\"index\":6,\"sample\":-4,\"values\":null}\n");
+}
+
+TEST(SampleTime, IsReadFromSecondsAndDates) {
+  EXPECT_EQ(parse_time("0"), 0);
+  EXPECT_EQ(parse_time("1700000000.25"), 1'700'000'000'250'000'000);
+  EXPECT_EQ(parse_time("1.0000000019"), 1'000'000'001);
+  EXPECT_EQ(parse_time("2023-11-14T22:13:20Z"), 1'700'000'000'000'000'000);
+  EXPECT_EQ(parse_time("2024-02-29T00:00:00.000000001Z"), 1'709'164'800'000'000'001);
+  EXPECT_EQ(parse_time("1969-12-31T23:59:59.5Z"), -500'000'000);
+  EXPECT_GT(parse_time("now"), 1'700'000'000'000'000'000);
+  for (const char* const wrong :
+       {"", "-1", "1.", "1x", "2023-11-14", "2023-11-14T22:13:20", "2023-11-14T24:00:00Z", "2023-02-29T00:00:00Z",
+        "2023-11-14T22:13:20.Z", "2023-1-14T22:13:20Z", "9999-01-01T00:00:00Z", "99999999999", "T", "tomorrow"}) {
+    EXPECT_FALSE(parse_time(wrong)) << wrong;
+  }
+}
+
+TEST(SampleTime, IsWrittenAsItIsRead) {
+  for (const std::int64_t time : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1'709'164'800'123'456'789}}) {
+    EXPECT_EQ(parse_time(time_text(time)), time) << time_text(time);
+  }
+}
+
+TEST_F(FrameStream, NumbersAndTimesItsSamples) {
+  frame_stream::settings settings{2, 4, {}, {}};
+  settings.numbers = sample_numbers{-100, 1'000'000'000, 8};
+  auto report = send("abcdefghijkl", settings);
+  std::vector<wire::sample_account> told(2);
+  for (wire::sample_account& each : told) {
+    const auto sent = daemon_.expect(message_type::submit);
+    ASSERT_TRUE(wire::decode_account(std::as_bytes(std::span(sent.parts.at(0))), sent.header, each));
+    daemon_.result(sent);
+  }
+  EXPECT_EQ(told[0].index, -100);
+  EXPECT_EQ(told[0].time_ns, 1'000'000'000);
+  EXPECT_EQ(told[0].quality, wire::time_quality::source);
+  EXPECT_EQ(told[1].index, -92);
+  EXPECT_EQ(told[1].time_ns, 2'000'000'000);
+  EXPECT_EQ(told[1].quality, wire::time_quality::estimated);
+  EXPECT_EQ(report.get().result_frames, 3U);
+}
+
 TEST(ResultFiles, EachOutputIsAnArrayOfItsFrames) {
   const auto folder = std::filesystem::temp_directory_path() / ("penstock-out-" + std::to_string(::getpid()));
   pipeline_info pipeline;

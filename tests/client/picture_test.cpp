@@ -175,6 +175,26 @@ TEST(Spectrogram, SilenceAndDecibelsAreDrawnToo) {
   EXPECT_THAT(decibels.draw(plain_terminal(60, 24), 12), HasSubstr("-10 dB"));
 }
 
+TEST(Picture, TimeBeginsAtTheFirstSample) {
+  sample_clock clock{1000.0, 100};
+  clock.first_sample = 50'000;
+  const auto spectra = picture_of({"psd", "f32", "f32", {64}, false, "power_spectrum"}, clock);
+  const auto lines = picture_of({"y", "f32", "f32", {1}, false, "affine"}, clock);
+  const std::vector<float> frame(64, 1.0F);
+  for (int each = 0; each < 40; ++each) {
+    spectra->add(frame);
+    lines->add(std::span(frame).first(1));
+  }
+  for (const auto* const drawn : {spectra.get(), lines.get()}) {
+    const std::string text = drawn->draw(plain_terminal(60, 24), 16);
+    EXPECT_THAT(text, HasSubstr(" 52 s")) << "the middle of 4 s";
+    EXPECT_THAT(text, ::testing::Not(HasSubstr(" 2 s")));
+  }
+  const auto events = picture_of({"events", "f32", "f32", {3, 2}, false, "detect"}, clock);
+  events->add(std::vector<float>{5, 1, -1, 0, -1, 0});
+  EXPECT_THAT(events->draw(plain_terminal(60, 24), 16), HasSubstr(" 50 s"));
+}
+
 TEST(Picture, MomentsAreATableWithTheirRange) {
   const auto drawn = picture_of(output("moments", 5), {});
   drawn->add(std::vector<float>{1, 2, 3, 4, 5});

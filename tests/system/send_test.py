@@ -175,6 +175,27 @@ class SendTest(unittest.TestCase):
         self.assertEqual(process.wait(LIMIT), 0)
         process.stdin = None
 
+    def test_results_have_the_numbers_and_times_of_their_samples(self):
+        given = self.file("given", np.arange(12, dtype="<f4").reshape(3, 4))
+        out = self.folder / "arrays"
+        done = self.send("-p", "whole", "--out", out, "--index", "-4", "--time", "1970-01-01T00:00:01Z", "--rate", "8",
+                         "-k", "2", given)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        np.testing.assert_array_equal(np.load(out / "y.index.npy"), [-4, 0, 4])
+        np.testing.assert_array_equal(np.load(out / "y.time.npy"), [10**9, 15 * 10**8, 2 * 10**9])
+        np.testing.assert_array_equal(np.load(out / "y.npy"), 2 * np.arange(12, dtype="<f4").reshape(3, 4))
+        again = self.send("-p", "whole", "--out", out, "--index", "0", "--format", "raw", given)
+        self.assertIn(b"y.index.npy is there already", again.stderr)
+        lines = self.send("-p", "signal", "--session", "s", "--out", "-", "--index", "10", given).stdout.split()
+        self.assertEqual(lines, [b"%d,%d" % (10 + at, 2 * at) for at in range(12)])
+        line = json.loads(self.send("-p", "whole", "--out", "-", "--format", "jsonl", "--time", "0.5", "--rate", "4",
+                                    given).stdout.splitlines()[1])
+        self.assertEqual((line["sample"], line["time"]), (4, "1970-01-01T00:00:01.500000000Z"))
+        for wrong in (["--time", "1"], ["--time", "tomorrow"], ["--index", "1.5"]):
+            done = self.send("-p", "whole", "--out", "-", *wrong, given)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stdout, b"")
+
     def test_live_rows_are_one_array_however_they_were_cut(self):
         process = self.start("-p", "live", "--out", self.out, "--flush", "1ms", "-")
         for at in range(1, 4):
