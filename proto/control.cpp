@@ -215,16 +215,19 @@ ordered_json to_json(const pipeline_description& pipeline) {
 
 bool from_json(const json& object, pipeline_description& out);
 
+bool from_json(const json& text, std::string& out) {
+  if (!text.is_string()) {
+    return false;
+  }
+  out = text.get_ref<const json::string_t&>();
+  return true;
+}
+
 /// An array of texts.
 bool from_json(const json& array, std::vector<std::string>& out) {
-  const auto take = [&out](const json& element) {
-    if (!element.is_string()) {
-      return false;
-    }
-    out.push_back(element.get_ref<const json::string_t&>());
-    return true;
-  };
-  return array.is_array() && std::all_of(array.begin(), array.end(), take);
+  return array.is_array() && std::all_of(array.begin(), array.end(), [&out](const json& element) {
+           return from_json(element, out.emplace_back());
+         });
 }
 
 bool from_json(const json& object, quarantined_pipeline& out) {
@@ -305,6 +308,28 @@ bool from_json(const json& object, attached& out) {
   return read(object, "socket", out.socket) && read(object, "ticket", out.ticket);
 }
 
+/// Names, or patterns of names.
+bool are_names(const std::vector<std::string>& texts) noexcept {
+  return std::all_of(texts.begin(), texts.end(), [](const std::string& each) { return is_name(each); });
+}
+
+bool from_json(const json& object, subscribe& out) {
+  return read(object, "pipelines", out.pipelines) && !out.pipelines.empty() && are_names(out.pipelines) &&
+         read_if_there(object, "sessions", out.sessions) && are_names(out.sessions) &&
+         read_if_there(object, "outputs", out.outputs) && are_names(out.outputs) &&
+         read_if_there(object, "queue_bytes", out.queue_bytes);
+}
+
+bool from_json(const json& object, subscribed& out) {
+  return read(object, "queue_bytes", out.queue_bytes) && read(object, "next_sequence", out.next_sequence);
+}
+
+bool from_json(const json& object, publisher& out) {
+  return read(object, "session", out.session) && read_if_there(object, "name", out.name) &&
+         read_if_there(object, "client", out.client) && read_if_there(object, "pipeline", out.pipeline) &&
+         read_if_there(object, "outputs", out.outputs) && read_if_there(object, "ended", out.ended);
+}
+
 bool from_json(const json& object, error_body& out) {
   return read(object, "reason", out.reason) && read(object, "step", out.step) && read(object, "stage", out.stage) &&
          read(object, "device_error", out.device_error) && read_if_there(object, "holds", out.holds);
@@ -312,7 +337,7 @@ bool from_json(const json& object, error_body& out) {
 
 // What fault_of_request looks at, key by key: as the readers above do.
 
-enum class key_kind : std::uint8_t { name, number32, number64, token, flag };
+enum class key_kind : std::uint8_t { name, names, number32, number64, token, flag };
 
 struct request_key {
   message_type message;
@@ -321,14 +346,19 @@ struct request_key {
   bool required;
 };
 
-constexpr std::array<request_key, 8> request_keys{{{message_type::hello, "client", key_kind::name, true},
-                                                   {message_type::hello, "version", key_kind::name, true},
-                                                   {message_type::hello, "inline_bytes", key_kind::number64, false},
-                                                   {message_type::hello, "resume", key_kind::token, false},
-                                                   {message_type::open_session, "pipeline", key_kind::number32, true},
-                                                   {message_type::open_session, "name", key_kind::name, true},
-                                                   {message_type::attach, "bytes", key_kind::number64, true},
-                                                   {message_type::attach, "device", key_kind::flag, false}}};
+constexpr std::array<request_key, 12> request_keys{
+    {{message_type::hello, "client", key_kind::name, true},
+     {message_type::hello, "version", key_kind::name, true},
+     {message_type::hello, "inline_bytes", key_kind::number64, false},
+     {message_type::hello, "resume", key_kind::token, false},
+     {message_type::open_session, "pipeline", key_kind::number32, true},
+     {message_type::open_session, "name", key_kind::name, true},
+     {message_type::attach, "bytes", key_kind::number64, true},
+     {message_type::attach, "device", key_kind::flag, false},
+     {message_type::subscribe, "pipelines", key_kind::names, true},
+     {message_type::subscribe, "sessions", key_kind::names, false},
+     {message_type::subscribe, "outputs", key_kind::names, false},
+     {message_type::subscribe, "queue_bytes", key_kind::number64, false}}};
 
 std::string fault_of_name(const std::string& text) {
   if (text.size() > max_name_bytes) {
@@ -337,7 +367,19 @@ std::string fault_of_name(const std::string& text) {
   return is_printable(text) ? "" : "has a control character";
 }
 
+std::string fault_of_names(const json& value) {
+  std::vector<std::string> names;
+  if (!value.is_array() || !from_json(value, names)) {
+    return "is no list of texts";
+  }
+  const auto wrong = std::find_if(names.begin(), names.end(), [](const std::string& each) { return !is_name(each); });
+  return wrong == names.end() ? "" : "has a text that " + fault_of_name(*wrong);
+}
+
 std::string fault_of_value(const json& value, key_kind kind) {
+  if (kind == key_kind::names) {
+    return fault_of_names(value);
+  }
   const bool is_text = kind == key_kind::name || kind == key_kind::token;
   if (is_text && !value.is_string()) {
     return "is no text";
@@ -453,6 +495,43 @@ std::string encode(const attached& body) {
   return text_of({{"socket", body.socket}, {"ticket", body.ticket}});
 }
 
+std::string encode(const subscribe& body) {
+  ordered_json made{{"pipelines", body.pipelines}};
+  if (!body.sessions.empty()) {
+    made["sessions"] = body.sessions;
+  }
+  if (!body.outputs.empty()) {
+    made["outputs"] = body.outputs;
+  }
+  if (body.queue_bytes != 0) {
+    made["queue_bytes"] = body.queue_bytes;
+  }
+  return text_of(made);
+}
+
+std::string encode(const subscribed& body) {
+  return text_of({{"queue_bytes", body.queue_bytes}, {"next_sequence", body.next_sequence}});
+}
+
+std::string encode(const publisher& body) {
+  ordered_json made{{"session", body.session}};
+  const auto add = [&made](const char* key, const std::string& text) {
+    if (!text.empty()) {
+      made[key] = text;
+    }
+  };
+  add("name", body.name);
+  add("client", body.client);
+  add("pipeline", body.pipeline);
+  if (!body.outputs.empty()) {
+    made["outputs"] = body.outputs;
+  }
+  if (body.ended) {
+    made["ended"] = true;
+  }
+  return text_of(made);
+}
+
 std::string encode(const error_body& body) {
   ordered_json made{{"reason", clip(body.reason, max_reason_bytes)},
                     {"step", clip(body.step, max_reason_bytes)},
@@ -487,6 +566,9 @@ std::string fault_of_request(message_type type, std::span<const std::byte> body)
       return fault;
     }
   }
+  if (type == message_type::subscribe && object->at("pipelines").empty()) {
+    return "key 'pipelines' names none";
+  }
   return "";
 }
 
@@ -516,6 +598,18 @@ std::optional<attach> decode_attach(std::span<const std::byte> body) {
 
 std::optional<attached> decode_attached(std::span<const std::byte> body) {
   return decode_body<attached>(body, answer_bounds);
+}
+
+std::optional<subscribe> decode_subscribe(std::span<const std::byte> body) {
+  return decode_body<subscribe>(body, request_bounds);
+}
+
+std::optional<subscribed> decode_subscribed(std::span<const std::byte> body) {
+  return decode_body<subscribed>(body, answer_bounds);
+}
+
+std::optional<publisher> decode_publisher(std::span<const std::byte> body) {
+  return decode_body<publisher>(body, answer_bounds);
 }
 
 bool is_answer(std::span<const std::byte> body) {

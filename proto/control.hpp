@@ -21,7 +21,7 @@ struct json_bounds {
   std::size_t values = 0;  ///< texts, numbers, flags, nulls, objects and arrays together
 };
 
-/// Of HELLO, OPEN and ATTACH.
+/// Of HELLO, OPEN, ATTACH and SUBSCRIBE.
 inline constexpr json_bounds request_bounds{.bytes = 4096, .depth = 8, .values = 64};
 /// Of WELCOME, STATUS, TRACE, ERROR and the other answers.
 inline constexpr json_bounds answer_bounds{.bytes = 65536, .depth = 16, .values = 32768};
@@ -30,10 +30,11 @@ inline constexpr json_bounds answer_bounds{.bytes = 65536, .depth = 16, .values 
 /// not JSON or exceeds the bounds. Throws std::bad_alloc.
 [[nodiscard]] std::optional<nlohmann::json> read_json(std::string_view text, const json_bounds& bounds);
 
-inline constexpr std::size_t max_request_body_bytes = 4096;  ///< of the JSON of HELLO, OPEN and ATTACH
+inline constexpr std::size_t max_request_body_bytes = 4096;  ///< of the JSON of HELLO, OPEN, ATTACH, SUBSCRIBE
 /// Of the JSON of a control message.
 [[nodiscard]] constexpr std::size_t max_body_bytes_of(message_type type) noexcept {
-  const bool asks = type == message_type::hello || type == message_type::open_session || type == message_type::attach;
+  const bool asks = type == message_type::hello || type == message_type::open_session || type == message_type::attach ||
+                    type == message_type::subscribe;
   return asks ? max_request_body_bytes : max_body_bytes;
 }
 
@@ -129,6 +130,31 @@ struct attached {
   std::string ticket;  ///< 32 hexadecimal digits
 };
 
+/// SUBSCRIBE: whose results, and which of them.
+struct subscribe {
+  std::vector<std::string> pipelines;  ///< names, at least one
+  /// Patterns of sessions' names: "*" stands for any letters, "?" for one. Empty: all, also requests of no session.
+  std::vector<std::string> sessions{};
+  std::vector<std::string> outputs{};  ///< names; empty: all
+  std::uint64_t queue_bytes = 0;       ///< what may wait for this subscriber; 0: the daemon's own choice
+};
+
+/// SUBSCRIBED: what the daemon keeps for it.
+struct subscribed {
+  std::uint64_t queue_bytes = 0;
+  std::uint64_t next_sequence = 0;  ///< of the next result that matches
+};
+
+/// PUBLISHER: whose results come next, or come no more.
+struct publisher {
+  std::uint32_t session = 0;  ///< as PUBLISHED has it
+  std::string name{};         ///< of its session; "" without one
+  std::string client{};       ///< as it said in its HELLO
+  std::string pipeline{};
+  std::vector<std::string> outputs{};  ///< the tensors of each PUBLISHED, in this order
+  bool ended = false;                  ///< nothing else is told then but the session
+};
+
 /// ERROR: the reason. `step` is where a request expired or was cancelled; `stage` and `device_error` belong to FAILED.
 struct error_body {
   std::string reason;  ///< one sentence for a person
@@ -145,6 +171,9 @@ struct error_body {
 [[nodiscard]] std::string encode(const session_opened& body);
 [[nodiscard]] std::string encode(const attach& body);
 [[nodiscard]] std::string encode(const attached& body);
+[[nodiscard]] std::string encode(const subscribe& body);
+[[nodiscard]] std::string encode(const subscribed& body);
+[[nodiscard]] std::string encode(const publisher& body);
 
 /// nullopt when the body is not JSON of that form or exceeds its bounds. Throws std::bad_alloc: a body that memory is
 /// short for is not malformed.
@@ -155,7 +184,10 @@ struct error_body {
 [[nodiscard]] std::optional<session_opened> decode_session_opened(std::span<const std::byte> body);
 [[nodiscard]] std::optional<attach> decode_attach(std::span<const std::byte> body);
 [[nodiscard]] std::optional<attached> decode_attached(std::span<const std::byte> body);
-/// Of HELLO, OPEN and ATTACH, which their readers refuse: what is wrong with it, "key 'client' is missing".
+[[nodiscard]] std::optional<subscribe> decode_subscribe(std::span<const std::byte> body);
+[[nodiscard]] std::optional<subscribed> decode_subscribed(std::span<const std::byte> body);
+[[nodiscard]] std::optional<publisher> decode_publisher(std::span<const std::byte> body);
+/// Of HELLO, OPEN, ATTACH and SUBSCRIBE, which their readers refuse: what is wrong with it, "key 'client' is missing".
 [[nodiscard]] std::string fault_of_request(message_type type, std::span<const std::byte> body);
 /// Whether it is a JSON object within the bounds of an answer, as STATUS and TRACE must be. Throws std::bad_alloc.
 [[nodiscard]] bool is_answer(std::span<const std::byte> body);

@@ -66,10 +66,15 @@ enum class message_type : std::uint8_t {
   submit = 16,         ///< client: tensor headers, then one part a tensor, or the payloads behind them
   cancel = 17,         ///< client: request_id names the request; no body
   submit_shared = 18,  ///< client: tensor headers, then a `shared_place`
+  subscribe = 20,      ///< client: JSON body `subscribe`; answered with SUBSCRIBED
+  subscribed = 21,     ///< daemon: JSON body `subscribed`
+  unsubscribe = 22,    ///< client: request_id names the subscription; no answer, no body
   result = 32,         ///< daemon: as SUBMIT
   error = 33,          ///< daemon: JSON body `error_body`
   result_shared = 34,  ///< daemon: tensor headers; the tensors lie in the arena
   released = 35,       ///< daemon: the memory of that request_id is not used any more; no body
+  published = 36,      ///< daemon: as RESULT, to a subscriber; `sequence` counts the results that match
+  publisher = 37,      ///< daemon: JSON body `publisher`
 };
 
 /// The fixed header of every message. Part 0 is these 64 bytes (or header_len of them: a sample_account, and what this

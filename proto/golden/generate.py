@@ -203,6 +203,38 @@ def add_shared_errors(to):
     error("error_unknown_repeat", "UNKNOWN_REPEAT", error_body("this request is neither in flight nor kept"))
 
 
+def add_subscriptions(to):
+    """One who listens to "spectrum": subscription 60, and its publisher 1. Of four results the third is lost."""
+    to.control("subscribe", "subscribe", {"pipelines": ["spectrum"]}, request_id=60)
+    to.control("subscribe_some", "subscribe", {"pipelines": ["spectrum", "motion – ecg"], "sessions": ["antenna*", "?"],
+                                               "outputs": ["psd"], "queue_bytes": 2**24}, request_id=61)
+    to.control("subscribed", "subscribed", {"queue_bytes": 16777216, "next_sequence": 0}, request_id=60)
+    to.control("subscribed_again", "subscribed", {"queue_bytes": U64_MAX, "next_sequence": U64_MAX}, request_id=60)
+    to.control("publisher", "publisher", {"session": 1, "name": "antenna – 1", "client": "golden",
+                                          "pipeline": "spectrum", "outputs": ["psd", "stats"]}, request_id=60)
+    to.control("publisher_of_no_session", "publisher", {"session": 2**32 - 1, "client": "golden",
+                                                        "pipeline": "spectrum", "outputs": ["psd"]}, request_id=60)
+    to.control("publisher_ended", "publisher", {"session": 1, "ended": True}, request_id=60)
+    psd, stats = ("f32", [1, 4], [4.0, 1.0, 0.0, 1.0]), ("f32", [1, 5], [0.5, 0.25, -1.0, 1.0, 0.75])
+    to.data("published", "published", [psd, stats], request_id=60, session=1, sequence=1, frames=1,
+            trace_id=TRACE.hex())
+    to.data("published_after_a_loss", "published", [psd, stats], request_id=60, session=1, sequence=3, frames=1)
+    to.data("published_inline", "published", [psd], inlined=True, request_id=61, session=1, sequence=2**63, frames=1)
+    to.control("unsubscribe", "unsubscribe", request_id=60)
+
+
+def add_malformed_subscriptions(to):
+    for name, body in (("no_pipelines", b"{}"), ("none", b'{"pipelines":[]}'), ("text", b'{"pipelines":"spectrum"}'),
+                       ("number", b'{"pipelines":[1]}'), ("long_name", b'{"pipelines":["' + b"x" * 65 + b'"]}'),
+                       ("control_character", b'{"pipelines":["a"],"sessions":["\\u0007"]}'),
+                       ("outputs_null", b'{"pipelines":["a"],"outputs":null}'),
+                       ("negative", b'{"pipelines":["a"],"queue_bytes":-1}')):
+        to.bad_body(f"bad_body_subscribe_{name}", "subscribe", body)
+    to.bad_body("bad_body_subscribed_no_sequence", "subscribed", b'{"queue_bytes":1}')
+    to.bad_body("bad_body_publisher_no_session", "publisher", b'{"name":"x"}')
+    to.bad_body("bad_body_publisher_ended_number", "publisher", b'{"session":1,"ended":1}')
+
+
 def add_malformed_shared(to):
     good = pack_place(place(3, 64, 4096, 128))
     to.bad_place("bad_place_empty", b"")
@@ -326,7 +358,7 @@ def collect():
     for add in (add_control, add_data, add_sessions, add_traces, add_errors, add_malformed_headers,
                 add_malformed_tensors, add_malformed_bodies, add_malformed_later_keys, add_shared, add_shared_errors,
                 add_malformed_shared, add_inlined, add_malformed_inlined, add_resumed, add_malformed_resumed,
-                add_accounts):
+                add_accounts, add_subscriptions, add_malformed_subscriptions):
         add(to)
     index = {"messages": to.messages, "malformed": to.malformed, "bad_bodies": to.bodies, "bad_places": to.places,
              "bad_payloads": to.payloads}

@@ -43,6 +43,9 @@ void read_bodies(std::span<const std::byte> body) {
   check(wire::decode_welcome(body), wire::decode_welcome);
   check(wire::decode_session_opened(body), wire::decode_session_opened);
   check(wire::decode_attached(body), wire::decode_attached);
+  check(wire::decode_subscribe(body), wire::decode_subscribe);
+  check(wire::decode_subscribed(body), wire::decode_subscribed);
+  check(wire::decode_publisher(body), wire::decode_publisher);
   check(wire::decode_error_body(body), wire::decode_error_body);
   wire::shared_place place;
   require(!wire::decode(body, place) || body.size() == wire::shared_place_bytes);

@@ -114,6 +114,24 @@ TEST(Control, SessionBodiesComeBackWithEveryField) {
   EXPECT_EQ(opened->next_sequence, UINT64_MAX);
 }
 
+TEST(Control, SubscriptionBodiesComeBackWithEveryField) {
+  const auto asked =
+      decode_subscribe(bytes_of(encode(subscribe{{"spectrum", "levels"}, {"antenna*", ""}, {"psd"}, UINT64_MAX})));
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->pipelines, (std::vector<std::string>{"spectrum", "levels"}));
+  EXPECT_EQ(asked->sessions, (std::vector<std::string>{"antenna*", ""}));
+  EXPECT_EQ(asked->outputs, (std::vector<std::string>{"psd"}));
+  EXPECT_EQ(asked->queue_bytes, UINT64_MAX);
+  const auto granted = decode_subscribed(bytes_of(encode(subscribed{UINT64_MAX, UINT64_MAX})));
+  ASSERT_TRUE(granted);
+  EXPECT_EQ(granted->queue_bytes, UINT64_MAX);
+  EXPECT_EQ(granted->next_sequence, UINT64_MAX);
+  const auto ended = decode_publisher(bytes_of(encode(publisher{.session = UINT32_MAX, .ended = true})));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->session, UINT32_MAX);
+  EXPECT_TRUE(ended->ended);
+}
+
 TEST(Control, SkipsUnknownKeys) {
   const auto out = decode_hello(bytes_of(R"({"later":[{"x":1}],"client":"c","version":"v"})"));
   ASSERT_TRUE(out);
@@ -130,7 +148,8 @@ TEST(Control, RefusesABodyOverTheLimit) {
 }
 
 TEST(Control, WhatAClientAsksWithIsShorterThanWhatADaemonSays) {
-  for (const message_type asks : {message_type::hello, message_type::open_session, message_type::attach}) {
+  for (const message_type asks :
+       {message_type::hello, message_type::open_session, message_type::attach, message_type::subscribe}) {
     EXPECT_EQ(max_body_bytes_of(asks), max_request_body_bytes);
   }
   EXPECT_EQ(max_body_bytes_of(message_type::welcome), max_body_bytes);
@@ -282,7 +301,11 @@ TEST(Control, FaultOfARequestNamesTheKeyAndWhatIsWrongWithIt) {
         {message_type::open_session, R"({"pipeline":4294967296,"name":""})",
          "key 'pipeline' is 4294967296; at most 4294967295 fits"},
         {message_type::attach, R"({"bytes":"1 MiB"})", "key 'bytes' is no number"},
-        {message_type::attach, R"({"bytes":1,"device":1})", "key 'device' is neither true nor false"}}) {
+        {message_type::attach, R"({"bytes":1,"device":1})", "key 'device' is neither true nor false"},
+        {message_type::subscribe, R"({"pipelines":[]})", "key 'pipelines' names none"},
+        {message_type::subscribe, R"({"pipelines":"a"})", "key 'pipelines' is no list of texts"},
+        {message_type::subscribe, R"({"pipelines":["a"],"sessions":["\u0007"]})",
+         "key 'sessions' has a text that has a control character"}}) {
     EXPECT_EQ(fault_of_request(each.type, bytes_of(each.body)), each.fault) << each.body;
   }
 }
@@ -292,6 +315,7 @@ TEST(Control, GoodRequestHasNoFault) {
   EXPECT_EQ(fault_of_request(message_type::open_session, bytes_of(encode(open_session{.pipeline = 1, .name = "n"}))),
             "");
   EXPECT_EQ(fault_of_request(message_type::attach, bytes_of(encode(attach{.bytes = 1}))), "");
+  EXPECT_EQ(fault_of_request(message_type::subscribe, bytes_of(encode(subscribe{.pipelines = {"a"}}))), "");
 }
 
 }  // namespace

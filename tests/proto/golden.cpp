@@ -34,7 +34,12 @@ message_type type_of(const std::string& name) {
                                                          {"result", message_type::result},
                                                          {"error", message_type::error},
                                                          {"result_shared", message_type::result_shared},
-                                                         {"released", message_type::released}};
+                                                         {"released", message_type::released},
+                                                         {"subscribe", message_type::subscribe},
+                                                         {"subscribed", message_type::subscribed},
+                                                         {"unsubscribe", message_type::unsubscribe},
+                                                         {"published", message_type::published},
+                                                         {"publisher", message_type::publisher}};
   return types.at(name);
 }
 

@@ -42,6 +42,18 @@ std::string again(const std::string& type, const bytes& body) {
     const auto decoded = decode_attached(body);
     return decoded ? encode(*decoded) : "";
   }
+  if (type == "subscribe") {
+    const auto decoded = decode_subscribe(body);
+    return decoded ? encode(*decoded) : "";
+  }
+  if (type == "subscribed") {
+    const auto decoded = decode_subscribed(body);
+    return decoded ? encode(*decoded) : "";
+  }
+  if (type == "publisher") {
+    const auto decoded = decode_publisher(body);
+    return decoded ? encode(*decoded) : "";
+  }
   const auto decoded = decode_error_body(body);
   return decoded ? encode(*decoded) : "";
 }

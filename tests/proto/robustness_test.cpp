@@ -77,7 +77,8 @@ TEST(Robustness, EveryTruncationOfAGoldenBodyIsRefused) {
       const guarded_bytes cut(std::span{parts[1]}.first(length));
       EXPECT_FALSE(decode_hello(cut.view()) || decode_welcome(cut.view()) || decode_error_body(cut.view()) ||
                    decode_open_session(cut.view()) || decode_session_opened(cut.view()) || decode_attach(cut.view()) ||
-                   decode_attached(cut.view()))
+                   decode_attached(cut.view()) || decode_subscribe(cut.view()) || decode_subscribed(cut.view()) ||
+                   decode_publisher(cut.view()))
           << entry.at("name") << ", " << length << " bytes";
     }
   }
@@ -162,6 +163,15 @@ TEST(Robustness, WhatAMutatedBodyIsTakenForCanBeEncodedAgain) {
     }
     if (const auto found = decode_attached(guarded.view())) {
       ASSERT_TRUE(decode_attached(bytes_of(encode(*found))));
+    }
+    if (const auto asked = decode_subscribe(guarded.view())) {
+      ASSERT_TRUE(decode_subscribe(bytes_of(encode(*asked))));
+    }
+    if (const auto granted = decode_subscribed(guarded.view())) {
+      ASSERT_TRUE(decode_subscribed(bytes_of(encode(*granted))));
+    }
+    if (const auto source = decode_publisher(guarded.view())) {
+      ASSERT_TRUE(decode_publisher(bytes_of(encode(*source))));
     }
   }
 }

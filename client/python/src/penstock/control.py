@@ -128,6 +128,33 @@ class Attached:
 
 
 @dataclasses.dataclass(frozen=True)
+class Subscribe:
+    """SUBSCRIBE: whose results, and which of them."""
+    pipelines: Tuple[str, ...]  #: names, at least one
+    sessions: Tuple[str, ...] = ()  #: patterns of sessions' names, with "*" and "?"; none: all
+    outputs: Tuple[str, ...] = ()  #: names; none: all
+    queue_bytes: int = 0  #: what may wait for this subscriber; 0: the daemon's own choice
+
+
+@dataclasses.dataclass(frozen=True)
+class Subscribed:
+    """SUBSCRIBED: what the daemon keeps for it."""
+    queue_bytes: int
+    next_sequence: int  #: of the next result that matches
+
+
+@dataclasses.dataclass(frozen=True)
+class Publisher:
+    """PUBLISHER: whose results come next, or come no more."""
+    session: int  #: as PUBLISHED has it
+    name: str = ""  #: of its session; "" without one
+    client: str = ""  #: as it said in its HELLO
+    pipeline: str = ""
+    outputs: Tuple[str, ...] = ()  #: the tensors of each PUBLISHED, in this order
+    ended: bool = False  #: nothing else is told then but the session
+
+
+@dataclasses.dataclass(frozen=True)
 class ErrorBody:
     """ERROR: why. Texts that do not apply are empty."""
     reason: str
@@ -137,25 +164,31 @@ class ErrorBody:
     holds: bool = False  #: shared memory: the request still has its own, RELEASED follows
 
 
-Body = TypeVar("Body", Hello, Welcome, OpenSession, SessionOpened, Attach, Attached, ErrorBody)
+Body = TypeVar("Body", Hello, Welcome, OpenSession, SessionOpened, Attach, Attached, Subscribe, Subscribed, Publisher,
+               ErrorBody)
 
 # By field: its type, and its limit where it is a number.
 _U32, _U64, _I64 = (1 << 32) - 1, (1 << 64) - 1, (1 << 63) - 1
 _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_bytes": _U64, "max_request_bytes": _U64,
            "period": _U64, "answering": _U32, "shard": _U32, "pipeline": _U32, "session": _U32, "next_sequence": _U64,
-           "shared_bytes": _U64, "device_bytes": _U64, "inline_bytes": _U64, "bytes": _U64, "steps": _U64}
+           "shared_bytes": _U64, "device_bytes": _U64, "inline_bytes": _U64, "bytes": _U64, "steps": _U64,
+           "queue_bytes": _U64}
 _NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription,
            "quarantined": QuarantinedPipeline}
 _LISTS = ("outputs", "pipelines", "quarantined")
-_FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed")
+_FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed", "ended")
 _LEFT_OUT = ("shared_bytes", "device_bytes", "device", "inline_bytes", "holds", "resume", "quarantined")  # where they are 0
+_NAMES = ("pipelines", "sessions", "outputs")  # of Subscribe and Publisher: lists of texts
+_OPTIONAL = {Subscribe: ("sessions", "outputs", "queue_bytes"),
+             Publisher: ("name", "client", "pipeline", "outputs", "ended")}
 _TOKEN = re.compile("[0-9a-f]{32}")
 
 
-def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, Attach, Attached, ErrorBody]) -> bytes:
+def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, Attach, Attached, Subscribe, Subscribed, Publisher,
+                       ErrorBody]) -> bytes:
     """The body as one line of JSON."""
     fields = {name: value for name, value in dataclasses.asdict(body, dict_factory=_members).items()
-              if value or name not in _LEFT_OUT}
+              if value or name not in _OPTIONAL.get(type(body), _LEFT_OUT)}
     if "resume" not in fields:
         fields.pop("resumed", None)
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
@@ -209,6 +242,9 @@ def decode(kind: Type[Body], part: Buffer) -> Body:
         raise DecodeError("bad_body")
     if isinstance(body, OpenSession) and not is_name(body.name):
         raise DecodeError("bad_body")
+    if isinstance(body, Subscribe) and not (body.pipelines and all(
+            map(is_name, body.pipelines + body.sessions + body.outputs))):
+        raise DecodeError("bad_body")
     return body
 
 
@@ -230,6 +266,10 @@ def _object(kind: Any, value: Any) -> Any:
 
 
 def _field(kind: Any, name: str, value: Any) -> Any:
+    if kind in _OPTIONAL and name in _NAMES:
+        return _texts(value)
+    if kind is Publisher and name == "pipeline":
+        return _text(value)
     if name in _LIMITS:
         return _number(value, _LIMITS[name])
     if name == "resume" and not (isinstance(value, str) and _TOKEN.fullmatch(value)):
@@ -245,6 +285,18 @@ def _field(kind: Any, name: str, value: Any) -> Any:
     if not isinstance(value, bool if name in _FLAGS or (name == "device" and kind is Attach) else str):
         raise DecodeError("bad_body")
     return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise DecodeError("bad_body")
+    return value
+
+
+def _texts(value: Any) -> Tuple[str, ...]:
+    if not isinstance(value, list):
+        raise DecodeError("bad_body")
+    return tuple(map(_text, value))
 
 
 def _shards(value: Any) -> Tuple[Tuple[str, ...], ...]:

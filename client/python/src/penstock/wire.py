@@ -54,10 +54,15 @@ class MessageType(enum.IntEnum):
     SUBMIT = 16
     CANCEL = 17
     SUBMIT_SHARED = 18
+    SUBSCRIBE = 20
+    SUBSCRIBED = 21
+    UNSUBSCRIBE = 22
     RESULT = 32
     ERROR = 33
     RESULT_SHARED = 34
     RELEASED = 35
+    PUBLISHED = 36
+    PUBLISHER = 37
 
 
 class Status(enum.IntEnum):
