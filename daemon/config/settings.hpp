@@ -54,6 +54,7 @@ struct client_settings {
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes{10};
   /// A client whose connection has ended keeps its place for this long, unless another client needs it.
   std::chrono::nanoseconds resume_grace = std::chrono::seconds{10};
+  std::uint32_t max_subscriptions = 64;  ///< of all clients of a shard; 0: nobody may subscribe
 
   bool operator==(const client_settings&) const = default;
 };

@@ -265,7 +265,11 @@ settings_section clients_section() {
                "One with requests in flight or shared memory stays."),
            row("resume_grace", &client_settings::resume_grace, duration_kind{nanoseconds(0), hours(1)}, by_reload,
                "A client whose connection has ended keeps its place for so long. "
-               "Its requests and sessions too, unless others need them.")}};
+               "Its requests and sessions too, unless others need them."),
+           row("max_subscriptions", &client_settings::max_subscriptions, integer_kind{0, 1 << 16}, by_reload,
+               "Subscriptions to results on a shard; 0: nobody may subscribe. "
+               "A subscriber gets the results of all clients. "
+               "Each subscription takes memory for its queue out of limits.memory.")}};
 }
 
 settings_section limits_section() {

@@ -34,9 +34,10 @@ constexpr bool is_request(message_type type) noexcept {
 }
 
 // What a client may send after HELLO.
-constexpr std::array served = {message_type::submit,     message_type::submit_shared, message_type::attach,
-                               message_type::cancel,     message_type::open_session,  message_type::close_session,
-                               message_type::get_status, message_type::get_trace};
+constexpr std::array served = {message_type::submit,    message_type::submit_shared, message_type::attach,
+                               message_type::cancel,    message_type::open_session,  message_type::close_session,
+                               message_type::subscribe, message_type::unsubscribe,   message_type::get_status,
+                               message_type::get_trace};
 
 wire::message_header answer_to(const wire::message_header& question, message_type type) noexcept {
   wire::message_header header;
@@ -224,6 +225,10 @@ void message_handler::serve(const incoming& message, const wire::message_header&
       return open_session(message, header, client, now);
     case message_type::close_session:
       return close_session(header, client);
+    case message_type::subscribe:
+      return subscribe(message, header, client);
+    case message_type::unsubscribe:
+      return parts_.subscribers.unsubscribe(client, header.request_id);
     case message_type::get_trace:
       return send_trace(message, header, client);
     default:  // GET_STATUS is the only other type in `served`
@@ -301,6 +306,27 @@ void message_handler::close_session(const wire::message_header& header, const cl
   if (session_record* const done = parts_.sessions.find(header.session, client)) {
     session_table::close(*done);
   }
+}
+
+void message_handler::subscribe(const incoming& message, const wire::message_header& header, client_record& client) {
+  const std::optional<wire::subscribe> wanted = wire::decode_subscribe(message.body);
+  if (!wanted) {
+    refuse(message, &client, header,
+           {status::malformed,
+            "the body of SUBSCRIBE can't be read: " + wire::fault_of_request(header.type, message.body)});
+    return;
+  }
+  if (!admission_.closed().admitted()) {
+    refuse(message, &client, header, admission_.closed());
+    return;
+  }
+  wire::subscribed granted;
+  if (const verdict judged = parts_.subscribers.subscribe(client, header.request_id, *wanted, granted);
+      !judged.admitted()) {
+    refuse(message, &client, header, judged);
+    return;
+  }
+  parts_.replies.control(message.identity, &client, answer_to(header, message_type::subscribed), wire::encode(granted));
 }
 
 void message_handler::attach(const incoming& message, const wire::message_header& header, const client_record& client) {

@@ -12,6 +12,7 @@
 #include "daemon/net/control_queue.hpp"
 #include "daemon/net/message_reader.hpp"
 #include "daemon/net/reply_sender.hpp"
+#include "daemon/net/subscriptions.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/request/clients.hpp"
 #include "daemon/request/counters.hpp"
@@ -36,6 +37,7 @@ class message_handler {
     scheduler& scheduling;
     account& counters;
     const served_pipelines& served;
+    subscriptions& subscribers;
   };
   /// What a client can ask about the shard.
   struct reports {
@@ -85,6 +87,7 @@ class message_handler {
   void open_session(const incoming& message, const wire::message_header& header, const client_record& client,
                     time_point now);
   void close_session(const wire::message_header& header, const client_record& client);
+  void subscribe(const incoming& message, const wire::message_header& header, client_record& client);
   void attach(const incoming& message, const wire::message_header& header, const client_record& client);
   void send_status(const incoming& message, const wire::message_header& header, const client_record& client,
                    time_point came);

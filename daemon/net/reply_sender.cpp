@@ -4,9 +4,11 @@
 #include <bit>
 
 #include "daemon/config/client_memory.hpp"
+#include "daemon/net/subscriptions.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/request/sessions.hpp"
 #include "daemon/request/wire_tensor.hpp"
+#include "daemon/shm/segment.hpp"
 
 namespace penstock {
 namespace {
@@ -34,6 +36,36 @@ reply_sender::reply_sender(router_socket& socket, const slot_ring& slots, payloa
     : socket_(socket), ring_(slots), payloads_(payloads), limits_(limits), counters_(counters), memory_(memory) {}
 
 void reply_sender::result(const request& done, slot& slot) {
+  const bool published = subscriptions_ != nullptr && !subscriptions_->none();
+  // Where the reply gives the outputs' memory away, nobody can read them after it.
+  const bool leaves = done.payload == payload_mode::shared || done.payload == payload_mode::rewritten;
+  if (published && leaves) {
+    publish(done, slot);
+  }
+  answer(done, slot);
+  if (published && !leaves) {
+    publish(done, slot);
+  }
+}
+
+void reply_sender::publish(const request& done, const slot& slot) {
+  (void)measure(done);
+  published_.clear();
+  const bool shared = done.payload == payload_mode::shared;
+  const bool readable = !shared || done.shared.arena->memory() == arena_memory::host;
+  std::size_t offset = 0;  // of a shared output
+  for (std::size_t output = 0; readable && output < extents_.size(); ++output) {
+    const result_extent& extent = extents_[output];
+    const std::byte* const data = shared                                    ? done.shared.output + offset
+                                  : done.payload == payload_mode::rewritten ? payloads_.bytes(done.index).data()
+                                                                            : output_of(done, slot, output);
+    published_.push_back({{data, extent.bytes}, extent.leading});
+    offset += wire::room_for(extent.bytes);
+  }
+  subscriptions_->publish(done, published_);
+}
+
+void reply_sender::answer(const request& done, slot& slot) {
   const bool shared = done.payload == payload_mode::shared;
   const bool rewritten = done.payload == payload_mode::rewritten;
   const std::size_t outputs = done.pipeline->outputs.size();
@@ -258,24 +290,9 @@ bool reply_sender::deliver(std::string_view identity, const client_record* clien
 }
 
 reply_sender::attempt reply_sender::try_send(std::string_view identity, reply_parts& parts) {
-  try {
-    // Only the routing id can be refused; then ROUTER takes all other parts.
-    if (!socket_.get().send(zmq::const_buffer(identity.data(), identity.size()),
-                            zmq::send_flags::dontwait | zmq::send_flags::sndmore)) {
-      return attempt::full;
-    }
-    for (std::size_t index = 0; index < parts.size(); ++index) {
-      const auto more = index + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
-      (void)socket_.get().send(parts[index], zmq::send_flags::dontwait | more);
-    }
-  } catch (const zmq::error_t& error) {
-    if (error.num() == EHOSTUNREACH) {
-      return attempt::unreachable;
-    }
-    throw;
-  }
-  ++counters_.replies_sent;
-  return attempt::sent;
+  const attempt outcome = socket_.send(identity, parts);
+  counters_.replies_sent += outcome == attempt::sent ? 1U : 0U;
+  return outcome;
 }
 
 // If replies wait, sending them finds out.
@@ -319,6 +336,9 @@ bool reply_sender::flush() {
 }
 
 void reply_sender::forget(const client_record& client) noexcept {
+  if (subscriptions_ != nullptr) {
+    subscriptions_->forget(client);
+  }
   recent_.forget(client.index);
   if (client.index >= boxes_.size() || boxes_[client.index] == nullptr) {
     return;

@@ -24,6 +24,8 @@
 
 namespace penstock {
 
+class subscriptions;
+
 /// Sends replies, in order for each client; never blocks. A client that does not read has a bounded queue and a bounded
 /// share of memory. Replies beyond these bounds are dropped and counted; other clients are not affected.
 /// Thread: the shard.
@@ -37,6 +39,9 @@ class reply_sender : public reply_port {
   /// socket's context.
   reply_sender(router_socket& socket, const slot_ring& slots, payload_store& payloads, const client_settings& limits,
                account& counters, memory_budget& memory);
+
+  /// Results go to subscribers too from now on.
+  void publish_to(subscriptions& subscribers) noexcept { subscriptions_ = &subscribers; }
 
   void result(const request& done, slot& slot) override;
   void error(const request& ended, wire::status code, const wire::error_body& why) override;
@@ -60,7 +65,7 @@ class reply_sender : public reply_port {
   void adopt(const client_settings& limits) { limits_ = limits; }
   /// Tries the queues of slow clients again. Returns whether anything went out.
   bool flush();
-  /// Drops the client's queue and cache. Queued replies count as undeliverable.
+  /// Drops the client's queue, cache and subscriptions. Queued replies count as undeliverable.
   void forget(const client_record& client) noexcept;
   [[nodiscard]] bool idle() const noexcept { return waiting_.empty(); }
   /// Replies to that client that did not fit into its queue.
@@ -80,8 +85,10 @@ class reply_sender : public reply_port {
     std::size_t waiting_bytes = 0;
     std::uint64_t dropped = 0;
   };
-  enum class attempt { sent, full, unreachable };
+  using attempt = router_socket::sending;
 
+  void answer(const request& done, slot& slot);
+  void publish(const request& done, const slot& slot);
   void keep(const request& request);
   /// Fills `parts_`.
   void find_kept(const client_record& client, std::uint64_t request_id);
@@ -106,8 +113,10 @@ class reply_sender : public reply_port {
   account& counters_;
   reply_memory memory_;
   recent_replies recent_;
-  reply_parts parts_;                           // of the reply that is being composed
-  std::vector<result_extent> extents_;          // of its outputs
+  reply_parts parts_;                        // of the reply that is being composed
+  std::vector<result_extent> extents_;       // of its outputs
+  std::vector<published_output> published_;  // the same, for subscribers
+  subscriptions* subscriptions_ = nullptr;
   std::vector<std::unique_ptr<outbox>> boxes_;  // by client_record::index
   std::vector<std::uint32_t> waiting_;          // clients whose queue is not empty
 };

@@ -102,6 +102,26 @@ bool router_socket::readable() {
   return (socket_.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0;
 }
 
+router_socket::sending router_socket::send(std::string_view identity, std::span<zmq::message_t> parts) {
+  try {
+    // Only the routing id can be refused; then ROUTER takes all other parts.
+    if (!socket_.send(zmq::const_buffer(identity.data(), identity.size()),
+                      zmq::send_flags::dontwait | zmq::send_flags::sndmore)) {
+      return sending::full;
+    }
+    for (std::size_t index = 0; index < parts.size(); ++index) {
+      const auto more = index + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
+      (void)socket_.send(parts[index], zmq::send_flags::dontwait | more);
+    }
+  } catch (const zmq::error_t& error) {
+    if (error.num() == EHOSTUNREACH) {
+      return sending::unreachable;
+    }
+    throw;
+  }
+  return sending::sent;
+}
+
 void router_socket::close(int linger_ms) noexcept {
   try {
     socket_.set(zmq::sockopt::linger, linger_ms);

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <exception>
 #include <list>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <zmq.hpp>
@@ -47,6 +49,9 @@ class router_socket {
   [[nodiscard]] bool readable();
   /// The endpoints as bound; a port of 0 or * is replaced by the real one.
   [[nodiscard]] const std::vector<std::string>& endpoints() const noexcept { return endpoints_; }
+  enum class sending { sent, full, unreachable };
+  /// Sends these parts to the client of that routing id without waiting. The parts are consumed only if they are sent.
+  [[nodiscard]] sending send(std::string_view identity, std::span<zmq::message_t> parts);
   /// Counts of handshakes. Any thread.
   [[nodiscard]] handshake_report handshakes() const noexcept { return zap_handler_.account().read(); }
   /// As zap_handler::rounds. Any thread.

@@ -273,8 +273,9 @@ client_record* client_table::forgettable(time_point limit) const noexcept {
     if (client == nullptr) {
       continue;
     }
-    // A client with arenas is alive: they go at once when its connection or its process ends.
-    const bool silent = client->arenas.empty() && client->last_heard < limit;
+    // A client with arenas is alive: they go at once when its connection or its process ends. One that only listens has
+    // nothing to say; it is forgotten when its connection has ended.
+    const bool silent = client->arenas.empty() && client->subscriptions == 0 && client->last_heard < limit;
     if (client->references == 0 && (client->gone || client->elsewhere || silent)) {
       return client.get();
     }

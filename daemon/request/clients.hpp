@@ -89,6 +89,7 @@ class client_record {
   std::uint32_t references = 0;
   std::string name;                    ///< from its HELLO
   std::size_t inline_bytes = 0;        ///< largest RESULT that it takes in one part; 0: none
+  std::uint32_t subscriptions = 0;     ///< that it has
   std::vector<client_arena*> arenas;   ///< that it may name; it holds a reference to each
   std::optional<memory_grant> memory;  ///< of the daemon's budget, for its credits; set with the first grant
   std::uint64_t results = 0;           ///< sent to it

@@ -54,6 +54,11 @@ class session_table {
                                      time_point now);
   /// nullptr if there is no such session, or it belongs to another client.
   [[nodiscard]] session_record* find(std::uint32_t number, const client_record& client) noexcept;
+  /// Whether there is such a session that can still have results.
+  [[nodiscard]] bool in_use(std::uint32_t number) const noexcept {
+    const session_record& there = places_[number % places_.size()];
+    return there.number == number && !there.free();
+  }
   /// Whether the client has as many open sessions as it may.
   [[nodiscard]] bool full(const client_record& client) const noexcept;
   /// Ends the session: it takes no more frames, and its place is free once nothing refers to it.

@@ -31,6 +31,12 @@ struct result_extent {
   std::size_t bytes = 0;     ///< of all frames; they are contiguous
 };
 
+/// One output of a result, where the host can read it.
+struct published_output {
+  std::span<const std::byte> bytes;
+  std::int64_t leading = 0;  ///< leading dimension of each frame
+};
+
 /// `steps_before`: input steps of the session before this request. `leading`: leading dimension of the request's input
 /// frames. All frames of a request yield the same length (plan::period).
 [[nodiscard]] result_extent extent_of(const plan_buffer& output, std::int64_t steps_before, std::int64_t leading,

@@ -208,6 +208,10 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
                       "Places of clients: resumed over another connection, lost because the connection had ended.")),
       control_(counter(into, "penstock_control_messages_total",
                        "Control messages and refusals of clients that owed time: delayed, or dropped.")),
+      published_(
+          counter(into, "penstock_published_results_total",
+                  "Results for subscribers, once for each: sent, dropped because its queue was full or it had no "
+                  "connection, withheld because they lie in device memory.")),
       payload_bytes_(counter(into, "penstock_payload_bytes_total", "Bytes of tensors, from clients and to them.")),
       copied_bytes_(counter(into, "penstock_copied_bytes_total",
                             "Bytes that the device copied for batches: to its memory, from it, and within it.")),
@@ -221,6 +225,8 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
       slots_(gauge(into, "penstock_slots", "Slots for batches, by whether they are free or used.")),
       batches_in_flight_(gauge(into, "penstock_batches_in_flight", "Batches on the device.")),
       sessions_(gauge(into, "penstock_sessions", "Open sessions.")),
+      subscriptions_(gauge(into, "penstock_subscriptions", "Subscriptions to results.")),
+      subscription_bytes_(gauge(into, "penstock_subscription_queued_bytes", "Results on their way to subscribers.")),
       places_short_(gauge(into, "penstock_places_short",
                           "Whether clients or sessions were lately turned away because every place was taken.")),
       arenas_(gauge(into, "penstock_shared_memory_arenas", "Pieces of memory that clients share with the daemon.")),
@@ -286,6 +292,9 @@ void shard_metrics::take_counts(const account& now, const account& before) {
   places_.Add({{"fate", "lost"}}).Increment(rise(now.clients_lost, before.clients_lost));
   control_.Add({{"fate", "delayed"}}).Increment(rise(now.control_delayed, before.control_delayed));
   control_.Add({{"fate", "dropped"}}).Increment(rise(now.control_dropped, before.control_dropped));
+  published_.Add({{"fate", "sent"}}).Increment(rise(now.results_published, before.results_published));
+  published_.Add({{"fate", "dropped"}}).Increment(rise(now.results_lost, before.results_lost));
+  published_.Add({{"fate", "withheld"}}).Increment(rise(now.results_withheld, before.results_withheld));
   payload_bytes_.Add({{"direction", "in"}}).Increment(rise(now.payload_bytes_in, before.payload_bytes_in));
   payload_bytes_.Add({{"direction", "out"}}).Increment(rise(now.payload_bytes_out, before.payload_bytes_out));
 }
@@ -357,10 +366,14 @@ void shard_metrics::set_sums() {
   double bytes = 0;
   double granted_requests = 0;
   double granted_bytes = 0;
+  double subscriptions = 0;
+  double queued_bytes = 0;
   for (const shard_report& each : last_) {
     const auto known = static_cast<double>(each.clients.size());
     sessions += static_cast<double>(each.sessions);
     clients += known;
+    subscriptions += static_cast<double>(each.subscriptions.open);
+    queued_bytes += static_cast<double>(each.subscriptions.queued_bytes);
     granted_requests += known * static_cast<double>(each.credit_requests);
     granted_bytes += known * static_cast<double>(each.credit_bytes);
     for (const client_report& client : each.clients) {
@@ -369,6 +382,8 @@ void shard_metrics::set_sums() {
     }
   }
   sessions_.Add({}).Set(sessions);
+  subscriptions_.Add({}).Set(subscriptions);
+  subscription_bytes_.Add({}).Set(queued_bytes);
   if (!last_.empty()) {  // each shard tells of the whole daemon
     arenas_.Add({}).Set(static_cast<double>(last_.front().shared_memory.arenas));
     shared_bytes_.Add({}).Set(static_cast<double>(last_.front().shared_memory.bytes));

@@ -86,6 +86,7 @@ class shard_metrics {
   counters& repeats_;
   counters& places_;
   counters& control_;
+  counters& published_;
   counters& payload_bytes_;
   counters& copied_bytes_;
   counters& handshakes_;
@@ -95,6 +96,8 @@ class shard_metrics {
   gauges& slots_;
   gauges& batches_in_flight_;
   gauges& sessions_;
+  gauges& subscriptions_;
+  gauges& subscription_bytes_;
   gauges& places_short_;
   gauges& arenas_;
   gauges& shared_bytes_;

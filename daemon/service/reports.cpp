@@ -189,7 +189,10 @@ json clients_json(const std::vector<client_report>& clients) {
                     {"requests", each.requests},
                     {"bytes", each.bytes},
                     {"results", each.results},
-                    {"dropped", each.dropped}});
+                    {"dropped", each.dropped},
+                    {"subscriptions", each.subscriptions},
+                    {"published", each.published},
+                    {"lost", each.lost}});
   }
   return list;
 }
@@ -217,6 +220,7 @@ json shard_json(const shard_report& shard) {
            {{"sent", counters.replies_sent},
             {"dropped", counters.replies_dropped},
             {"undeliverable", counters.replies_undeliverable}}},
+          {"subscriptions", subscriptions_json(shard)},
           {"control", {{"delayed", counters.control_delayed}, {"dropped", counters.control_dropped}}},
           {"payload_bytes", {{"in", counters.payload_bytes_in}, {"out", counters.payload_bytes_out}}},
           {"handshakes_refused", refused_json(shard.handshakes)},

@@ -141,12 +141,15 @@ shard::shard(const settings& settings, device& device, std::span<plan> plans, me
       sessions_(settings.sessions.max_sessions, settings.sessions.idle_timeout, std::random_device{}(),
                 settings.sessions.max_per_client),
       message_reader_(socket_, payloads_),
+      subscriptions_({socket_, clients_, sessions_, served_, counters_, memory}, queued_,
+                     settings.clients.max_subscriptions),
       reply_sender_(socket_, ring_, payloads_, settings.clients, counters_, memory),
       tracker_(plans.size(), reply_sender_, counters_),
       scheduler_(plans, ring_, stream_pool_, completed_, tracker_, payloads_, recorder_),
       registry_({clients_, sessions_, scheduler_, reply_sender_, counters_, served_, memory}, settings.clients,
                 {std::string("penstockd ") + version, instance_, number, device.facts().exporter}),
-      message_handler_({message_reader_, reply_sender_, registry_, sessions_, tracker_, scheduler_, counters_, served_},
+      message_handler_({message_reader_, reply_sender_, registry_, sessions_, tracker_, scheduler_, counters_, served_,
+                        subscriptions_},
                        {[this] { return report_status(report()); },
                         [this](std::uint64_t cursor) {
                           return pages_.write(recorder_.batches(), cursor, clock::now(), client_page_bytes);
@@ -154,6 +157,7 @@ shard::shard(const settings& settings, device& device, std::span<plan> plans, me
                        number),
       sweep_at_(started_ + sweep_interval) {
   served_.refused = settings.refused;
+  reply_sender_.publish_to(subscriptions_);
   // Duplicates, because Asio closes what it watches.
   socket_watch_.descriptor.assign(duplicate(socket_.descriptor()));
   signal_watch_.descriptor.assign(duplicate(signal_.descriptor()));
@@ -248,6 +252,7 @@ bool shard::turn(time_point now) {
   served |= scheduler_.turn(clock::now());
   expire(now);
   served |= reply_sender_.flush();
+  served |= subscriptions_.flush();
   progress |= served;
   progress |= message_handler_.handle_deferred(/*idle=*/!served);
   if (now >= sweep_at_) {
@@ -267,6 +272,7 @@ void shard::expire(time_point now) {
 void shard::sweep(time_point now) {
   sweep_at_ = now + sweep_interval;
   registry_.sweep(now);
+  subscriptions_.sweep();
   message_handler_.sweep(now);
   scheduler_.check_device(now, settings_.stream_pool.hang_timeout);
   look_after_memory(now);
@@ -296,7 +302,7 @@ void shard::watch(descriptor_watch& watch) {
 // Handlers only end the wait: the next turn looks at everything.
 void shard::sleep(time_point now) {
   const bool parting = state_ == state::parting;  // the device no longer matters then
-  const time_point retry_at = reply_sender_.idle() ? never : now + retry_interval;
+  const time_point retry_at = reply_sender_.idle() && subscriptions_.idle() ? never : now + retry_interval;
   const time_point until = parting ? std::min(part_until_, retry_at)
                                    : std::min({tracker_.next_deadline(), scheduler_.next_decision(), sweep_at_,
                                                drain_until_, next_end(), retry_at, message_handler_.next_control()});
@@ -307,7 +313,8 @@ void shard::sleep(time_point now) {
   signal_.prepare();
   // ZMQ_FD is edge-triggered: it signals again only after `readable`. That call may also find that a slow client reads
   // again, so the queues are tried once more.
-  if (!socket_.readable() && !reply_sender_.flush() && (parting || (completed_.empty() && !ring_.has_returned()))) {
+  if (!socket_.readable() && !reply_sender_.flush() && !subscriptions_.flush() &&
+      (parting || (completed_.empty() && !ring_.has_returned()))) {
     if (timer_at_ != until) {
       timer_at_ = until;
       timer_.expires_at(until);
@@ -422,7 +429,8 @@ bool shard::part(time_point now) {
   if (now >= part_until_ || registry_.empty()) {
     state_ = state::ended;
   }
-  return reply_sender_.flush() || progress;
+  const bool replied = reply_sender_.flush();
+  return subscriptions_.flush() || replied || progress;
 }
 
 std::string shard::prepare(shard_change& change) {
@@ -489,6 +497,8 @@ bool shard::commit(std::uint64_t attempt) {
   recorder_.set_rate(applied.timing.batches_per_second);
   sessions_.set_idle_timeout(applied.sessions.idle_timeout);
   reply_sender_.adopt(applied.clients);
+  subscriptions_.set_most(applied.clients.max_subscriptions);
+  subscriptions_.sweep();
   configuration_ = taken.change.configuration;
   registry_.adopt(applied.clients, std::move(taken.welcomes), std::chrono::steady_clock::now());
   return true;
@@ -586,6 +596,7 @@ shard_report shard::report() {
                     .handshakes = socket_.handshakes(),
                     .shared_memory = shm_server_ != nullptr ? shm_server_->in_use() : shared_memory_use{},
                     .copied = stream_pool_.copied(),
+                    .subscriptions = subscriptions_.figures(),
                     .peer_memory = memory_.used(),
                     .peer_memory_limit = memory_.limit()};
   for (const plan* const each : served_.in_order) {
@@ -598,7 +609,10 @@ shard_report shard::report() {
                               .requests = each.requests,
                               .bytes = each.bytes,
                               .results = each.results,
-                              .dropped = reply_sender_.dropped(each)});
+                              .dropped = reply_sender_.dropped(each),
+                              .subscriptions = each.subscriptions,
+                              .published = subscriptions_.of(each).published,
+                              .lost = subscriptions_.of(each).dropped});
     }
   });
   return made;

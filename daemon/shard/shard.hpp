@@ -28,6 +28,7 @@
 #include "daemon/net/message_reader.hpp"
 #include "daemon/net/reply_sender.hpp"
 #include "daemon/net/shard_directory.hpp"
+#include "daemon/net/subscriptions.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/request/payload_store.hpp"
 #include "daemon/request/request_tracker.hpp"
@@ -182,11 +183,13 @@ class shard {
   stream_pool stream_pool_;
   recorder recorder_;
   timeline_pages pages_;
+  memory_budget queued_{SIZE_MAX};  // only counts: the queues' memory is granted
   router_socket socket_;
   account counters_;
   client_table clients_;
   session_table sessions_;
   message_reader message_reader_;
+  subscriptions subscriptions_;
   reply_sender reply_sender_;
   request_tracker tracker_;
   scheduler scheduler_;

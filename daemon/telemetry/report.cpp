@@ -84,6 +84,14 @@ ordered_json refused_json(const handshake_report& handshakes) {
   return refused;
 }
 
+ordered_json subscriptions_json(const shard_report& report) {
+  return {{"open", report.subscriptions.open},
+          {"published", report.counters.results_published},
+          {"dropped", report.counters.results_lost},
+          {"withheld", report.counters.results_withheld},
+          {"queued_bytes", report.subscriptions.queued_bytes}};
+}
+
 ordered_json refused_json(const account& counters) {
   ordered_json refused = ordered_json::object();
   for (const auto& [code, count] : counters.refused) {
@@ -150,6 +158,7 @@ std::string report_status(const shard_report& report) {
        {{"sent", report.counters.replies_sent},
         {"dropped", report.counters.replies_dropped},
         {"undeliverable", report.counters.replies_undeliverable}}},
+      {"subscriptions", subscriptions_json(report)},
       {"control", {{"delayed", report.counters.control_delayed}, {"dropped", report.counters.control_dropped}}},
       {"payload_bytes", {{"in", report.counters.payload_bytes_in}, {"out", report.counters.payload_bytes_out}}},
       {"shard", report.shard},

@@ -31,6 +31,15 @@ struct client_report {
   std::size_t bytes = 0;       ///< in flight
   std::uint64_t results = 0;   ///< since its HELLO
   std::uint64_t dropped = 0;   ///< replies that did not fit into its queue
+  std::uint32_t subscriptions = 0;
+  std::uint64_t published = 0;  ///< results that its subscriptions were sent
+  std::uint64_t lost = 0;       ///< results that they lost
+};
+
+/// Subscriptions to results, of a shard.
+struct subscription_figures {
+  std::size_t open = 0;
+  std::size_t queued_bytes = 0;  ///< on their way to subscribers; shared bytes count for each
 };
 
 /// Which configuration is served.
@@ -72,6 +81,7 @@ struct shard_report {
   handshake_report handshakes{};
   shared_memory_use shared_memory{};  ///< of the whole daemon
   copied_bytes copied{};
+  subscription_figures subscriptions{};
   std::size_t peer_memory = 0;        ///< of the whole daemon: granted out of limits.memory, in bytes
   std::size_t peer_memory_limit = 0;  ///< limits.memory
 };
@@ -87,6 +97,8 @@ struct shard_report {
 [[nodiscard]] nlohmann::ordered_json json_of(const pipeline_timing& timing);
 /// Handshakes that were refused, by why.
 [[nodiscard]] nlohmann::ordered_json refused_json(const handshake_report& handshakes);
+/// Subscriptions, and what they were sent and lost.
+[[nodiscard]] nlohmann::ordered_json subscriptions_json(const shard_report& report);
 /// Messages that were refused, by the status they were answered with.
 [[nodiscard]] nlohmann::ordered_json refused_json(const account& counters);
 

@@ -53,6 +53,7 @@ settings random_settings(std::mt19937_64& random) {
   made.limits.memory = static_cast<std::size_t>(pick(0, 1 << 30));
   made.clients.idle_timeout = std::chrono::seconds(pick(1, 9999));
   made.clients.resume_grace = std::chrono::seconds(pick(0, 3600));
+  made.clients.max_subscriptions = static_cast<std::uint32_t>(pick(0, 1 << 16));
   made.sessions.max_per_client = static_cast<std::uint32_t>(pick(1, 1 << 16));
   made.sessions.max_sessions = static_cast<std::uint32_t>(pick(1, 1 << 16));
   made.sessions.idle_timeout = std::chrono::milliseconds(pick(1000, 99'999));

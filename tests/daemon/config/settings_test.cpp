@@ -81,6 +81,7 @@ reply_queue_bytes = "11 KiB"
 reply_cache_bytes = 0
 idle_timeout = "12min"
 resume_grace = "0s"
+max_subscriptions = 18
 [sessions]
 max_sessions = 13
 idle_timeout = "14s"
@@ -118,6 +119,7 @@ recent_batches = 16
   EXPECT_EQ(given.clients.reply_cache_bytes, 0U);
   EXPECT_EQ(given.clients.idle_timeout, 12min);
   EXPECT_EQ(given.clients.resume_grace, 0s);
+  EXPECT_EQ(given.clients.max_subscriptions, 18U);
   EXPECT_EQ(given.sessions.max_sessions, 13U);
   EXPECT_EQ(given.sessions.idle_timeout, 14s);
   EXPECT_EQ(given.sessions.max_per_client, 3U);
