@@ -20,11 +20,12 @@ from .control import PipelineDescription, TensorDescription, Welcome
 from .errors import Cancelled, Expired, Failed, NoCredit, PenstockError, Rejected, SessionLost, Shutdown, Unreachable
 from .result import Result
 from .session import Session
+from .subscription import Published, Subscription
 from .tensor import Tensor
 from .version import __version__
 from .wire import SampleAccount, SampleFlag, Status, TimeQuality
 
 __all__ = ["Account", "AsyncClient", "AsyncSession", "Cancelled", "Client", "Expired", "Failed", "NoCredit",
-           "PenstockError", "PipelineDescription", "Rejected", "Result", "SampleAccount", "SampleFlag", "Session",
-           "SessionLost", "Shutdown", "Status", "Tensor", "TensorDescription", "TimeQuality", "Unreachable", "Welcome",
-           "__version__"]
+           "PenstockError", "PipelineDescription", "Published", "Rejected", "Result", "SampleAccount", "SampleFlag",
+           "Session", "SessionLost", "Shutdown", "Status", "Subscription", "Tensor", "TensorDescription", "TimeQuality",
+           "Unreachable", "Welcome", "__version__"]

@@ -24,6 +24,7 @@ from .pending_request import PendingRequest, SubmitRequest
 from .recording import Cutter, Joined, flattened, index_behind
 from .result import Result
 from .session import DEFAULT, Session
+from .subscription import Feed, Published, Subscription
 from .tensor import HOST, is_tensor
 
 _END: Any = object()
@@ -79,6 +80,12 @@ class AsyncClient:
     def session(self, pipeline: str, *, name: Optional[str] = None, timeout: float = 5.0) -> _Opening:
         """Opens a session: `async with c.session(...) as s`, or `s = await c.session(...)`. See `Client.session`."""
         return _Opening(self._open(pipeline, name, timeout))
+
+    def subscribe(self, pipelines: Any, *, sessions: Any = None, outputs: Any = None, queue_bytes: Optional[int] = None,
+                  buffer_bytes: int = 64 << 20, timeout: Optional[float] = 5.0) -> AsyncSubscription:
+        """Results of any client of these pipelines, as they come: `async for item in c.subscribe("waterfall")`. See
+        `Client.subscribe`. It subscribes when it is entered, or asked for its first result."""
+        return AsyncSubscription(self, (pipelines, sessions, outputs, queue_bytes, buffer_bytes, timeout))
 
     async def frames(self, pipeline: str, count: Optional[int] = None, *, length: Optional[int] = None,
                      device: str = "cpu") -> Any:
@@ -137,6 +144,66 @@ class AsyncClient:
         opening = client._opening(pipeline, name, timeout)
         requests = await _ask(client, opening)
         return AsyncSession(Session(client, client._connection, requests, opening.pipeline, opening.name), client)
+
+
+class AsyncSubscription:
+    """A `Subscription` whose results are awaited."""
+
+    def __init__(self, client: AsyncClient, arguments: Tuple[Any, ...]) -> None:
+        self._client = client
+        self._arguments = arguments
+        self._feed: Optional[Feed] = None
+        self._subscription: Optional[Subscription] = None
+        self._come = asyncio.Event()
+
+    async def get(self) -> Published:
+        """The next result. Raises EOFError when the subscription is closed, or what it ended with."""
+        feed = await self._subscribed()
+        while True:
+            self._come.clear()
+            item = feed.take()
+            if item is not None:
+                return item
+            if feed.over:
+                raise EOFError("the subscription is closed")
+            await self._come.wait()
+
+    async def close(self) -> None:
+        """Ends it. What has come can still be taken."""
+        if self._subscription is not None:
+            self._subscription.close()
+
+    def __aiter__(self) -> AsyncSubscription:
+        return self
+
+    async def __anext__(self) -> Published:
+        try:
+            return await self.get()
+        except EOFError:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> AsyncSubscription:
+        await self._subscribed()
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                        traceback: Optional[TracebackType]) -> None:
+        await self.close()
+
+    async def _subscribed(self) -> Feed:
+        if self._feed is None:
+            client = await self._client._client()
+            request = client._subscribing(*self._arguments)
+            loop = asyncio.get_running_loop()
+            request.feed.notify = lambda: _call_soon(loop, self._come.set)
+            try:
+                granted = await _ask(client, request)
+            except asyncio.CancelledError:
+                client._connection.unsubscribe(request.request_id)
+                raise
+            self._subscription = Subscription(client, client._connection, request.feed, request.request_id, granted)
+            self._feed = request.feed
+        return self._feed
 
 
 class _Opening:

@@ -9,7 +9,7 @@ import time
 import weakref
 from concurrent.futures import Future, TimeoutError as WaitTimeout
 from types import TracebackType
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Type, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from .pending_request import (OpenRequest, Patience, PendingRequest, PingRequest
                               TraceRequest, done_within)
 from .result import Result
 from .session import DEFAULT, Session
+from .subscription import Feed, SubscribeRequest, Subscription, subscribe_body
 from .version import __version__
 
 
@@ -181,6 +182,34 @@ class Client:
         opening = self._opening(pipeline, name, timeout)
         return Session(self, self._connection, self._ask(opening), opening.pipeline, opening.name)
 
+    def subscribe(self, pipelines: Union[str, Sequence[str]], *, sessions: Union[None, str, Sequence[str]] = None,
+                  outputs: Union[None, str, Sequence[str]] = None, queue_bytes: Optional[int] = None,
+                  buffer_bytes: int = 64 << 20, timeout: Optional[float] = 5.0) -> Subscription:
+        """Listens to the results that any client gets of these pipelines, from now on.
+
+            for item in c.subscribe("waterfall"):
+                draw(item.array)
+
+        pipelines: a name, or several.
+        sessions: patterns of sessions' names, of which one must match: "*" stands for any letters, "?" for one. None:
+            all, and requests of no session, whose name is "".
+        outputs: names of the outputs that come; None: all.
+        queue_bytes: how much the daemon keeps for this subscription when its connection is too slow; None: what the
+            daemon thinks right, 16 MiB or more. Results beyond it are lost, and the next one says how many.
+        buffer_bytes: how much waits in this process for the iteration. The oldest results beyond it are lost, likewise.
+        timeout: seconds to wait for the daemon's answer.
+
+        When the connection was lost the subscription goes on over the next one. When the daemon restarted it is made
+        again, and the next result has `restarted`. With several shards, it is of the one that this client is connected
+        to. A daemon that does not serve the pipeline any more after a restart ends the iteration with Rejected.
+
+        Raises Rejected for an unknown pipeline or output, or where the daemon takes no more subscriptions, and Expired
+        when no answer came in time.
+        """
+        request = self._subscribing(pipelines, sessions, outputs, queue_bytes, buffer_bytes, timeout)
+        granted = self._ask(request)
+        return Subscription(self, self._connection, request.feed, request.request_id, granted)
+
     def empty(self, shape: Shape, dtype: Any, *, device: str = "cpu") -> Any:
         """A new array in the memory that the daemon shares, whatever it then holds: `submit` takes it, or a contiguous
         part of it that begins at a multiple of 64 bytes, without copying it. Its room is free again when it has gone,
@@ -311,6 +340,11 @@ class Client:
         elif not name or not is_name(name):
             raise ValueError("a session's name has 1 to 64 bytes and no control characters")
         return OpenRequest(described, name, _seconds("timeout", timeout), self._patience)
+
+    def _subscribing(self, pipelines: Any, sessions: Any, outputs: Any, queue_bytes: Optional[int], buffer_bytes: int,
+                     timeout: Optional[float]) -> SubscribeRequest:
+        feed = Feed(subscribe_body(pipelines, sessions, outputs, queue_bytes), buffer_bytes)
+        return SubscribeRequest(feed, _seconds("timeout", timeout), self._patience)
 
     def _ping(self, timeout: Optional[float]) -> PingRequest:
         return PingRequest(_seconds("timeout", timeout), self._patience)

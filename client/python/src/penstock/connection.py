@@ -141,6 +141,11 @@ class Connection:
         """Number of handshakes that the peer closed without a reason."""
         return self._engine.dealer.broken_off
 
+    @property
+    def process(self) -> int:
+        """The process that it belongs to."""
+        return self._process
+
     def is_own_process(self) -> bool:
         """False in a forked child: thread and socket belong to the parent."""
         return os.getpid() == self._process
@@ -166,6 +171,11 @@ class Connection:
         """Accepts no more requests; CLOSE is sent when those in flight have ended."""
         if self.is_own_process():
             self._work.post(session.close)
+
+    def unsubscribe(self, request_id: int) -> None:
+        """Ends a subscription."""
+        if self.is_own_process():
+            self._work.post(lambda: self._engine.unsubscribe(request_id))
 
     def is_own_thread(self) -> bool:
         """True on the connection's thread, where callbacks of futures run."""
@@ -251,6 +261,7 @@ class Connection:
         self._work.run()
         for pending in self._engine.leave():
             pending.answer(error=self._closed(pending))
+        self._engine.end_feeds(None if self._failure is None else Cancelled(self._reason(), step="client"))
 
     def _reason(self) -> str:
         return "the client was closed" if self._failure is None else f"the client's thread has ended: {self._failure!r}"

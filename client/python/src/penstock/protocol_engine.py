@@ -20,12 +20,15 @@ from .keys import Keys
 from .pending_request import AttachRequest, OpenRequest, Patience, PendingRequest, SubmitRequest
 from .session_requests import SessionRequests
 from .shared_memory import Leases
+from .subscription import Feed, SubscribeRequest
 from .wire import MessageType, Status
 
 #: How long an abandoned request holds its credits while the daemon does not answer.
 _LINGER_S = 10.0
 #: A client that is refused with TOO_MANY_CLIENTS says HELLO again at this interval, for so long.
 _PLACE_AGAIN_S, _PLACE_S = 0.2, 2.0
+#: A subscription that nobody here has is told to end at most so often.
+_UNSUBSCRIBE_AGAIN_S = 1.0
 
 LOGGER = logging.getLogger("penstock")
 
@@ -86,6 +89,8 @@ class ProtocolEngine:
         self._pending: Dict[int, PendingRequest] = {}
         self._sessions: Dict[int, SessionRequests] = {}  #: by the daemon's number
         self._waiting: Deque[PendingRequest] = collections.deque()  #: to send after WELCOME
+        self._feeds: Dict[int, Feed] = {}  #: of subscriptions, by the id of their request
+        self._unsubscribed_at = -math.inf
         self._greeted = False
         self._token = ""  # of the last WELCOME, shown in the next HELLO; "" = none
         self._stranger = False  # HELLO_REQUIRED came
@@ -112,6 +117,8 @@ class ProtocolEngine:
     def begin(self, pending: PendingRequest) -> None:
         """Sends a request that has its id, and tracks it until its end."""
         self._pending[pending.request_id] = pending
+        if isinstance(pending, SubscribeRequest):
+            self._feeds[pending.request_id] = pending.feed
         if pending.session is None or pending.session.begin(pending):
             self.send(pending)
 
@@ -136,6 +143,59 @@ class ProtocolEngine:
         except Exception:
             LOGGER.exception("penstock: the client could not take its leave")
         return unanswered
+
+    # Subscriptions.
+
+    def unsubscribe(self, request_id: int) -> None:
+        """Ends a subscription; no effect if it has ended."""
+        if self._feeds.pop(request_id, None) is not None:
+            pending = self._pending.get(request_id)
+            if pending is not None:
+                self.end(pending, error=Cancelled("unsubscribed", step="client", request_id=request_id))
+            self._timers.clear(request_id)
+            self._send_unsubscribe(request_id)
+
+    def end_feeds(self, error: Optional[BaseException]) -> None:
+        """Nothing more comes of any subscription."""
+        feeds, self._feeds = self._feeds, {}
+        for feed in feeds.values():
+            feed.end(error)
+
+    def _send_unsubscribe(self, request_id: int) -> None:
+        if self._greeted:
+            self.dealer.send([wire.encode_header(wire.Header(MessageType.UNSUBSCRIBE, request_id))])
+
+    def _subscribe_again(self, anew: bool) -> None:
+        """After WELCOME. anew: the daemon has lost the subscriptions."""
+        for request_id, feed in self._feeds.items():
+            if anew:
+                feed.restart()
+            if request_id not in self._pending:
+                again = SubscribeRequest(feed, None, self._patience)
+                again.request_id = request_id
+                again.answered = True  # nobody waits for it
+                self._pending[request_id] = again
+                self.send(again)
+
+    def _hear_feed(self, header: wire.Header, parts: List[Any]) -> None:
+        feed = self._feeds.get(header.request_id)
+        if feed is None:  # UNSUBSCRIBE was lost, or is on its way
+            now = time.monotonic()
+            if now - self._unsubscribed_at >= _UNSUBSCRIBE_AGAIN_S:
+                self._unsubscribed_at = now
+                self._send_unsubscribe(header.request_id)
+        elif header.type == MessageType.PUBLISHER:
+            feed.hear(control.decode(control.Publisher, body_of(parts)))
+        else:
+            feed.take_in(header, parts)
+
+    def _look_after_feed(self, request_id: int, now: float) -> None:
+        """The daemon looks every few seconds whether a client that is silent is there. Where even that does not come,
+        the connection or the daemon may be gone: HELLO finds out, and SUBSCRIBE follows it."""
+        if self._greeted and now - self._last_heard >= self._patience.retry_limit:
+            self._lost = True
+            self.greet()
+        self._timers.set(request_id, now + self._patience.retry_limit)
 
     # Sending.
 
@@ -227,6 +287,8 @@ class ProtocolEngine:
                     self._overdue(pending, now)
                 except Exception as error:
                     self.fail(pending, error)
+            elif timer in self._feeds:
+                self._look_after_feed(timer, now)
             elif timer < 0:
                 if -timer in self._sessions:
                     self._sessions[-timer].resume()
@@ -301,6 +363,9 @@ class ProtocolEngine:
             return
         if header.type == MessageType.GOODBYE:  # it stops, and waits for our GOODBYE, which says that its replies have arrived
             self.dealer.send(_goodbye())
+            return
+        if header.type in (MessageType.PUBLISHED, MessageType.PUBLISHER):
+            self._hear_feed(header, parts)
             return
         body = control.decode(ErrorBody, body_of(parts)) if header.type == MessageType.ERROR else None
         if body is not None and header.status == Status.HELLO_REQUIRED:
@@ -389,10 +454,13 @@ class ProtocolEngine:
         forgotten = self.welcome is not None and before not in ("", self._token)
         self.credits.resize(welcome.credit_requests, welcome.credit_bytes)
         self.welcome = welcome
+        lost = self._lost
         if restarted:
             self._follow_restart(welcome)
         else:
             self._follow_loss(forgotten)
+        if restarted or forgotten or lost:
+            self._subscribe_again(restarted or forgotten)
         self.welcomed.answer(welcome)
         waiting, self._waiting = self._waiting, collections.deque()
         for pending in sorted(waiting, key=lambda each: each.request_id):  # a session's in its order
@@ -471,7 +539,16 @@ class ProtocolEngine:
         self.leases.ended(pending)
         if pending.credit_bytes is not None:
             self.credits.give_back(pending.credit_bytes)
+        if isinstance(pending, SubscribeRequest):
+            self._subscribed(pending, error)
         pending.answer(value, error)
+
+    def _subscribed(self, pending: SubscribeRequest, error: Optional[PenstockError]) -> None:
+        if error is None:
+            self._timers.set(pending.request_id, time.monotonic() + self._patience.retry_limit)
+        elif self._feeds.pop(pending.request_id, None) is not None:
+            self._send_unsubscribe(pending.request_id)  # the daemon may have it
+            pending.feed.end(error)
 
 
 def _goodbye() -> List[Any]:
