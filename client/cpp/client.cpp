@@ -7,9 +7,11 @@
 
 #include <penstock/client.hpp>
 #include <penstock/session.hpp>
+#include <penstock/subscription.hpp>
 #include <unistd.h>
 
 #include "client/cpp/errors.hpp"
+#include "client/cpp/feed.hpp"
 
 namespace penstock {
 namespace {
@@ -263,6 +265,37 @@ void client::implementation::close_session(const std::shared_ptr<link::session_r
 } catch (const std::exception&) {  // out of memory: the daemon drops a session that is idle for long
 }
 
+std::uint64_t client::implementation::subscribe(const std::shared_ptr<link::feed>& feed, std::uint64_t& queue_bytes) {
+  check_may_wait();
+  link::subscription_opening opening;
+  opening.feed = feed;
+  opening.id = reserve_id();
+  opening.deadline = moment(std::chrono::steady_clock::now(), options_.request_timeout);
+  const std::uint64_t id = opening.id;
+  auto granted = opening.granted.get_future();
+  post(std::move(opening));
+  queue_bytes = granted.get();
+  return id;
+}
+
+void client::implementation::close_subscription(const std::shared_ptr<link::feed>& feed, std::uint64_t id) noexcept
+    try {
+  if (is_foreign()) {
+    return;
+  }
+  feed->end(std::nullopt);
+  link::command command{link::subscription_closing{id}};
+  [[maybe_unused]] const bool posted = connection_.post(command);  // a closing client leaves nothing open
+} catch (const std::exception&) {  // out of memory: the subscription ends with the client
+}
+
+void client::implementation::check_may_wait() const {
+  check_process();
+  if (connection_.is_own_thread()) {
+    throw local_error(wire::status::rejected, "a completion can't wait for the daemon");
+  }
+}
+
 bool client::implementation::is_foreign() const noexcept {
   return ::getpid() != process_;
 }
@@ -342,6 +375,27 @@ std::optional<std::future<result>> client::try_submit(std::string_view pipeline,
 
 session client::open_session(std::string_view pipeline, std::string_view name) {
   return {*self_, self_->open_session(pipeline, name)};
+}
+
+subscription client::subscribe(std::string_view pipeline) {
+  return subscribe(pipeline, subscribe_options{}, {});
+}
+
+subscription client::subscribe(std::string_view pipeline, const subscribe_options& options) {
+  return subscribe(pipeline, options, {});
+}
+
+subscription client::subscribe(std::string_view pipeline, const subscribe_options& options,
+                               std::function<void(published&&)> received) {
+  wire::subscribe wanted{.pipelines = {std::string(pipeline)},
+                         .sessions = options.sessions,
+                         .outputs = options.outputs,
+                         .queue_bytes = options.queue_bytes};
+  wanted.pipelines.insert(wanted.pipelines.end(), options.more_pipelines.begin(), options.more_pipelines.end());
+  auto feed = std::make_shared<link::feed>(std::move(wanted), options.buffer_bytes, std::move(received));
+  std::uint64_t queue_bytes = 0;
+  const std::uint64_t id = self_->subscribe(feed, queue_bytes);
+  return {*self_, std::move(feed), id, queue_bytes};
 }
 
 std::optional<lent_memory> client::lend(std::size_t bytes) {

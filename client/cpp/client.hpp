@@ -39,6 +39,11 @@ class __attribute__((visibility("hidden"))) client::implementation {
   [[nodiscard]] std::optional<lent_memory> lend(std::size_t bytes);
   [[nodiscard]] shared_memory_info shared_memory() const;
   void close_session(const std::shared_ptr<link::session_record>& session) noexcept;
+  /// The subscription's id; `queue_bytes` is what the daemon keeps for it.
+  [[nodiscard]] std::uint64_t subscribe(const std::shared_ptr<link::feed>& feed, std::uint64_t& queue_bytes);
+  void close_subscription(const std::shared_ptr<link::feed>& feed, std::uint64_t id) noexcept;
+  /// Throws request_error in a forked process, and on the client's own thread.
+  void check_may_wait() const;
   /// True in a process forked from the client's.
   [[nodiscard]] bool is_foreign() const noexcept;
 

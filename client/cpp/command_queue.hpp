@@ -15,6 +15,8 @@
 
 namespace penstock::link {
 
+class feed;
+
 struct cancellation {
   std::uint64_t id = 0;
 };
@@ -52,12 +54,26 @@ struct session_closing {
   std::shared_ptr<session_record> record;
 };
 
+/// SUBSCRIBE, repeated until the deadline.
+struct subscription_opening {
+  std::shared_ptr<link::feed> feed;
+  std::uint64_t id = 0;
+  time_point deadline = never;
+  std::promise<std::uint64_t> granted;  ///< the bytes of its queue
+};
+
+/// The caller has closed a subscription.
+struct subscription_closing {
+  std::uint64_t id = 0;
+};
+
 /// A caller wants shared memory, or more of it.
 struct arena_wish {
   std::uint64_t need = 0;  ///< bytes of the request that found no room
 };
 
-using command = std::variant<pending_request, cancellation, probe, session_opening, session_closing, arena_wish>;
+using command = std::variant<pending_request, cancellation, probe, session_opening, session_closing,
+                             subscription_opening, subscription_closing, arena_wish>;
 
 /// Commands from callers to the connection's thread, in order. The credits bound its length.
 class command_queue {

@@ -137,12 +137,21 @@ std::array<zmq::message_t, 2> open_message(std::uint64_t request_id, std::uint32
   return {bare_message(wire::message_type::open_session, request_id), zmq::message_t{body.data(), body.size()}};
 }
 
+std::array<zmq::message_t, 2> subscribe_message(std::uint64_t request_id, const wire::subscribe& wanted) {
+  const std::string body = wire::encode(wanted);
+  return {bare_message(wire::message_type::subscribe, request_id), zmq::message_t{body.data(), body.size()}};
+}
+
 namespace {
 
 /// Storage that a result's views point into.
 struct received_message {
   std::vector<zmq::message_t> parts;
   std::shared_ptr<const pipeline_info> pipeline;
+};
+struct published_message {
+  std::vector<zmq::message_t> parts;
+  std::shared_ptr<const wire::publisher> source;
 };
 struct shared_outputs {
   arena_block block;
@@ -255,6 +264,36 @@ std::optional<result> read_result(const wire::message_header& header, std::vecto
   result read{header.request_id, header.frames, std::move(views), std::move(storage)};
   read.set_account(account);
   return read;
+}
+
+std::optional<result> read_published(const wire::message_header& header, std::vector<zmq::message_t>&& parts,
+                                     std::shared_ptr<const wire::publisher> source) {
+  const std::size_t outputs = source->outputs.size();
+  if (header.tensors != outputs || (parts.size() != outputs + 1 && parts.size() != 1)) {
+    return std::nullopt;
+  }
+  auto storage = std::make_shared<published_message>();
+  storage->parts = std::move(parts);
+  storage->source = std::move(source);
+  std::vector<tensor_view> views;
+  views.reserve(outputs);
+  payload_cursor payloads{header, storage->parts};
+  for (std::size_t index = 0; index < outputs; ++index) {
+    wire::tensor_header tensor;
+    if (wire::decode_tensor(bytes_of(storage->parts.front()), header, index, tensor) != wire::decode_error::none) {
+      return std::nullopt;
+    }
+    const std::string_view dtype = name_of(tensor.type);
+    const auto bytes = payloads.next(tensor.bytes);
+    if (dtype.empty() || !bytes || tensor.dimensions == 0 || tensor.shape[0] != std::int64_t{header.frames}) {
+      return std::nullopt;
+    }
+    views.push_back({storage->source->outputs[index], dtype, *bytes, tensor.shape, tensor.dimensions});
+  }
+  if (!payloads.at_end()) {
+    return std::nullopt;
+  }
+  return result{header.request_id, header.frames, std::move(views), std::move(storage)};
 }
 
 std::optional<result> read_shared_result(const wire::message_header& header, std::span<const zmq::message_t> parts,

@@ -57,6 +57,9 @@ inline constexpr std::uint64_t attach_id = 2;
 [[nodiscard]] std::array<zmq::message_t, 2> open_message(std::uint64_t request_id, std::uint32_t pipeline,
                                                          std::string_view name);
 
+/// SUBSCRIBE: header and body.
+[[nodiscard]] std::array<zmq::message_t, 2> subscribe_message(std::uint64_t request_id, const wire::subscribe& wanted);
+
 /// The bytes of a received part, at any alignment. Valid while the part exists and is not moved.
 [[nodiscard]] std::span<const std::byte> bytes_of(const zmq::message_t& part) noexcept;
 
@@ -65,6 +68,11 @@ inline constexpr std::uint64_t attach_id = 2;
 /// or size; the leading extent of a variable output may be 0 up to its maximum.
 [[nodiscard]] std::optional<result> read_result(const wire::message_header& header, std::vector<zmq::message_t>&& parts,
                                                 std::shared_ptr<const pipeline_info> pipeline);
+
+/// Decodes a PUBLISHED as read_result does a RESULT; the outputs have the names that PUBLISHER said.
+[[nodiscard]] std::optional<result> read_published(const wire::message_header& header,
+                                                   std::vector<zmq::message_t>&& parts,
+                                                   std::shared_ptr<const wire::publisher> source);
 
 /// Decodes a RESULT_SHARED. The result owns the block of `output_bytes`, and its views point into it. nullopt, and the
 /// block unchanged, for the same reasons or when the outputs exceed the block.

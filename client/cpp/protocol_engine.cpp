@@ -24,6 +24,7 @@ protocol_engine::protocol_engine(const client_options& options, credit_window& c
       socket_(options),
       handshake_(options_, socket_, credits, counters, std::move(listener)),
       control_(options_, socket_, handshake_, sessions_, counters),
+      subscriptions_(options_, socket_, handshake_, counters),
       arena_(arenas, options.shared_at_first, options.retry_after, options.retry_limit),
       last_heard_(clock_now()) {}
 
@@ -43,6 +44,10 @@ void protocol_engine::perform(command&& next, time_point now) {
     control_.open(std::move(*opening), now);
   } else if (const auto* const closing = std::get_if<session_closing>(&next)) {
     close(*closing);
+  } else if (auto* const wanted = std::get_if<subscription_opening>(&next)) {
+    subscriptions_.open(std::move(*wanted), now);
+  } else if (const auto* const unwanted = std::get_if<subscription_closing>(&next)) {
+    subscriptions_.close(unwanted->id);
   } else if (const auto* const wish = std::get_if<arena_wish>(&next)) {
     request_arena(wish->need, now);
   }
@@ -145,6 +150,7 @@ void protocol_engine::tend(time_point now) {
   resend_in_order(sessions_.resume(now), now);
   handshake_.send_hello_if_due(now);
   control_.tend(now, last_heard_);
+  subscriptions_.tend(now, last_heard_);
   update_arena(now);
 }
 
@@ -187,8 +193,8 @@ time_point protocol_engine::expiry_of(const pending_request& request) const noex
 }
 
 time_point protocol_engine::next_due() const {
-  return std::min(
-      {requests_.next_alarm(), handshake_.hello_at(), sessions_.next_resume(), arena_.next_due(), control_.next_due()});
+  return std::min({requests_.next_alarm(), handshake_.hello_at(), sessions_.next_resume(), arena_.next_due(),
+                   control_.next_due(), subscriptions_.next_due()});
 }
 
 void protocol_engine::wait(int descriptor) {
@@ -216,6 +222,7 @@ void protocol_engine::end_all() {
     finish(id, closed_error());
   }
   control_.end_all(closed_error());
+  subscriptions_.end_all(closed_error());
 }
 
 void protocol_engine::refuse(command&& next) {
@@ -225,6 +232,8 @@ void protocol_engine::refuse(command&& next) {
     question->reply.set_exception(std::make_exception_ptr(closed_error()));
   } else if (auto* const opening = std::get_if<session_opening>(&next)) {
     opening->opened.set_exception(std::make_exception_ptr(closed_error()));
+  } else if (auto* const wanted = std::get_if<subscription_opening>(&next)) {
+    wanted->granted.set_exception(std::make_exception_ptr(closed_error()));
   }
 }
 
@@ -545,6 +554,12 @@ void protocol_engine::handle(std::vector<zmq::message_t>& parts) {
       return control_.handle_answer(header, parts);
     case wire::message_type::session_opened:
       return control_.handle_opened(header, parts);
+    case wire::message_type::published:
+      return subscriptions_.handle_published(header, parts);
+    case wire::message_type::publisher:
+      return subscriptions_.handle_publisher(header, parts);
+    case wire::message_type::subscribed:
+      return subscriptions_.handle_subscribed(header, parts);
     case wire::message_type::goodbye:
       return handshake_.say_goodbye();  // the daemon stops, and waits until its replies have arrived
     default:
@@ -567,6 +582,7 @@ void protocol_engine::handle_welcome(const std::vector<zmq::message_t>& parts) {
   if (anew) {
     arena_.ask_again();
     send_all_again(now);
+    subscriptions_.subscribe_again(welcome->restarted || welcome->forgotten, now);
   }
   send_attach(now);
 }
@@ -628,7 +644,7 @@ void protocol_engine::handle_error(const wire::message_header& header, const std
     send_attach(now);
     return;
   }
-  if (control_.handle_error(header.request_id, error)) {
+  if (control_.handle_error(header.request_id, error) || subscriptions_.handle_error(header.request_id, error)) {
     return;
   }
   pending_request* const found = requests_.find(header.request_id);

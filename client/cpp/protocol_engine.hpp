@@ -21,6 +21,7 @@
 #include "client/cpp/messages.hpp"
 #include "client/cpp/request_table.hpp"
 #include "client/cpp/session_table.hpp"
+#include "client/cpp/subscription_table.hpp"
 
 namespace penstock::link {
 
@@ -120,6 +121,7 @@ class protocol_engine {
   request_table requests_;
   session_table sessions_;
   control_requests control_;
+  subscription_table subscriptions_;
   arena_lease arena_;
   bool arena_readable_ = false;  ///< at the last `wait`
   /// Payloads of ended requests whose memory the daemon may still use, by request id.

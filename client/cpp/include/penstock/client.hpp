@@ -24,7 +24,10 @@
 
 namespace penstock {
 
-class session;  // <penstock/session.hpp>
+class session;       // <penstock/session.hpp>
+class subscription;  // <penstock/subscription.hpp>
+struct subscribe_options;
+struct published;
 
 /// The end of a request: exactly one of the two.
 using outcome = std::variant<result, request_error>;
@@ -130,6 +133,17 @@ class PENSTOCK_EXPORT client {
   /// in use, the daemon's limit is reached, or there is no answer within the client's request_timeout.
   [[nodiscard]] session open_session(std::string_view pipeline, std::string_view name = "");
 
+  /// Listens to the results that any client gets of a pipeline, from now on; include <penstock/subscription.hpp>. With
+  /// several shards it is of the one that this client is connected to. Throws request_error when the pipeline or an
+  /// output is unknown, the daemon takes no more subscriptions, or there is no answer within the client's
+  /// request_timeout.
+  [[nodiscard]] subscription subscribe(std::string_view pipeline, const subscribe_options& options);
+  [[nodiscard]] subscription subscribe(std::string_view pipeline);
+  /// The same, but `received` is called with each result, on the client's thread: it must be short and must not wait.
+  /// Exceptions are ignored.
+  [[nodiscard]] subscription subscribe(std::string_view pipeline, const subscribe_options& options,
+                                       std::function<void(published&&)> received);
+
   /// A request id that this client will not use for any other request.
   [[nodiscard]] std::uint64_t reserve_id() noexcept;
   /// Asks the daemon to cancel a request. It still ends exactly once: with kind cancelled, or otherwise if it had
@@ -149,6 +163,7 @@ class PENSTOCK_EXPORT client {
 
  private:
   friend class session;
+  friend class subscription;
   class implementation;
   std::unique_ptr<implementation> self_;
 };

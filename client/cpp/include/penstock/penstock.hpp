@@ -10,3 +10,4 @@
 #include <penstock/result.hpp>
 #include <penstock/sample_account.hpp>
 #include <penstock/session.hpp>
+#include <penstock/subscription.hpp>
