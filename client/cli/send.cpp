@@ -18,6 +18,7 @@
 #include "client/cli/result_files.hpp"
 #include "client/cli/sample_source.hpp"
 #include "client/cli/sample_time.hpp"
+#include "client/cli/stream_signals.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -43,30 +44,6 @@ struct send_options {
 
   [[nodiscard]] input_kind kind() const { return raw ? input_kind::raw : input_kind::automatic; }
 };
-
-/// For the signal handler. Set before the handlers are installed, valid until the program ends.
-stop_event* asked = nullptr;
-
-extern "C" void stop_on_signal(int signal) {
-  if (!asked->request(signal)) {
-    ::_exit(128 + signal);  // the second signal: leave at once; the files are valid
-  }
-}
-
-/// The first of these signals ends the stream like the end of the input, the second ends the program. Ignored signals,
-/// as under nohup, stay ignored. SIGPIPE is ignored: a failed write is an error.
-void end_stream_on_signals(stop_event& stop) {
-  asked = &stop;
-  for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before {};
-    sigaction(each, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) {
-      struct sigaction handler {};
-      handler.sa_handler = &stop_on_signal;
-      sigaction(each, &handler, nullptr);
-    }
-  }
-}
 
 void have_writes_fail() {
   std::signal(SIGPIPE, SIG_IGN);

@@ -64,8 +64,8 @@ client_status read_client(const json_value& object) {
           .place = object.value("place", 0U),
           .requests = count(object, "requests"),
           .bytes = count(object, "bytes"),
-          .results = count(object, "results"),
-          .dropped = count(object, "dropped")};
+          .results = count(object, "results") + count(object, "published"),
+          .dropped = count(object, "dropped") + count(object, "lost")};
 }
 
 shard_status read_shard(const json_value& object) {
@@ -88,6 +88,9 @@ shard_status read_shard(const json_value& object) {
                     .in_flight = count(requests, "in_flight"),
                     .refused = sum_of(member(object, "refused")),
                     .replies_dropped = count(member(object, "replies"), "dropped"),
+                    .subscriptions = count(member(object, "subscriptions"), "open"),
+                    .published = count(member(object, "subscriptions"), "published"),
+                    .published_lost = count(member(object, "subscriptions"), "dropped"),
                     .bytes_in = count(bytes, "in"),
                     .bytes_out = count(bytes, "out"),
                     .credit_requests = count(credit, "requests"),
@@ -296,6 +299,9 @@ void add_shard(top_figures& figures, std::vector<pipeline_sums>& pipelines, cons
   figures.refused_per_s += rate(before.refused, now.refused, seconds);
   figures.bytes_in_per_s += rate(before.bytes_in, now.bytes_in, seconds);
   figures.bytes_out_per_s += rate(before.bytes_out, now.bytes_out, seconds);
+  figures.subscriptions += now.subscriptions;
+  figures.published_per_s += rate(before.published, now.published, seconds);
+  figures.published_lost_per_s += rate(before.published_lost, now.published_lost, seconds);
   for (const stream_status& each : now.streams) {
     const auto same = [&](const stream_status& other) { return other.number == each.number; };
     figures.streams.push_back(figures_of(find_or_empty(before.streams, same), each, now.number, seconds));

@@ -39,8 +39,8 @@ struct client_status {
   std::uint32_t place = 0;
   std::uint64_t requests = 0;  ///< in flight
   std::uint64_t bytes = 0;     ///< in flight
-  std::uint64_t results = 0;
-  std::uint64_t dropped = 0;
+  std::uint64_t results = 0;   ///< also those of others that it subscribes to
+  std::uint64_t dropped = 0;   ///< likewise
 };
 
 struct shard_status {
@@ -57,6 +57,9 @@ struct shard_status {
   std::uint64_t in_flight = 0;
   std::uint64_t refused = 0;
   std::uint64_t replies_dropped = 0;
+  std::uint64_t subscriptions = 0;
+  std::uint64_t published = 0;       ///< results that were sent to subscribers
+  std::uint64_t published_lost = 0;  ///< those that they lost
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   std::uint64_t credit_requests = 0;
@@ -153,6 +156,9 @@ struct top_figures {
   double refused_per_s = 0;
   double bytes_in_per_s = 0;
   double bytes_out_per_s = 0;
+  std::uint64_t subscriptions = 0;
+  double published_per_s = 0;       ///< results to subscribers
+  double published_lost_per_s = 0;  ///< results that they lost
   std::vector<shard_figures> shards;
   std::vector<stream_figures> streams;
   std::vector<pipeline_figures> pipelines;

@@ -149,6 +149,15 @@ top_line total_line(const top_figures& figures, const top_view& view) {
   return line.add(bytes).add(errors, clean ? text_role::plain : text_role::bad);
 }
 
+top_line subscriptions_line(const top_figures& figures, const top_view& view) {
+  top_line line(view.columns);
+  line.add(std::to_string(figures.subscriptions) +
+           (figures.subscriptions == 1 ? " subscription  " : " subscriptions  "))
+      .add(short_count(figures.published_per_s) + " results/s to them  ");
+  return line.add("lost " + short_count(figures.published_lost_per_s) + "/s",
+                  figures.published_lost_per_s > 0 ? text_role::bad : text_role::plain);
+}
+
 void add_head(std::vector<top_line>& lines, const top_figures& figures, const top_view& view) {
   lines.emplace_back(view.columns)
       .add(figures.server, text_role::strong)
@@ -162,6 +171,9 @@ void add_head(std::vector<top_line>& lines, const top_figures& figures, const to
     lines.emplace_back(view.columns).add(figures.device, text_role::faint);
   }
   lines.push_back(total_line(figures, view));
+  if (figures.subscriptions > 0) {
+    lines.push_back(subscriptions_line(figures, view));
+  }
 }
 
 std::vector<top_line> before_the_first_answer(const top_view& view) {
@@ -189,7 +201,7 @@ void add_help(std::vector<top_line>& lines, const top_view& view) {
       "batch      frames to a batch; closed by: what closed most of them",
       "p50 p99    from a request's being received to its result, up to 6 % too much",
       "in flight  of the requests that a client may have in flight",
-      "dropped    results that a client which reads too slowly has lost",
+      "dropped    results that a client which reads too slowly has lost, also those of others",
       "last batch how long ago a batch was done: long beside work in flight is trouble"};
   for (const std::string_view line : text) {
     lines.emplace_back(view.columns).add(line);

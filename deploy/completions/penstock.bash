@@ -22,7 +22,7 @@ _penstock_command() {
     case ${COMP_WORDS[i]} in
       --url | --server-key | --key-file | --transport | --timeout) i=$((i + 1)) ;;
       -*) ;;
-      bench | check-plugin | doctor | info | keygen | ping | reload | send | top | trace)
+      bench | check-plugin | doctor | info | keygen | ping | reload | send | top | trace | watch)
         printf '%s\n' "${COMP_WORDS[i]}"
         return
         ;;
@@ -61,7 +61,7 @@ _penstock() {
   esac
   options='--url --server-key --key-file --transport --timeout --help'
   case $command in
-    '') options+=' --version bench check-plugin doctor info keygen ping reload send top trace' ;;
+    '') options+=' --version bench check-plugin doctor info keygen ping reload send top trace watch' ;;
     ping) options+=' --count --quiet' ;;
     info) options+=' --json' ;;
     send)
@@ -71,6 +71,7 @@ _penstock() {
     bench) options+=' --pipeline --size --clients --sessions --in-flight --rate --duration --warmup --json' ;;
     check-plugin) options+=' --entry --input --values --max-frames' ;;
     trace) options+=' --last --follow-for --output' ;;
+    watch) options+=' --view --session --output --count --rate --color' ;;
     keygen) options+=' --output --name --force --show' ;;
     top) options+=' --admin --interval --once --batch' ;;
     reload) options+=' --admin' ;;

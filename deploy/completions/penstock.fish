@@ -11,7 +11,7 @@ function __penstock_pipelines
         sed -n '/^  "pipelines": \[/,/^  \]/ s/^      "name": "\([^"]*\)".*/\1/p'
 end
 
-set -l commands bench check-plugin doctor info keygen ping reload send top trace
+set -l commands bench check-plugin doctor info keygen ping reload send top trace watch
 complete -c penstock -f
 complete -c penstock -l url -x -d 'The daemon\'s address'
 complete -c penstock -l server-key -x -d 'The daemon\'s public key'
@@ -25,6 +25,7 @@ complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a info -d '
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a ping -d 'Measure round trips'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a send -d 'Stream a recording'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a trace -d 'Write a timeline'
+complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a watch -d 'Show the results that others get'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Say what is wrong'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a check-plugin -d 'Check a plug-in of your own'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a keygen -d 'Make a key'
@@ -70,6 +71,14 @@ complete -c penstock -n '__fish_seen_subcommand_from check-plugin' -l max-frames
 complete -c penstock -n '__fish_seen_subcommand_from trace' -l last -x -d 'How much of the past'
 complete -c penstock -n '__fish_seen_subcommand_from trace' -l follow-for -x -d 'Go on recording'
 complete -c penstock -n '__fish_seen_subcommand_from trace keygen' -s o -l output -r -F -d 'The file to write'
+
+complete -c penstock -n '__fish_seen_subcommand_from watch' -x -a '(__penstock_pipelines)' -d 'Which pipeline'
+complete -c penstock -n '__fish_seen_subcommand_from watch' -l view -d 'Draw each output'
+complete -c penstock -n '__fish_seen_subcommand_from watch' -l session -x -d 'Sessions of such names'
+complete -c penstock -n '__fish_seen_subcommand_from watch' -l output -x -d 'This output alone'
+complete -c penstock -n '__fish_seen_subcommand_from watch' -s n -l count -x -d 'End after so many results'
+complete -c penstock -n '__fish_seen_subcommand_from watch' -l rate -x -d 'Samples a second'
+complete -c penstock -n '__fish_seen_subcommand_from watch' -l color -x -a 'auto always never' -d 'In pictures'
 
 complete -c penstock -n '__fish_seen_subcommand_from keygen' -l name -x -d 'Who it belongs to'
 complete -c penstock -n '__fish_seen_subcommand_from keygen' -l force -d 'Take the place of a key'

@@ -1,0 +1,281 @@
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <penstock/subscription.hpp>
+#include <unistd.h>
+
+#include "base/quantity.hpp"
+#include "client/cli/commands.hpp"
+#include "client/cli/gallery.hpp"
+#include "client/cli/stream_signals.hpp"
+
+namespace penstock::cli {
+namespace {
+
+using std::chrono::steady_clock;
+
+struct watch_options {
+  std::string pipeline;
+  std::vector<std::string> sessions;
+  std::vector<std::string> outputs;
+  std::string color = "auto";
+  double rate = 0;          ///< 0: not given
+  std::uint64_t count = 0;  ///< 0: until a signal
+  bool view = false;
+};
+
+// A view shows one publisher at a time; another one once that has been quiet for so long.
+constexpr std::chrono::seconds quiet{2};
+constexpr std::chrono::milliseconds look_interval{100};
+
+std::string shape_text(const tensor_view& tensor) {
+  std::string text(tensor.dtype);
+  for (std::size_t axis = 0; axis < tensor.dimensions; ++axis) {
+    text += (axis == 0 ? "[" : ", ") + std::to_string(tensor.extents[axis]);
+  }
+  return text + "]";
+}
+
+/// "antenna 1 of radio-1"; without a session the client alone.
+std::string name_of(const published& item) {
+  return item.session.empty() ? item.client : item.session + " of " + item.client;
+}
+
+std::string line_of(const published& item) {
+  std::string line = std::to_string(item.sequence) + "  " + name_of(item) + "  ";
+  for (std::size_t at = 0; at < item.outputs.outputs().size(); ++at) {
+    const tensor_view& output = item.outputs.outputs()[at];
+    line += (at == 0 ? "" : ", ") + std::string(output.name) + " " + shape_text(output);
+  }
+  return line;
+}
+
+std::string results_text(std::uint64_t count) {
+  return count_text(static_cast<double>(count)) + (count == 1 ? " result" : " results");
+}
+
+/// Takes the results of all shards, one at a time, and shows them.
+class watcher {
+ public:
+  watcher(const watch_options& options, const pipeline_info& pipeline, stop_event& stop)
+      : options_(options), stop_(stop), screen_(screen_of(options)) {
+    if (options.view) {
+      sample_clock clock;
+      if (options.rate > 0) {
+        clock.rate = options.rate;
+      }
+      clock.frame_samples = pipeline.input.shape.empty() ? 1 : pipeline.input.shape.front();
+      clock.even_frames = !pipeline.input.variable;
+      clock.complex_input = pipeline.input.dtype == "c64" || pipeline.input.element.starts_with('c');
+      pictures_.emplace(pipeline, clock);
+      if (screen_.interactive) {
+        live_.emplace(
+            *pictures_, [&options] { return screen_of(options); }, std::cout);
+      }
+    }
+  }
+
+  void take(const published& item) {
+    const std::lock_guard lock{mutex_};
+    if (options_.count > 0 && results_ == options_.count) {
+      return;
+    }
+    ++results_;
+    lost_ += item.lost;
+    restarts_ += item.restarted ? 1U : 0U;
+    publishers_.insert(name_of(item));
+    if (pictures_) {
+      draw(item);
+    } else {
+      print(item);
+    }
+    if (results_ == options_.count) {
+      stop_.request();
+    }
+  }
+
+  void finish() {
+    live_.reset();
+    if (pictures_ && results_ > 0) {
+      constexpr int lines_of_figures = 4;
+      std::cout << "\n" << pictures_->draw(screen_, lines_of_figures);
+    }
+    std::ostream& out = pictures_ ? std::cout : std::cerr;
+    out << results_text(results_) << " of "
+        << (publishers_.size() == 1 ? *publishers_.begin() : std::to_string(publishers_.size()) + " publishers");
+    out << (lost_ > 0 ? ", " + results_text(lost_) + " lost" : "")
+        << (restarts_ > 0 ? ", the daemon was restarted" : "") << "\n";
+    if (hidden_ > 0) {
+      out << results_text(hidden_) << " of others not drawn: --session chooses\n";
+    }
+  }
+
+ private:
+  static terminal screen_of(const watch_options& options) {
+    terminal found = terminal_at(STDOUT_FILENO);
+    if (options.color == "never") {
+      found.colors = color_depth::none;
+    } else if (options.color == "always" && found.colors == color_depth::none) {
+      found.colors = color_depth::full;
+    }
+    return found;
+  }
+
+  void draw(const published& item) {
+    const steady_clock::time_point now = steady_clock::now();
+    const std::string name = name_of(item);
+    if (name != shown_ && !shown_.empty() && now - shown_at_ < quiet) {
+      ++hidden_;
+      return;
+    }
+    shown_ = name;
+    shown_at_ = now;
+    if (live_) {
+      live_->add(item.outputs);
+    } else {
+      pictures_->add(item.outputs);
+    }
+  }
+
+  static void print(const published& item) {
+    if (item.restarted) {
+      std::cout << "the daemon was restarted\n";
+    }
+    if (item.lost > 0) {
+      std::cout << results_text(item.lost) << " lost\n";
+    }
+    std::cout << line_of(item) << std::endl;  // NOLINT: a reader behind a pipe sees each as it comes
+  }
+
+  const watch_options& options_;
+  stop_event& stop_;
+  terminal screen_;
+  std::optional<gallery> pictures_;
+  std::optional<live_view> live_;
+  std::mutex mutex_;
+  std::uint64_t results_ = 0;
+  std::uint64_t lost_ = 0;
+  std::uint64_t restarts_ = 0;
+  std::uint64_t hidden_ = 0;
+  std::set<std::string> publishers_;
+  std::string shown_;
+  steady_clock::time_point shown_at_;
+};
+
+/// The pipeline with those outputs alone that are watched.
+pipeline_info watched(pipeline_info pipeline, const std::vector<std::string>& outputs) {
+  if (!outputs.empty()) {
+    std::erase_if(pipeline.outputs, [&](const tensor_info& each) {
+      return std::find(outputs.begin(), outputs.end(), each.name) == outputs.end();
+    });
+  }
+  return pipeline;
+}
+
+/// A client for each shard that can be reached: a subscription is of one shard.
+std::vector<std::unique_ptr<client>> clients_of(const global_options& global) {
+  client_options options = client_options_of(global);
+  options.transport = transport::zmq;  // it sends nothing
+  std::vector<std::unique_ptr<client>> all;
+  all.push_back(std::make_unique<client>(options));
+  const server_info found = all.front()->server();
+  options.stays = true;
+  for (std::uint32_t shard = 0; shard < found.shards.size(); ++shard) {
+    if (shard == found.shard) {
+      continue;
+    }
+    if (found.shards[shard].empty()) {
+      std::cerr << "penstock: shard " << shard << " can't be reached from here: its results are missing\n";
+      continue;
+    }
+    options.url = found.shards[shard];
+    all.push_back(std::make_unique<client>(options));
+  }
+  return all;
+}
+
+int watch(const global_options& global, const watch_options& options) {
+  static stop_event stop;  // static: a signal may arrive while the program ends
+  const std::vector<std::unique_ptr<client>> clients = clients_of(global);
+  const pipeline_info pipeline = watched(pipeline_of(*clients.front(), options.pipeline), options.outputs);
+  subscribe_options wanted;
+  wanted.sessions = options.sessions;
+  wanted.outputs = options.outputs;
+  std::vector<subscription> subscriptions;
+  for (const auto& each : clients) {
+    subscriptions.push_back(each->subscribe(options.pipeline, wanted));
+  }
+  end_stream_on_signals(stop);
+  watcher shown{options, pipeline, stop};
+  std::mutex mutex;
+  std::string failure;
+  std::vector<std::thread> threads;
+  for (subscription& each : subscriptions) {
+    threads.emplace_back([&shown, &each, &mutex, &failure] {
+      try {
+        while (!stop.requested() && !each.ended()) {
+          if (const auto item = each.next(look_interval)) {
+            shown.take(*item);
+          }
+        }
+      } catch (const std::exception& error) {
+        const std::lock_guard lock{mutex};
+        failure = error.what();
+        stop.request();
+      }
+    });
+  }
+  for (std::thread& each : threads) {
+    each.join();
+  }
+  shown.finish();
+  if (!failure.empty()) {
+    throw std::runtime_error(failure);
+  }
+  return stop.signal() != 0 ? 128 + stop.signal() : EXIT_SUCCESS;
+}
+
+}  // namespace
+
+void declare_watch(CLI::App& app, const global_options& global, action& chosen) {
+  auto* const command = app.add_subcommand(
+      "watch",
+      "Shows the results that other clients get of a pipeline, as they come: a line for each, or its outputs drawn.\n"
+      "What the terminal is too slow for is left out, and said.");
+  const auto options = std::make_shared<watch_options>();
+  command->add_option("PIPELINE", options->pipeline, "Which pipeline; `penstock info` lists them")
+      ->type_name("")
+      ->required();
+  command->add_flag("--view", options->view, "Draw each output in the terminal, of one session at a time");
+  command
+      ->add_option("--session", options->sessions,
+                   "Watch sessions of such names alone: * stands for any letters, ? for one; may be given again")
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--output", options->outputs, "Watch this output alone; may be given again")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("-n,--count", options->count, "End after so many results")
+      ->check(CLI::Range(1, 1'000'000'000).description(""))
+      ->type_name("N");
+  add_rate(*command, options->rate, "Samples a second, for the axes of --view")->type_name("HZ");
+  command->add_option("--color", options->color, "Colours in pictures")
+      ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
+      ->type_name("auto|always|never")
+      ->capture_default_str();
+  command->callback([&global, &chosen, options] { chosen = [&global, options] { return watch(global, *options); }; });
+}
+
+}  // namespace penstock::cli
