@@ -285,15 +285,21 @@ std::optional<result> read_published(const wire::message_header& header, std::ve
     }
     const std::string_view dtype = name_of(tensor.type);
     const auto bytes = payloads.next(tensor.bytes);
-    if (dtype.empty() || !bytes || tensor.dimensions == 0 || tensor.shape[0] != std::int64_t{header.frames}) {
+    std::int64_t stands_at = 0;
+    if (dtype.empty() || !bytes || tensor.dimensions == 0 || tensor.shape[0] != std::int64_t{header.frames} ||
+        (header.header_len >= wire::account_header_bytes &&
+         !wire::decode_output_index(bytes_of(storage->parts.front()), header, index, stands_at))) {
       return std::nullopt;
     }
-    views.push_back({storage->source->outputs[index], dtype, *bytes, tensor.shape, tensor.dimensions});
+    views.push_back({storage->source->outputs[index], dtype, *bytes, tensor.shape, tensor.dimensions, stands_at});
   }
   if (!payloads.at_end()) {
     return std::nullopt;
   }
-  return result{header.request_id, header.frames, std::move(views), std::move(storage)};
+  const auto account = account_of(header, storage->parts.front());
+  result read{header.request_id, header.frames, std::move(views), std::move(storage)};
+  read.set_account(account);
+  return read;
 }
 
 std::optional<result> read_shared_result(const wire::message_header& header, std::span<const zmq::message_t> parts,

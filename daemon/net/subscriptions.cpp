@@ -9,8 +9,12 @@ namespace {
 
 using wire::status;
 
-// A queue takes at most this part of the memory that is left, so that there is always room for clients.
-constexpr std::size_t share_of_queue = 8;
+// A queue takes at most this part of what is left for queues, and of the memory that is left at all: there is always
+// room for another.
+constexpr std::size_t share_of_queues = 4;
+constexpr std::size_t share_of_memory_left = 8;
+// The last part of the memory is for clients alone.
+constexpr std::size_t share_of_clients = 8;
 // What a message costs beside its bytes, at least: bounds the number of small ones that wait.
 constexpr std::size_t bytes_of_small_message = 512;
 
@@ -90,8 +94,10 @@ std::size_t subscriptions::queue_for(const wire::subscribe& wanted) const noexce
   for (const std::string& name : wanted.pipelines) {
     usual = std::max(usual, 2 * largest_result(*served(name)));
   }
+  const std::size_t left = parts_.memory.left();
   const std::size_t asked = wanted.queue_bytes != 0 ? static_cast<std::size_t>(wanted.queue_bytes) : usual;
-  return std::min(std::max(asked, least_queue_bytes), parts_.memory.left() / share_of_queue);
+  return std::min({std::max(asked, least_queue_bytes), (most_bytes_ - granted_bytes_) / share_of_queues,
+                   (left - std::min(left, parts_.memory.limit() / share_of_clients)) / share_of_memory_left});
 }
 
 verdict subscriptions::subscribe(client_record& client, std::uint64_t id, const wire::subscribe& wanted,
@@ -122,6 +128,7 @@ verdict subscriptions::subscribe(client_record& client, std::uint64_t id, const 
   }
   all_.push_back(std::make_unique<subscription>(client, id, wanted, std::move(memory), memory_));
   ++client.subscriptions;
+  granted_bytes_ += bytes;
   granted = {.queue_bytes = bytes, .next_sequence = 0};
   return {};
 }
@@ -148,6 +155,7 @@ void subscriptions::forget(const client_record& client) noexcept {
 
 void subscriptions::drop(subscription& ended) noexcept {
   --ended.client.subscriptions;
+  granted_bytes_ -= ended.grant.bytes();
   waiting_ -= ended.waiting.empty() ? 0U : 1U;
   for (const message& each : ended.waiting) {
     parts_.counters.results_lost += each.is_result ? 1U : 0U;
@@ -209,7 +217,9 @@ void subscriptions::offer(subscription& each, known_publisher& source, const req
   for (const std::uint16_t output : source.outputs) {
     bytes += outputs[output].bytes.size();
   }
-  const std::size_t heads = wire::part_bytes(source.outputs.size()) + (source.told ? 0 : bytes_of_small_message);
+  const std::size_t heads = wire::account_header_bytes_of(source.outputs.size()) +
+                            source.outputs.size() * wire::tensor_header_bytes +
+                            (source.told ? 0 : bytes_of_small_message);
   if (each.unreachable || each.queue.held() + heads + bytes > each.grant.bytes() ||
       each.waiting.size() >= each.grant.bytes() / bytes_of_small_message) {
     lose(each);
@@ -261,12 +271,22 @@ void subscriptions::compose_result(subscription& each, const known_publisher& so
   header.tensors = static_cast<std::uint16_t>(tensors);
   header.frames = done.frames;
   header.trace_id = done.trace_id;
+  header.header_len =
+      static_cast<std::uint16_t>(done.account ? wire::account_header_bytes_of(tensors) : wire::header_bytes);
   const bool inlined = each.client.inline_bytes > 0 && bytes <= each.client.inline_bytes;
-  zmq::message_t head(wire::part_bytes(tensors) + (inlined ? bytes : 0));
+  std::size_t tensor_at = header.header_len;
+  std::size_t payload_at = tensor_at + tensors * wire::tensor_header_bytes;
+  zmq::message_t head(payload_at + (inlined ? bytes : 0));
   const std::span<std::byte> out(static_cast<std::byte*>(head.data()), head.size());
   wire::encode(header, out);
-  std::size_t tensor_at = wire::part_bytes(0);
-  std::size_t payload_at = wire::part_bytes(tensors);
+  if (done.account) {
+    wire::encode(*done.account, out.subspan(wire::header_bytes));
+    std::size_t index_at = wire::account_header_bytes;
+    for (const std::uint16_t output : source.outputs) {
+      wire::encode_output_index(index_of_output(done, output), out.subspan(index_at));
+      index_at += sizeof(std::int64_t);
+    }
+  }
   for (const std::uint16_t output : source.outputs) {
     wire::encode(wire_header(done.pipeline->output_spec(output), done.frames, outputs[output].leading),
                  out.subspan(tensor_at));

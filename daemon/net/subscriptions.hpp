@@ -43,6 +43,8 @@ class subscriptions {
   /// What a queue has at least, and where the subscriber does not say.
   static constexpr std::size_t least_queue_bytes = 64 * 1024;
   static constexpr std::size_t usual_queue_bytes = std::size_t{16} << 20U;
+  /// All queues together take at most this part of the daemon's memory, so that there is room for clients.
+  static constexpr std::size_t share_of_memory = 4;
 
   struct parts {
     router_socket& socket;
@@ -55,8 +57,10 @@ class subscriptions {
 
   /// `queued` counts what is on its way, and must outlive the socket's context.
   subscriptions(const parts& all, memory_budget& queued, std::uint32_t most)
-      : parts_(all), queued_(queued), memory_(queued), most_(most) {}
+      : parts_(all), queued_(queued), memory_(queued), most_(most), most_bytes_(all.memory.limit() / share_of_memory) {}
 
+  /// So many shards share what is for subscriptions. Call it before there are any.
+  void set_shards(std::size_t shards) noexcept { most_bytes_ = parts_.memory.limit() / share_of_memory / shards; }
   /// How many there may be from now on. Those that there are stay.
   void set_most(std::uint32_t most) noexcept { most_ = most; }
   [[nodiscard]] bool none() const noexcept { return all_.empty(); }
@@ -154,6 +158,8 @@ class subscriptions {
   memory_budget& queued_;
   reply_memory memory_;
   std::uint32_t most_;
+  std::size_t most_bytes_;         // of all queues
+  std::size_t granted_bytes_ = 0;  // to all queues
   std::vector<std::unique_ptr<subscription>> all_;
   std::size_t waiting_ = 0;             // subscriptions whose `waiting` is not empty
   std::vector<zmq::message_t> copies_;  // of the result's outputs, made when the first subscriber needs them

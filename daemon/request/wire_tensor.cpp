@@ -94,13 +94,15 @@ std::size_t result_header_bytes(const request& done) noexcept {
 void encode_account(const request& done, std::span<std::byte> out) noexcept {
   wire::encode(*done.account, out);
   out = out.subspan(wire::sample_account_bytes);
-  for (const plan_output& output : done.pipeline->outputs) {
-    // The sender may count from anywhere, so the sum wraps around.
-    const std::int64_t steps = output.timing.next(done.steps_before) - done.steps_before;
-    const auto index = static_cast<std::uint64_t>(done.account->index) + static_cast<std::uint64_t>(steps);
-    wire::encode_output_index(static_cast<std::int64_t>(index), out);
-    out = out.subspan(sizeof index);
+  for (std::size_t output = 0; output < done.pipeline->outputs.size(); ++output) {
+    wire::encode_output_index(index_of_output(done, output), out.subspan(output * sizeof(std::int64_t)));
   }
+}
+
+// The sender may count from anywhere, so the sum wraps around.
+std::int64_t index_of_output(const request& done, std::size_t output) noexcept {
+  const std::int64_t steps = done.pipeline->outputs[output].timing.next(done.steps_before) - done.steps_before;
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(done.account->index) + static_cast<std::uint64_t>(steps));
 }
 
 }  // namespace penstock

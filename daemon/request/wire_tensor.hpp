@@ -44,6 +44,8 @@ struct published_output {
 
 /// Bytes of the header of a request's result: with its account, if it has one.
 [[nodiscard]] std::size_t result_header_bytes(const request& done) noexcept;
+/// The index of the sample at which an output of a request with an account stands, in its sender's numbers.
+[[nodiscard]] std::int64_t index_of_output(const request& done, std::size_t output) noexcept;
 /// Writes the account of a request that has one, and behind it where each output stands: what lies between byte 64 and
 /// the end of the result's header.
 void encode_account(const request& done, std::span<std::byte> out) noexcept;

@@ -340,6 +340,7 @@ void shard::join(shard_directory& directory, shm_server* server, const configura
   message_handler_.share_memory(server);
   shm_server_ = server;
   directory_ = &directory;
+  subscriptions_.set_shards(std::max<std::size_t>(directory.size(), 1));
   configuration_ = configuration;
 }
 

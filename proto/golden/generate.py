@@ -220,6 +220,8 @@ def add_subscriptions(to):
             trace_id=TRACE.hex())
     to.data("published_after_a_loss", "published", [psd, stats], request_id=60, session=1, sequence=3, frames=1)
     to.data("published_inline", "published", [psd], inlined=True, request_id=61, session=1, sequence=2**63, frames=1)
+    to.data("published_account", "published", [stats], request_id=61, session=2, sequence=5, frames=1, indices=[1020],
+            account=account(1020, time_ns=1_700_000_000_000_001_020, lost_before=5, epoch=2, quality=3))
     to.control("unsubscribe", "unsubscribe", request_id=60)
 
 

@@ -53,6 +53,10 @@ FLOODS = {
     "OPEN": lambda number: [header(MessageType.OPEN_SESSION, number), b'{"pipeline":1,"name":""}'],
     "OPEN and CLOSE": lambda number: ([header(MessageType.OPEN_SESSION, number), b'{"pipeline":1,"name":"one"}']
                                       if number % 2 else [header(MessageType.CLOSE_SESSION, number, session=1)]),
+    "SUBSCRIBE": lambda number: [header(MessageType.SUBSCRIBE, number), b'{"pipelines":["p"],"queue_bytes":65536}'],
+    "SUBSCRIBE and UNSUBSCRIBE": lambda number: (
+        [header(MessageType.SUBSCRIBE, number), b'{"pipelines":["p","q"]}'] if number % 2
+        else [header(MessageType.UNSUBSCRIBE, number - 1)]),
     "ATTACH": lambda number: [header(MessageType.ATTACH, number), b'{"bytes":4096}'],
     "ATTACH garbage": lambda number: [header(MessageType.ATTACH, number), b"[" * 4096],
     "unknown type": lambda number: [header(99, number)],

@@ -60,6 +60,7 @@ class Subscribe(unittest.TestCase):
         self.daemon = Daemon(backends()[0], "callback", configuration())
         self.addCleanup(self.daemon.stop)
         self.context = zmq.Context()
+        self.context.setsockopt(zmq.RCVHWM, 1)  # so that who does not read holds up the daemon's messages
         self.addCleanup(self.context.destroy, 0)
 
     def connect(self, **options):
@@ -144,6 +145,19 @@ class Subscribe(unittest.TestCase):
             listener.subscribe("lime")
         self.assertEqual(caught.exception.status, wire.Status.UNKNOWN_PIPELINE)
 
+    def test_the_account_of_samples_comes_too(self):
+        feeder, listener = self.connect(), self.connect()
+        x = frames(1)[0][:100]
+        with listener.subscribe("line", outputs="fir") as results, feeder.session("line") as session:
+            for index in (1000, 1100):
+                own = session.submit(x, index=index, time_ns=5, lost_before=3, epoch=7).result()
+                account = results.get(PATIENCE_S).account
+                self.assertEqual((account.index, account.time_ns, account.lost_before, account.epoch),
+                                 (index, 5, 3, 7))
+                self.assertEqual(account.index_of("fir"), own.account.index_of("fir"))
+            session.submit(x).result()
+            self.assertIsNone(results.get(PATIENCE_S).account)
+
     def test_who_does_not_read_loses_results_and_is_told_how_many(self):
         stalled = Raw(self.context, self.daemon.url, pipelines=("large",), queue_bytes=1 << 20)
         self.assertEqual(stalled.queue_bytes, 1 << 20)
@@ -151,7 +165,7 @@ class Subscribe(unittest.TestCase):
         x = frames(4, LARGE)
         expected = [feeder.submit("large", each).result().array for each in x]  # four that the stalled one hears of too
         with reader.subscribe("large", queue_bytes=64 << 20, buffer_bytes=256 << 20) as results:
-            count = 600  # ZeroMQ and the kernel hold some of these 75 MiB on the way
+            count = 100  # 12.5 MiB
             for at in range(count):
                 np.testing.assert_array_equal(feeder.submit("large", x[at % 4]).result().array, expected[at % 4])
             for at in range(count):

@@ -21,11 +21,11 @@ class feed;
 
 /// Which results a subscription is for, and how many may wait.
 struct subscribe_options {
-  std::vector<std::string> more_pipelines;  ///< beside the one that client::subscribe names
+  std::vector<std::string> more_pipelines{};  ///< beside the one that client::subscribe names
   /// Patterns of sessions' names, of which one must match: "*" stands for any letters, "?" for one byte. Empty: all,
   /// and requests of no session, whose name is "".
-  std::vector<std::string> sessions;
-  std::vector<std::string> outputs;  ///< that come; empty: all
+  std::vector<std::string> sessions{};
+  std::vector<std::string> outputs{};  ///< that come; empty: all
   /// What the daemon keeps for this subscription while its connection is too slow; 0: what the daemon thinks right.
   std::uint64_t queue_bytes = 0;
   /// What waits in this process for `next`. Beyond it the oldest results are lost. Not for a callback.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterator, List, Na
 import numpy as np
 
 from . import control, wire
+from .account import Account, account_of
 from .control import Publisher, Subscribe, Subscribed
 from .frames import taken_from
 from .pending_request import Patience, PendingRequest, foreign_process
@@ -33,6 +34,11 @@ class Published(NamedTuple):
     def array(self) -> np.ndarray:
         """The only output. Raises ValueError when there are several: name one of them."""
         return self.result.array
+
+    @property
+    def account(self) -> Optional[Account]:
+        """Which samples of its sender's clock it is of; None where the sender said nothing of them."""
+        return self.result.account
 
     def __getitem__(self, name: Any) -> Any:
         return self.result[name] if isinstance(name, str) else tuple.__getitem__(self, name)
@@ -231,7 +237,7 @@ def _unpacked(publisher: Publisher, header: wire.Header, parts: List[Any]) -> Re
         arrays[name] = np.ndarray(tensor.shape, wire.dtype_of(tensor), take(tensor.nbytes))
         if tensor.code == wire.BFLOAT:
             bfloats.append(name)
-    return Result(arrays, header.request_id, header.trace_id, bfloats)
+    return Result(arrays, header.request_id, header.trace_id, bfloats, account_of(header, parts[0], publisher.outputs))
 
 
 def subscribe_body(pipelines: Any, sessions: Any, outputs: Any, queue_bytes: Optional[int]) -> Subscribe:
