@@ -2,7 +2,9 @@
 loses results itself, is told how many, and costs others nothing."""
 
 import asyncio
+import json
 import signal
+import subprocess
 import unittest
 
 import numpy as np
@@ -10,7 +12,7 @@ import zmq
 from penstock import AsyncClient, Client, Rejected, control, wire
 from penstock.wire import MessageType
 
-from daemon_process import VERSION, Daemon, backends, pipeline, wait_until
+from daemon_process import BIN, VERSION, Daemon, backends, pipeline, wait_until
 from raw_client import RawDealer
 
 FRAME, LARGE = 256, 32768
@@ -286,6 +288,62 @@ class Subscribe(unittest.TestCase):
                 return heard, expected
         heard, expected = asyncio.run(asyncio.wait_for(listen(), PATIENCE_S))
         np.testing.assert_array_equal(heard, expected)
+
+    def watch(self, *words):
+        """`penstock watch`, once it has subscribed."""
+        before = self.subscriptions()["open"]
+        process = subprocess.Popen([BIN / "penstock", "--url", self.daemon.url, "watch", *words],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        wait_until(lambda: self.subscriptions()["open"] > before, "it has subscribed")
+        return process
+
+    def test_watch_prints_a_line_for_each_result(self):
+        feeder, x = self.connect(name="radio"), frames(1)[0]
+        all_of_it, some = self.watch("line"), self.watch("line", "--session", "ant*", "--output", "fir", "-n", "1")
+        with feeder.session("line", name="other") as other, feeder.session("line", name="antenna") as antenna:
+            other.submit(x).result()
+            antenna.submit(x[:100]).result()
+        out, error = some.communicate(timeout=PATIENCE_S)
+        self.assertEqual((some.returncode, out, error),
+                         (0, "0  antenna of radio  fir f32[1, 100]\n", "1 result of antenna of radio\n"))
+        lines = [all_of_it.stdout.readline() for _ in range(2)]
+        self.assertEqual(lines, ["0  other of radio  fir f32[1, 256], stats f32[1, 5]\n",
+                                 "1  antenna of radio  fir f32[1, 100], stats f32[1, 5]\n"])
+        all_of_it.send_signal(signal.SIGINT)
+        out, error = all_of_it.communicate(timeout=PATIENCE_S)
+        self.assertEqual((all_of_it.returncode, out, error), (130, "", "2 results of 2 publishers\n"))
+
+    def test_watch_draws_the_outputs_as_send_does(self):
+        feeder, x = self.connect(), frames(1)[0]
+        watching = self.watch("line", "--view", "--output", "stats", "--count", "3")
+        with feeder.session("line", name="antenna") as antenna:
+            for _ in range(3):
+                antenna.submit(x).result()
+        out, error = watching.communicate(timeout=PATIENCE_S)
+        self.assertEqual((watching.returncode, error), (0, ""))
+        self.assertIn("stats (moments)  3 frames", out)
+        self.assertTrue(out.endswith("3 results of antenna of penstock-python\n"), out)
+
+    def test_watch_sees_every_shard(self):
+        self.daemon.end()
+        (self.daemon.path / "penstock.toml").write_text(configuration(before="[device]\nshards = 2\n"))
+        self.daemon.start()
+        watching = self.watch("scaled", "--count", "8")
+        feeders = [self.connect(name=f"f{number}") for number in range(4)]
+        shards = {feeder.status()["shard"] for feeder in feeders}
+        self.assertEqual(shards, {0, 1})
+        wait_until(lambda: sum(self.subscribed(shard) for shard in shards) == 2, "it subscribes to both")
+        for feeder in feeders * 2:
+            feeder.submit("scaled", frames(1)).result()
+        out, _ = watching.communicate(timeout=PATIENCE_S)
+        self.assertEqual({line.split()[1] for line in out.splitlines()}, {"f0", "f1", "f2", "f3"})
+
+    def subscribed(self, shard):
+        """How many subscriptions a shard has, by the admin endpoint."""
+        _, text = self.daemon.ask("/api/v1/status")
+        return next(each["subscriptions"]["open"] for each in json.loads(text)["shards"] if each["shard"] == shard)
 
     def test_no_more_than_are_allowed(self):
         self.reload(configuration(before="[clients]\nmax_subscriptions = 20\n"))

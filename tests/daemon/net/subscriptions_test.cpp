@@ -109,6 +109,18 @@ TEST(Subscriptions, ResultThatIsWrittenOverItsPayloadIsPublishedToo) {
   EXPECT_EQ(rig.receive("listener").parts.at(0), bytes);
 }
 
+TEST(Subscriptions, ResultThatTheHostCannotReadIsWithheldAndHasNoNumber) {
+  subscriptions_rig rig;
+  client_record& owner = rig.connect("owner");
+  client_record& listener = rig.connect("listener");
+  ASSERT_TRUE(rig.subscribe(listener, 60, 1).admitted());
+  rig.all.publish(rig.made(owner, 1, 1), {});
+  EXPECT_EQ(rig.counters.results_withheld, 1U);
+  rig.result(owner, 2, 1);
+  EXPECT_EQ(rig.receive("listener").header.type, message_type::publisher);
+  EXPECT_EQ(rig.receive("listener").header.sequence, 0U);
+}
+
 TEST(Subscriptions, SubscriberThatDoesNotReadIsBoundedAndLosesAlone) {
   subscriptions_rig rig;
   client_record& owner = rig.connect("owner");
