@@ -325,9 +325,9 @@ bool subscriptions::send(subscription& each) {
   }
   if (outcome == router_socket::sending::full) {
     waiting_ += each.waiting.empty() ? 1U : 0U;
-    each.waiting.push_back(std::move(composed_));
+    each.waiting.push_back(std::exchange(composed_, message{}));
   }
-  composed_ = message{};
+  composed_.parts.clear();
   return outcome != router_socket::sending::unreachable;
 }
 
