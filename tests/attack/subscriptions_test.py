@@ -72,7 +72,8 @@ class SubscriptionsTest(unittest.TestCase):
         for peer in peers:
             peer.close()
         wait_until(lambda: self.status()["subscriptions"]["open"] == 0, "subscriptions of clients that are gone end")
-        wait_until(lambda: self.status()["peer_memory"]["bytes"] <= before, "their memory is given back")
+        wait_until(lambda: self.status()["peer_memory"]["bytes"] <= before,
+                   f"the memory of clients that are gone is given back, {before} bytes before")
 
     def test_subscribers_that_never_read_cost_others_little(self):
         with Client(self.daemon.url, timeout=60, connect_timeout=60) as good:

@@ -49,6 +49,11 @@ class Raw(RawDealer):
         granted = control.decode(control.Subscribed, parts[1])
         self.queue_bytes, self.next_sequence = granted.queue_bytes, granted.next_sequence
 
+    def close(self):
+        self.socket.setsockopt(zmq.LINGER, 10000)
+        self.send(MessageType.GOODBYE)
+        super().close()
+
     def published(self):
         """The next PUBLISHED: its header and its parts; what PUBLISHER says on the way is left out."""
         while True:
@@ -57,10 +62,12 @@ class Raw(RawDealer):
                 return header, parts
 
 
-class Subscribe(unittest.TestCase):
+class Case(unittest.TestCase):
+    """A daemon, its clients, and those that speak the protocol by hand."""
+
+    daemon = None
+
     def setUp(self):
-        self.daemon = Daemon(backends()[0], "callback", configuration())
-        self.addCleanup(self.daemon.stop)
         self.context = zmq.Context()
         self.context.setsockopt(zmq.RCVHWM, 1)  # so that who does not read holds up the daemon's messages
         self.addCleanup(self.context.destroy, 0)
@@ -77,6 +84,43 @@ class Subscribe(unittest.TestCase):
         (self.daemon.path / "penstock.toml").write_text(text)
         status, said = self.daemon.ask_for_reload()
         self.assertEqual(status, 200, said)
+
+    def watch(self, *words):
+        """`penstock watch`, once it has subscribed."""
+        before = self.subscriptions()["open"]
+        process = subprocess.Popen([BIN / "penstock", "--url", self.daemon.url, "watch", *words],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        wait_until(lambda: self.subscriptions()["open"] > before, "it has subscribed")
+        return process
+
+    def subscribed(self, shard):
+        """How many subscriptions a shard has, by the admin endpoint."""
+        _, text = self.daemon.ask("/api/v1/status")
+        return next(each["subscriptions"]["open"] for each in json.loads(text)["shards"] if each["shard"] == shard)
+
+
+class Subscribe(Case):
+    """With one daemon for all."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Daemon(backends()[0], "callback", configuration())
+
+    @classmethod
+    def tearDownClass(cls):
+        code, log = cls.daemon.stop()
+        assert code == 0, log
+
+    def setUp(self):
+        super().setUp()
+        wait_until(lambda: self.subscriptions()["open"] == 0, "the subscriptions of the test before have ended")
+        self.before = self.subscriptions()
+
+    def since(self, key):
+        """By how much a count has risen in this test."""
+        return self.subscriptions()[key] - self.before[key]
 
     def test_another_client_sees_the_results_bit_for_bit_in_the_sessions_order(self):
         feeder, listener = self.connect(name="feeder"), self.connect(name="listener")
@@ -121,7 +165,7 @@ class Subscribe(unittest.TestCase):
         wait_until(lambda: self.subscriptions()["open"] == 0, "unsubscribed")
         client.submit("scaled", x).result()
         self.assertEqual(list(results), [])
-        self.assertEqual(self.subscriptions()["published"], 3)
+        self.assertEqual(self.since("published"), 3)
 
     def test_filters_choose_sessions_and_outputs(self):
         feeder, listener = self.connect(), self.connect()
@@ -174,10 +218,10 @@ class Subscribe(unittest.TestCase):
                 item = results.get(PATIENCE_S)
                 self.assertEqual((item.sequence, item.lost), (at, 0))
                 np.testing.assert_array_equal(item.array[0], expected[at % 4])
-        now = self.subscriptions()
-        self.assertGreater(now["dropped"], 0)
-        self.assertLessEqual(now["queued_bytes"], (1 << 20) + 65536)
-        heard = [stalled.published() for _ in range(4 + count - now["dropped"])]
+        dropped = self.since("dropped")
+        self.assertGreater(dropped, 0)
+        self.assertLessEqual(self.subscriptions()["queued_bytes"], (1 << 20) + 65536)
+        heard = [stalled.published() for _ in range(4 + count - dropped)]
         for header, parts in heard:  # those that came first
             np.testing.assert_array_equal(np.frombuffer(parts[1], np.float32), expected[header.sequence % 4])
         wait_until(lambda: self.subscriptions()["queued_bytes"] == 0, "all is read")
@@ -186,7 +230,7 @@ class Subscribe(unittest.TestCase):
         self.assertEqual(header.sequence, 4 + count)
         gaps = sum(after.sequence - before.sequence - 1
                    for (before, _), (after, _) in zip(heard, [*heard[1:], (header, None)]))
-        self.assertEqual(gaps, now["dropped"])
+        self.assertEqual(gaps, dropped)
         stalled.close()
 
     def test_what_waits_too_long_in_the_client_is_lost_there_and_counted(self):
@@ -195,12 +239,64 @@ class Subscribe(unittest.TestCase):
             x = frames(1)
             for _ in range(50):
                 feeder.submit("scaled", x).result()
-            wait_until(lambda: self.subscriptions()["published"] == 50, "all are sent")
+            wait_until(lambda: self.since("published") == 50, "all are sent")
             feeder.submit("scaled", x).result()
             items = []
             while not items or items[-1].sequence < 50:
                 items.append(results.get(PATIENCE_S))
         self.assertEqual(sum(1 + item.lost for item in items), 51)
+
+    def test_asyncio_iterates_too(self):
+        x = frames(5)
+
+        async def listen():
+            async with AsyncClient(self.daemon.url) as client, client.subscribe("scaled") as results:
+                futures = [client.submit("scaled", each) for each in x]
+                expected = [(await each).array for each in futures]
+                heard = []
+                async for item in results:
+                    heard.append(item.array[0])
+                    if len(heard) == len(x):
+                        break
+                return heard, expected
+        heard, expected = asyncio.run(asyncio.wait_for(listen(), PATIENCE_S))
+        np.testing.assert_array_equal(heard, expected)
+
+    def test_watch_prints_a_line_for_each_result(self):
+        feeder, x = self.connect(name="radio"), frames(1)[0]
+        all_of_it, some = self.watch("line"), self.watch("line", "--session", "ant*", "--output", "fir", "-n", "1")
+        with feeder.session("line", name="other") as other, feeder.session("line", name="antenna") as antenna:
+            other.submit(x).result()
+            antenna.submit(x[:100]).result()
+        out, error = some.communicate(timeout=PATIENCE_S)
+        self.assertEqual((some.returncode, out, error),
+                         (0, "0  antenna of radio  fir f32[1, 100]\n", "1 result of antenna of radio\n"))
+        lines = [all_of_it.stdout.readline() for _ in range(2)]
+        self.assertEqual(lines, ["0  other of radio  fir f32[1, 256], stats f32[1, 5]\n",
+                                 "1  antenna of radio  fir f32[1, 100], stats f32[1, 5]\n"])
+        all_of_it.send_signal(signal.SIGINT)
+        out, error = all_of_it.communicate(timeout=PATIENCE_S)
+        self.assertEqual((all_of_it.returncode, out, error), (130, "", "2 results of 2 publishers\n"))
+
+    def test_watch_draws_the_outputs_as_send_does(self):
+        feeder, x = self.connect(), frames(1)[0]
+        watching = self.watch("line", "--view", "--output", "stats", "--count", "3")
+        with feeder.session("line", name="antenna") as antenna:
+            for _ in range(3):
+                antenna.submit(x).result()
+        out, error = watching.communicate(timeout=PATIENCE_S)
+        self.assertEqual((watching.returncode, error), (0, ""))
+        self.assertIn("stats (moments)  3 frames", out)
+        self.assertTrue(out.endswith("3 results of antenna of penstock-python\n"), out)
+
+
+class ChangingDaemon(Case):
+    """With a daemon of its own for each test: it is restarted, or its configuration is changed."""
+
+    def setUp(self):
+        super().setUp()
+        self.daemon = Daemon(backends()[0], "callback", configuration())
+        self.addCleanup(self.daemon.stop)
 
     def test_a_publisher_ends_with_its_session_its_client_and_its_pipeline(self):
         listener = Raw(self.context, self.daemon.url, pipelines=("line", "scaled"))
@@ -269,62 +365,9 @@ class Subscribe(unittest.TestCase):
         self.reload(configuration(before='[clients]\nresume_grace = "0s"\n'))
         gone = Raw(self.context, self.daemon.url, pipelines=("scaled",))
         before = self.daemon.counters()["status"]["peer_memory"]["bytes"]
-        gone.close()
+        gone.socket.close()
         wait_until(lambda: self.subscriptions()["open"] == 0, "its place is given away")
         self.assertLess(self.daemon.counters()["status"]["peer_memory"]["bytes"], before - (16 << 20) + 1)
-
-    def test_asyncio_iterates_too(self):
-        x = frames(5)
-
-        async def listen():
-            async with AsyncClient(self.daemon.url) as client, client.subscribe("scaled") as results:
-                futures = [client.submit("scaled", each) for each in x]
-                expected = [(await each).array for each in futures]
-                heard = []
-                async for item in results:
-                    heard.append(item.array[0])
-                    if len(heard) == len(x):
-                        break
-                return heard, expected
-        heard, expected = asyncio.run(asyncio.wait_for(listen(), PATIENCE_S))
-        np.testing.assert_array_equal(heard, expected)
-
-    def watch(self, *words):
-        """`penstock watch`, once it has subscribed."""
-        before = self.subscriptions()["open"]
-        process = subprocess.Popen([BIN / "penstock", "--url", self.daemon.url, "watch", *words],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
-        wait_until(lambda: self.subscriptions()["open"] > before, "it has subscribed")
-        return process
-
-    def test_watch_prints_a_line_for_each_result(self):
-        feeder, x = self.connect(name="radio"), frames(1)[0]
-        all_of_it, some = self.watch("line"), self.watch("line", "--session", "ant*", "--output", "fir", "-n", "1")
-        with feeder.session("line", name="other") as other, feeder.session("line", name="antenna") as antenna:
-            other.submit(x).result()
-            antenna.submit(x[:100]).result()
-        out, error = some.communicate(timeout=PATIENCE_S)
-        self.assertEqual((some.returncode, out, error),
-                         (0, "0  antenna of radio  fir f32[1, 100]\n", "1 result of antenna of radio\n"))
-        lines = [all_of_it.stdout.readline() for _ in range(2)]
-        self.assertEqual(lines, ["0  other of radio  fir f32[1, 256], stats f32[1, 5]\n",
-                                 "1  antenna of radio  fir f32[1, 100], stats f32[1, 5]\n"])
-        all_of_it.send_signal(signal.SIGINT)
-        out, error = all_of_it.communicate(timeout=PATIENCE_S)
-        self.assertEqual((all_of_it.returncode, out, error), (130, "", "2 results of 2 publishers\n"))
-
-    def test_watch_draws_the_outputs_as_send_does(self):
-        feeder, x = self.connect(), frames(1)[0]
-        watching = self.watch("line", "--view", "--output", "stats", "--count", "3")
-        with feeder.session("line", name="antenna") as antenna:
-            for _ in range(3):
-                antenna.submit(x).result()
-        out, error = watching.communicate(timeout=PATIENCE_S)
-        self.assertEqual((watching.returncode, error), (0, ""))
-        self.assertIn("stats (moments)  3 frames", out)
-        self.assertTrue(out.endswith("3 results of antenna of penstock-python\n"), out)
 
     def test_watch_sees_every_shard(self):
         self.daemon.end()
@@ -339,11 +382,6 @@ class Subscribe(unittest.TestCase):
             feeder.submit("scaled", frames(1)).result()
         out, _ = watching.communicate(timeout=PATIENCE_S)
         self.assertEqual({line.split()[1] for line in out.splitlines()}, {"f0", "f1", "f2", "f3"})
-
-    def subscribed(self, shard):
-        """How many subscriptions a shard has, by the admin endpoint."""
-        _, text = self.daemon.ask("/api/v1/status")
-        return next(each["subscriptions"]["open"] for each in json.loads(text)["shards"] if each["shard"] == shard)
 
     def test_no_more_than_are_allowed(self):
         self.reload(configuration(before="[clients]\nmax_subscriptions = 20\n"))
