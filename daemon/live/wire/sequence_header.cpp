@@ -42,9 +42,9 @@ std::size_t usual_header_bytes(sequence_format format) noexcept {
   return 8;
 }
 
-std::optional<sequence_header> read_sequence_header(sequence_format format,
-                                                    std::span<const std::byte> datagram) noexcept {
-  byte_reader in(datagram);
+std::optional<sequence_header> read_sequence_header(sequence_format format, std::span<const std::byte> head,
+                                                    std::size_t datagram_bytes) noexcept {
+  byte_reader in(head);
   sequence_header read;
   bool fits = true;
   switch (format) {
@@ -57,17 +57,17 @@ std::optional<sequence_header> read_sequence_header(sequence_format format,
       break;
     case sequence_format::gnuradio_sized:
       read.number = in.little<std::uint64_t>();
-      fits = read_gnuradio_size(in, datagram.size(), read);
+      fits = read_gnuradio_size(in, datagram_bytes, read);
       break;
     case sequence_format::chdr:
-      fits = read_chdr(in, datagram.size(), read);
+      fits = read_chdr(in, datagram_bytes, read);
       break;
   }
   if (in.failed() || !fits) {
     return std::nullopt;
   }
-  read.payload_bytes = in.rest().size();
-  read.header_bytes = datagram.size() - read.payload_bytes;
+  read.header_bytes = head.size() - in.rest().size();
+  read.payload_bytes = datagram_bytes - read.header_bytes;
   return read;
 }
 

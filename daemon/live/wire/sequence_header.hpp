@@ -34,9 +34,11 @@ struct sequence_header {
 /// Bytes before the samples in almost all datagrams.
 [[nodiscard]] std::size_t usual_header_bytes(sequence_format format) noexcept;
 
-/// nullopt where the datagram is shorter than its header, or than the size in it.
+/// Reads the header at the beginning of a datagram, `head`; the datagram has `datagram_bytes`. nullopt where it is
+/// shorter than its header, or not as long as the header says.
 [[nodiscard]] std::optional<sequence_header> read_sequence_header(sequence_format format,
-                                                                  std::span<const std::byte> datagram) noexcept;
+                                                                  std::span<const std::byte> head,
+                                                                  std::size_t datagram_bytes) noexcept;
 
 /// The number that begins again after `bits` bits and is `low` there, as near to `expected` as there is one.
 [[nodiscard]] std::uint64_t extend_number(std::uint64_t low, unsigned bits, std::uint64_t expected) noexcept;

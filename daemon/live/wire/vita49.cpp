@@ -51,11 +51,11 @@ std::string_view text_of(vita_fault fault) noexcept {
   return "";
 }
 
-vita_fault read_vita_packet(std::span<const std::byte> datagram, vita_packet& out) noexcept {
+vita_fault read_vita_header(std::span<const std::byte> head, std::size_t datagram_bytes, vita_packet& out) noexcept {
   out = {};
-  byte_reader start(datagram);
-  const auto header = start.big<std::uint32_t>();
-  if (start.failed()) {
+  byte_reader in(head);
+  const auto header = in.big<std::uint32_t>();
+  if (in.failed()) {
     return vita_fault::truncated;
   }
   const std::uint32_t kind = header >> 28U;
@@ -67,12 +67,6 @@ vita_fault read_vita_packet(std::span<const std::byte> datagram, vita_packet& ou
   out.seconds_kind = static_cast<vita_packet::seconds_of>(header >> 22U & 3U);
   out.fraction_kind = static_cast<vita_packet::fraction_of>(header >> 20U & 3U);
   out.count = static_cast<std::uint8_t>(header >> 16U & 0xFU);
-  const std::size_t bytes = (header & 0xFFFFU) * word;
-  if (bytes > datagram.size()) {
-    return vita_fault::truncated;
-  }
-  byte_reader in(datagram.first(bytes));
-  (void)in.take(word);
   if (out.kind != vita_packet::kind_of::data_without_stream &&
       out.kind != vita_packet::kind_of::extension_data_without_stream) {
     out.stream = in.big<std::uint32_t>();
@@ -91,19 +85,32 @@ vita_fault read_vita_packet(std::span<const std::byte> datagram, vita_packet& ou
   if (out.fraction_kind != vita_packet::fraction_of::none) {
     out.fraction = in.big<std::uint64_t>();
   }
-  out.header_bytes = bytes - in.rest().size();
+  out.header_bytes = head.size() - in.rest().size();
   const bool data = kind <= static_cast<std::uint32_t>(vita_packet::kind_of::extension_data);
-  const bool has_trailer = data && (header >> 26U & 1U) != 0;
-  if (in.failed() || in.rest().size() < (has_trailer ? word : 0)) {
+  out.has_trailer = data && (header >> 26U & 1U) != 0;
+  const std::size_t bytes = (header & 0xFFFFU) * word;
+  const std::size_t around = out.header_bytes + (out.has_trailer ? word : 0);
+  if (bytes > datagram_bytes) {
+    return vita_fault::truncated;
+  }
+  if (in.failed() || around > bytes) {
     return vita_fault::size;
   }
-  out.payload = in.rest();
-  if (has_trailer) {
-    out.trailer = byte_reader(out.payload.last(word)).big<std::uint32_t>();
-    out.payload = out.payload.first(out.payload.size() - word);
-  }
+  out.payload_bytes = bytes - around;
   if (out.fraction_kind == vita_packet::fraction_of::picoseconds && out.fraction >= picoseconds_per_second) {
     return vita_fault::fraction;
+  }
+  return vita_fault::none;
+}
+
+vita_fault read_vita_packet(std::span<const std::byte> datagram, vita_packet& out) noexcept {
+  const vita_fault fault = read_vita_header(datagram, datagram.size(), out);
+  if (fault != vita_fault::none) {
+    return fault;
+  }
+  out.payload = datagram.subspan(out.header_bytes, out.payload_bytes);
+  if (out.has_trailer) {
+    out.trailer = byte_reader(datagram.subspan(out.header_bytes + out.payload_bytes)).big<std::uint32_t>();
   }
   return vita_fault::none;
 }

@@ -43,8 +43,11 @@ struct vita_packet {
   std::optional<class_identifier> class_id{};
   std::uint32_t seconds = 0;
   std::uint64_t fraction = 0;
-  std::optional<std::uint32_t> trailer{};
   std::size_t header_bytes = 0;
+  std::size_t payload_bytes = 0;
+  bool has_trailer = false;
+  // Of a whole packet:
+  std::optional<std::uint32_t> trailer{};
   std::span<const std::byte> payload{};
 
   [[nodiscard]] bool is_data() const noexcept { return kind == kind_of::data || kind == kind_of::data_without_stream; }
@@ -70,6 +73,12 @@ enum class vita_fault : std::uint8_t {
   fraction,      ///< a second or more in picoseconds
 };
 [[nodiscard]] std::string_view text_of(vita_fault fault) noexcept;
+
+/// Reads the header alone: `head` is the beginning of the datagram, of which there are `datagram_bytes`. Needs at most
+/// max_vita_header_bytes of it.
+[[nodiscard]] vita_fault read_vita_header(std::span<const std::byte> head, std::size_t datagram_bytes,
+                                          vita_packet& out) noexcept;
+inline constexpr std::size_t max_vita_header_bytes = 28;
 
 /// Reads a packet; what a datagram has behind it is ignored. `out` is filled in as far as it could be read. Of the
 /// last packet of its kind and stream it knows nothing.

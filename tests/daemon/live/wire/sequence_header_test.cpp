@@ -10,7 +10,7 @@ namespace {
 
 std::optional<sequence_header> read(sequence_format format, std::string_view hex) {
   const std::vector<std::byte> bytes = from_hex(hex);
-  return read_sequence_header(format, bytes);
+  return read_sequence_header(format, bytes, bytes.size());
 }
 
 TEST(SequenceHeader, ReadsASixtyFourBitNumber) {
