@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cerrno>
 #include <charconv>
@@ -43,13 +44,14 @@ std::optional<sequence_format> format_of(udp_framing framing) noexcept {
       return sequence_format::sequence;
     case udp_framing::sequence_big:
       return sequence_format::sequence_big;
-    case udp_framing::gnuradio:
+    case udp_framing::gnuradio_sequence:
       return sequence_format::gnuradio;
     case udp_framing::gnuradio_sized:
       return sequence_format::gnuradio_sized;
     case udp_framing::chdr:
       return sequence_format::chdr;
     case udp_framing::raw:
+    case udp_framing::gnuradio:
     case udp_framing::vita49:
     case udp_framing::difi:
       return std::nullopt;
@@ -60,6 +62,7 @@ std::optional<sequence_format> format_of(udp_framing framing) noexcept {
 }  // namespace
 
 udp_reader::udp_reader(const udp_settings& how) : settings_(how) {
+  settings_.window = std::bit_ceil(std::max<std::size_t>(how.window, 1));
   assert(how.sample_bytes > 0);
   open(how);
   make_memory();
@@ -412,9 +415,29 @@ void udp_reader::take_one(sample_receiver& receiver, std::span<std::byte> datagr
     take_vita(receiver, datagram, when, now);
   } else if (settings_.framing == udp_framing::raw) {
     take_raw(receiver, datagram, when);
+  } else if (settings_.framing == udp_framing::gnuradio) {
+    take_gnuradio(receiver, datagram, when, now);
   } else {
     take_numbered(receiver, datagram, when, now);
   }
+}
+
+// A size behind the number could be a sample by chance, and a datagram may be cut short: two must agree.
+void udp_reader::take_gnuradio(sample_receiver& receiver, std::span<std::byte> datagram, const stamp& when,
+                               time_point now) {
+  const auto is_sized = [](std::span<const std::byte> one) {
+    return read_sequence_header(sequence_format::gnuradio_sized, one, one.size()).has_value();
+  };
+  const bool sized = is_sized(datagram);
+  if (!first_.empty() && is_sized(first_) == sized) {
+    settings_.framing = sized ? udp_framing::gnuradio_sized : udp_framing::gnuradio_sequence;
+    std::vector<std::byte> first = std::exchange(first_, {});
+    take_numbered(receiver, first, first_stamp_, now);
+    take_numbered(receiver, datagram, when, now);
+    return;
+  }
+  first_.assign(datagram.begin(), datagram.end());
+  first_stamp_ = when;
 }
 
 void udp_reader::take_raw(sample_receiver& receiver, std::span<std::byte> samples, const stamp& when) {

@@ -22,7 +22,17 @@
 namespace penstock::live {
 
 /// What the datagrams of a UDP source are.
-enum class udp_framing : std::uint8_t { raw, sequence, sequence_big, gnuradio, gnuradio_sized, chdr, vita49, difi };
+enum class udp_framing : std::uint8_t {
+  raw,
+  sequence,
+  sequence_big,
+  gnuradio,  ///< either of the next two: the first two datagrams tell which
+  gnuradio_sequence,
+  gnuradio_sized,
+  chdr,
+  vita49,
+  difi,
+};
 
 struct udp_settings {
   /// "HOST:PORT", HOST being an IPv4 address or an IPv6 address in brackets; a multicast group is joined. Port 0: any.
@@ -32,7 +42,7 @@ struct udp_settings {
   std::size_t sample_bytes = 8;
   std::size_t number_bytes = 4;  ///< of each number in a sample: big-endian on the wire with vita49 and difi
   double sample_rate = 0;        ///< 0: not known
-  std::size_t window = 64;       ///< packets; a power of two
+  std::size_t window = 64;       ///< packets; 0 or 1: none is waited for. Rounded up to a power of two
   std::chrono::nanoseconds max_wait{2'000'000};
   std::size_t socket_buffer = 0;  ///< bytes; 0: the kernel's default
   std::size_t max_streams = 64;
@@ -113,6 +123,7 @@ class udp_reader final : public sample_reader {
   void take_one(sample_receiver& receiver, std::span<std::byte> datagram, const stamp& when, time_point now);
   void take_raw(sample_receiver& receiver, std::span<std::byte> samples, const stamp& when);
   void take_numbered(sample_receiver& receiver, std::span<std::byte> datagram, const stamp& when, time_point now);
+  void take_gnuradio(sample_receiver& receiver, std::span<std::byte> datagram, const stamp& when, time_point now);
   void take_vita(sample_receiver& receiver, std::span<std::byte> datagram, const stamp& when, time_point now);
   void take_context(sample_receiver& receiver, wire_stream& stream, const vita_packet& packet);
   void note_drops(sample_receiver& receiver, std::uint32_t counter);
@@ -135,6 +146,8 @@ class udp_reader final : public sample_reader {
 
   std::deque<wire_stream> streams_;  // few; in the order of their first packets
   bool too_many_said_ = false;
+  std::vector<std::byte> first_;  // the first datagram, until the second one tells what they are
+  stamp first_stamp_;
   std::uint32_t drop_counter_ = 0;
   std::uint64_t kernel_drops_ = 0;
 

@@ -165,8 +165,17 @@ TEST_F(UdpReader, KnowsAGapExactlyAndWaitsForIt) {
             (reorder_account{.delivered = 4, .lost = 2, .late = 1, .duplicates = 1, .restored = 1}));
 }
 
+TEST_F(UdpReader, SeesThatGnuRadioSendsNoSize) {
+  listen({.framing = udp_framing::gnuradio, .window = 0});
+  send_numbers({1, 2, 3, 5});
+  read_all();
+  EXPECT_EQ(stream().delivered, 4 * packet_samples);
+  EXPECT_EQ(stream().gaps, packet_samples);
+  EXPECT_TRUE(is_in_place(receiver_));
+}
+
 TEST_F(UdpReader, ReadsWhatGnuRadioSendsWithASize) {
-  listen({.framing = udp_framing::gnuradio_sized});
+  listen({.framing = udp_framing::gnuradio});
   const auto sized = [](std::uint64_t number, std::size_t count) {
     std::vector<std::byte> packet = numbered(number);
     packet.resize(8);
