@@ -41,8 +41,8 @@ gather() {
   local to=$1 from=build/release module
   mkdir -p "$to"/{bin,lib,etc,python} "$to"/tests/{proto,system,python}
   install -s -t "$to/bin" "$from"/bin/penstockd "$from"/bin/penstock "$from"/bin/penstock-bench
-  # Libraries there are for attacks, which a bundle does not hold, as it does not hold the seeds of the fuzzer.
-  find "$from/tests" -maxdepth 1 -type f -executable ! -name '*.so' ! -name protocol_replay \
+  # Libraries there are for attacks, which a bundle does not hold, as it does not hold the seeds of the fuzzers.
+  find "$from/tests" -maxdepth 1 -type f -executable ! -name '*.so' ! -name '*_replay' \
     -exec install -s -t "$to/tests" {} +
   module=$(find "$from" -name penstock-cuda.so -type f -print -quit)
   if [[ -n $module ]]; then
