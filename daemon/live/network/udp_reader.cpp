@@ -97,7 +97,9 @@ void udp_reader::open(const udp_settings& how) {
   (void)::getsockopt(socket_.number(), SOL_SOCKET, SO_RCVBUF, &given, &length);
   socket_buffer_ = static_cast<std::size_t>(given) / 2;
   ask(SOL_SOCKET, SO_RXQ_OVFL, 1);
-  ask(SOL_SOCKET, SO_TIMESTAMPNS, 1);
+  if (how.kernel_times) {
+    ask(SOL_SOCKET, SO_TIMESTAMPNS, 1);
+  }
   ask(IPPROTO_UDP, UDP_GRO, 1);
   bind_to(six ? host.substr(1, host.size() - 2) : host, port, how.interface);
 }
@@ -219,6 +221,7 @@ read_progress udp_reader::read(sample_receiver& receiver, time_point now, time_p
       failure_ = std::generic_category().message(errno);
       return read_progress::failed;
     }
+    taken_ns_ = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
     hand_on(receiver, static_cast<std::size_t>(count), here);
     if (static_cast<std::size_t>(count) < batch) {
       progress = read_progress::none;
@@ -286,14 +289,20 @@ void udp_reader::hand_on(sample_receiver& receiver, std::size_t count, time_poin
 bool udp_reader::pass(sample_receiver& receiver, std::size_t index) {
   const auto begin = [&](wire_stream& stream, std::uint64_t number) {
     if (run_.count == 0) {
-      const std::optional<std::int64_t> time = stamp_of(index).time_ns;
-      run_ = {&stream, number, index, 0, time.value_or(0), time ? time_quality::arrival : time_quality::none};
+      run_ = {&stream, number, index, 0, stamp_of(index).time_ns, time_quality::arrival};
     }
     ++run_.count;
     return true;
   };
   if (settings_.framing == udp_framing::raw) {
     return begin(streams_.front(), 0);
+  }
+  if (settings_.framing == udp_framing::sequence || settings_.framing == udp_framing::gnuradio_sequence) {
+    // Nothing else is in the header: the shortest way.
+    std::uint64_t number = 0;
+    std::memcpy(&number, &heads_[index * head_bytes], sizeof number);
+    wire_stream& stream = streams_.front();
+    return stream.packets.passes(number, layout_.samples) && begin(stream, number);
   }
   const std::optional<sequence_header> header = read_sequence_header(
       *format_of(settings_.framing), std::span<const std::byte>(heads_).subspan(index * head_bytes, layout_.header),
@@ -345,7 +354,12 @@ bool udp_reader::pass_vita(sample_receiver& receiver, std::size_t index) {
   if (run_.count == 0) {
     const std::optional<std::int64_t> time =
         packet.time_ns(stream->sample_rate, settings_.framing == udp_framing::difi);
-    run_ = {stream, number, index, 0, time.value_or(0), time ? quality_of(*stream, packet) : time_quality::none};
+    run_ = {stream,
+            number,
+            index,
+            0,
+            time ? *time : stamp_of(index).time_ns,
+            time ? quality_of(*stream, packet) : time_quality::arrival};
   }
   ++run_.count;
   return true;
@@ -446,9 +460,8 @@ void udp_reader::take_raw(sample_receiver& receiver, std::span<std::byte> sample
     return;
   }
   if (wire_stream* const stream = stream_of(receiver, 0, false); stream != nullptr) {
-    receiver.samples(stream->packets.stream(), {.bytes = samples,
-                                                .time_ns = when.time_ns.value_or(0),
-                                                .quality = when.time_ns ? time_quality::arrival : time_quality::none});
+    receiver.samples(stream->packets.stream(),
+                     {.bytes = samples, .time_ns = when.time_ns, .quality = time_quality::arrival});
     learn({0, samples.size(), 0});
   }
 }
@@ -473,14 +486,14 @@ void udp_reader::take_numbered(sample_receiver& receiver, std::span<std::byte> d
   stream->packets.take(receiver,
                        {.number = extend_number(header->number, header->number_bits, expected),
                         .samples = datagram.subspan(header->header_bytes),
-                        .time_ns = when.time_ns.value_or(0),
-                        .quality = when.time_ns ? time_quality::arrival : time_quality::none,
+                        .time_ns = when.time_ns,
+                        .quality = time_quality::arrival,
                         .whole = header->sized},
                        now);
   learn({header->header_bytes, header->payload_bytes, 0});
 }
 
-void udp_reader::take_vita(sample_receiver& receiver, std::span<std::byte> datagram, const stamp& /*when*/,
+void udp_reader::take_vita(sample_receiver& receiver, std::span<std::byte> datagram, const stamp& when,
                            time_point now) {
   vita_packet packet;
   if (const vita_fault fault = read_vita_packet(datagram, packet); fault != vita_fault::none) {
@@ -517,8 +530,8 @@ void udp_reader::take_vita(sample_receiver& receiver, std::span<std::byte> datag
   stream->packets.take(receiver,
                        {.number = number,
                         .samples = samples,
-                        .time_ns = time.value_or(0),
-                        .quality = time ? quality_of(*stream, packet) : time_quality::none,
+                        .time_ns = time.value_or(when.time_ns),
+                        .quality = time ? quality_of(*stream, packet) : time_quality::arrival,
                         .whole = true},
                        now);
   if (!stream->begun || number - stream->last_number < std::uint64_t{1} << 63U) {
@@ -631,7 +644,7 @@ udp_reader::wire_stream* udp_reader::stream_of(sample_receiver& receiver, std::u
 }
 
 udp_reader::stamp udp_reader::stamp_of(std::size_t index) noexcept {
-  stamp found;
+  stamp found{.time_ns = taken_ns_};
   msghdr& message = messages_[index].msg_hdr;
   for (cmsghdr* each = CMSG_FIRSTHDR(&message); each != nullptr; each = CMSG_NXTHDR(&message, each)) {
     if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SO_TIMESTAMPNS) {

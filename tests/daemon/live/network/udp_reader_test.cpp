@@ -118,6 +118,23 @@ TEST_F(UdpReader, ReadsRawSamples) {
   EXPECT_THAT(receiver_.complaints, ElementsAre(Pair("a packet holds no whole number of samples", 1)));
 }
 
+TEST_F(UdpReader, KnowsWhenTheKernelTookADatagram) {
+  const auto wall_clock = [] {
+    return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  };
+  for (const bool kernel_times : {false, true}) {
+    receiver_ = written_receiver(4);
+    listen({.framing = udp_framing::sequence, .kernel_times = kernel_times});
+    const std::int64_t before = wall_clock();
+    send_numbers({1, 2});
+    const std::int64_t between = wall_clock();
+    read_all();
+    EXPECT_EQ(stream().quality, time_quality::arrival);
+    EXPECT_GE(stream().time_ns, kernel_times ? before : between);
+    EXPECT_LE(stream().time_ns, kernel_times ? between : wall_clock());
+  }
+}
+
 TEST_F(UdpReader, PutsSamplesIntoTheReceiversMemory) {
   listen({.framing = udp_framing::sequence});
   receiver_.give_room(50 * packet_samples * 4 + 8);
