@@ -24,6 +24,7 @@ run_benchmark run_overlap;
 run_benchmark run_fairness;
 run_benchmark run_devices;
 run_benchmark run_timing;
+run_benchmark run_live;
 run_benchmark run_operators;
 run_benchmark run_link;
 run_benchmark run_completion;

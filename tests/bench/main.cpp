@@ -41,6 +41,7 @@ constexpr benchmark benchmarks[] = {
     {"fairness", run_fairness, 5},
     {"devices", run_devices, 5},
     {"timing", run_timing, 9},
+    {"live", run_live, 7},
     {"operators", run_operators, 5},
     {"link", PENSTOCK_CUDA_BENCHMARK(run_link), 5},
     {"completion", PENSTOCK_CUDA_BENCHMARK(run_completion), 5},

@@ -162,6 +162,10 @@ def ratios_of(result):
             part = result[what]["turn_ms"] / turns
             yield (f"{what.replace('_', ' ')} every {turns // 1000} s / not", 0.99,
                    {key: 1 - (1 - value) * part for key, value in result[what]["ratio"].items()})
+    elif name == "live":
+        for row in result["rows"]:
+            if "of_the_bare_loop" in row:
+                yield f"{row['wire']}: {row['contender']} / bare loop", 0.9, row["of_the_bare_loop"]
     elif name == "operators":
         for key in ("of_numpy", "of_cufft", "of_cufft_passes", "of_cublas", "of_cublaslt", "of_openblas", "of_cudnn",
                     "of_onednn"):
