@@ -1,0 +1,331 @@
+#include "base/sigmf.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace penstock {
+namespace {
+
+using json = nlohmann::json;
+
+constexpr const char* version = "1.0.0";
+constexpr std::int64_t giga = 1'000'000'000;
+
+struct datatype {
+  std::string_view sigmf;
+  std::string_view element;
+  std::size_t bytes;
+};
+
+constexpr std::array<datatype, 14> datatypes{{{"cf32_le", "cf32", 8},
+                                              {"ci16_le", "ci16", 4},
+                                              {"ci8", "ci8", 2},
+                                              {"cu8", "cu8", 2},
+                                              {"rf32_le", "f32", 4},
+                                              {"rf64_le", "f64", 8},
+                                              {"ri32_le", "i32", 4},
+                                              {"ri16_le", "i16", 2},
+                                              {"ru16_le", "u16", 2},
+                                              {"ri8", "i8", 1},
+                                              {"ru8", "u8", 1},
+                                              // Both spell one byte, and older writers put an order behind it.
+                                              {"ci8_le", "ci8", 2},
+                                              {"cu8_le", "cu8", 2},
+                                              {"ru8_le", "u8", 1}}};
+
+/// The value of a key, which is taken out.
+template <typename Value>
+std::optional<Value> take(json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) {
+    return std::nullopt;
+  }
+  try {
+    const Value value = found->get<Value>();
+    object.erase(found);
+    return value;
+  } catch (const json::exception&) {
+    throw sigmf_error(std::string(key) + " is " + found->dump() + ", which it can't be");
+  }
+}
+
+std::optional<std::uint64_t> take_count(json& object, const char* key) {
+  if (const auto found = object.find(key); found != object.end() && !found->is_number_unsigned()) {
+    throw sigmf_error(std::string(key) + " is " + found->dump() + ", which is no whole number from 0");
+  }
+  return take<std::uint64_t>(object, key);
+}
+
+std::string rest_of(const json& object) {
+  return object.empty() ? "" : object.dump();
+}
+
+json object_of(const std::string& text) {
+  return text.empty() ? json::object() : json::parse(text);
+}
+
+sigmf_capture capture_of(json object) {
+  if (!object.is_object()) {
+    throw sigmf_error("a capture is no object");
+  }
+  sigmf_capture capture;
+  const auto start = take_count(object, "core:sample_start");
+  if (!start) {
+    throw sigmf_error("a capture has no core:sample_start");
+  }
+  capture.sample_start = *start;
+  capture.global_index = take_count(object, "core:global_index");
+  if (const auto time = take<std::string>(object, "core:datetime")) {
+    capture.time_ns = parse_sigmf_time(*time);
+    if (!capture.time_ns) {
+      throw sigmf_error("core:datetime is \"" + *time + "\", which is no time");
+    }
+  }
+  capture.frequency = take<double>(object, "core:frequency");
+  capture.more = rest_of(object);
+  return capture;
+}
+
+const json& list_of(const json& all, const char* key) {
+  static const json none = json::array();
+  const auto found = all.find(key);
+  if (found != all.end() && !found->is_array()) {
+    throw sigmf_error(std::string(key) + " is no array");
+  }
+  return found == all.end() ? none : *found;
+}
+
+std::string failure(const char* what, const std::filesystem::path& file) {
+  return std::string(what) + " " + file.string() + ": " + std::strerror(errno);
+}
+
+}  // namespace
+
+sigmf_meta parse_sigmf(std::string_view text) {
+  const json all = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!all.is_object() || !all.contains("global") || !all["global"].is_object()) {
+    throw sigmf_error("it is no JSON object with an object \"global\"");
+  }
+  json global = all["global"];
+  sigmf_meta meta;
+  const auto type = take<std::string>(global, "core:datatype");
+  if (!type) {
+    throw sigmf_error("it has no core:datatype");
+  }
+  meta.datatype = *type;
+  const std::uint64_t channels = take_count(global, "core:num_channels").value_or(1);
+  if (channels == 0 || channels > 65536) {
+    throw sigmf_error("core:num_channels is " + std::to_string(channels));
+  }
+  meta.channels = static_cast<std::uint32_t>(channels);
+  meta.sample_rate = take<double>(global, "core:sample_rate").value_or(0);
+  if (!(meta.sample_rate >= 0) || meta.sample_rate > 1e12) {
+    throw sigmf_error("core:sample_rate is no rate");
+  }
+  if (const auto found = global.find("core:version"); found != global.end() && *found == version) {
+    global.erase(found);  // the one that is written again
+  }
+  meta.more = rest_of(global);
+  for (const json& each : list_of(all, "captures")) {
+    meta.captures.push_back(capture_of(each));
+  }
+  const auto before = [](const sigmf_capture& left, const sigmf_capture& right) {
+    return left.sample_start < right.sample_start;
+  };
+  if (!std::is_sorted(meta.captures.begin(), meta.captures.end(), before)) {
+    throw sigmf_error("its captures are not in order");
+  }
+  for (const json& each : list_of(all, "annotations")) {
+    meta.annotations.push_back(each.dump());
+  }
+  return meta;
+}
+
+std::string print_sigmf(const sigmf_meta& meta) {
+  json global = object_of(meta.more);
+  global["core:datatype"] = meta.datatype;
+  if (!global.contains("core:version")) {
+    global["core:version"] = version;
+  }
+  if (meta.channels != 1) {
+    global["core:num_channels"] = meta.channels;
+  }
+  if (meta.sample_rate != 0) {
+    global["core:sample_rate"] = meta.sample_rate;
+  }
+  json captures = json::array();
+  for (const sigmf_capture& each : meta.captures) {
+    json object = object_of(each.more);
+    object["core:sample_start"] = each.sample_start;
+    if (each.global_index) {
+      object["core:global_index"] = *each.global_index;
+    }
+    if (each.time_ns) {
+      object["core:datetime"] = print_sigmf_time(*each.time_ns);
+    }
+    if (each.frequency) {
+      object["core:frequency"] = *each.frequency;
+    }
+    captures.push_back(std::move(object));
+  }
+  json annotations = json::array();
+  for (const std::string& each : meta.annotations) {
+    annotations.push_back(json::parse(each));
+  }
+  const json all = {
+      {"global", std::move(global)}, {"captures", std::move(captures)}, {"annotations", std::move(annotations)}};
+  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string_view element_of_sigmf(std::string_view name) noexcept {
+  const auto* const found =
+      std::find_if(datatypes.begin(), datatypes.end(), [&](const datatype& each) { return each.sigmf == name; });
+  return found == datatypes.end() ? "" : found->element;
+}
+
+std::string_view sigmf_of_element(std::string_view element) noexcept {
+  const auto* const found =
+      std::find_if(datatypes.begin(), datatypes.end(), [&](const datatype& each) { return each.element == element; });
+  return found == datatypes.end() ? "" : found->sigmf;
+}
+
+std::optional<std::int64_t> parse_sigmf_time(std::string_view text) noexcept {
+  const auto number = [&text](std::size_t digits, char behind) -> std::optional<int> {
+    int value = 0;
+    if (text.size() < digits) {
+      return std::nullopt;
+    }
+    const auto [end, error] = std::from_chars(text.data(), text.data() + digits, value);
+    if (error != std::errc{} || end != text.data() + digits || text.front() == '-') {
+      return std::nullopt;
+    }
+    text.remove_prefix(digits);
+    if (behind != '\0') {
+      const bool fits = !text.empty() && (text.front() == behind || (behind == 'T' && text.front() == ' '));
+      text.remove_prefix(fits ? 1 : 0);
+      return fits ? std::optional(value) : std::nullopt;
+    }
+    return value;
+  };
+  const auto year = number(4, '-');
+  const auto month = year ? number(2, '-') : std::nullopt;
+  const auto day = month ? number(2, 'T') : std::nullopt;
+  const auto hour = day ? number(2, ':') : std::nullopt;
+  const auto minute = hour ? number(2, ':') : std::nullopt;
+  const auto second = minute ? number(2, '\0') : std::nullopt;
+  if (!second) {
+    return std::nullopt;
+  }
+  const std::chrono::year_month_day date{std::chrono::year{*year}, std::chrono::month{static_cast<unsigned>(*month)},
+                                         std::chrono::day{static_cast<unsigned>(*day)}};
+  constexpr int first_year = 1678;  // nanoseconds of 64 bits reach from there to 2261
+  constexpr int last_year = 2261;
+  if (!date.ok() || *year < first_year || *year > last_year || *hour > 23 || *minute > 59 || *second > 60) {
+    return std::nullopt;
+  }
+  std::int64_t nanoseconds = 0;
+  if (!text.empty() && text.front() == '.') {
+    text.remove_prefix(1);
+    std::int64_t unit = giga / 10;
+    while (!text.empty() && text.front() >= '0' && text.front() <= '9') {
+      nanoseconds += (text.front() - '0') * unit;
+      unit /= 10;
+      text.remove_prefix(1);
+    }
+  }
+  if (!text.empty() && text != "Z" && text != "z" && text != "+00:00") {
+    return std::nullopt;
+  }
+  const auto days = std::chrono::sys_days(date).time_since_epoch();
+  const std::int64_t seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(days).count() + *hour * 3600 + *minute * 60 + *second;
+  return seconds * giga + nanoseconds;
+}
+
+std::string print_sigmf_time(std::int64_t time_ns) {
+  const std::chrono::sys_time<std::chrono::nanoseconds> time{std::chrono::nanoseconds{time_ns}};
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%09dZ", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+                static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
+  return text.data();
+}
+
+std::filesystem::path sigmf_data_path(std::filesystem::path meta) {
+  return meta.replace_extension(".sigmf-data");
+}
+
+sigmf_writer::sigmf_writer(const std::filesystem::path& meta_file, sigmf_meta meta)
+    : meta_file_(meta_file), meta_(std::move(meta)) {
+  const auto* const found = std::find_if(datatypes.begin(), datatypes.end(),
+                                         [&](const datatype& each) { return each.sigmf == meta_.datatype; });
+  if (found == datatypes.end()) {
+    throw sigmf_error("there is no datatype \"" + meta_.datatype + "\"");
+  }
+  sample_bytes_ = found->bytes * meta_.channels;
+  const std::filesystem::path data = sigmf_data_path(meta_file_);
+  data_ = file_descriptor(::open(data.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!data_) {
+    throw sigmf_error(failure("can't create", data));
+  }
+  write_meta();
+}
+
+sigmf_writer::~sigmf_writer() {
+  try {
+    close();
+  } catch (const std::exception&) {  // what was written before is whole
+  }
+}
+
+void sigmf_writer::begin(sigmf_capture capture) {
+  capture.sample_start = samples_;
+  if (!meta_.captures.empty() && meta_.captures.back().sample_start == samples_) {
+    meta_.captures.back() = std::move(capture);  // nothing was in it
+  } else {
+    meta_.captures.push_back(std::move(capture));
+  }
+  write_meta();
+}
+
+void sigmf_writer::append(std::span<const std::byte> samples) {
+  if (samples.size() % sample_bytes_ != 0) {
+    throw sigmf_error("these are no whole samples");
+  }
+  if (!write_all(data_.number(), {reinterpret_cast<const char*>(samples.data()), samples.size()})) {
+    throw sigmf_error(failure("can't write to", sigmf_data_path(meta_file_)));
+  }
+  samples_ += samples.size() / sample_bytes_;
+}
+
+void sigmf_writer::close() {
+  if (data_) {
+    data_.close();
+    write_meta();
+  }
+}
+
+void sigmf_writer::write_meta() const {
+  std::filesystem::path fresh = meta_file_;
+  fresh += ".new";
+  file_descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file || !write_all(file.number(), print_sigmf(meta_)) || ::rename(fresh.c_str(), meta_file_.c_str()) != 0) {
+    throw sigmf_error(failure("can't write", meta_file_));
+  }
+}
+
+}  // namespace penstock
