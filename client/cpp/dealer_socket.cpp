@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <netdb.h>
 #include <sys/socket.h>
@@ -40,7 +41,11 @@ bool needs_ipv6(std::string_view url) {
 
 }  // namespace
 
-dealer_socket::dealer_socket(const client_options& options) : options_(options), keys_(keys_of(options)) {
+dealer_socket::dealer_socket(const client_options& options)
+    : options_(options), keys_(keys_of(options)), lent_(static_cast<zmq::context_t*>(options.zmq_context)) {
+  if (lent_ == nullptr) {
+    context_.emplace();
+  }
   [[maybe_unused]] const endpoint right = parse_endpoint(options_.url);
   connect_to(options_.url);
 }
@@ -52,7 +57,9 @@ dealer_socket::~dealer_socket() {
 void dealer_socket::connect_to(const std::string& url) {
   stop_monitor();
   const auto milliseconds = [](std::chrono::milliseconds time) { return static_cast<int>(time.count()); };
-  dealer_ = zmq::socket_t{context_, zmq::socket_type::dealer};
+  within_process_ = url.starts_with("inproc://");
+  connection_untold_ = within_process_;
+  dealer_ = zmq::socket_t{context(), zmq::socket_type::dealer};
   dealer_.set(zmq::sockopt::linger, milliseconds(options_.linger));
   // No high-water marks: the credits limit what is in flight, and `send` never blocks.
   dealer_.set(zmq::sockopt::sndhwm, 0);
@@ -60,23 +67,26 @@ void dealer_socket::connect_to(const std::string& url) {
   dealer_.set(zmq::sockopt::immediate, true);
   dealer_.set(zmq::sockopt::reconnect_ivl, milliseconds(options_.reconnect_after));
   dealer_.set(zmq::sockopt::reconnect_ivl_max, milliseconds(options_.reconnect_after) * 50);
-  if (options_.heartbeat.count() > 0) {
+  if (options_.heartbeat.count() > 0 && !within_process_) {
     dealer_.set(zmq::sockopt::heartbeat_ivl, milliseconds(options_.heartbeat));
     dealer_.set(zmq::sockopt::heartbeat_timeout, milliseconds(options_.heartbeat) * 2);
   }
   if (keys_) {
     keys_->arm(dealer_);
   }
-  start_monitor();
+  if (!within_process_) {
+    start_monitor();
+  }
   const std::string target_url = resolve_localhost(url);
   dealer_.set(zmq::sockopt::ipv6, needs_ipv6(target_url));
   dealer_.connect(target_url);
 }
 
-/// Each socket has a monitor address of its own, so that events of the previous socket can't be mistaken for its own.
+/// Each socket has a monitor address of its own, so that events of another socket can't be mistaken for its own.
 void dealer_socket::start_monitor() {
-  const std::string address = "inproc://events-" + std::to_string(connections_++);
-  events_ = zmq::socket_t{context_, zmq::socket_type::pair};
+  const std::string address = "inproc://events-" + std::to_string(reinterpret_cast<std::uintptr_t>(this)) + "-" +
+                              std::to_string(connections_++);
+  events_ = zmq::socket_t{context(), zmq::socket_type::pair};
   events_.set(zmq::sockopt::linger, 0);
   constexpr int watched = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                           ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
@@ -88,12 +98,15 @@ void dealer_socket::start_monitor() {
 
 /// Must be called before either socket closes: otherwise libzmq's thread blocks forever on an event that nobody reads.
 void dealer_socket::stop_monitor() noexcept {
-  if (dealer_) {
+  if (dealer_ && events_) {
     zmq_socket_monitor(dealer_.handle(), nullptr, 0);
   }
 }
 
 dealer_socket::change dealer_socket::next_change() {
+  if (within_process_) {
+    return std::exchange(connection_untold_, false) ? change::connected : change::none;
+  }
   zmq::message_t event;
   zmq::message_t address;
   if (!events_.recv(event, zmq::recv_flags::dontwait)) {
@@ -148,18 +161,28 @@ bool dealer_socket::receive(std::vector<zmq::message_t>& parts) {
 }
 
 bool dealer_socket::wait(int first, int second, std::chrono::milliseconds at_most) {
+  if (connection_untold_) {
+    return false;
+  }
   std::array<zmq::pollitem_t, 4> items{{{dealer_.handle(), 0, ZMQ_POLLIN, 0},
-                                        {events_.handle(), 0, ZMQ_POLLIN, 0},
                                         {nullptr, first, ZMQ_POLLIN, 0},
-                                        {nullptr, second, ZMQ_POLLIN, 0}}};
+                                        {nullptr, second, ZMQ_POLLIN, 0},
+                                        {events_.handle(), 0, ZMQ_POLLIN, 0}}};
+  // Without a second descriptor or without events their place is the last one's.
+  std::size_t count = items.size();
+  if (second < 0) {
+    items[2] = items[3];
+    --count;
+  }
+  count -= within_process_ ? 1 : 0;
   try {
-    zmq::poll(items.data(), second < 0 ? items.size() - 1 : items.size(), at_most);
+    zmq::poll(items.data(), count, at_most);
   } catch (const zmq::error_t& error) {
     if (error.num() != EINTR) {
       throw;
     }
   }
-  return items[3].revents != 0;
+  return second >= 0 && items[2].revents != 0;
 }
 
 }  // namespace penstock::link

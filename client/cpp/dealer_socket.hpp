@@ -46,12 +46,18 @@ class dealer_socket {
   void start_monitor();
   void stop_monitor() noexcept;
 
+  [[nodiscard]] zmq::context_t& context() noexcept { return lent_ != nullptr ? *lent_ : *context_; }
+
   client_options options_;
   std::optional<curve_keys> keys_;
   int connections_ = 0;
-  zmq::context_t context_;
+  // Within the process there is no handshake, and no event: the connection stands as soon as it is made.
+  bool within_process_ = false;
+  bool connection_untold_ = false;
+  zmq::context_t* lent_ = nullptr;         // of options_.zmq_context
+  std::optional<zmq::context_t> context_;  // its own, where none is lent
   zmq::socket_t dealer_;
-  zmq::socket_t events_;
+  zmq::socket_t events_;  // none within the process
 };
 
 }  // namespace penstock::link

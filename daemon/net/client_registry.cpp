@@ -84,7 +84,7 @@ verdict client_registry::connect(const incoming& message, const wire::hello& hel
   client_record* client = resume(message.identity, hello.resume, user);
   const bool resumed = client != nullptr;
   if (!resumed) {
-    client = admit(message.identity, hello.resume, user, now);
+    client = admit(message, hello.resume, user, now);
   }
   if (client == nullptr) {
     return {status::too_many_clients, "all " + std::to_string(limits_.max_clients) + " places for clients are taken"};
@@ -126,15 +126,16 @@ client_record* client_registry::resume(std::string_view identity, const std::str
   return shown;
 }
 
-client_record* client_registry::admit(std::string_view identity, const std::string& token, const std::string& user,
+client_record* client_registry::admit(const incoming& message, const std::string& token, const std::string& user,
                                       time_point now) {
-  client_record* client = parts_.clients.admit(identity, now);
+  const auto take_place = [&] { return parts_.clients.admit(message.identity, now, message.within_process()); };
+  client_record* client = take_place();
   if (client == nullptr) {
     forget_gone(now);
-    client = parts_.clients.admit(identity, now);
+    client = take_place();
   }
   while (client == nullptr && free_client_place(now, /*kept_too=*/true)) {
-    client = parts_.clients.admit(identity, now);
+    client = take_place();
   }
   if (client == nullptr) {
     note_refusal(client_places_, now);
@@ -143,7 +144,8 @@ client_record* client_registry::admit(std::string_view identity, const std::stri
   client->user = user;
   if (directory_ != nullptr) {
     directory_->missed(token);  // a client that was sent to this shard shows its token of the front door
-    client->shard = directory_->choose(self_.shard, client->token);
+    // A source was given its shard when it was made.
+    client->shard = message.within_process() ? self_.shard : directory_->choose(self_.shard, client->token);
     client->elsewhere = client->shard != self_.shard;
     if (!client->elsewhere) {
       settle(*client);
@@ -255,13 +257,13 @@ bool client_registry::empty() const noexcept {
 
 void client_registry::sweep(time_point now) {
   constexpr std::chrono::seconds silence{3};
-  const bool full = parts_.clients.size() >= limits_.max_clients || session_places_.is_short;
+  const bool full = parts_.clients.full() || session_places_.is_short;
   probe(full ? std::chrono::seconds{0} : silence, now);
   end_grace(now);
   forget_gone(now);
   parts_.clients.for_each([now](client_record& each) { each.settle(now); });
   parts_.sessions.sweep(now);
-  note_room(client_places_, parts_.clients.size() < limits_.max_clients, now);
+  note_room(client_places_, !parts_.clients.full(), now);
   note_room(session_places_, parts_.sessions.size() < parts_.sessions.places(), now);
 }
 

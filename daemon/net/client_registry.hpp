@@ -114,7 +114,7 @@ class client_registry {
   };
 
   [[nodiscard]] client_record* resume(std::string_view identity, const std::string& token, const std::string& user);
-  [[nodiscard]] client_record* admit(std::string_view identity, const std::string& token, const std::string& user,
+  [[nodiscard]] client_record* admit(const incoming& message, const std::string& token, const std::string& user,
                                      time_point now);
   [[nodiscard]] bool grant(client_record& client, time_point now);
   [[nodiscard]] client_needs needs() const;

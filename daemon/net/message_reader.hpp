@@ -25,6 +25,8 @@ struct incoming {
   std::size_t parts = 0;              ///< without the routing id
   connection_name connection;         ///< over which it came
   std::size_t bytes = 0;              ///< of all parts after part 0, or of the end of part 0
+  /// It came from this process, over inproc://: a source sent it.
+  [[nodiscard]] bool within_process() const noexcept { return connection.descriptor < 0; }
   const std::string* user = nullptr;  ///< of a deferred message: what message_reader::user returned when it came
 };
 

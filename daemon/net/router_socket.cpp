@@ -21,6 +21,7 @@ router_socket::router_socket(const router_settings& settings) try
       socket_(context_, zmq::socket_type::router),
       zap_handler_(context_, socket_, settings.keys) {
   limit(settings);
+  socket_.bind(inner_endpoint);
   for (const std::string& endpoint : settings.listen) {
     try {
       bind(endpoint, settings.ipc);

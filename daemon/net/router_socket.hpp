@@ -43,7 +43,12 @@ class router_socket {
   /// Throws std::runtime_error; what() names the endpoint that could not be bound.
   explicit router_socket(const router_settings& settings);
 
+  /// Where sources of this process connect, in the socket's context. No keys are needed there.
+  static constexpr const char* inner_endpoint = "inproc://penstock.sources";
+
   [[nodiscard]] zmq::socket_t& get() noexcept { return socket_; }
+  /// Any thread. `close` waits for all sockets of it.
+  [[nodiscard]] zmq::context_t& context() noexcept { return context_; }
   /// ZMQ_FD, which is edge-triggered: call `readable` after every burst of sends or receives, and before waiting on it.
   [[nodiscard]] int descriptor();
   [[nodiscard]] bool readable();

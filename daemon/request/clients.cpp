@@ -178,10 +178,10 @@ client_record* client_table::find_incarnation(std::uint32_t incarnation) const n
   return found == records_.end() ? nullptr : found->get();
 }
 
-client_record* client_table::admit(std::string_view identity, time_point now) {
+client_record* client_table::admit(std::string_view identity, time_point now, bool within_process) {
   client_record* client = find(identity);
   if (client == nullptr) {
-    if (size_ >= max_clients_) {
+    if (!within_process && full()) {
       return nullptr;
     }
     if (free_places_.empty()) {
@@ -192,11 +192,13 @@ client_record* client_table::admit(std::string_view identity, time_point now) {
     auto made = std::make_unique<client_record>(place, identity, credit_requests_, next_number_++);
     client = made.get();
     client->incarnation = next_incarnation();
+    client->within_process = within_process;
     by_identity_.emplace(client->identity, client);
     // Nothing below allocates, so the client is added completely or not at all.
     free_places_.pop_back();
     records_[place] = std::move(made);
     ++size_;
+    within_process_ += within_process ? 1 : 0;
   }
   if (client->token.empty()) {
     give_token(*client);
@@ -256,6 +258,7 @@ void client_table::forget(client_record& client) noexcept {
   assert(client.references == 0);
   revoke(client);
   detach(client);
+  within_process_ -= client.within_process ? 1 : 0;
   free_places_.push_back(client.index);
   records_[client.index].reset();
   --size_;

@@ -102,6 +102,7 @@ class client_record {
   request* last_of_batch = nullptr;
   /// Ids of shared requests that have ended and whose memory is still in use.
   std::vector<std::uint64_t> held;
+  bool within_process = false;      ///< a source of this process: it takes none of max_clients' places
   bool gone = false;                ///< it has left or can't be reached; nothing is sent to it
   std::uint32_t told_requests = 0;  ///< credits that it was last told; may be fewer than those that hold
   std::size_t told_bytes = 0;
@@ -125,8 +126,9 @@ class client_table {
   /// The client with that token and the same key, or nullptr. The time that this takes reveals nothing about tokens.
   [[nodiscard]] client_record* find_token(std::string_view token, std::string_view user) const noexcept;
   [[nodiscard]] client_record* find_incarnation(std::uint32_t incarnation) const noexcept;
-  /// The client of that routing id, made if there is none yet, with a token. nullptr if all places are taken.
-  [[nodiscard]] client_record* admit(std::string_view identity, time_point now);
+  /// The client of that routing id, made if there is none yet, with a token. nullptr if all places are taken; one of
+  /// this process takes none of them.
+  [[nodiscard]] client_record* admit(std::string_view identity, time_point now, bool within_process = false);
   /// Moves the client to the connection of that routing id. The client that had it loses its connection.
   void move(client_record& client, std::string_view identity);
   /// Makes its token invalid.
@@ -136,6 +138,9 @@ class client_table {
   /// Removes a client to which nothing refers.
   void forget(client_record& client) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Of max_clients' places.
+  [[nodiscard]] std::size_t places_taken() const noexcept { return size_ - within_process_; }
+  [[nodiscard]] bool full() const noexcept { return places_taken() >= max_clients_; }
   /// Calls `function(client)` for each, in no order.
   template <typename Function>
   void for_each(Function&& function) {
@@ -195,6 +200,7 @@ class client_table {
   std::vector<std::uint32_t> free_places_;
   std::vector<std::unique_ptr<client_record>> records_;  // by their place
   std::size_t size_ = 0;
+  std::size_t within_process_ = 0;  // of them
   std::uint64_t next_number_ = 1;
   std::uint32_t next_incarnation_ = 0;
   text_map by_identity_;
