@@ -21,6 +21,7 @@ std::string configuration_place::text() const {
   };
   append("pipeline", pipeline);
   append("stage", stage);
+  append("source", source);
   append("field", field);
   return out;
 }

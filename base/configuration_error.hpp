@@ -26,6 +26,7 @@ struct configuration_place {
   std::string pipeline;
   std::string stage;
   std::string field;
+  std::string source{};  ///< of [[source]]
 
   /// "penstock.toml:12: pipeline 'spectrum', stage 'psd', field 'window'".
   [[nodiscard]] std::string text() const;

@@ -23,6 +23,7 @@
 #include "daemon/code/compiler.hpp"
 #include "daemon/config/client_memory.hpp"
 #include "daemon/config/settings.hpp"
+#include "daemon/config/source_text.hpp"
 #include "daemon/device/backend.hpp"
 #include "daemon/doctor/doctor.hpp"
 #include "daemon/net/keys.hpp"
@@ -167,12 +168,21 @@ exit_code check(const command_line& line, const settings& settings) {
   const client_memory held = memory_of_clients(settings, devices * static_cast<std::size_t>(settings.device.shards),
                                                read_machine_share().memory_bytes);
   check_memory_limit(settings, held.limit);
-  std::printf("%s: good, %zu %s\n", line.config.c_str(), settings.pipelines.size(),
+  std::printf("%s: good, %zu %s", line.config.c_str(), settings.pipelines.size(),
               settings.pipelines.size() == 1 ? "pipeline" : "pipelines");
+  if (!settings.sources.empty()) {
+    std::printf(", %zu %s", settings.sources.size(), settings.sources.size() == 1 ? "source" : "sources");
+  }
+  std::puts("");
   std::printf("%s%s\n", text_of(held).c_str(), settings.device.every_device ? ", for each device" : "");
   std::fputs(costs.c_str(), stdout);
   finish_printing();
   for (const pipeline_declaration& each : settings.pipelines) {
+    for (const std::string& doubt : doubts_about(each)) {
+      std::fprintf(stderr, "warning: %s\n", doubt.c_str());
+    }
+  }
+  for (const source_declaration& each : settings.sources) {
     for (const std::string& doubt : doubts_about(each)) {
       std::fprintf(stderr, "warning: %s\n", doubt.c_str());
     }

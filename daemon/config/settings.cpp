@@ -11,6 +11,7 @@
 #include "daemon/config/endpoint.hpp"
 #include "daemon/config/pipeline_text.hpp"
 #include "daemon/config/settings_table.hpp"
+#include "daemon/config/source_text.hpp"
 #include "kernels/number_file.hpp"
 #include "kernels/plugin_library.hpp"
 #include "proto/message.hpp"
@@ -102,6 +103,7 @@ settings read_file(const toml::table& contents, const std::string& name) {
     table.refuse_unknown();
   }
   const toml::node* pipelines = file.find("pipeline");
+  const toml::node* sources = file.find("source");
   file.refuse_unknown();
   check_keys(section(file, "security"), read.security);
   if (const std::string* const exposed = exposed_endpoint(read)) {
@@ -115,6 +117,9 @@ settings read_file(const toml::table& contents, const std::string& name) {
   const table_reader clients = section(file, "clients");
   for (const pipeline_declaration& pipeline : read.pipelines) {
     check_fits(clients, read.clients, pipeline);
+  }
+  if (sources != nullptr) {
+    read.sources = read_sources(*sources, name, read);
   }
   return read;
 }
@@ -158,6 +163,9 @@ std::string print_settings(const settings& settings) {
   }
   for (const pipeline_declaration& pipeline : settings.pipelines) {
     text += print_pipeline(pipeline);
+  }
+  for (const source_declaration& source : settings.sources) {
+    text += print_source(source);
   }
   return text;
 }

@@ -9,6 +9,7 @@
 #include "daemon/config/pipeline_text.hpp"
 #include "daemon/config/settings.hpp"
 #include "daemon/config/settings_table.hpp"
+#include "daemon/config/source_text.hpp"
 
 namespace penstock {
 namespace {
@@ -142,6 +143,13 @@ std::string print_man() {
   text += ".Ss [[pipeline.stage]]\n" +
           mdoc_all("A stage runs one operator on the outputs of other stages or on the input.") +
           mdoc_rows(stage_settings(), false);
+  text += ".Ss [[source]]\n" +
+          mdoc_all(
+              "A source feeds a pipeline with samples that arrive by themselves: from a network, a file, standard "
+              "input. "
+              "Each key is for the types that have it. "
+              "A reload starts, stops and changes sources.") +
+          mdoc_rows(source_settings(), false);
   return text;
 }
 

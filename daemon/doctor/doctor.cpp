@@ -8,7 +8,9 @@
 
 #include "base/process_limits.hpp"
 #include "base/whole_file.hpp"
+#include "daemon/config/source_text.hpp"
 #include "daemon/doctor/facts.hpp"
+#include "daemon/live/reader.hpp"
 #include "daemon/net/keys.hpp"
 #include "daemon/net/shard_directory.hpp"
 
@@ -56,6 +58,9 @@ std::vector<finding> check_all(const doctor_facts& facts) {
     for (const endpoint_facts& each : facts.endpoints) {
       all.push_back(check_endpoint(each));
     }
+    for (const source_facts& each : facts.sources) {
+      all.push_back(check_source(each));
+    }
   }
   all.push_back(check_shared_memory(facts.shared_memory));
   all.push_back(check_clock(facts.clock_source));
@@ -67,7 +72,8 @@ std::vector<finding> check_all(const doctor_facts& facts) {
 
 finding check_configuration(const configuration_facts& configuration) {
   finding made{.check = "configuration",
-               .found = configuration.file + ": good, " + counted(configuration.pipelines, "pipeline")};
+               .found = configuration.file + ": good, " + counted(configuration.pipelines, "pipeline") +
+                        (configuration.sources == 0 ? "" : ", " + counted(configuration.sources, "source"))};
   made.needed = "a valid configuration";
   if (!configuration.error.empty()) {
     made.level = severity::error;
@@ -111,6 +117,23 @@ finding check_endpoint(const endpoint_facts& endpoint) {
       made.why = "the daemon ends with 69 when it can't listen";
       made.todo = "an address of this machine, a port above 1023, or a folder that the daemon may write to";
       break;
+  }
+  return made;
+}
+
+finding check_source(const source_facts& source) {
+  finding made{.check = "source", .found = source.name + " (" + source.type + "): good"};
+  made.needed = "one that can begin, and whose gaps show in its results";
+  if (!source.error.empty()) {
+    made.level = severity::error;
+    made.found = source.name + " (" + source.type + "): " + source.error;
+    made.why = "the daemon starts, and tries again and again, but the source brings nothing";
+    made.todo = "mend what the message says; a reload takes a changed [[source]]";
+  } else if (!source.doubts.empty()) {
+    made.level = severity::warning;
+    made.found = source.doubts.front();
+    made.why = "results can be wrong without looking so";
+    made.todo = "gap = { policy = \"fill\" } or \"new-epoch\"; overrun = \"block\" for files";
   }
   return made;
 }
@@ -336,6 +359,20 @@ key_facts keys_of(const security_settings& security) {
   return made;
 }
 
+// Files are opened; what comes over a network is only there when it comes.
+source_facts source_of(const source_declaration& source) {
+  source_facts made{.name = source.name, .type = std::string(name_of(source.type)), .doubts = doubts_about(source)};
+  try {
+    if (source.type == source_type::file) {
+      double rate = source.sample_rate;
+      (void)live::make_reader(source, rate);
+    }
+  } catch (const std::exception& wrong) {
+    made.error = wrong.what();
+  }
+  return made;
+}
+
 std::vector<endpoint_facts> endpoints_of(const settings& settings, std::size_t shards) {
   std::vector<endpoint_facts> all;
   for (const std::vector<std::string>& of_shard : endpoints_of_all(settings.daemon.listen, shards)) {
@@ -361,6 +398,10 @@ std::vector<finding> examine(const std::string& name, const std::function<settin
   try {
     const settings settings = read();
     facts.configuration.pipelines = settings.pipelines.size();
+    facts.configuration.sources = settings.sources.size();
+    for (const source_declaration& each : settings.sources) {
+      facts.sources.push_back(source_of(each));
+    }
     facts.load = load_of(settings);
     facts.keys = keys_of(settings.security);
     try_device(settings, facts);

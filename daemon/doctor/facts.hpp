@@ -23,6 +23,15 @@ struct configuration_facts {
   std::string file;
   std::string error{};  ///< what is wrong with it; "" when it is valid
   std::size_t pipelines = 0;
+  std::size_t sources = 0;
+};
+
+/// A [[source]] of the configuration.
+struct source_facts {
+  std::string name;
+  std::string type;
+  std::string error{};  ///< why it could not begin now; "" when it could, or nobody can say
+  std::vector<std::string> doubts{};
 };
 
 /// The device that the configuration asks for, opened as the daemon would.
@@ -103,6 +112,7 @@ struct doctor_facts {
   driver_facts driver{};
   limit_facts limits{};
   unit_facts unit{};
+  std::vector<source_facts> sources{};
   shared_memory_facts shared_memory{};
   std::string clock_source{};
 

@@ -55,7 +55,8 @@ class sample_receiver {
   virtual void samples(stream_number stream, const sample_run& run) = 0;
 
   /// Memory in which the next samples of the stream will lie, up to the end of a block; empty when there is none now. A
-  /// run of which the bytes begin there, and which begins with the sample that is expected next, is not copied.
+  /// run of which the bytes begin there is not copied; only a run that begins with the sample that is expected next may
+  /// lie there. Valid until the next call.
   [[nodiscard]] virtual std::span<std::byte> room(stream_number stream) = 0;
 
   /// Samples were lost directly before the next run. Where that run says `at`, the gap is as long as `at` says, and

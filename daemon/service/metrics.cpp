@@ -180,10 +180,10 @@ void pipeline_metrics::set_in_flight() {
   }
 }
 
-namespace {
-
 using prometheus::BuildCounter;
 using prometheus::BuildGauge;
+
+namespace {
 
 prometheus::Family<prometheus::Counter>& counter(prometheus::Registry& into, const char* name, const char* help) {
   return BuildCounter().Name(name).Help(help).Register(into);
@@ -398,12 +398,85 @@ void shard_metrics::set_sums() {
   credits_granted_.Add({{"kind", "bytes"}}).Set(granted_bytes);
 }
 
-using prometheus::BuildCounter;
-using prometheus::BuildGauge;
+source_metrics::source_metrics(prometheus::Registry& into)
+    : samples_(BuildCounter()
+                   .Name("penstock_source_samples_total")
+                   .Help("A source's samples: delivered to the pipeline, or lost in the network, in the kernel, by an "
+                         "overrun, or late.")
+                   .Register(into)),
+      requests_(BuildCounter()
+                    .Name("penstock_source_requests_total")
+                    .Help("Requests of a source that ended: result, error.")
+                    .Register(into)),
+      events_(BuildCounter()
+                  .Name("penstock_source_events_total")
+                  .Help("What else happened to a source, such as gaps, epochs, stalls.")
+                  .Register(into)),
+      up_(BuildGauge()
+              .Name("penstock_source_up")
+              .Help("1 while the source's data comes; 0 while it is stalled, waits to try again, or has ended.")
+              .Register(into)),
+      waiting_(BuildGauge()
+                   .Name("penstock_source_waiting_samples")
+                   .Help("Samples in the queue, or in blocks that are not full.")
+                   .Register(into)),
+      queued_(
+          BuildGauge().Name("penstock_source_queued_bytes").Help("Blocks that wait for the pipeline.").Register(into)) {
+}
+
+void source_metrics::take(const shard_answers& shards) {
+  for (const auto& each : shards) {
+    if (each) {
+      for (const source_report& now : each->sources) {
+        source_report& before = seen_[now.name];
+        if (now.samples.expected < before.samples.expected) {
+          before = {};  // it began anew
+        }
+        // What was lost and came late is lost no more; a counter does not fall.
+        source_report risen = now;
+        risen.samples.network = std::max(now.samples.network, before.samples.network);
+        risen.samples.kernel = std::max(now.samples.kernel, before.samples.kernel);
+        risen.events.filled = std::max(now.events.filled, before.events.filled);
+        take(risen, before);
+        before = risen;
+      }
+    }
+  }
+}
+
+void source_metrics::take(const source_report& now, const source_report& before) {
+  const auto add = [&](auto& family, const char* label, const char* what, std::uint64_t is, std::uint64_t was) {
+    family.Add({{"source", now.name}, {label, what}}).Increment(rise(is, was));
+  };
+  const sample_counts& is = now.samples;
+  const sample_counts& was = before.samples;
+  add(samples_, "fate", "delivered", is.delivered, was.delivered);
+  add(samples_, "fate", "network", is.network, was.network);
+  add(samples_, "fate", "kernel", is.kernel, was.kernel);
+  add(samples_, "fate", "overrun", is.overrun, was.overrun);
+  add(samples_, "fate", "late", is.late, was.late);
+  const source_events& events = now.events;
+  const source_events& earlier = before.events;
+  add(requests_, "outcome", "result", events.results, earlier.results);
+  add(requests_, "outcome", "error", events.errors, earlier.errors);
+  add(events_, "event", "filled_sample", events.filled, earlier.filled);
+  add(events_, "event", "duplicate_sample", events.duplicates, earlier.duplicates);
+  add(events_, "event", "gap", events.gaps, earlier.gaps);
+  add(events_, "event", "epoch", events.epochs, earlier.epochs);
+  add(events_, "event", "suspected_loss", events.suspected, earlier.suspected);
+  add(events_, "event", "malformed", events.malformed, earlier.malformed);
+  add(events_, "event", "refused_stream", events.refused_streams, earlier.refused_streams);
+  add(events_, "event", "stall", events.stalls, earlier.stalls);
+  add(events_, "event", "connection", events.connections, earlier.connections);
+  up_.Add({{"source", now.name}}).Set(now.state == source_state::running ? 1 : 0);
+  waiting_.Add({{"source", now.name}}).Set(static_cast<double>(is.waiting));
+  queued_.Add({{"source", now.name}}).Set(static_cast<double>(now.queued_bytes));
+}
 
 metrics::metrics()
     : pipelines_(registry_),
       shards_(registry_),
+      sources_(registry_),
       draining_(BuildGauge().Name("penstock_draining").Help("1 while the daemon drains to stop.").Register(registry_)),
       started_(BuildGauge()
                    .Name("penstock_start_time_seconds")
@@ -445,6 +518,7 @@ metrics::metrics()
 void metrics::take(const daemon_facts& facts, const shard_answers& shards) {
   pipelines_.take(shards);
   shards_.take(shards);
+  sources_.take(shards);
   draining_.Add({}).Set(facts.state == daemon_state::draining ? 1 : 0);
   started_.Add({}).Set(std::chrono::duration<double>(facts.started.time_since_epoch()).count());
   const std::uint64_t cut = connections_cut();

@@ -116,6 +116,27 @@ class shard_metrics {
   std::vector<std::vector<stream_timing>> last_timed_;  // by number: when a batch of each stream was last timed
 };
 
+/// What became of sources' samples, as metrics with the label `source`. A source that a reload removed keeps its series
+/// as they are. Thread: the admin's.
+class source_metrics {
+ public:
+  explicit source_metrics(prometheus::Registry& into);
+
+  /// Brings the metrics up to date.
+  void take(const shard_answers& shards);
+
+ private:
+  void take(const source_report& now, const source_report& before);
+
+  prometheus::Family<prometheus::Counter>& samples_;
+  prometheus::Family<prometheus::Counter>& requests_;
+  prometheus::Family<prometheus::Counter>& events_;
+  prometheus::Family<prometheus::Gauge>& up_;
+  prometheus::Family<prometheus::Gauge>& waiting_;
+  prometheus::Family<prometheus::Gauge>& queued_;
+  std::map<std::string, source_report> seen_;  // as it was last reported
+};
+
 /// Everything that /metrics says. docs/admin-http.md lists it. Thread: the admin's.
 class metrics {
  public:
@@ -134,6 +155,7 @@ class metrics {
   prometheus::Registry registry_;
   pipeline_metrics pipelines_;
   shard_metrics shards_;
+  source_metrics sources_;
   prometheus::Family<prometheus::Gauge>& draining_;
   prometheus::Family<prometheus::Gauge>& started_;
   prometheus::Family<prometheus::Gauge>& version_;

@@ -192,7 +192,8 @@ json clients_json(const std::vector<client_report>& clients) {
                     {"dropped", each.dropped},
                     {"subscriptions", each.subscriptions},
                     {"published", each.published},
-                    {"lost", each.lost}});
+                    {"lost", each.lost},
+                    {"source", each.is_source}});
   }
   return list;
 }
@@ -242,7 +243,8 @@ json shard_json(const shard_report& shard) {
           {"streams", streams_json(shard.streams)},
           {"pipelines", pipelines_json(shard.pipelines)},
           {"quarantine", json_of(shard.refused)},
-          {"clients", clients_json(shard.clients)}};
+          {"clients", clients_json(shard.clients)},
+          {"sources", json_of(shard.sources)}};
 }
 
 }  // namespace

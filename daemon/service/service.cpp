@@ -15,6 +15,7 @@
 
 #include "base/process_limits.hpp"
 #include "daemon/config/client_memory.hpp"
+#include "daemon/live/reader.hpp"
 #include "daemon/net/message_memory.hpp"
 #include "daemon/net/router_socket.hpp"
 #include "daemon/service/code_proof.hpp"
@@ -75,6 +76,10 @@ constexpr std::chrono::minutes longest_step{10};
 constexpr std::chrono::seconds shortest_first_run{5};
 // A pipeline that had batches done works once the daemon has served on for so long.
 constexpr std::chrono::minutes good_time{1};
+
+// How long sources may take to hand over what they have, when the daemon stops; and how often it looks.
+constexpr std::chrono::seconds sources_farewell{1};
+constexpr std::chrono::milliseconds between_looks_at_sources{5};
 
 // Beyond drain_timeout, for replies to go out.
 constexpr auto reply_grace = std::chrono::seconds{6};
@@ -153,7 +158,7 @@ void service::start_shards() {
   }
   configuration_.emplace(admin_, shards_, std::move(devices), keys_ ? &*keys_ : nullptr, settings_, read_);
   for (shard_thread& each : shards_) {
-    each.join_directory(*directory_, shm_server_ ? &*shm_server_ : nullptr, configuration_->now());
+    each.join_directory(*directory_, shm_server_ ? &*shm_server_ : nullptr, configuration_->now(), &sources_board_);
   }
 }
 
@@ -269,6 +274,7 @@ void service::reload(live_configuration::callback done) {
       settings_ = configuration_->running();
       endpoint_->adopt(settings_);
       heartbeat_->adopt(settings_);
+      sources_->adopt(settings_.sources);
     }
     endpoint_->count_reload(made);
     done(made);
@@ -281,10 +287,45 @@ void service::stop_all() {
     heartbeat_->drain();
     endpoint_->drain();
   }
-  stopping_ = true;
+  const bool first = !std::exchange(stopping_, true);
+  if (first && sources_ && !sources_->are_over()) {
+    sources_->stop();
+    stop_shards_behind_sources(std::chrono::steady_clock::now() + sources_farewell);
+    return;
+  }
+  next_look_at_sources_.cancel();
+  stop_shards();
+}
+
+void service::stop_shards() {
   for (shard_thread& each : shards_) {
     each.stop();
   }
+}
+
+// What sources still have goes to the shards before they take nothing more.
+void service::stop_shards_behind_sources(std::chrono::steady_clock::time_point end) {
+  next_look_at_sources_.expires_after(between_looks_at_sources);
+  next_look_at_sources_.async_wait([this, end](const boost::system::error_code& error) {
+    if (error) {
+      return;
+    }
+    if (sources_->are_over() || std::chrono::steady_clock::now() >= end) {
+      stop_shards();
+    } else {
+      stop_shards_behind_sources(end);
+    }
+  });
+}
+
+void service::start_sources() {
+  std::vector<live::shard_door> doors;
+  for (std::size_t number = 0; number < shards_.size(); ++number) {
+    doors.push_back(
+        {static_cast<std::uint32_t>(number), shards_[number].inner_context(), router_socket::inner_endpoint});
+  }
+  sources_.emplace(std::move(doors), sources_board_, live::make_reader);
+  sources_->adopt(settings_.sources);
 }
 
 // A shard that ended without being told has lost its device, or failed: the daemon does not go on with a part of it.
@@ -432,6 +473,7 @@ void service::serve() {
   for (shard_thread& each : shards_) {
     each.serve();
   }
+  start_sources();
   manager_.ready();
   connections_.emplace(admin_);
   probe_threads();
@@ -527,6 +569,7 @@ exit_code service::run() {
   }
   const exit_code code = outcome();
   probe_.reset();  // not before, for the same reason
+  sources_.reset();
   if (shm_server_) {
     shm_server_->stop();
   }

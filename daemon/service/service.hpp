@@ -14,6 +14,7 @@
 #include "base/exit_code.hpp"
 #include "daemon/config/settings.hpp"
 #include "daemon/device/backend.hpp"
+#include "daemon/live/source_set.hpp"
 #include "daemon/net/keys.hpp"
 #include "daemon/net/shard_directory.hpp"
 #include "daemon/service/connection_watch.hpp"
@@ -23,6 +24,7 @@
 #include "daemon/service/self_probe.hpp"
 #include "daemon/service/shard_thread.hpp"
 #include "daemon/service/systemd.hpp"
+#include "daemon/telemetry/source_board.hpp"
 
 namespace penstock {
 
@@ -51,7 +53,10 @@ class service {
   [[nodiscard]] bool run_admin();
   void drain_without_memory() noexcept;
   void watch_signals();
+  void start_sources();
   void stop_all();
+  void stop_shards();
+  void stop_shards_behind_sources(std::chrono::steady_clock::time_point end);
   void note_ending();
   void look_after_memory();
   void reload(live_configuration::callback done);
@@ -81,16 +86,19 @@ class service {
   boost::asio::steady_timer next_look_at_memory_{admin_};
   boost::asio::steady_timer next_acquittal_{admin_};
   boost::asio::steady_timer next_look_at_reload_{admin_};
+  boost::asio::steady_timer next_look_at_sources_{admin_};
   std::vector<std::string> worked_;  // pipelines that had batches done before the last acquittal
   std::optional<shard_directory> directory_;
   std::optional<shard_arena_registry> registry_;
   std::optional<shm_server> shm_server_;  // where clients may share memory, in which requests lie until the shards end
+  source_board sources_board_;            // shards read it
   start_progress progress_;
   std::string slow_step_;  // of the start, that was last logged
   std::deque<shard_thread> shards_;
   shard_query shard_query_{admin_, shards_};
   std::optional<admin_endpoint> endpoint_;
   std::optional<live_configuration> configuration_;
+  std::optional<live::source_set> sources_;      // clients of the shards
   std::optional<connection_watch> connections_;  // and these:
   std::optional<self_probe> probe_;
   std::optional<heartbeat> heartbeat_;  // once the shards serve

@@ -57,12 +57,15 @@ class shard_thread {
   /// Blocks until it is ready to serve, then gives its endpoints as bound. Rethrows what kept it from starting.
   [[nodiscard]] std::vector<std::string> wait_until_made();
   /// Once all shards are made, before any serves. Throws configuration_error, as client_registry::join does.
-  void join_directory(shard_directory& directory, shm_server* shm, const configuration_report& configuration);
+  void join_directory(shard_directory& directory, shm_server* shm, const configuration_report& configuration,
+                      source_board* sources = nullptr);
   void serve();
   /// Of the shard, once it is made.
   [[nodiscard]] const slot_size& slot_bytes() const noexcept { return shard_->slot_bytes(); }
   /// The first call drains, a second one ends the drain.
   void stop();
+  /// As shard::inner_context, once it is made.
+  [[nodiscard]] void* inner_context() noexcept { return shard_->inner_context(); }
   /// Of its zap handler, once it is made.
   [[nodiscard]] std::uint64_t zap_rounds() const noexcept { return shard_->zap_rounds(); }
   /// Calls `question` on the shard's thread, between two turns; never, once it has ended. It must be serving.

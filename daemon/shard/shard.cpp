@@ -335,12 +335,14 @@ void shard::ask(std::function<void(shard&)> question) {
   boost::asio::post(io_, [this, question = std::move(question)] { question(*this); });
 }
 
-void shard::join(shard_directory& directory, shm_server* server, const configuration_report& configuration) {
+void shard::join(shard_directory& directory, shm_server* server, const configuration_report& configuration,
+                 source_board* sources) {
   registry_.join(directory, server);
   message_handler_.share_memory(server);
   shm_server_ = server;
   directory_ = &directory;
   subscriptions_.set_shards(std::max<std::size_t>(directory.size(), 1));
+  sources_ = sources;
   configuration_ = configuration;
 }
 
@@ -421,6 +423,9 @@ void shard::end_without_memory(time_point now) {
 // Replies that ZeroMQ or the kernel still holds can be lost when the socket closes. A client that has answered GOODBYE
 // has read everything before it.
 void shard::begin_parting(time_point now) {
+  if (sources_ != nullptr) {
+    sources_->stop(number_);
+  }
   part_until_ = now + parting_time;
   state_ = registry_.say_goodbye() ? state::parting : state::ended;
 }
@@ -603,6 +608,9 @@ shard_report shard::report() {
   for (const plan* const each : served_.in_order) {
     made.pipelines.push_back({each->declaration.name, tracker_.by_pipeline()[each->id], recorder_.timing()[each->id]});
   }
+  if (sources_ != nullptr) {
+    made.sources = sources_->read(number_);
+  }
   clients_.for_each([&](const client_record& each) {
     if (!each.gone) {
       made.clients.push_back({.name = each.name,
@@ -613,7 +621,8 @@ shard_report shard::report() {
                               .dropped = reply_sender_.dropped(each),
                               .subscriptions = each.subscriptions,
                               .published = subscriptions_.of(each).published,
-                              .lost = subscriptions_.of(each).dropped});
+                              .lost = subscriptions_.of(each).dropped,
+                              .is_source = each.within_process});
     }
   });
   return made;

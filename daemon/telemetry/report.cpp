@@ -76,6 +76,14 @@ ordered_json json_of(const std::vector<refused_pipeline>& refused) {
   return list;
 }
 
+ordered_json json_of(const std::vector<source_report>& sources) {
+  ordered_json list = ordered_json::array();
+  for (const source_report& each : sources) {
+    list.push_back(json_of(each));
+  }
+  return list;
+}
+
 ordered_json refused_json(const handshake_report& handshakes) {
   ordered_json refused = ordered_json::object();
   for (std::size_t why = 0; why < handshake_refusals; ++why) {
@@ -183,6 +191,14 @@ std::string report_status(const shard_report& report) {
   }
   if (!report.refused.empty()) {
     body["quarantine"] = json_of(report.refused);
+  }
+  if (!report.sources.empty()) {
+    body["sources"] = json_of(report.sources);
+    // So many sources are told of over HTTP alone.
+    if (body.dump().size() > wire::max_body_bytes / 2) {
+      body.erase("sources");
+      body["sources_left_out"] = report.sources.size();
+    }
   }
   std::size_t room = wire::max_body_bytes - std::min(body.dump().size(), wire::max_body_bytes);
   room = add_pipelines(body, report.pipelines, room);

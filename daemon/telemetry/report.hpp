@@ -13,6 +13,7 @@
 #include "daemon/request/counters.hpp"
 #include "daemon/shm/server.hpp"
 #include "daemon/telemetry/recorder.hpp"
+#include "daemon/telemetry/source_board.hpp"
 
 namespace penstock {
 
@@ -34,6 +35,7 @@ struct client_report {
   std::uint32_t subscriptions = 0;
   std::uint64_t published = 0;  ///< results that its subscriptions were sent
   std::uint64_t lost = 0;       ///< results that they lost
+  bool is_source = false;      ///< a source of the daemon, which takes none of max_clients' places
 };
 
 /// Subscriptions to results, of a shard.
@@ -65,6 +67,7 @@ struct shard_report {
   std::vector<pipeline_report> pipelines{};  ///< that are served
   std::vector<refused_pipeline> refused{};   ///< that are in quarantine
   std::vector<client_report> clients{};
+  std::vector<source_report> sources{};  ///< that feed this shard
   std::uint32_t credit_requests = 0;  ///< that each client is granted
   std::size_t credit_bytes = 0;
   std::size_t sessions = 0;
@@ -91,6 +94,8 @@ struct shard_report {
 [[nodiscard]] nlohmann::ordered_json json_of(const outcome_account& requests);
 /// Its name and counters: requests, frames, batches and why they were closed.
 [[nodiscard]] nlohmann::ordered_json json_of(const pipeline_report& pipeline);
+/// A list of them.
+[[nodiscard]] nlohmann::ordered_json json_of(const std::vector<source_report>& sources);
 /// Pipelines in quarantine, and why.
 [[nodiscard]] nlohmann::ordered_json json_of(const std::vector<refused_pipeline>& refused);
 /// Quantiles, the largest and the sum in µs of each time that was measured at least once.

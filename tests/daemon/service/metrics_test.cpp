@@ -66,6 +66,31 @@ TEST(Metrics, SayWhatTheReportCounts) {
   EXPECT_NEAR(values.at(R"(penstock_stream_busy_seconds_total{shard="0",stream="0",work="compute"})"), 150e-6, 1e-9);
 }
 
+TEST(Metrics, SayWhatBecameOfSourcesSamples) {
+  metrics made;
+  shard_report shard = made_up_report(0, 50);
+  source_report& north = shard.sources.emplace_back();
+  north.name = "north";
+  north.state = source_state::running;
+  north.samples = {.expected = 100, .delivered = 70, .network = 20, .overrun = 10};
+  north.events.gaps = 2;
+  auto values = scrape(made, {shard});
+  EXPECT_EQ(values.at(R"(penstock_source_samples_total{fate="network",source="north"})"), 20);
+  EXPECT_EQ(values.at(R"(penstock_source_events_total{event="gap",source="north"})"), 2);
+  EXPECT_EQ(values.at(R"(penstock_source_up{source="north"})"), 1);
+  // Some that were lost come late: the counter stays, and goes on only beyond what it was.
+  north.samples = {.expected = 110, .delivered = 80, .network = 15, .overrun = 10, .late = 5};
+  north.state = source_state::stalled;
+  values = scrape(made, {shard});
+  EXPECT_EQ(values.at(R"(penstock_source_samples_total{fate="network",source="north"})"), 20);
+  EXPECT_EQ(values.at(R"(penstock_source_samples_total{fate="late",source="north"})"), 5);
+  EXPECT_EQ(values.at(R"(penstock_source_up{source="north"})"), 0);
+  // A reload made it anew.
+  north.samples = {.expected = 5, .delivered = 5};
+  values = scrape(made, {shard});
+  EXPECT_EQ(values.at(R"(penstock_source_samples_total{fate="delivered",source="north"})"), 85);
+}
+
 TEST(Metrics, HaveHistogramsWithTheReportsSumAndCount) {
   metrics made;
   (void)scrape(made, {made_up_report(0, 20)});

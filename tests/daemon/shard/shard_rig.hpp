@@ -93,6 +93,8 @@ class shard_rig {
     return ending_;
   }
   [[nodiscard]] const std::string& endpoint() const noexcept { return endpoint_; }
+  /// Sources must be gone before this is.
+  [[nodiscard]] void* inner_context() noexcept { return shard_->inner_context(); }
   void greet(raw_peer& guest) { guests_.push_back(&guest); }
   void see_off(raw_peer& guest) { guests_.erase(std::find(guests_.begin(), guests_.end(), &guest)); }
 

@@ -1,0 +1,523 @@
+#include "daemon/live/file_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sndfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/descriptors.hpp"
+#include "base/npy.hpp"
+#include "base/sigmf.hpp"
+#include "base/whole_file.hpp"
+#include "kernels/tensor.hpp"
+
+namespace penstock::live {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t largest_meta = std::size_t{64} << 20U;
+constexpr std::string_view npy_magic = "\x93NUMPY";
+
+[[noreturn]] void refuse_file(const std::string& name, const std::string& why) {
+  throw std::runtime_error(name + ": " + why);
+}
+
+std::string system_error_text() {
+  return std::strerror(errno);
+}
+
+/// Bytes, one after the other.
+class byte_input {
+ public:
+  virtual ~byte_input() = default;
+  /// Some of them. 0: none are there now, or (`ended`) ever.
+  [[nodiscard]] virtual std::size_t read(std::span<std::byte> out) = 0;
+  [[nodiscard]] virtual bool ended() const noexcept = 0;
+  /// To wait for; -1 where there is no need to.
+  [[nodiscard]] virtual int descriptor() const noexcept { return -1; }
+};
+
+/// A file's bytes as they are, or a pipe's.
+class plain_input final : public byte_input {
+ public:
+  plain_input(std::string name, int descriptor) : name_(std::move(name)), descriptor_(descriptor) {
+    struct stat facts {};
+    is_pipe_ = ::fstat(descriptor_, &facts) != 0 || !S_ISREG(facts.st_mode);
+  }
+  plain_input(std::string name, file_descriptor owned) : plain_input(std::move(name), owned.number()) {
+    owned_ = std::move(owned);
+  }
+
+  [[nodiscard]] std::size_t read(std::span<std::byte> out) override {
+    pollfd item{descriptor_, POLLIN, 0};
+    if (is_pipe_ && ::poll(&item, 1, 0) <= 0) {
+      return 0;
+    }
+    const ssize_t got = ::read(descriptor_, out.data(), out.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
+      return 0;
+    }
+    if (got < 0) {
+      refuse_file(name_, "can't be read: " + system_error_text());
+    }
+    ended_ = got == 0 && !out.empty();
+    return static_cast<std::size_t>(got);
+  }
+  [[nodiscard]] bool ended() const noexcept override { return ended_; }
+  [[nodiscard]] int descriptor() const noexcept override { return is_pipe_ ? descriptor_ : -1; }
+  /// Waits for all of them; fewer only at the end.
+  [[nodiscard]] std::size_t read_all(std::span<std::byte> out) {
+    std::size_t got = 0;
+    while (got < out.size() && !ended_) {
+      pollfd item{descriptor_, POLLIN, 0};
+      (void)::poll(&item, 1, -1);
+      got += read(out.subspan(got));
+    }
+    return got;
+  }
+
+ private:
+  std::string name_;
+  file_descriptor owned_;
+  int descriptor_;
+  bool is_pipe_ = false;
+  bool ended_ = false;
+};
+
+/// What libsndfile reads.
+class sound_input final : public byte_input {
+ public:
+  sound_input(std::string name, const source_declaration& source) : name_(std::move(name)) {
+    SF_INFO info{};
+    file_.reset(sf_open(source.file().c_str(), SFM_READ, &info));
+    if (file_ == nullptr) {
+      refuse_file(name_, std::string("can't be read as a sound file: ") + sf_strerror(nullptr));
+    }
+    take_format(info, source);
+    rate_ = info.samplerate;
+  }
+
+  /// Whether it is such a file.
+  [[nodiscard]] static bool is_one(const std::filesystem::path& path) {
+    SF_INFO info{};
+    SNDFILE* const file = sf_open(path.c_str(), SFM_READ, &info);
+    if (file != nullptr) {
+      sf_close(file);
+    }
+    return file != nullptr;
+  }
+  [[nodiscard]] double rate() const noexcept { return rate_; }
+
+  [[nodiscard]] std::size_t read(std::span<std::byte> out) override {
+    const auto rows = static_cast<sf_count_t>(out.size() / row_bytes_);
+    const std::size_t numbers = static_cast<std::size_t>(rows) * channels_;
+    const auto copy = [&](auto& from, auto read_rows) {
+      from.resize(std::max(from.size(), numbers));
+      const sf_count_t got = std::max<sf_count_t>(read_rows(file_.get(), from.data(), rows), 0);
+      std::memcpy(out.data(), from.data(), static_cast<std::size_t>(got) * row_bytes_);
+      return got;
+    };
+    sf_count_t got = 0;
+    switch (number_) {
+      case element_type::i16:
+        got = copy(shorts_, sf_readf_short);
+        break;
+      case element_type::i32:
+        got = copy(ints_, sf_readf_int);
+        break;
+      case element_type::f32:
+        got = copy(floats_, sf_readf_float);
+        break;
+      default: {  // 8 bits, for which libsndfile has no function
+        shorts_.resize(std::max(shorts_.size(), numbers));
+        got = std::max<sf_count_t>(sf_readf_short(file_.get(), shorts_.data(), rows), 0);
+        for (std::size_t at = 0; at < static_cast<std::size_t>(got) * channels_; ++at) {
+          out[at] = static_cast<std::byte>((shorts_[at] >> 8) + (number_ == element_type::u8 ? 128 : 0));
+        }
+      }
+    }
+    ended_ = got == 0 && rows != 0;
+    return static_cast<std::size_t>(got) * row_bytes_;
+  }
+  [[nodiscard]] bool ended() const noexcept override { return ended_; }
+
+ private:
+  struct closer {
+    void operator()(SNDFILE* file) const noexcept { sf_close(file); }
+  };
+
+  void take_format(const SF_INFO& info, const source_declaration& source) {
+    switch (info.format & SF_FORMAT_SUBMASK) {
+      case SF_FORMAT_PCM_U8:
+        number_ = element_type::u8;
+        break;
+      case SF_FORMAT_PCM_S8:
+        number_ = element_type::i8;
+        break;
+      case SF_FORMAT_PCM_24:
+      case SF_FORMAT_PCM_32:
+        number_ = element_type::i32;
+        break;
+      case SF_FORMAT_FLOAT:
+      case SF_FORMAT_DOUBLE:
+      case SF_FORMAT_VORBIS:
+      case SF_FORMAT_OPUS:
+        number_ = element_type::f32;
+        break;
+      default:  // 16 bits, and what is companded or compressed to fewer
+        number_ = element_type::i16;
+    }
+    channels_ = static_cast<std::size_t>(std::max(info.channels, 1));
+    row_bytes_ = channels_ * size_of(number_);
+    const element_type wanted = source.dtype == element_type::cf32   ? element_type::f32
+                                : source.dtype == element_type::cu8  ? element_type::u8
+                                : source.dtype == element_type::ci8  ? element_type::i8
+                                : source.dtype == element_type::ci16 ? element_type::i16
+                                                                     : source.dtype;
+    if (number_ != wanted || row_bytes_ != source.sample_bytes) {
+      refuse_file(name_, "it holds " + std::string(name_of(number_)) + " in " + std::to_string(channels_) +
+                             (channels_ == 1 ? " channel" : " channels") + ", and pipeline '" + source.pipeline +
+                             "' takes " + source.input.text() + "; a source does not convert");
+    }
+  }
+
+  std::string name_;
+  std::unique_ptr<SNDFILE, closer> file_;
+  element_type number_ = element_type::f32;
+  std::size_t channels_ = 1;
+  std::size_t row_bytes_ = 1;
+  double rate_ = 0;
+  bool ended_ = false;
+  std::vector<short> shorts_;
+  std::vector<int> ints_;
+  std::vector<float> floats_;
+};
+
+/// From here on, samples have these indices and times.
+struct mark {
+  std::uint64_t sample = 0;  ///< in the file
+  std::optional<std::int64_t> index{};
+  std::optional<std::int64_t> time_ns{};
+};
+
+struct opened_input {
+  std::unique_ptr<byte_input> bytes;
+  std::vector<mark> marks{};
+};
+
+std::string_view numpy_of(element_type type) noexcept {
+  switch (type) {
+    case element_type::u8:
+    case element_type::cu8:
+      return "|u1";
+    case element_type::i8:
+    case element_type::ci8:
+      return "|i1";
+    case element_type::i16:
+    case element_type::ci16:
+      return "<i2";
+    case element_type::u16:
+      return "<u2";
+    case element_type::i32:
+      return "<i4";
+    case element_type::i64:
+      return "<i8";
+    case element_type::f16:
+      return "<f2";
+    case element_type::f32:
+      return "<f4";
+    case element_type::f64:
+      return "<f8";
+    case element_type::cf32:
+      return "<c8";
+    case element_type::boolean:
+      return "|b1";
+    case element_type::bf16:
+      break;
+  }
+  return "";
+}
+
+/// One long signal, [samples, ...], or frames of it, [frames, samples, ...].
+void check_array(const std::string& name, const npy_header& header, const source_declaration& source) {
+  std::vector<std::int64_t> row(source.input.shape.begin() + 1, source.input.shape.end());
+  if (is_complex(source.dtype) && source.dtype != element_type::cf32) {
+    row.push_back(2);
+  }
+  const auto ends_with_row = [&](std::size_t leading) {
+    return header.shape.size() == leading + row.size() &&
+           std::equal(row.begin(), row.end(), header.shape.begin() + static_cast<std::ptrdiff_t>(leading));
+  };
+  const bool fits = ends_with_row(1) || ends_with_row(2);
+  if (header.descriptor != numpy_of(source.dtype) || header.fortran_order || !fits) {
+    std::string shape;
+    for (const std::int64_t each : header.shape) {
+      shape += (shape.empty() ? "" : ", ") + std::to_string(each);
+    }
+    refuse_file(name, "it holds \"" + header.descriptor + "\" [" + shape + "]" +
+                          (header.fortran_order ? " in Fortran order" : "") + ", and pipeline '" + source.pipeline +
+                          "' takes " + source.input.text() + "; a source does not convert");
+  }
+}
+
+file_descriptor open_file(const std::string& name, const std::filesystem::path& path) {
+  file_descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) {
+    refuse_file(name, "can't be opened: " + system_error_text());
+  }
+  return file;
+}
+
+opened_input open_sigmf(const source_declaration& source, double& rate) {
+  const std::filesystem::path path = source.file();
+  sigmf_meta meta;
+  try {
+    meta = parse_sigmf(read_whole_file(path, largest_meta));
+  } catch (const std::exception& error) {
+    refuse_file(source.path, error.what());
+  }
+  const std::string_view element = element_of_sigmf(meta.datatype);
+  const std::size_t bytes = element.empty() ? 0 : size_of(element_type_of(element).value()) * meta.channels;
+  if (element != name_of(source.dtype) || bytes != source.sample_bytes) {
+    refuse_file(source.path, "it holds \"" + meta.datatype + "\" in " + std::to_string(meta.channels) +
+                                 (meta.channels == 1 ? " channel" : " channels") + ", and pipeline '" +
+                                 source.pipeline + "' takes " + source.input.text() + "; a source does not convert");
+  }
+  if (rate == 0) {
+    rate = meta.sample_rate;
+  }
+  const std::filesystem::path data = sigmf_data_path(path);
+  opened_input made{std::make_unique<plain_input>(data.string(), open_file(data.string(), data))};
+  for (const sigmf_capture& each : meta.captures) {
+    mark& next = made.marks.emplace_back();
+    next.sample = each.sample_start;
+    if (each.global_index) {
+      next.index = static_cast<std::int64_t>(*each.global_index);
+    }
+    next.time_ns = each.time_ns;
+  }
+  return made;
+}
+
+opened_input open_input(const source_declaration& source, double& rate) {
+  if (source.type == source_type::standard_input) {
+    return {std::make_unique<plain_input>("standard input", STDIN_FILENO)};
+  }
+  const std::filesystem::path path = source.file();
+  if (path.extension() == ".sigmf-meta") {
+    return open_sigmf(source, rate);
+  }
+  if (path.extension() == ".sigmf" || path.extension() == ".sigmf-data") {
+    refuse_file(source.path, "name the .sigmf-meta file of the recording");
+  }
+  auto plain = std::make_unique<plain_input>(source.path, open_file(source.path, path));
+  if (plain->descriptor() < 0) {  // a file, which can be read twice
+    std::array<std::byte, npy_magic.size()> first{};
+    const std::size_t got = plain->read_all(first);
+    const bool is_npy = std::string_view(reinterpret_cast<const char*>(first.data()), got) == npy_magic;
+    plain = std::make_unique<plain_input>(source.path, open_file(source.path, path));
+    if (is_npy) {
+      try {
+        check_array(source.path, read_npy_header([&plain](std::span<std::byte> out) { return plain->read_all(out); }),
+                    source);
+      } catch (const npy_error& error) {
+        refuse_file(source.path, error.what());
+      }
+    } else if (sound_input::is_one(path)) {
+      auto sound = std::make_unique<sound_input>(source.path, source);
+      rate = rate == 0 ? sound->rate() : rate;
+      return {std::move(sound)};
+    }
+  }
+  return {std::move(plain)};
+}
+
+class file_reader final : public sample_reader {
+ public:
+  file_reader(const source_declaration& source, opened_input input, double rate)
+      : sample_bytes_(source.sample_bytes),
+        chunk_(static_cast<std::size_t>(source.block)),
+        input_(std::move(input)),
+        rate_(rate * source.pace.times) {
+    constexpr double step_s = 0.002;
+    step_ = rate_ == 0 ? 1 : std::clamp<std::int64_t>(std::llround(rate_ * step_s), 1, source.block);
+    buffer_.resize(chunk_ * sample_bytes_);
+  }
+
+  void descriptors(std::vector<pollfd>& wanted) const override {
+    if (input_.bytes->descriptor() >= 0 && wanted_at_ == time_point::max()) {
+      wanted.push_back({input_.bytes->descriptor(), POLLIN, 0});
+    }
+  }
+  [[nodiscard]] time_point wanted_at() const override { return wanted_at_; }
+  [[nodiscard]] std::string_view failure() const override { return failure_; }
+
+  [[nodiscard]] read_progress read(sample_receiver& receiver, time_point now, time_point until) override {
+    wanted_at_ = time_point::max();
+    if (!stream_) {
+      stream_ = receiver.stream("");
+      began_ = now;
+    }
+    read_progress progress = read_progress::none;
+    do {
+      const std::size_t allowed = allowance(now);
+      if (allowed == 0) {
+        return progress;
+      }
+      const read_progress step = read_some(receiver, allowed);
+      if (step != read_progress::some) {
+        return step == read_progress::none ? progress : step;
+      }
+      progress = read_progress::some;
+      now = clock::now();
+    } while (now < until);
+    return progress;
+  }
+
+ private:
+  /// Samples that may be read now. 0: not before `wanted_at_`.
+  [[nodiscard]] std::size_t allowance(time_point now) {
+    if (rate_ == 0) {
+      return chunk_;
+    }
+    constexpr auto most_behind = std::chrono::seconds{1};
+    const auto due_at = [this](std::int64_t index) {
+      return began_ + std::chrono::nanoseconds{std::llround(static_cast<double>(index - first_) / rate_ * 1e9)};
+    };
+    const std::int64_t next = index_of_next();
+    const time_point due = due_at(next + step_);
+    if (now < due) {
+      wanted_at_ = due;
+      return 0;
+    }
+    if (now - due > most_behind) {  // it waited for the pipeline: what was missed is not hurried after
+      began_ += now - due;
+    }
+    const double behind = std::chrono::duration<double>(now - due_at(next)).count() * rate_;
+    return std::clamp<std::size_t>(static_cast<std::size_t>(std::max(behind, 1.0)), 1, chunk_);
+  }
+
+  [[nodiscard]] std::int64_t index_of_next() const {
+    const bool jumps =
+        mark_ < input_.marks.size() && input_.marks[mark_].sample == sample_ && input_.marks[mark_].index;
+    return jumps ? *input_.marks[mark_].index : index_;
+  }
+
+  [[nodiscard]] read_progress read_some(sample_receiver& receiver, std::size_t allowed) {
+    sample_run run;
+    take_mark(run);
+    if (mark_ < input_.marks.size()) {
+      allowed = static_cast<std::size_t>(std::min<std::uint64_t>(allowed, input_.marks[mark_].sample - sample_));
+    }
+    if (!stream_) {
+      return read_progress::ended;
+    }
+    // Straight to where it will lie, where the place is known.
+    const std::span<std::byte> room =
+        held_ == 0 && index_ == expected_ ? receiver.room(*stream_) : std::span<std::byte>{};
+    const std::span<std::byte> target = room.empty() ? std::span(buffer_) : room;
+    const std::size_t most = std::min(target.size(), allowed * sample_bytes_);
+    std::size_t got = 0;
+    try {
+      got = held_ + (held_ < most ? input_.bytes->read(target.subspan(held_, most - held_)) : 0);
+    } catch (const std::exception& error) {
+      failure_ = error.what();
+      return read_progress::failed;
+    }
+    const std::size_t samples = got / sample_bytes_;
+    const std::size_t rest = got % sample_bytes_;
+    if (samples == 0) {
+      if (input_.bytes->ended()) {
+        return read_progress::ended;
+      }
+      std::memmove(buffer_.data(), target.data(), rest);
+      held_ = rest;
+      marked_ = marked_ || run.quality != time_quality::none;
+      return read_progress::none;
+    }
+    run.bytes = target.first(samples * sample_bytes_);
+    run.at = index_;
+    // A part of a sample goes to where the next run is read to; it lies behind this one.
+    std::array<std::byte, 256> part{};
+    const std::size_t kept = std::min(rest, part.size());
+    std::memcpy(part.data(), target.data() + samples * sample_bytes_, kept);
+    std::vector<std::byte> long_part;
+    if (rest > part.size()) {
+      long_part.assign(target.begin() + static_cast<std::ptrdiff_t>(samples * sample_bytes_),
+                       target.begin() + static_cast<std::ptrdiff_t>(got));
+    }
+    receiver.samples(*stream_, run);
+    held_ = rest;
+    std::memcpy(buffer_.data(), long_part.empty() ? part.data() : long_part.data(), rest);
+    sample_ += samples;
+    index_ += static_cast<std::int64_t>(samples);
+    expected_ = index_;
+    marked_ = false;
+    return read_progress::some;
+  }
+
+  /// At the beginning of a capture.
+  void take_mark(sample_run& run) {
+    for (; mark_ < input_.marks.size() && input_.marks[mark_].sample <= sample_; ++mark_) {
+      const mark& next = input_.marks[mark_];
+      index_ = next.index.value_or(index_);
+      if (sample_ == 0) {
+        first_ = index_;
+      }
+      time_ = next.time_ns;
+      marked_ = next.time_ns.has_value();
+    }
+    if (marked_) {
+      run.time_ns = *time_;
+      run.quality = time_quality::source;
+    }
+  }
+
+  const std::size_t sample_bytes_;
+  const std::size_t chunk_;
+  opened_input input_;
+  const double rate_;      // of reading; 0: as fast as it goes
+  std::int64_t step_ = 1;  // samples that are worth waking up for
+  std::vector<std::byte> buffer_;
+  std::size_t held_ = 0;  // bytes of a sample that is not whole, at the buffer's begin
+  std::optional<stream_number> stream_;
+  time_point began_{};
+  time_point wanted_at_ = time_point::max();
+  std::uint64_t sample_ = 0;    // in the file
+  std::int64_t index_ = 0;      // in the recorded stream
+  std::int64_t expected_ = -1;  // by the receiver
+  std::int64_t first_ = 0;
+  std::size_t mark_ = 0;
+  bool marked_ = false;
+  std::optional<std::int64_t> time_;
+  std::string failure_;
+};
+
+}  // namespace
+
+std::unique_ptr<sample_reader> make_file_reader(const source_declaration& source, double& rate) {
+  opened_input input = open_input(source, rate);
+  if (source.pace.times != 0 && rate == 0) {
+    refuse_file(source.type == source_type::standard_input ? "standard input" : source.path,
+                "its sample rate is not known: give sample_rate, or pace = \"free\"");
+  }
+  return std::make_unique<file_reader>(source, std::move(input), rate);
+}
+
+}  // namespace penstock::live

@@ -1,0 +1,646 @@
+#include "daemon/live/source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <penstock/client.hpp>
+#include <penstock/session.hpp>
+#include <poll.h>
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include "base/descriptors.hpp"
+#include "daemon/config/source_text.hpp"
+#include "daemon/live/block_assembler.hpp"
+#include "daemon/live/block_queue.hpp"
+
+namespace penstock::live {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+using time_point = clock::time_point;
+
+// A reader is called for so long before the queue is looked at.
+constexpr auto read_slice = 1ms;
+constexpr auto between_reports = 50ms;
+// Pauses before something that failed is tried again: they double.
+constexpr std::chrono::milliseconds first_pause{50};
+constexpr std::chrono::milliseconds longest_pause{5000};
+// A source that is told to end still delivers for so long.
+constexpr auto farewell = 500ms;
+constexpr auto between_complaints = 10s;
+// Without a drop for so long the pipeline keeps up again.
+constexpr auto calm = 5s;
+constexpr std::string_view topic_mark = "{topic}";
+constexpr std::size_t longest_session_name = 64;
+
+/// A topic may be any bytes; a session's name may not.
+std::string session_name(const source_declaration& declaration, std::string_view stream, std::uint32_t epoch) {
+  std::string name = declaration.session;
+  const std::string_view topic = stream.empty() ? std::string_view(declaration.name) : stream;
+  for (std::size_t at = name.find(topic_mark); at != name.npos; at = name.find(topic_mark, at + topic.size())) {
+    name.replace(at, topic_mark.size(), topic);
+  }
+  for (char& letter : name) {
+    letter = static_cast<unsigned char>(letter) < 0x20U || letter == '\x7F' ? '_' : letter;
+  }
+  const std::string end = epoch == 0 ? "" : "/" + std::to_string(epoch);
+  name.resize(std::min(name.size(), longest_session_name - end.size()));
+  return name + end;
+}
+
+/// What a request says of its samples. The header's account (bytes 64 to 103 of SUBMIT) is filled in here, and nowhere
+/// else, once the client library takes one.
+void set_account(client::request& /*request*/, const block_account& /*account*/) {}
+
+class back_off {
+ public:
+  /// When to try again, after a failure now.
+  [[nodiscard]] time_point next(time_point now) noexcept {
+    return now + std::exchange(pause_, std::min(2 * pause_, longest_pause));
+  }
+  void reset() noexcept { pause_ = first_pause; }
+
+ private:
+  std::chrono::milliseconds pause_ = first_pause;
+};
+
+}  // namespace
+
+/// What the shard and the client's thread still have when the source is gone.
+struct source::shared_parts {
+  explicit shared_parts(std::size_t block_bytes) : pool(block_bytes) {}
+
+  block_pool pool;
+  wake_event wake;
+  std::atomic<std::uint64_t> results{0};  // written by the client's thread, as those that follow
+  std::atomic<std::uint64_t> errors{0};
+  std::mutex mutex;
+  std::string last_error;
+};
+
+/// The source's thread.
+class source::worker final : public sample_receiver {
+ public:
+  explicit worker(source& owner);
+
+  void run();
+
+  [[nodiscard]] std::optional<stream_number> stream(std::string_view name) override;
+  void samples(stream_number stream, const sample_run& run) override;
+  [[nodiscard]] std::span<std::byte> room(stream_number stream) override { return streams_[stream].assembler.room(); }
+  void loss(stream_number stream, loss_kind kind, std::uint64_t samples) override {
+    streams_[stream].assembler.loss(kind, samples);
+  }
+  void epoch(stream_number stream, std::string_view why) override;
+  void suspect(stream_number stream) override { streams_[stream].assembler.suspect(); }
+  void malformed(std::string_view why) override;
+  void connected(bool stands, std::string_view what) override;
+
+ private:
+  struct stream_record {
+    stream_record(std::string topic, stream_number number, const block_plan& plan, block_store& store,
+                  sample_counts& counts, source_events& events)
+        : name(std::move(topic)), assembler(number, plan, store, counts, events) {}
+
+    std::string name;
+    block_assembler assembler;
+    std::optional<session> open{};
+    std::uint32_t epoch = 0;  // of the session
+    std::uint64_t sent = 0;   // to it
+  };
+
+  [[nodiscard]] bool stopping() const noexcept { return owner_.stop_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t answered() const noexcept { return shared_->results.load() + shared_->errors.load(); }
+  [[nodiscard]] bool connect(time_point now);
+  [[nodiscard]] bool open_reader(time_point now);
+  void fail(const std::string& why, time_point now);
+  [[nodiscard]] bool read(time_point now);
+  [[nodiscard]] bool submit_all(time_point now);
+  [[nodiscard]] bool submit(const sample_block& block, time_point now);
+  void open_session(stream_record& record, const sample_block& block);
+  [[nodiscard]] bool wait_for_memory();
+  void sleep(time_point until, bool for_data, std::uint64_t seen);
+  void look(time_point now);
+  void look_for_stall(time_point now);
+  void look_at_overrun(time_point now);
+  void look_at_errors();
+  void report(time_point now);
+  [[nodiscard]] bool is_reported() const noexcept;
+  void set_trouble(const std::string& trouble);
+  void finish();
+  void leave();
+
+  source& owner_;
+  const source_declaration& declaration_;
+  std::shared_ptr<shared_parts> shared_;
+  block_plan plan_;
+  sample_counts counts_;
+  source_events events_;
+  block_queue queue_;
+  std::deque<stream_record> streams_;
+  std::optional<client> client_;  // behind the sessions' records: `leave` destroys them first
+  std::unique_ptr<sample_reader> reader_;
+  std::optional<source_board::place> place_;
+  source_state state_ = source_state::starting;
+  std::string trouble_;
+  std::uint64_t in_flight_before_ = 0;  // requests sent that were answered or given up when the client was last made
+  std::uint64_t sent_ = 0;
+  bool ended_ = false;
+  back_off connect_pause_;
+  back_off read_pause_;
+  back_off submit_pause_;
+  time_point connect_at_{};
+  time_point read_at_{};
+  time_point submit_at_{};
+  time_point report_at_{};
+  time_point data_at_{};
+  time_point now_{};
+  struct {
+    sample_counts counts;
+    source_events events;
+    source_state state = source_state::starting;
+    std::size_t queued = 0;
+  } reported_;
+  std::uint64_t overrun_seen_ = 0;
+  time_point overrun_at_{};
+  bool overruns_ = false;
+  bool errs_ = false;
+  std::uint64_t results_seen_ = 0;
+  std::uint64_t errors_seen_ = 0;
+  time_point complain_at_{};
+  std::vector<pollfd> waited_;
+};
+
+source::worker::worker(source& owner)
+    : owner_(owner),
+      declaration_(owner.declaration_),
+      shared_(owner.shared_),
+      plan_(plan_of(declaration_, declaration_.sample_rate)),
+      queue_(plan_, std::shared_ptr<block_pool>(shared_, &shared_->pool), counts_, events_,
+             [this] { return wait_for_memory(); }) {
+  source_report first{.name = declaration_.name,
+                      .type = std::string(name_of(declaration_.type)),
+                      .pipeline = declaration_.pipeline,
+                      .shard = owner_.door_.shard,
+                      .state = state_,
+                      .trouble = "",
+                      .streams = 0,
+                      .samples = {},
+                      .events = {},
+                      .queued_bytes = 0,
+                      .queue_bytes = declaration_.queue};
+  place_.emplace(owner_.board_, std::move(first), [&owner] { owner.stop(); });
+}
+
+void source::worker::run() {
+  while (!stopping()) {
+    const time_point now = clock::now();
+    now_ = now;
+    look(now);
+    if (state_ == source_state::ended) {
+      sleep(time_point::max(), false, answered());
+      continue;
+    }
+    if (!client_ && (now < connect_at_ || !connect(now))) {
+      sleep(connect_at_, false, answered());
+      continue;
+    }
+    if (!reader_ && !ended_ && now >= read_at_) {
+      (void)open_reader(now);
+    }
+    const std::uint64_t before = answered();
+    const bool sent = submit_all(now);
+    const bool read_on = reader_ != nullptr && (declaration_.overrun != overrun_policy::block || !queue_.full());
+    const bool got = read_on && read(now);
+    if (ended_ && queue_.empty() && answered() == sent_ + in_flight_before_) {
+      leave();
+      state_ = source_state::ended;
+      spdlog::info("source '{}': ended, {} samples delivered", declaration_.name, counts_.delivered);
+      report(now);
+      continue;
+    }
+    if (!sent && !got && before == answered()) {
+      sleep(time_point::max(), read_on, before);
+    }
+  }
+  finish();
+}
+
+bool source::worker::connect(time_point now) {
+  try {
+    client_options options;
+    options.url = owner_.door_.endpoint;
+    options.zmq_context = owner_.door_.context;
+    options.name = ("source " + declaration_.name).substr(0, 64);
+    options.transport = transport::zmq;
+    options.request_timeout = 5s;
+    options.stays = true;
+    client_.emplace(std::move(options));
+    in_flight_before_ = answered() - sent_;
+    connect_pause_.reset();
+    set_trouble("");
+    return true;
+  } catch (const std::exception& error) {
+    connect_at_ = connect_pause_.next(now);
+    fail(std::string("the shard does not take it: ") + error.what(), now);
+    return false;
+  }
+}
+
+bool source::worker::open_reader(time_point now) {
+  try {
+    double rate = declaration_.sample_rate;
+    reader_ = owner_.make_reader_(declaration_, rate);
+    plan_ = plan_of(declaration_, rate);
+    ++events_.connections;
+    data_at_ = now;
+    state_ = source_state::running;
+    set_trouble("");
+    return true;
+  } catch (const std::exception& error) {
+    read_at_ = read_pause_.next(now);
+    fail(error.what(), now);
+    return false;
+  }
+}
+
+void source::worker::fail(const std::string& why, time_point /*now*/) {
+  state_ = source_state::waiting;
+  set_trouble(why);
+}
+
+void source::worker::set_trouble(const std::string& trouble) {
+  if (trouble == trouble_) {
+    return;
+  }
+  trouble_ = trouble;
+  if (!trouble.empty()) {
+    spdlog::warn("source '{}': {}; it is tried again", declaration_.name, trouble);
+  } else {
+    spdlog::info("source '{}': goes on", declaration_.name);
+  }
+}
+
+// True when something came.
+bool source::worker::read(time_point now) {
+  switch (reader_->read(*this, now, now + read_slice)) {
+    case read_progress::some:
+      read_pause_.reset();
+      return true;
+    case read_progress::none:
+      return false;
+    case read_progress::ended:
+      reader_.reset();
+      ended_ = true;
+      for (stream_record& each : streams_) {
+        each.assembler.flush();
+      }
+      return true;
+    case read_progress::failed:
+      read_at_ = read_pause_.next(now);
+      fail(std::string(reader_->failure()), now);
+      reader_.reset();
+      // Whatever comes next has another clock.
+      for (stream_record& each : streams_) {
+        each.assembler.epoch();
+      }
+      return true;
+  }
+  return false;
+}
+
+std::optional<stream_number> source::worker::stream(std::string_view name) {
+  const bool by_topic = declaration_.session.find(topic_mark) != std::string::npos;
+  for (std::size_t number = 0; number < streams_.size(); ++number) {
+    if (!by_topic || streams_[number].name == name) {
+      return static_cast<stream_number>(number);
+    }
+  }
+  if (streams_.size() >= plan_.streams) {
+    ++events_.refused_streams;
+    return std::nullopt;
+  }
+  const auto number = static_cast<stream_number>(streams_.size());
+  streams_.emplace_back(std::string(name), number, plan_, queue_, counts_, events_);
+  return number;
+}
+
+void source::worker::samples(stream_number stream, const sample_run& run) {
+  data_at_ = now_;
+  streams_[stream].assembler.samples(run, now_);
+}
+
+void source::worker::epoch(stream_number stream, std::string_view why) {
+  streams_[stream].assembler.epoch();
+  if (now_ >= complain_at_) {
+    complain_at_ = now_ + between_complaints;
+    spdlog::info("source '{}': stream '{}' begins a new epoch: {}", declaration_.name, streams_[stream].name, why);
+  }
+}
+
+void source::worker::malformed(std::string_view why) {
+  ++events_.malformed;
+  if (now_ >= complain_at_) {
+    complain_at_ = now_ + between_complaints;
+    spdlog::warn("source '{}': {} messages so far could not be read, this one because {}", declaration_.name,
+                 events_.malformed, why);
+  }
+}
+
+void source::worker::connected(bool stands, std::string_view what) {
+  spdlog::info("source '{}': {} {}", declaration_.name, stands ? "connected to" : "lost", what);
+}
+
+// True when something was sent.
+bool source::worker::submit_all(time_point now) {
+  bool any = false;
+  while (client_ && now >= submit_at_) {
+    const sample_block* const block = queue_.front();
+    if (block == nullptr || !submit(*block, now)) {
+      break;
+    }
+    any = true;
+  }
+  return any;
+}
+
+bool source::worker::submit(const sample_block& block, time_point now) {
+  stream_record& record = streams_[block.stream];
+  try {
+    if (record.open && record.open->ended()) {
+      record.open.reset();
+    }
+    if (!record.open && record.sent != 0 && record.epoch == block.account.epoch) {
+      queue_.begin_epoch();  // its state is gone
+    }
+    if (!record.open || record.epoch != block.account.epoch) {
+      open_session(record, block);
+    }
+    client::request request;
+    request.bytes = {block.bytes, block.samples * plan_.sample_bytes};
+    request.frames = plan_.frame == 0 ? 1 : static_cast<std::uint32_t>(block.samples / plan_.frame);
+    request.leading = plan_.frame == 0 ? static_cast<std::int64_t>(block.samples) : 0;
+    request.timeout = 0ns;
+    request.release = [shared = shared_, memory = block.bytes] {
+      shared->pool.return_from_afar(memory);
+      shared->wake.wake();
+    };
+    set_account(request, block.account);
+    const auto sent = record.open->try_submit(std::move(request), [shared = shared_](outcome&& ended) {
+      if (const auto* const error = std::get_if<request_error>(&ended)) {
+        const std::lock_guard lock(shared->mutex);
+        shared->last_error = error->what();
+        ++shared->errors;
+      } else {
+        ++shared->results;
+      }
+      shared->wake.wake();
+    });
+    if (!sent) {
+      return false;
+    }
+    ++sent_;
+    ++record.sent;
+    ++events_.blocks;
+    queue_.pop_delivered();
+    submit_pause_.reset();
+    if (state_ == source_state::running && !trouble_.empty()) {
+      set_trouble("");
+    }
+    return true;
+  } catch (const request_error& error) {
+    submit_at_ = submit_pause_.next(now);
+    if (error.kind() == error_kind::session_lost) {
+      record.open.reset();
+      return false;
+    }
+    set_trouble(error.what());
+    if (error.kind() == error_kind::failed || error.kind() == error_kind::shutdown) {
+      leave();
+      connect_at_ = connect_pause_.next(now);
+    }
+    return false;
+  }
+}
+
+void source::worker::open_session(stream_record& record, const sample_block& block) {
+  record.open.reset();
+  record.open.emplace(
+      client_->open_session(declaration_.pipeline, session_name(declaration_, record.name, block.account.epoch)));
+  record.epoch = block.account.epoch;
+  record.sent = 0;
+}
+
+// Called while a run is taken: the reader waits with it.
+bool source::worker::wait_for_memory() {
+  while (!stopping()) {
+    now_ = clock::now();
+    data_at_ = now_;  // it is the pipeline that is slow
+    look(now_);
+    if (shared_->pool.has_returned()) {
+      return true;
+    }
+    const std::uint64_t before = answered();
+    if (!submit_all(now_) && before == answered() && !shared_->pool.has_returned()) {
+      sleep(time_point::max(), false, before);
+    }
+  }
+  return false;
+}
+
+// `seen`: the answers that the caller knows of.
+void source::worker::sleep(time_point until, bool for_data, std::uint64_t seen) {
+  waited_.clear();
+  waited_.push_back({shared_->wake.descriptor(), POLLIN, 0});
+  const bool reads = reader_ != nullptr && for_data;
+  if (reads) {
+    reader_->descriptors(waited_);
+    until = std::min(until, reader_->wanted_at());
+  }
+  if (!queue_.empty() && submit_at_ > now_) {
+    until = std::min(until, submit_at_);
+  }
+  if (reader_ == nullptr && !ended_ && client_) {
+    until = std::min(until, read_at_);
+  }
+  if (reads && declaration_.stall.count() > 0 && state_ == source_state::running) {
+    until = std::min(until, data_at_ + declaration_.stall);
+  }
+  if (!is_reported()) {
+    until = std::min(until, std::max(report_at_, now_ + between_reports));
+  }
+  shared_->wake.prepare();
+  if (!stopping() && seen == answered() && !shared_->pool.has_returned()) {
+    const auto left = std::clamp<std::chrono::nanoseconds>(until - clock::now(), 0ns, std::chrono::hours{1});
+    timespec timeout{};
+    timeout.tv_sec = left / 1s;
+    timeout.tv_nsec = (left % 1s).count();
+    (void)::ppoll(waited_.data(), waited_.size(), &timeout, nullptr);
+  }
+  shared_->wake.awake();
+}
+
+void source::worker::look(time_point now) {
+  look_for_stall(now);
+  if (now < report_at_) {
+    return;
+  }
+  report_at_ = now + between_reports;
+  look_at_overrun(now);
+  look_at_errors();
+  report(now);
+}
+
+void source::worker::look_for_stall(time_point now) {
+  if (declaration_.stall.count() == 0 || reader_ == nullptr || !declaration_.is_live()) {
+    return;
+  }
+  if (state_ == source_state::running && now - data_at_ >= declaration_.stall) {
+    state_ = source_state::stalled;
+    ++events_.stalls;
+    spdlog::warn("source '{}': no data for {:.3g} s", declaration_.name,
+                 std::chrono::duration<double>(declaration_.stall).count());
+  } else if (state_ == source_state::stalled && now - data_at_ < declaration_.stall) {
+    state_ = source_state::running;
+    spdlog::info("source '{}': data again", declaration_.name);
+  }
+}
+
+void source::worker::look_at_overrun(time_point now) {
+  if (counts_.overrun != overrun_seen_) {
+    overrun_seen_ = counts_.overrun;
+    overrun_at_ = now;
+    if (!std::exchange(overruns_, true)) {
+      spdlog::warn("source '{}': samples are dropped: pipeline '{}' takes less than comes in", declaration_.name,
+                   declaration_.pipeline);
+    }
+  } else if (overruns_ && now - overrun_at_ >= calm) {
+    overruns_ = false;
+    spdlog::info("source '{}': nothing is dropped any more", declaration_.name);
+  }
+}
+
+void source::worker::look_at_errors() {
+  const std::uint64_t results = shared_->results.load();
+  const std::uint64_t errors = shared_->errors.load();
+  if (std::exchange(errors_seen_, errors) != errors) {
+    if (!std::exchange(errs_, true)) {
+      const std::lock_guard lock(shared_->mutex);
+      spdlog::warn("source '{}': a request failed: {}", declaration_.name, shared_->last_error);
+    }
+  } else if (results_seen_ != results) {
+    errs_ = false;
+  }
+  results_seen_ = results;
+}
+
+bool source::worker::is_reported() const noexcept {
+  return reported_.counts == counts_ && reported_.state == state_ && reported_.queued == queue_.size() &&
+         reported_.events.results == shared_->results.load() && reported_.events.errors == shared_->errors.load() &&
+         reported_.events.connections == events_.connections;
+}
+
+void source::worker::report(time_point /*now*/) {
+  events_.results = shared_->results.load();
+  events_.errors = shared_->errors.load();
+  reported_ = {counts_, events_, state_, queue_.size()};
+  place_->write({.name = declaration_.name,
+                 .type = std::string(name_of(declaration_.type)),
+                 .pipeline = declaration_.pipeline,
+                 .shard = owner_.door_.shard,
+                 .state = state_,
+                 .trouble = trouble_,
+                 .streams = streams_.size(),
+                 .samples = counts_,
+                 .events = events_,
+                 .queued_bytes = queue_.bytes(),
+                 .queue_bytes = declaration_.queue});
+}
+
+// What has come is sent on, as far as the pipeline takes it at once.
+void source::worker::finish() {
+  reader_.reset();
+  if (client_) {
+    for (stream_record& each : streams_) {
+      each.assembler.flush();
+    }
+    const time_point end = clock::now() + farewell;
+    for (time_point now = clock::now(); now < end; now = clock::now()) {
+      submit_at_ = std::min(submit_at_, now + first_pause);
+      (void)submit_all(now);
+      if (queue_.empty() && answered() == sent_ + in_flight_before_) {
+        break;
+      }
+      pollfd woken{shared_->wake.descriptor(), POLLIN, 0};
+      shared_->wake.prepare();
+      (void)::poll(&woken, 1, 5);
+      shared_->wake.awake();
+    }
+  }
+  while (!queue_.empty()) {
+    queue_.drop_front();
+  }
+  leave();
+  report(clock::now());
+}
+
+void source::worker::leave() {
+  for (stream_record& each : streams_) {
+    each.open.reset();
+  }
+  client_.reset();
+}
+
+source::source(source_declaration declaration, shard_door door, source_board& board, reader_factory make_reader,
+               std::unique_ptr<source> before)
+    : declaration_(std::move(declaration)),
+      door_(std::move(door)),
+      board_(board),
+      make_reader_(std::move(make_reader)),
+      before_(std::move(before)),
+      shared_(
+          std::make_shared<shared_parts>(declaration_.sample_bytes * static_cast<std::size_t>(declaration_.block))) {
+  if (before_ != nullptr) {
+    before_->stop();
+  }
+  thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), ("source " + declaration_.name).substr(0, 15).c_str());
+    before_.reset();
+    while (!stop_.load(std::memory_order_acquire)) {
+      try {
+        worker(*this).run();
+      } catch (const std::exception& error) {
+        spdlog::error("source '{}': {}; it begins anew", declaration_.name, error.what());
+        shared_->wake.prepare();
+        pollfd woken{shared_->wake.descriptor(), POLLIN, 0};
+        if (!stop_.load(std::memory_order_acquire)) {
+          (void)::poll(&woken, 1, static_cast<int>(longest_pause.count()));
+        }
+        shared_->wake.awake();
+      }
+    }
+    over_.store(true, std::memory_order_release);
+  });
+}
+
+source::~source() {
+  stop();
+  thread_.join();
+}
+
+void source::stop() noexcept {
+  stop_.store(true, std::memory_order_release);
+  shared_->wake.wake();
+}
+
+}  // namespace penstock::live

@@ -1,0 +1,127 @@
+#include "base/sigmf.hpp"
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+
+// As the specification's examples have it, with keys of an extension.
+constexpr const char* example = R"({
+  "global": {"core:datatype": "cf32_le", "core:sample_rate": 2400000.0, "core:version": "1.0.0",
+             "core:author": "A. Station", "antenna:gain": 3.5},
+  "captures": [
+    {"core:sample_start": 0, "core:global_index": 1000, "core:datetime": "2026-01-31T12:00:00.25Z",
+     "core:frequency": 100e6},
+    {"core:sample_start": 500, "core:global_index": 2000, "x:note": [1, 2]}],
+  "annotations": [{"core:sample_start": 10, "core:sample_count": 5, "core:label": "burst"}]
+})";
+
+std::string complaint_about(const std::string& text) {
+  try {
+    (void)parse_sigmf(text);
+    return "";
+  } catch (const sigmf_error& error) {
+    return error.what();
+  }
+}
+
+TEST(sigmf, ReadsCapturesWithTheirPlacesAndTimesAndKeepsTheRest) {
+  const sigmf_meta meta = parse_sigmf(example);
+  EXPECT_EQ(meta.datatype, "cf32_le");
+  EXPECT_EQ(meta.sample_rate, 2.4e6);
+  EXPECT_EQ(meta.channels, 1U);
+  ASSERT_EQ(meta.captures.size(), 2U);
+  EXPECT_EQ(meta.captures[0].global_index, 1000U);
+  EXPECT_EQ(meta.captures[0].time_ns, 1769860800250000000);
+  EXPECT_EQ(meta.captures[0].frequency, 100e6);
+  EXPECT_EQ(meta.captures[1].sample_start, 500U);
+  EXPECT_EQ(meta.captures[1].more, R"({"x:note":[1,2]})");
+  ASSERT_EQ(meta.annotations.size(), 1U);
+  EXPECT_THAT(meta.annotations[0], HasSubstr("burst"));
+  EXPECT_THAT(meta.more, HasSubstr("antenna:gain"));
+  EXPECT_EQ(parse_sigmf(print_sigmf(meta)), meta);
+}
+
+TEST(sigmf, RefusesWhatItCantRead) {
+  EXPECT_THAT(complaint_about("[]"), HasSubstr("\"global\""));
+  EXPECT_THAT(complaint_about("{"), HasSubstr("\"global\""));
+  EXPECT_THAT(complaint_about(R"({"global": {}})"), HasSubstr("core:datatype"));
+  EXPECT_THAT(complaint_about(R"({"global": {"core:datatype": 3}})"), HasSubstr("core:datatype is 3"));
+  const auto with = [](const std::string& captures) {
+    return R"({"global": {"core:datatype": "cu8"}, "captures": )" + captures + "}";
+  };
+  EXPECT_THAT(complaint_about(with("{}")), HasSubstr("captures is no array"));
+  EXPECT_THAT(complaint_about(with("[{}]")), HasSubstr("no core:sample_start"));
+  EXPECT_THAT(complaint_about(with(R"([{"core:sample_start": -1}])")), HasSubstr("no whole number"));
+  EXPECT_THAT(complaint_about(with(R"([{"core:sample_start": 5}, {"core:sample_start": 4}])")), HasSubstr("order"));
+  EXPECT_THAT(complaint_about(with(R"([{"core:sample_start": 5, "core:datetime": "noon"}])")), HasSubstr("noon"));
+}
+
+TEST(sigmf, ReadsTimesToTheNanosecond) {
+  EXPECT_EQ(parse_sigmf_time("1970-01-01T00:00:00Z"), 0);
+  EXPECT_EQ(parse_sigmf_time("1970-01-01T00:00:01.000000001Z"), 1'000'000'001);
+  EXPECT_EQ(parse_sigmf_time("2000-02-29T23:59:59.5+00:00"), 951868799500000000);
+  EXPECT_EQ(print_sigmf_time(951868799500000000), "2000-02-29T23:59:59.500000000Z");
+  EXPECT_EQ(parse_sigmf_time(print_sigmf_time(-1)), -1);
+  for (const char* const wrong : {"", "2000", "2001-02-29T00:00:00Z", "2000-01-01T24:00:00Z", "2000-01-01T00:00:00+02",
+                                  "2000-01-01T00:-1:00Z", "9999-01-01T00:00:00Z"}) {
+    EXPECT_FALSE(parse_sigmf_time(wrong)) << wrong;
+  }
+}
+
+TEST(sigmf, HasNamesForTheTypesOfTheDaemon) {
+  for (const char* const element : {"cf32", "ci16", "ci8", "cu8", "f32", "f64", "i32", "i16", "u16", "i8", "u8"}) {
+    EXPECT_EQ(element_of_sigmf(sigmf_of_element(element)), element);
+  }
+  EXPECT_EQ(element_of_sigmf("cf32_be"), "");
+  EXPECT_EQ(sigmf_of_element("bf16"), "");
+}
+
+TEST(sigmf, WritesARecordingThatCanBeReadWhileItIsWritten) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / "penstock-sigmf-test.sigmf-meta";
+  const auto read = [&] {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return parse_sigmf(std::move(text).str());
+  };
+  const std::array<std::int16_t, 6> samples{1, 2, 3, 4, 5, 6};
+  {
+    sigmf_meta meta;
+    meta.datatype = "ci16_le";
+    meta.sample_rate = 48000;
+    sigmf_writer writer(file, meta);
+    sigmf_capture first;
+    first.global_index = 7;
+    writer.begin(first);
+    writer.append(std::as_bytes(std::span(samples)));
+    EXPECT_THROW(writer.append(std::as_bytes(std::span(samples)).first(3)), sigmf_error);
+    EXPECT_EQ(writer.samples(), 3U);
+    sigmf_capture second;
+    second.global_index = 100;
+    second.time_ns = 1'000;
+    writer.begin(second);
+    EXPECT_EQ(read().captures.size(), 2U);
+    writer.append(std::as_bytes(std::span(samples)));
+    writer.annotate(R"({"core:sample_start":1})");
+  }
+  const sigmf_meta meta = read();
+  ASSERT_EQ(meta.captures.size(), 2U);
+  EXPECT_EQ(meta.captures[1].sample_start, 3U);
+  EXPECT_EQ(meta.captures[1].time_ns, 1'000);
+  EXPECT_EQ(meta.annotations.size(), 1U);
+  EXPECT_EQ(std::filesystem::file_size(sigmf_data_path(file)), 24U);
+  std::filesystem::remove(file);
+  std::filesystem::remove(sigmf_data_path(file));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,229 @@
+"""Sources of the real daemon: files and standard input feed a pipeline with state, and every sample is accounted for."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import numpy
+
+from daemon_process import BIN, VERSION, Daemon, backends, npy, pipeline, wait_until
+
+RATE = 48000
+SMALL = "[device]\nslots = 4\nstreams = 2\n"
+FATES = ("delivered", "network", "kernel", "overrun", "late", "waiting")
+
+
+def sums(batch="batch = { max_frames = 16 }\n"):
+    """A pipeline that keeps state."""
+    return pipeline("sums", "f32", ["max 512"], [("y", "fir", "taps = [1.0, 1.0]\n")], ["y"], batch)
+
+
+def fixed():
+    return pipeline("fixed", "f32", [256], [("y", "affine", "a = 2.0\n")], ["y"], "batch = { max_frames = 16 }\n")
+
+
+def source(name, lines, feeds="sums"):
+    return f'[[source]]\nname = "{name}"\npipeline = "{feeds}"\n{lines}\n'
+
+
+def file_source(name, path, lines="", feeds="sums"):
+    return source(name, f'type = "file"\npath = "{path}"\n{lines}', feeds)
+
+
+def sigmf(samples, captures):
+    """NAME.sigmf-meta and NAME.sigmf-data."""
+    meta = {"global": {"core:datatype": "rf32_le", "core:sample_rate": RATE, "core:version": "1.0.0"},
+            "captures": captures, "annotations": []}
+    return json.dumps(meta).encode(), samples.astype("<f4").tobytes()
+
+
+class Fed(Daemon):
+    """A daemon, and what its sources say."""
+
+    def sources(self):
+        status, text = self.ask("/api/v1/status")
+        assert status == 200, text
+        found = {each["name"]: each for shard in json.loads(text)["shards"] for each in shard["sources"]}
+        for each in found.values():
+            counts = each["samples"]
+            assert counts["balanced"] and counts["expected"] == sum(counts[fate] for fate in FATES), each
+        return found
+
+    def wait_for(self, name, holds, message):
+        return wait_until(lambda: (lambda each: each if each and holds(each) else None)(self.sources().get(name)),
+                          message)
+
+    def wait_for_end(self, name):
+        return self.wait_for(name, lambda each: each["state"] == "ended", f"source {name} ends")
+
+    def reload(self, text):
+        (self.path / "penstock.toml").write_text(text)
+        return self.ask_for_reload()
+
+
+class Sources(unittest.TestCase):
+    def start(self, text, files=None):
+        daemon = Fed(backends()[0], "callback", VERSION + SMALL + text, files)
+        self.addCleanup(lambda: daemon.process.poll() is None and daemon.stop())
+        return daemon
+
+    def stop(self, daemon):
+        code, log = daemon.stop()
+        self.assertEqual(code, 0, log)
+        return log
+
+    def test_a_file_feeds_a_pipeline_with_state_to_its_last_sample(self):
+        samples = numpy.arange(100_003, dtype="f4")
+        daemon = self.start(sums() + file_source("tape", "x.npy", 'pace = "free"\nblock = 300\n'),
+                            {"x.npy": npy(samples)})
+        found = daemon.wait_for_end("tape")
+        self.assertEqual(found["samples"]["delivered"], len(samples))
+        self.assertEqual(found["blocks"], 334)
+        self.assertEqual((found["results"], found["errors"], found["filled"], found["epochs"]), (334, 0, 0, 0))
+        status = daemon.counters()["status"]
+        self.assertEqual(status["requests"]["results"], 334)
+        self.assertEqual(status["payload_bytes"]["in"], samples.nbytes)
+        self.assertEqual(status["sources"][0]["samples"], found["samples"])
+        self.assertTrue(status["balanced"])
+        metrics = daemon.ask("/metrics")[1]
+        self.assertIn('penstock_source_samples_total{fate="delivered",source="tape"} 100003', metrics)
+        self.assertIn("source 'tape': ended, 100003 samples delivered", self.stop(daemon))
+
+    def test_frames_of_a_fixed_length_are_filled_up_at_the_end(self):
+        daemon = self.start(fixed() + file_source("tape", "x.raw", 'pace = "free"\nblock = 512\n', "fixed"),
+                            {"x.raw": numpy.arange(1000, dtype="f4").tobytes()})
+        found = daemon.wait_for_end("tape")
+        self.assertEqual(found["samples"]["delivered"], 1000)
+        self.assertEqual((found["filled"], found["results"]), (24, 2))
+
+    def test_gaps_of_a_recording_are_treated_as_the_policy_says(self):
+        samples = numpy.ones(3000, "f4")
+        meta, data = sigmf(samples, [{"core:sample_start": 0, "core:global_index": 5000,
+                                      "core:datetime": "2026-01-31T12:00:00Z"},
+                                     {"core:sample_start": 1000, "core:global_index": 6100},
+                                     {"core:sample_start": 2000, "core:global_index": 17100}])
+        policies = {"fill": ('gap = { policy = "fill", max_fill = "10ms" }', 100, 1),
+                    "anew": ('gap = { policy = "new-epoch" }', 0, 2),
+                    "splice": ('gap = { policy = "splice" }', 0, 0)}
+        text = sums() + "".join(file_source(name, "x.sigmf-meta", 'pace = "free"\nblock = 500\n' + lines)
+                                for name, (lines, _, _) in policies.items())
+        daemon = self.start(text, {"x.sigmf-meta": meta, "x.sigmf-data": data})
+        for name, (_, filled, epochs) in policies.items():
+            found = daemon.wait_for_end(name)
+            self.assertEqual(found["samples"], {"expected": 13100, "delivered": 3000, "network": 10100, "kernel": 0,
+                                                "overrun": 0, "late": 0, "waiting": 0, "balanced": True})
+            self.assertEqual((found["filled"], found["epochs"], found["gaps"]), (filled, epochs, 2), name)
+            self.assertEqual(found["errors"], 0)
+        checked = subprocess.run([BIN / "penstockd", "--check-config", "--config", daemon.path / "penstock.toml"],
+                                 capture_output=True, text=True)
+        self.assertEqual(checked.returncode, 0)
+        self.assertIn("1 pipeline, 3 sources", checked.stdout)
+        self.assertRegex(checked.stderr, "source 'splice', field 'gap': spliced samples look like those of one signal")
+
+    def test_a_file_keeps_its_pace(self):
+        seconds = 2.0
+        daemon = self.start(sums() + file_source("tape", "x.npy", f'pace = "2x"\nsample_rate = {RATE}\nblock = 480\n'),
+                            {"x.npy": npy(numpy.zeros(int(seconds * 2 * RATE), "f4"))})
+        daemon.wait_for("tape", lambda each: each["samples"]["delivered"] > 0, "the first block")
+        began = time.monotonic()
+        daemon.wait_for_end("tape")
+        taken = time.monotonic() - began
+        self.assertGreater(taken, 0.8 * seconds)  # on a busy machine it may take longer, and never less
+
+    def test_standard_input_is_read_as_it_comes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "penstock.toml")
+            with open(path, "w") as file:
+                file.write(VERSION + SMALL + sums() + source("pipe", 'type = "stdin"\nblock = 100\n'))
+            url, admin = f"ipc://{folder}/data", f"{folder}/admin"
+            process = subprocess.Popen([BIN / "penstockd", "--config", path, "--listen", url, "--admin", "unix:" + admin,
+                                        "--backend", "host"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT)
+            try:
+                process.stdin.write(bytes(4 * 250 - 1))
+                process.stdin.flush()
+
+                def pipe():
+                    shown = subprocess.run([BIN / "penstock", "--url", url, "info", "--json"], capture_output=True)
+                    return json.loads(shown.stdout)["status"]["sources"][0] if shown.returncode == 0 else None
+                wait_until(lambda: (lambda each: each and each["samples"]["delivered"] == 200)(pipe()), "two blocks")
+                self.assertEqual(pipe()["samples"]["waiting"], 49)
+                process.stdin.write(bytes(1))
+                process.stdin.close()
+                process.stdin = None
+                found = wait_until(lambda: (lambda each: each if each and each["state"] == "ended" else None)(pipe()),
+                                   "the end")
+                self.assertEqual(found["samples"]["delivered"], 250)
+                self.assertEqual(found["results"], 3)
+            finally:
+                process.send_signal(signal.SIGTERM)
+                log = process.communicate(timeout=60)[0]
+            self.assertEqual(process.returncode, 0, log)
+
+    def test_a_reload_starts_stops_and_changes_sources_and_leaves_the_others(self):
+        quiet = f'pace = "0.001x"\nsample_rate = {RATE}\nblock = 100\n'
+        one, two = file_source("one", "x.npy", quiet), file_source("two", "x.npy", quiet)
+        daemon = self.start(sums() + one + two, {"x.npy": npy(numpy.zeros(10_000, "f4"))})
+        daemon.wait_for("two", lambda each: each["state"] == "running", "two runs")
+        # A source that is equal goes on: it is not connected anew, and loses nothing.
+        first = daemon.wait_for("one", lambda each: each["samples"]["expected"] > 10, "one reads")
+        head = VERSION + SMALL + sums()
+        status, answer = daemon.reload(head + one + file_source("two", "x.npy", 'pace = "free"\n') +
+                                       file_source("three", "x.npy", 'pace = "free"\nblock = 99\n'))
+        self.assertEqual((status, answer["changed"]), (200, True), answer)
+        self.assertEqual(daemon.wait_for_end("three")["samples"]["delivered"], 10_000)
+        self.assertEqual(daemon.wait_for_end("two")["samples"]["delivered"], 10_000)
+        again = daemon.sources()["one"]
+        self.assertEqual(again["connections"], 1)
+        self.assertGreaterEqual(again["samples"]["expected"], first["samples"]["expected"])
+        status, answer = daemon.reload(head + one + file_source("two", "x.npy", "gap = 3\n"))
+        self.assertEqual(status, 422)
+        self.assertIn("source 'two', field 'gap': 3 is given", answer["error"])
+        self.assertEqual(daemon.reload(head)[0], 200)
+        wait_until(lambda: not daemon.sources(), "all sources end")
+        self.assertEqual(daemon.counters()["status"]["sessions"], 0)
+        log = self.stop(daemon)
+        self.assertIn("source 'two': changed", log)
+        self.assertIn("source 'one': removed", log)
+
+    def test_a_source_goes_on_in_a_new_epoch_when_its_pipeline_changes(self):
+        tape = file_source("tape", "x.npy", f'pace = "0.01x"\nsample_rate = {RATE}\nblock = 16\n')
+        daemon = self.start(sums() + tape, {"x.npy": npy(numpy.zeros(100_000, "f4"))})
+        daemon.wait_for("tape", lambda each: each["results"] > 2, "results")
+        status, answer = daemon.reload(VERSION + SMALL + sums().replace("[1.0, 1.0]", "[1.0, 2.0]") + tape)
+        self.assertEqual((status, answer["changed"]), (200, True), answer)
+        found = daemon.wait_for("tape", lambda each: each["epochs"] == 1, "another epoch")
+        daemon.wait_for("tape", lambda each: each["results"] > found["results"] + 2, "results of it")
+        self.stop(daemon)
+
+    def test_a_file_that_is_missing_is_tried_again_and_the_doctor_says_so(self):
+        daemon = self.start(sums() + file_source("tape", "later.npy", 'pace = "free"\n'))
+        found = daemon.wait_for("tape", lambda each: each["state"] == "waiting", "it waits")
+        self.assertIn("later.npy: can't be opened", found["trouble"])
+        doctor = subprocess.run([BIN / "penstockd", "--doctor", "--config", daemon.path / "penstock.toml"],
+                                capture_output=True, text=True)
+        self.assertEqual(doctor.returncode, 2)
+        self.assertIn("tape (file): later.npy: can't be opened", doctor.stdout)
+        (daemon.path / "x.npy").write_bytes(npy(numpy.zeros(1000, "f4")))
+        os.rename(daemon.path / "x.npy", daemon.path / "later.npy")
+        found = daemon.wait_for_end("tape")
+        self.assertNotIn("trouble", found)
+        self.assertEqual(found["samples"]["delivered"], 1000)
+        self.assertEqual(self.stop(daemon).count("can't be opened"), 1)
+
+    def test_stopping_the_daemon_hands_over_what_has_come(self):
+        daemon = self.start(sums() + file_source("tape", "x.npy", f'pace = "0.01x"\nsample_rate = {RATE}\nblock = 500\n'),
+                            {"x.npy": npy(numpy.zeros(100_000, "f4"))})
+        daemon.wait_for("tape", lambda each: each["samples"]["waiting"] > 0, "a block that is not full")
+        began = time.monotonic()
+        log = self.stop(daemon)
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertNotIn("refused", log)
+
+
+if __name__ == "__main__":
+    unittest.main()
