@@ -153,6 +153,7 @@ bool obey(top_key key, top_view& view) {
     case top_key::streams:
     case top_key::pipelines:
     case top_key::clients:
+    case top_key::sources:
       view.chosen = static_cast<top_section>(static_cast<int>(key) - static_cast<int>(top_key::shards));
       break;
     case top_key::none:
@@ -218,7 +219,7 @@ int top(const global_options& global, const top_options& options) {
 
 void declare_top(CLI::App& app, const global_options& global, action& chosen) {
   auto* const command = app.add_subcommand(
-      "top", "Shows what shards, streams, pipelines and clients do just now, from the daemon's admin HTTP");
+      "top", "Shows what shards, streams, pipelines, clients and sources do just now, from the daemon's admin HTTP");
   const auto options = std::make_shared<top_options>();
   add_admin_option(*command, options->given);
   add_duration(*command, "--interval", options->interval, "How long to wait between two looks");
@@ -227,7 +228,7 @@ void declare_top(CLI::App& app, const global_options& global, action& chosen) {
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->type_name("N")
       ->excludes(once);
-  command->footer("Keys: q quit, s sort, p pause, tab or 1-4 the section that gets the room, h help.");
+  command->footer("Keys: q quit, s sort, p pause, tab or 1-5 the section that gets the room, h help.");
   command->callback([&global, &chosen, options] {
     chosen = [&global, options] {
       options->admin = admin_address_of(global, options->given);

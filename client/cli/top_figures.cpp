@@ -68,6 +68,23 @@ client_status read_client(const json_value& object) {
           .dropped = count(object, "dropped") + count(object, "lost")};
 }
 
+source_status read_source(const json_value& object) {
+  const json_value& samples = member(object, "samples");
+  const json_value& queue = member(object, "queue");
+  return {.name = object.value("name", ""),
+          .state = object.value("state", ""),
+          .trouble = object.value("trouble", ""),
+          .expected = count(samples, "expected"),
+          .delivered = count(samples, "delivered"),
+          .lost = count(samples, "network") + count(samples, "kernel"),
+          .overrun = count(samples, "overrun"),
+          .late = count(samples, "late"),
+          .gaps = count(object, "gaps"),
+          .epochs = count(object, "epochs"),
+          .queued_bytes = count(queue, "bytes"),
+          .queue_bytes = count(queue, "limit")};
+}
+
 shard_status read_shard(const json_value& object) {
   const json_value& device = member(object, "device");
   const json_value& requests = member(object, "requests");
@@ -103,7 +120,11 @@ shard_status read_shard(const json_value& object) {
                     .since_completion_s = object.value("since_completion_s", 0.0),
                     .streams = {},
                     .pipelines = {},
-                    .clients = {}};
+                    .clients = {},
+                    .sources = {}};
+  for (const json_value& each : member(object, "sources")) {
+    read.sources.push_back(read_source(each));
+  }
   for (const json_value& each : member(object, "streams")) {
     read.streams.push_back(read_stream(each));
   }
@@ -201,6 +222,21 @@ client_figures figures_of(const client_status& before, const client_status& now,
           .dropped = now.dropped,
           .dropped_per_s = rate(before.dropped, now.dropped, seconds),
           .held = std::max(part(now.requests, shard.credit_requests), part(now.bytes, shard.credit_bytes))};
+}
+
+source_figures figures_of(const source_status& before, const source_status& now, std::uint32_t shard, double seconds) {
+  return {
+      .name = now.name,
+      .shard = shard,
+      .state = now.state,
+      .trouble = now.trouble,
+      .delivered_per_s = rate(before.delivered, now.delivered, seconds),
+      .queued = now.queue_bytes == 0 ? 0 : static_cast<double>(now.queued_bytes) / static_cast<double>(now.queue_bytes),
+      .lost = now.lost,
+      .lost_per_s = rate(before.lost + before.overrun, now.lost + now.overrun, seconds),
+      .overrun = now.overrun,
+      .late = now.late,
+      .epochs = now.epochs};
 }
 
 shard_figures figures_of(const shard_status& before, const shard_status& now, double seconds) {
@@ -320,6 +356,10 @@ void add_shard(top_figures& figures, std::vector<pipeline_sums>& pipelines, cons
     const auto same = [&](const client_status& other) { return other.place == each.place && other.name == each.name; };
     figures.clients.push_back(figures_of(find_or_empty(before.clients, same), each, now, seconds));
   }
+  for (const source_status& each : now.sources) {
+    const auto same = [&](const source_status& other) { return other.name == each.name; };
+    figures.sources.push_back(figures_of(find_or_empty(before.sources, same), each, now.number, seconds));
+  }
 }
 
 }  // namespace
@@ -338,7 +378,8 @@ top_figures figures_of(const daemon_status* before, const daemon_status& now) {
                    .shards = {},
                    .streams = {},
                    .pipelines = {},
-                   .clients = {}};
+                   .clients = {},
+                   .sources = {}};
   std::vector<pipeline_sums> pipelines;
   static const std::vector<shard_status> none;
   for (const shard_status& each : now.shards) {
@@ -369,6 +410,12 @@ void sort_figures(top_figures& figures, top_order order) {
                                            : 0;
     };
     return std::tuple(key(left), name_of_pipeline(left)) < std::tuple(key(right), name_of_pipeline(right));
+  });
+  std::sort(figures.sources.begin(), figures.sources.end(), [&](const auto& left, const auto& right) {
+    const auto key = [&](const source_figures& source) {
+      return order == top_order::busy ? -source.delivered_per_s : order == top_order::trouble ? -source.lost_per_s : 0;
+    };
+    return std::tuple(key(left), left.name) < std::tuple(key(right), right.name);
   });
   std::sort(figures.clients.begin(), figures.clients.end(), [&](const auto& left, const auto& right) {
     const auto key = [&](const client_figures& client) {

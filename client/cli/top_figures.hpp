@@ -43,6 +43,22 @@ struct client_status {
   std::uint64_t dropped = 0;   ///< likewise
 };
 
+/// A source of the daemon.
+struct source_status {
+  std::string name;
+  std::string state;
+  std::string trouble;
+  std::uint64_t expected = 0;  ///< samples, as the next ones
+  std::uint64_t delivered = 0;
+  std::uint64_t lost = 0;  ///< in the network and in the kernel
+  std::uint64_t overrun = 0;
+  std::uint64_t late = 0;
+  std::uint64_t gaps = 0;
+  std::uint64_t epochs = 0;
+  std::uint64_t queued_bytes = 0;
+  std::uint64_t queue_bytes = 0;
+};
+
 struct shard_status {
   std::uint32_t number = 0;
   std::string state;
@@ -73,6 +89,7 @@ struct shard_status {
   std::vector<stream_status> streams;
   std::vector<pipeline_status> pipelines;
   std::vector<client_status> clients;
+  std::vector<source_status> sources;
 };
 
 struct daemon_status {
@@ -140,6 +157,20 @@ struct client_figures {
   double held = 0;  ///< fraction (0 … 1) of its credits in use, requests or bytes, whichever is higher
 };
 
+struct source_figures {
+  std::string name;
+  std::uint32_t shard = 0;
+  std::string state;
+  std::string trouble;         ///< why it waits
+  double delivered_per_s = 0;  ///< samples
+  double queued = 0;           ///< fraction (0 … 1) of its queue in use
+  std::uint64_t lost = 0;      ///< samples since the start, as the next ones
+  double lost_per_s = 0;       ///< with overruns
+  std::uint64_t overrun = 0;
+  std::uint64_t late = 0;
+  std::uint64_t epochs = 0;
+};
+
 /// The figures of `penstock top`. Rates, fractions and quantiles cover the interval before.
 struct top_figures {
   double interval_s = 0;   ///< 0: no earlier answer; rates, fractions and quantiles are since the start
@@ -163,6 +194,7 @@ struct top_figures {
   std::vector<stream_figures> streams;
   std::vector<pipeline_figures> pipelines;
   std::vector<client_figures> clients;
+  std::vector<source_figures> sources;
 };
 
 /// `before` may be nullptr. A counter that has decreased was reset to 0, so rates are never negative.

@@ -193,7 +193,7 @@ void add_help(std::vector<top_line>& lines, const top_view& view) {
       "q        quit",
       "s        sort pipelines and clients: busiest, by name, most trouble first",
       "p        pause; the figures stay as they are until p is pressed again",
-      "tab 1-4  the section that gets the room: shards, streams, pipelines, clients",
+      "tab 1-5  the section that gets the room: shards, streams, pipelines, clients, sources",
       "h        this page, and back",
       "",
       "Rates, shares and quantiles are those of the time between two answers.",
@@ -223,21 +223,22 @@ top_line keys_line(const std::optional<top_figures>& figures, const top_view& vi
   line.add("q quit  s sort: ", text_role::faint).add(orders[static_cast<std::size_t>(view.order)]);
   line.add("  p ", text_role::faint)
       .add(view.paused ? "PAUSED" : "pause", view.paused ? text_role::warning : text_role::faint);
-  return line.add("  1-4 room  h help", text_role::faint).at_end(interval_text(figures), text_role::faint);
+  return line.add("  1-5 room  h help", text_role::faint).at_end(interval_text(figures), text_role::faint);
 }
 
 void add_sections(std::vector<top_line>& lines, const top_figures& figures, const top_view& view) {
   std::array<section_lines, top_sections> all = lay_out_sections(figures, view);
   std::array<int, top_sections> wanted{};
   int total = 0;
-  for (std::size_t each = 0; each < top_sections; ++each) {
+  const std::size_t sections = top_sections - (all.back().items == 0 ? 1 : 0);
+  for (std::size_t each = 0; each < sections; ++each) {
     wanted[each] = static_cast<int>(all[each].rows.size());
     total += wanted[each] + 1;
   }
   const int room = view.rows == 0 ? total : view.rows - static_cast<int>(lines.size()) - 1;
-  const bool airy = room >= total + static_cast<int>(top_sections);
-  const auto rows = share_rows(wanted, room - static_cast<int>(top_sections), view.chosen);
-  for (std::size_t each = 0; each < top_sections; ++each) {
+  const bool airy = room >= total + static_cast<int>(sections);
+  const auto rows = share_rows(wanted, room - static_cast<int>(sections), view.chosen);
+  for (std::size_t each = 0; each < sections; ++each) {
     if (airy || view.rows == 0) {
       lines.emplace_back(view.columns);
     }
@@ -455,6 +456,28 @@ top_line client_row(const client_figures& client, int names, const top_view& vie
   return line.right(std::to_string(client.shard), 7);
 }
 
+top_line source_columns(int names, const top_view& view) {
+  top_line line(view.columns - names);
+  line.left("queue", bar_cells + 2).left("state", 9).right("samples/s", 11).right("lost", 8);
+  return line.right("overrun", 9).right("late", 7).right("epochs", 8);
+}
+
+top_line source_row(const source_figures& source, int names, const top_view& view) {
+  const bool ascii = view.glyphs == bar_glyphs::ascii;
+  top_line line(view.columns);
+  line.add("  ").left(shown_name(source.name, ascii), names - 3, text_role::strong).add(" ");
+  line.bar(source.queued, bar_cells, view.glyphs, source.queued > 0.95 ? text_role::warning : text_role::compute);
+  const bool good = source.state == "running" || source.state == "ended";
+  line.add("  ").left(source.state, 9, good ? text_role::good : text_role::warning);
+  if (!source.trouble.empty()) {
+    return line.add(shown_name(source.trouble, ascii), text_role::bad);
+  }
+  line.right(short_count(source.delivered_per_s), 11);
+  line.right(short_count(static_cast<double>(source.lost)), 8, role_of_trouble(source.lost_per_s));
+  line.right(short_count(static_cast<double>(source.overrun)), 9, role_of_trouble(source.lost_per_s));
+  return line.right(short_count(static_cast<double>(source.late)), 7).right(std::to_string(source.epochs), 8);
+}
+
 template <class Figures>
 int names_width(const std::vector<Figures>& figures, int least, const top_view& view) {
   int longest = 0;
@@ -483,11 +506,17 @@ std::array<section_lines, top_sections> lay_out_sections(const top_figures& figu
   for (const client_figures& each : figures.clients) {
     clients.rows.push_back(client_row(each, client_names, view));
   }
-  return {std::move(shards), stream_section(figures, view), std::move(pipelines), std::move(clients)};
+  const int source_names = names_width(figures.sources, least_client_names, view);
+  section_lines sources{.columns = source_columns(source_names, view), .items = figures.sources.size(), .rows = {}};
+  for (const source_figures& each : figures.sources) {
+    sources.rows.push_back(source_row(each, source_names, view));
+  }
+  return {std::move(shards), stream_section(figures, view), std::move(pipelines), std::move(clients),
+          std::move(sources)};
 }
 
 top_line section_heading(top_section section, const section_lines& lines, int rows, const top_view& view) {
-  constexpr std::array<std::string_view, top_sections> names{"SHARDS", "STREAMS", "PIPELINES", "CLIENTS"};
+  constexpr std::array<std::string_view, top_sections> names{"SHARDS", "STREAMS", "PIPELINES", "CLIENTS", "SOURCES"};
   const auto index = static_cast<std::size_t>(section);
   const std::size_t shown = std::min(static_cast<std::size_t>(std::max(rows, 0)) * lines.per_row, lines.items);
   std::string name = std::to_string(index + 1) + " " + std::string(names[index]);

@@ -134,6 +134,8 @@ top_key top_screen::wait_for_key(std::chrono::milliseconds patience) {
       return top_key::pipelines;
     case '4':
       return top_key::clients;
+    case '5':
+      return top_key::sources;
     case KEY_RESIZE:
       return top_key::resized;
     default:

@@ -8,7 +8,20 @@
 
 namespace penstock::cli {
 
-enum class top_key : std::uint8_t { none, quit, sort, pause, help, next, shards, streams, pipelines, clients, resized };
+enum class top_key : std::uint8_t {
+  none,
+  quit,
+  sort,
+  pause,
+  help,
+  next,
+  shards,
+  streams,
+  pipelines,
+  clients,
+  sources,
+  resized
+};
 
 /// True when the terminal named by TERM can position its cursor. False for an unknown terminal.
 [[nodiscard]] bool can_show_a_screen();

@@ -97,6 +97,26 @@ TEST(TopLayout, AnOrdinaryDaemonFitsOn80By24Whole) {
   }
 }
 
+TEST(TopLayout, SourcesHaveASectionWhereThereAreAny) {
+  top_figures figures = busy_daemon(1, 2, 1, 1);
+  EXPECT_THAT(whole(lay_out(figures, sized(80, 24))), Not(HasSubstr("SOURCES")));
+  figures.sources.push_back({.name = "north",
+                             .state = "running",
+                             .trouble = "",
+                             .delivered_per_s = 2.4e6,
+                             .queued = 0.5,
+                             .lost = 4096,
+                             .lost_per_s = 1,
+                             .overrun = 12,
+                             .late = 3,
+                             .epochs = 2});
+  figures.sources.push_back({.name = "tape", .state = "waiting", .trouble = "x.npy: can't be opened"});
+  const std::string text = whole(lay_out(figures, sized(80, 24)));
+  EXPECT_THAT(text, HasSubstr("5 SOURCES"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("north.*running +2.40M +4.10k +12 +3 +2\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("tape.*waiting +x.npy: can't be opened\n"));
+}
+
 TEST(TopLayout, EveryHeadingStandsOverTheEndOfItsFigures) {
   const auto lines = texts(lay_out(busy_daemon(1, 2, 1, 1), sized(80, 24)));
   const auto under = [&](const std::string& heading, const std::string& column) {
@@ -119,12 +139,12 @@ TEST(TopLayout, TheChosenSectionGetsTheRoomAndTheOthersSayHowManyTheyShow) {
 }
 
 TEST(TopLayout, RowsAreSharedByNeedThenByChoiceThenInTurn) {
-  EXPECT_THAT(share_rows({1, 4, 5, 6}, 16, top_section::pipelines), ElementsAre(1, 4, 5, 6));
-  EXPECT_THAT(share_rows({9, 9, 9, 9}, 16, top_section::pipelines), ElementsAre(3, 2, 9, 2));
-  EXPECT_THAT(share_rows({9, 9, 9, 9}, 6, top_section::clients), ElementsAre(1, 1, 1, 3));
-  EXPECT_THAT(share_rows({9, 9, 9, 9}, 3, top_section::clients), ElementsAre(1, 1, 1, 0));
-  EXPECT_THAT(share_rows({9, 9, 9, 9}, -5, top_section::clients), Each(0));
-  EXPECT_THAT(share_rows({0, 0, 0, 9}, 5, top_section::shards), ElementsAre(0, 0, 0, 5));
+  EXPECT_THAT(share_rows({1, 4, 5, 6, 0}, 16, top_section::pipelines), ElementsAre(1, 4, 5, 6, 0));
+  EXPECT_THAT(share_rows({9, 9, 9, 9, 0}, 16, top_section::pipelines), ElementsAre(3, 2, 9, 2, 0));
+  EXPECT_THAT(share_rows({9, 9, 9, 9, 0}, 6, top_section::clients), ElementsAre(1, 1, 1, 3, 0));
+  EXPECT_THAT(share_rows({9, 9, 9, 9, 0}, 3, top_section::clients), ElementsAre(1, 1, 1, 0, 0));
+  EXPECT_THAT(share_rows({9, 9, 9, 9, 0}, -5, top_section::clients), Each(0));
+  EXPECT_THAT(share_rows({0, 0, 0, 9, 0}, 5, top_section::shards), ElementsAre(0, 0, 0, 5, 0));
 }
 
 TEST(TopLayout, SaysThatThereIsNoAnswerAndKeepsTheLastFigures) {
@@ -188,7 +208,7 @@ TEST(TopLayout, HelpNamesEveryKey) {
   top_view view = sized(80, 24);
   view.help = true;
   const std::string text = whole(lay_out(busy_daemon(1, 8, 5, 5), view));
-  for (const char* const key : {"\nq ", "\ns ", "\np ", "\ntab 1-4 ", "\nh "}) {
+  for (const char* const key : {"\nq ", "\ns ", "\np ", "\ntab 1-5 ", "\nh "}) {
     EXPECT_THAT(text, HasSubstr(key));
   }
 }
