@@ -197,7 +197,7 @@ bool takes(source_type type, std::string_view key) {
 bool takes(source_type type, source_framing framing) {
   switch (framing) {
     case source_framing::raw:
-      return true;
+      return type != source_type::tcp;
     case source_framing::gnuradio_tags:
     case source_framing::penstock:
       return is_zmq(type);
@@ -384,6 +384,9 @@ source_declaration read_source(const toml::table& contents, configuration_place 
   }
   if (!contents.contains("pace") && source.type == source_type::standard_input) {
     source.pace.times = 0;  // who writes has a pace
+  }
+  if (!contents.contains("framing") && source.type == source_type::tcp) {
+    source.framing = source_framing::rtl_tcp;
   }
   if (!takes(source.type, source.framing)) {
     table.refuse_key("framing", "a source of type \"" + std::string(name_of(source.type)) + "\" has no framing \"" +

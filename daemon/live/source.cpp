@@ -58,9 +58,21 @@ std::string session_name(const source_declaration& declaration, std::string_view
   return name + end;
 }
 
-/// What a request says of its samples. The header's account (bytes 64 to 103 of SUBMIT) is filled in here, and nowhere
-/// else, once the client library takes one.
-void set_account(client::request& /*request*/, const block_account& /*account*/) {}
+/// What a request says of its samples, in its header.
+sample_account account_of(const block_account& account) noexcept {
+  static_assert(sample_account::index_known == account_flag::index_known &&
+                sample_account::has_filled == account_flag::has_filled &&
+                sample_account::loss_suspected == account_flag::loss_suspected &&
+                sample_account::restored == account_flag::order_restored &&
+                sample_account::epoch_begins == account_flag::epoch_begins);
+  return {.index = account.index,
+          .time_ns = account.time_ns,
+          .lost_before = account.lost_before,
+          .epoch = account.epoch,
+          .filled = account.filled,
+          .quality = static_cast<penstock::time_quality>(account.quality),
+          .flags = account.flags};
+}
 
 class back_off {
  public:
@@ -395,7 +407,7 @@ bool source::worker::submit(const sample_block& block, time_point now) {
       shared->pool.return_from_afar(memory);
       shared->wake.wake();
     };
-    set_account(request, block.account);
+    request.account = account_of(block.account);
     const auto sent = record.open->try_submit(std::move(request), [shared = shared_](outcome&& ended) {
       if (const auto* const error = std::get_if<request_error>(&ended)) {
         const std::lock_guard lock(shared->mutex);
