@@ -2,7 +2,10 @@
 
 import json
 import os
+import re
 import signal
+import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -10,7 +13,7 @@ import unittest
 
 import numpy
 
-from daemon_process import BIN, VERSION, Daemon, backends, npy, pipeline, wait_until
+from daemon_process import BIN, VERSION, Daemon, backends, free_port, npy, pipeline, wait_until
 
 RATE = 48000
 SMALL = "[device]\nslots = 4\nstreams = 2\n"
@@ -214,6 +217,46 @@ class Sources(unittest.TestCase):
         self.assertNotIn("trouble", found)
         self.assertEqual(found["samples"]["delivered"], 1000)
         self.assertEqual(self.stop(daemon).count("can't be opened"), 1)
+
+    def test_a_flowgraph_pushes_topics_into_sessions_of_their_own(self):
+        import zmq
+        pull = source("radio", f'type = "zmq-pull"\nbind = "tcp://127.0.0.1:{free_port()}"\nblock = 100\n'
+                      f'sample_rate = {RATE}\nmax_streams = 2\nstall = "200ms"\n')
+        port = re.search(r"127\.0\.0\.1:(\d+)", pull).group(1)
+        daemon = self.start(sums() + pull)
+        with zmq.Context() as context, context.socket(zmq.PUSH) as push:
+            push.connect(f"tcp://127.0.0.1:{port}")
+            for topic in (b"a", b"b", b"c"):
+                push.send_multipart([topic, numpy.zeros(1000, "f4").tobytes()])
+            found = daemon.wait_for("radio", lambda each: each["results"] == 20 and each["refused_streams"], "all of a, b")
+            self.assertEqual((found["streams"], found["samples"]["delivered"]), (2, 2000))
+            self.assertEqual(daemon.counters()["status"]["sessions"], 2)
+            found = daemon.wait_for("radio", lambda each: each["state"] == "stalled", "it stalls")
+            push.send_multipart([b"a", numpy.zeros(100, "f4").tobytes()])
+            daemon.wait_for("radio", lambda each: each["results"] == 21, "data again")
+        log = self.stop(daemon)
+        self.assertIn("source 'radio': no data for 0.2 s", log)
+        self.assertIn("source 'radio': data again", log)
+
+    def test_numbered_packets_with_holes_balance(self):
+        port = free_port()
+        daemon = self.start(sums() + source("box", f'type = "udp"\nlisten = "127.0.0.1:{port}"\n'
+                                            f'framing = "sequence"\nblock = 128\nsample_rate = {RATE}\n'
+                                            'gap = { policy = "fill", max_fill = "10ms" }\n'
+                                            'reorder = { window = 8, max_wait = "5ms" }\n'))
+        daemon.wait_for("box", lambda each: each["state"] == "running", "it listens")
+        lost = {3, 4, 17}
+        order = [number for number in range(64) if number not in lost]
+        order[20], order[21] = order[21], order[20]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+            for number in [*order, 5, 63]:  # and two duplicates
+                out.sendto(struct.pack("<Q", number) + numpy.full(32, number, "f4").tobytes(), ("127.0.0.1", port))
+        found = daemon.wait_for("box", lambda each: each["samples"]["expected"] == 64 * 32 and each["results"] == 16,
+                                "all packets")
+        self.assertEqual(found["samples"]["network"], 3 * 32)
+        self.assertEqual((found["filled"], found["gaps"], found["epochs"]), (3 * 32, 2, 0))
+        self.assertEqual(found["samples"]["delivered"], 61 * 32)
+        self.stop(daemon)
 
     def test_stopping_the_daemon_hands_over_what_has_come(self):
         daemon = self.start(sums() + file_source("tape", "x.npy", f'pace = "0.01x"\nsample_rate = {RATE}\nblock = 500\n'),
