@@ -158,6 +158,11 @@ class AdminTest(unittest.TestCase):
     def test_documentation_names_every_metric_and_no_other(self):
         self.assertEqual(self.load(1).wait(60), 0)  # a metric without a value is not on the page
         families = set(re.findall(r"^# TYPE (\w+)", self.admin.get("/metrics"), re.MULTILINE))
+        fed = Daemon("host", "callback", CONFIGURATION + '[[source]]\nname = "s"\ntype = "stdin"\npipeline = "quick"\n',
+                     admin="127.0.0.1:0")
+        self.addCleanup(fed.stop)
+        wait_until(lambda: Admin(fed.log).counts("penstock_source_up"), "a source")
+        families |= set(re.findall(r"^# TYPE (\w+)", Admin(fed.log).get("/metrics"), re.MULTILINE))
         documented = set(re.findall(r"`(penstock_\w+)", PAGE.read_text()))
         self.assertEqual(families, documented)
 
