@@ -458,8 +458,8 @@ top_line client_row(const client_figures& client, int names, const top_view& vie
 
 top_line source_columns(int names, const top_view& view) {
   top_line line(view.columns - names);
-  line.left("queue", bar_cells + 2).left("state", 9).right("samples/s", 11).right("lost", 8);
-  return line.right("overrun", 9).right("late", 7).right("epochs", 8);
+  line.left("queue", bar_cells + 1).left("state", 8).right("samples/s", 10).right("lost", 7);
+  return line.right("overrun", 8).right("late", 7).right("epochs", 7);
 }
 
 top_line source_row(const source_figures& source, int names, const top_view& view) {
@@ -468,14 +468,14 @@ top_line source_row(const source_figures& source, int names, const top_view& vie
   line.add("  ").left(shown_name(source.name, ascii), names - 3, text_role::strong).add(" ");
   line.bar(source.queued, bar_cells, view.glyphs, source.queued > 0.95 ? text_role::warning : text_role::compute);
   const bool good = source.state == "running" || source.state == "ended";
-  line.add("  ").left(source.state, 9, good ? text_role::good : text_role::warning);
+  line.add(" ").left(source.state, 8, good ? text_role::good : text_role::warning);
   if (!source.trouble.empty()) {
     return line.add(shown_name(source.trouble, ascii), text_role::bad);
   }
-  line.right(short_count(source.delivered_per_s), 11);
-  line.right(short_count(static_cast<double>(source.lost)), 8, role_of_trouble(source.lost_per_s));
-  line.right(short_count(static_cast<double>(source.overrun)), 9, role_of_trouble(source.lost_per_s));
-  return line.right(short_count(static_cast<double>(source.late)), 7).right(std::to_string(source.epochs), 8);
+  line.right(short_count(source.delivered_per_s), 10);
+  line.right(short_count(static_cast<double>(source.lost)), 7, role_of_trouble(source.lost_per_s));
+  line.right(short_count(static_cast<double>(source.overrun)), 8, role_of_trouble(source.lost_per_s));
+  return line.right(short_count(static_cast<double>(source.late)), 7).right(std::to_string(source.epochs), 7);
 }
 
 template <class Figures>

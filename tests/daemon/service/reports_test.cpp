@@ -100,10 +100,16 @@ TEST(StatusJson, SaysOfAShardWhatItsReportSays) {
                                                {"copy_out_ns", 0},
                                                {"batches", 50},
                                                {"timed_batches", 50}}}));
-  EXPECT_EQ(
-      shard.at("clients"),
-      json::array(
-          {{{"name", "radio"}, {"place", 4}, {"requests", 1}, {"bytes", 2048}, {"results", 50}, {"dropped", 0}}}));
+  EXPECT_EQ(shard.at("clients"), json::array({{{"name", "radio"},
+                                               {"place", 4},
+                                               {"requests", 1},
+                                               {"bytes", 2048},
+                                               {"results", 50},
+                                               {"dropped", 0},
+                                               {"subscriptions", 0},
+                                               {"published", 0},
+                                               {"lost", 0},
+                                               {"source", false}}}));
 }
 
 TEST(StatusJson, SaysOfAPipelineHowLargeItsBatchesAreAndHowLongItTakes) {
