@@ -14,6 +14,7 @@
 #include "base/descriptors.hpp"
 #include "daemon/live/source_set.hpp"
 #include "daemon/net/router_socket.hpp"
+#include "tests/client/scripted_daemon.hpp"
 #include "tests/daemon/shard/shard_rig.hpp"
 
 namespace penstock::live {
@@ -191,6 +192,49 @@ TEST_F(SourceTest, OpensASessionForEachTopicAndEachEpoch) {
   EXPECT_TRUE(now().samples.balanced());
   guest outside(rig);
   wait_until([&] { return outside.status().at("sessions") == 2; });
+}
+
+TEST_F(SourceTest, SaysInEachRequestWhichSamplesItHas) {
+  penstock::test::scripted_daemon daemon;
+  source_declaration wanted = declared();
+  wanted.pipeline = "double";
+  wanted.block = 8;
+  wanted.input = {element_type::u8, {4}, false};
+  source north(wanted, {0, nullptr, daemon.url()}, board_, wire_.factory());
+  daemon.greet();
+  send(8, 100);
+  send(10, 200);  // a gap, and a block that is not full
+  wire_.put({feed::kind::end});
+  const auto opened = [&](std::uint32_t number) {
+    const penstock::test::received asked = daemon.await(message_type::open_session);
+    daemon.opened(asked, number);
+    return wire::decode_open_session(std::as_bytes(std::span(asked.parts.at(1))))->name;
+  };
+  const auto account_of_next = [&] {
+    const penstock::test::received request = daemon.await(message_type::submit);
+    wire::sample_account account;
+    EXPECT_TRUE(wire::decode_account(std::as_bytes(std::span(request.parts.at(0))), request.header, account));
+    daemon.result(request);
+    return account;
+  };
+  EXPECT_EQ(opened(5), "north");
+  wire::sample_account first;
+  first.index = 100;
+  first.flags = static_cast<std::uint8_t>(account_flag::index_known | account_flag::epoch_begins);
+  EXPECT_EQ(account_of_next(), first);
+  EXPECT_EQ(opened(6), "north/1");
+  wire::sample_account second = first;
+  second.index = 200;
+  second.lost_before = 92;
+  second.epoch = 1;
+  EXPECT_EQ(account_of_next(), second);
+  wire::sample_account third = second;
+  third.index = 208;
+  third.lost_before = 0;
+  third.filled = 2;
+  third.flags = static_cast<std::uint8_t>(account_flag::index_known | account_flag::has_filled);
+  EXPECT_EQ(account_of_next(), third);
+  wait_until([&] { return now().state == source_state::ended; });
 }
 
 TEST_F(SourceTest, MakesItsReaderAgainAfterAFailureAndTakesWhatComesForAnotherClock) {
