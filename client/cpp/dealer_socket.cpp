@@ -12,6 +12,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include "base/thread_handover.hpp"
 #include "client/cpp/endpoint.hpp"
 
 namespace penstock::link {
@@ -135,6 +136,9 @@ dealer_socket::change dealer_socket::next_change() {
 bool dealer_socket::send(std::span<zmq::message_t> parts) {
   for (std::size_t at = 0; at < parts.size(); ++at) {
     const bool more = at + 1 < parts.size();
+    if (within_process_) {
+      hand_over(parts[at].data());
+    }
     const auto flags = more ? zmq::send_flags::sndmore | zmq::send_flags::dontwait : zmq::send_flags::dontwait;
     if (dealer_.send(parts[at], flags)) {
       continue;
@@ -154,6 +158,9 @@ bool dealer_socket::receive(std::vector<zmq::message_t>& parts) {
     zmq::message_t part;
     if (!dealer_.recv(part, zmq::recv_flags::dontwait)) {
       return false;
+    }
+    if (within_process_) {
+      take_over(part.data());
     }
     parts.push_back(std::move(part));
   } while (parts.back().more());

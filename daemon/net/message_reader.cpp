@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/thread_handover.hpp"
 #include "proto/message.hpp"
 
 namespace penstock {
@@ -27,6 +28,7 @@ std::optional<incoming> message_reader::receive() {
     if (!socket_.get().recv(part, zmq::recv_flags::dontwait)) {
       break;
     }
+    take_over(part.data());
     more = part.more();
     all_bytes += part.size();
     message.bytes += message.parts > 0 ? part.size() : 0;

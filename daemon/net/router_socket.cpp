@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "base/thread_handover.hpp"
 #include "daemon/net/connection_limits.hpp"
 
 namespace penstock {
@@ -112,6 +113,7 @@ router_socket::sending router_socket::send(std::string_view identity, std::span<
     }
     for (std::size_t index = 0; index < parts.size(); ++index) {
       const auto more = index + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
+      hand_over(parts[index].data());
       (void)socket_.send(parts[index], zmq::send_flags::dontwait | more);
     }
   } catch (const zmq::error_t& error) {
