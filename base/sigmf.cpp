@@ -16,6 +16,8 @@
 namespace penstock {
 namespace {
 
+constexpr int max_nesting = 64;
+
 using json = nlohmann::json;
 
 constexpr const char* version = "1.0.0";
@@ -112,7 +114,14 @@ std::string failure(const char* what, const std::filesystem::path& file) {
 }  // namespace
 
 sigmf_meta parse_sigmf(std::string_view text) {
-  const json all = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  // What is nested is written by recursion.
+  const auto bounded = [](int depth, json::parse_event_t /*event*/, json& /*value*/) {
+    if (depth > max_nesting) {
+      throw sigmf_error("it is nested deeper than " + std::to_string(max_nesting) + " levels");
+    }
+    return true;
+  };
+  const json all = json::parse(text, bounded, /*allow_exceptions=*/false);
   if (!all.is_object() || !all.contains("global") || !all["global"].is_object()) {
     throw sigmf_error("it is no JSON object with an object \"global\"");
   }

@@ -51,6 +51,15 @@ TEST(sigmf, ReadsCapturesWithTheirPlacesAndTimesAndKeepsTheRest) {
   EXPECT_EQ(parse_sigmf(print_sigmf(meta)), meta);
 }
 
+TEST(sigmf, RefusesWhatIsNestedDeeply) {
+  const auto nested = [](std::size_t levels) {
+    return R"({"global": {"core:datatype": "cu8", "x": )" + std::string(levels, '[') + std::string(levels, ']') + "}}";
+  };
+  EXPECT_EQ(complaint_about(nested(50)), "");
+  EXPECT_THAT(complaint_about(nested(100)), HasSubstr("nested deeper than 64 levels"));
+  EXPECT_THAT(complaint_about(nested(1'000'000)), HasSubstr("nested deeper"));
+}
+
 TEST(sigmf, RefusesWhatItCantRead) {
   EXPECT_THAT(complaint_about("[]"), HasSubstr("\"global\""));
   EXPECT_THAT(complaint_about("{"), HasSubstr("\"global\""));
