@@ -101,8 +101,9 @@ read_progress rtl_tcp_reader::read(sample_receiver& receiver, time_point now, ti
       if (errno == EINTR) {
         continue;
       }
-      return errno == EAGAIN || errno == EWOULDBLOCK ? read_progress::none : fail(receiver, reason(errno));
+      return errno == EAGAIN || errno == EWOULDBLOCK ? progress : fail(receiver, reason(errno));
     }
+    progress = read_progress::some;
     const std::size_t bytes = before + static_cast<std::size_t>(count);
     half_ = bytes % sample_bytes != 0 ? std::optional(to[bytes - 1]) : std::nullopt;
     if (const std::size_t whole = bytes - bytes % sample_bytes; whole > 0) {

@@ -39,14 +39,18 @@ class RtlTcpReader : public ::testing::Test {
     const std::vector<std::byte> bytes = from_hex(hex);
     ASSERT_EQ(::send(peer_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  // Once, when there is something.
+  // What there is, when there is something.
   read_progress read(bool wait = true) {
     std::vector<pollfd> wanted;
     reader_->descriptors(wanted);
     if (wait) {
       ::poll(wanted.data(), wanted.size(), 20'000);
     }
-    return reader_->read(receiver_, now_, now_ + std::chrono::hours{1});
+    read_progress progress = read_progress::some;
+    while (progress == read_progress::some) {
+      progress = reader_->read(receiver_, now_, now_ + std::chrono::hours{1});
+    }
+    return progress;
   }
 
   file_descriptor listening_;
