@@ -15,6 +15,7 @@
 
 #include "client/cpp/arena.hpp"
 #include "client/cpp/request_table.hpp"
+#include "proto/control.hpp"
 #include "proto/message.hpp"
 
 namespace penstock::link {

@@ -54,22 +54,22 @@ void subscription_table::subscribe_again(bool anew, time_point now) {
 // connection or the daemon may be gone.
 void subscription_table::tend(time_point now, time_point last_heard) {
   for (auto each = entries_.begin(); each != entries_.end();) {
-    auto& [id, entry] = *each;
-    if (entry.granted && entry.deadline <= now) {
-      entry.granted->set_exception(
+    auto& [id, asked] = *each;
+    if (asked.granted && asked.deadline <= now) {
+      asked.granted->set_exception(
           std::make_exception_ptr(local_error(wire::status::expired, "no answer from " + options_.url + " in time")));
       send_unsubscribe(id);  // the daemon may have it
       each = entries_.erase(each);
       continue;
     }
-    if (entry.due <= now) {
-      if (now - last_heard >= (entry.asks ? options_.retry_after : options_.retry_limit)) {
+    if (asked.due <= now) {
+      if (now - last_heard >= (asked.asks ? options_.retry_after : options_.retry_limit)) {
         handshake_.silent(now);
       }
-      if (entry.asks) {
-        send(id, entry, now);
+      if (asked.asks) {
+        send(id, asked, now);
       } else {
-        entry.due = now + options_.retry_limit;
+        asked.due = now + options_.retry_limit;
       }
     }
     ++each;
