@@ -58,7 +58,7 @@ constexpr std::size_t quality = 32;
 constexpr std::size_t flags = 33;
 constexpr std::size_t reserved = 34;
 constexpr std::uint8_t known_flags = sample_flag::index_known | sample_flag::filled | sample_flag::loss_suspected |
-                                     sample_flag::restored | sample_flag::epoch_begins;
+                                     sample_flag::restored | sample_flag::epoch_begins | sample_flag::withheld;
 }  // namespace account_at
 
 /// The value in little-endian order, whatever this machine's order is. Its own inverse.

@@ -124,6 +124,7 @@ inline constexpr std::uint8_t filled = 2;
 inline constexpr std::uint8_t loss_suspected = 4;
 inline constexpr std::uint8_t restored = 8;  ///< the order of packets was restored
 inline constexpr std::uint8_t epoch_begins = 16;
+inline constexpr std::uint8_t withheld = 32;  ///< the result is for its sender alone, and not published
 }  // namespace sample_flag
 
 /// Which samples of its sender's clock a request has: bytes 64 … 103 of a header of at least account_header_bytes. A

@@ -439,7 +439,7 @@ const std::vector<setting<source_declaration>>& source_settings() {
           "`policy` is `fill` (zeros, counted in each result), `new-epoch` (a fresh session) or `splice` (only "
           "counted). "
           "Gaps longer than `max_fill` are treated as `beyond` says. "
-          "With `discard = true` results that touch filled samples are not handed on."),
+          "With `discard = true` results of requests with filled samples are not handed on to subscribers and sinks."),
       row("overrun", &declared::overrun, named_kind{overrun_names},
           "What happens while the pipeline takes less than comes in. "
           "`block` does not read on, and is the default of files. "

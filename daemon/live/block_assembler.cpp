@@ -307,7 +307,9 @@ void block_assembler::fill(std::uint64_t samples) {
 void block_assembler::end_block() {
   if (block_.account.filled != 0) {
     block_.account.flags |= account_flag::has_filled;
-    block_.is_withheld = plan_.gap.discard;
+    if (plan_.gap.discard) {
+      block_.account.flags |= account_flag::withheld;
+    }
   }
   const sample_block done = std::exchange(block_, sample_block{});
   store_.put(done);

@@ -173,8 +173,7 @@ bool block_queue::settle_front() {
     }
     const std::size_t taken = static_cast<std::size_t>(std::min<std::uint64_t>(gap.samples, plan_.block));
     std::memset(memory, 0, taken * plan_.sample_bytes);
-    sample_block zeros{.stream = block.stream, .bytes = memory, .samples = taken, .account = {}, .is_withheld = false};
-    zeros.is_withheld = plan_.gap.discard;
+    sample_block zeros{.stream = block.stream, .bytes = memory, .samples = taken, .account = {}};
     zeros.account.index = gap.index;
     zeros.account.time_ns = gap.time_ns;
     zeros.account.quality = gap.quality;
@@ -184,6 +183,9 @@ bool block_queue::settle_front() {
     zeros.account.flags =
         static_cast<std::uint8_t>(std::exchange(gap.flags, std::uint8_t{0}) | account_flag::has_filled |
                                   (block.account.flags & account_flag::index_known));
+    if (plan_.gap.discard) {
+      zeros.account.flags |= account_flag::withheld;
+    }
     events_.filled += taken;
     gap.samples -= taken;
     gap.index += static_cast<std::int64_t>(taken);

@@ -14,7 +14,8 @@ enum account_flag : std::uint8_t {
   has_filled = 2,
   loss_suspected = 4,
   order_restored = 8,
-  epoch_begins = 16
+  epoch_begins = 16,
+  withheld = 32
 };
 
 /// Which samples of its source's clock a block has.
@@ -36,7 +37,6 @@ struct sample_block {
   std::byte* bytes = nullptr;
   std::size_t samples = 0;  ///< with those that are filled in
   block_account account;
-  bool is_withheld = false;  ///< its result is not to be handed on (gap.discard)
 
   /// Samples that came from the source.
   [[nodiscard]] std::size_t real() const noexcept { return samples - account.filled; }

@@ -64,7 +64,8 @@ sample_account account_of(const block_account& account) noexcept {
                 sample_account::has_filled == account_flag::has_filled &&
                 sample_account::loss_suspected == account_flag::loss_suspected &&
                 sample_account::restored == account_flag::order_restored &&
-                sample_account::epoch_begins == account_flag::epoch_begins);
+                sample_account::epoch_begins == account_flag::epoch_begins &&
+                sample_account::withheld == account_flag::withheld);
   return {.index = account.index,
           .time_ns = account.time_ns,
           .lost_before = account.lost_before,

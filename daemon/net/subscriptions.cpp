@@ -194,20 +194,22 @@ subscriptions::known_publisher& subscriptions::publisher_of(subscription& each, 
 }
 
 void subscriptions::publish(const request& done, std::span<const published_output> outputs) {
-  bool withheld = false;
+  const bool is_withheld =
+      outputs.empty() || (done.account && (done.account->flags & wire::sample_flag::withheld) != 0);
+  bool counts = false;
   for (const auto& each : all_) {
     known_publisher& source = publisher_of(*each, done);
     if (!source.wanted) {
       continue;
     }
-    if (outputs.empty()) {
-      withheld = true;
+    if (is_withheld) {
+      counts = true;
       continue;
     }
     const std::uint64_t sequence = each->sequence++;
     offer(*each, source, done, sequence, outputs);
   }
-  parts_.counters.results_withheld += withheld ? 1U : 0U;
+  parts_.counters.results_withheld += counts ? 1U : 0U;
   copies_.clear();
 }
 

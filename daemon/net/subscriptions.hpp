@@ -73,7 +73,8 @@ class subscriptions {
   /// Drops all of that client.
   void forget(const client_record& client) noexcept;
 
-  /// Offers a result to all that subscribe to it. `outputs` is empty if the host can't read them.
+  /// Offers a result to all that subscribe to it, unless its account says that it is withheld. `outputs` is empty if
+  /// the host can't read them.
   void publish(const request& done, std::span<const published_output> outputs);
   /// Tries the queues of slow subscribers again. Returns whether anything went out.
   bool flush();

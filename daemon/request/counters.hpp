@@ -70,9 +70,9 @@ struct account {
   std::uint64_t replies_undeliverable = 0;  ///< the client had gone
   std::uint64_t results_published = 0;      ///< sent to a subscriber; a result counts once for each
   std::uint64_t results_lost = 0;           ///< that a subscriber's queue did not take, or whose connection had ended
-  std::uint64_t results_withheld = 0;       ///< wanted by subscribers, but in device memory
-  std::uint64_t control_delayed = 0;        ///< control messages and refusals that were deferred
-  std::uint64_t control_dropped = 0;        ///< those for which there was no room
+  std::uint64_t results_withheld = 0;  ///< wanted by subscribers, but in device memory, or withheld by their sender
+  std::uint64_t control_delayed = 0;   ///< control messages and refusals that were deferred
+  std::uint64_t control_dropped = 0;   ///< those for which there was no room
   std::uint64_t payload_bytes_in = 0;
   std::uint64_t payload_bytes_out = 0;
 };

@@ -211,7 +211,7 @@ shard_metrics::shard_metrics(prometheus::Registry& into)
       published_(
           counter(into, "penstock_published_results_total",
                   "Results for subscribers, once for each: sent, dropped because its queue was full or it had no "
-                  "connection, withheld because they lie in device memory.")),
+                  "connection, withheld because they lie in device memory or their sender says so.")),
       payload_bytes_(counter(into, "penstock_payload_bytes_total", "Bytes of tensors, from clients and to them.")),
       copied_bytes_(counter(into, "penstock_copied_bytes_total",
                             "Bytes that the device copied for batches: to its memory, from it, and within it.")),

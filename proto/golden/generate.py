@@ -133,12 +133,12 @@ def add_accounts(to):
             request_id=23, session=5, sequence=1, frames=1)
     to.data("submit_account_inline", "submit", [("u8", [1, 4, 2], [127, 128, 255, 128, 127, 0, 0, 127])], inlined=True,
             account=account(-2**63, time_ns=2**63 - 1, lost_before=U64_MAX, epoch=2**32 - 1, filled=2**32 - 1,
-                            quality=4, flags=31), request_id=26, frames=1)
+                            quality=4, flags=63), request_id=26, frames=1)
     to.data("result_account_inline", "result",
             [("u8", [1, 3], [1, 2, 3]), ("f32", [1, 2], [0.5, -1.0])], inlined=True,
             account=account(0, time_ns=-1, quality=1, flags=0), indices=[2**63 - 1, -2**63], request_id=27, frames=1)
     to.data("submit_account_unknown", "submit", samples, extra=bytes(range(0xA0, 0xA7)),
-            account=account(7, flags=2, filled=1, unknown_flags=0xE0, unknown_quality=5), request_id=28, frames=1)
+            account=account(7, flags=2, filled=1, unknown_flags=0xC0, unknown_quality=5), request_id=28, frames=1)
     to.data("submit_account_short", "submit", samples, extra=bytes(39), request_id=29, frames=1)
     to.shared("submit_shared_account", "submit_shared", [("u8", [2, 4, 2])], place=place(3, 64, 4096, 192),
               account=second, request_id=44, frames=2)

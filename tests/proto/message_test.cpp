@@ -278,7 +278,7 @@ TEST(SampleAccount, LeavesOutWhatThisVersionDoesNotKnow) {
   sample_account out;
   ASSERT_TRUE(decode_account(part, header, out));
   EXPECT_EQ(out.quality, time_quality::none);
-  EXPECT_EQ(out.flags, 31U);
+  EXPECT_EQ(out.flags, 63U);
 }
 
 TEST(SampleAccount, IndicesOfOutputsAreReadWhereTheHeaderHasThem) {

@@ -12,6 +12,7 @@ import time
 import unittest
 
 import numpy
+import penstock
 
 from daemon_process import BIN, VERSION, Daemon, backends, free_port, npy, pipeline, wait_until
 
@@ -256,6 +257,24 @@ class Sources(unittest.TestCase):
         self.assertEqual(found["samples"]["network"], 3 * 32)
         self.assertEqual((found["filled"], found["gaps"], found["epochs"]), (3 * 32, 2, 0))
         self.assertEqual(found["samples"]["delivered"], 61 * 32)
+        self.stop(daemon)
+
+    def test_results_that_touch_filled_samples_are_withheld_from_subscribers(self):
+        port = free_port()
+        daemon = self.start(sums() + source("box", f'type = "udp"\nlisten = "127.0.0.1:{port}"\n'
+                                            f'framing = "sequence"\nblock = 32\nsample_rate = {RATE}\n'
+                                            'gap = { policy = "fill", max_fill = "10ms", discard = true }\n'))
+        daemon.wait_for("box", lambda each: each["state"] == "running", "it listens")
+        with penstock.Client(daemon.url) as client, client.subscribe("sums") as results:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+                for number in (0, 1, 4, 5):
+                    out.sendto(struct.pack("<Q", number) + bytes(4 * 32), ("127.0.0.1", port))
+            got = [results.get(timeout=30) for _ in range(4)]
+            self.assertEqual([each.account.index for each in got], [0, 32, 128, 160])
+            self.assertEqual([each.lost for each in got], [0, 0, 0, 0])
+        found = daemon.wait_for("box", lambda each: each["results"] == 6, "results for the source itself")
+        self.assertEqual(found["filled"], 64)
+        self.assertEqual(daemon.counters()["status"]["subscriptions"]["withheld"], 2)
         self.stop(daemon)
 
     def test_stopping_the_daemon_hands_over_what_has_come(self):

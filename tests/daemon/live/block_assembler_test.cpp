@@ -32,7 +32,6 @@ std::vector<sample> samples_at(std::int64_t index, std::size_t count) {
 struct kept_block {
   std::vector<sample> samples;
   block_account account;
-  bool is_withheld = false;
 };
 
 /// Keeps all blocks. It has no memory while `is_short`.
@@ -52,7 +51,6 @@ class kept_blocks final : public block_store {
     kept.samples.resize(block.samples);
     std::memcpy(kept.samples.data(), block.bytes, block.samples * sizeof(sample));
     kept.account = block.account;
-    kept.is_withheld = block.is_withheld;
   }
   void give_back(std::byte* /*memory*/) override {}
 
@@ -455,9 +453,9 @@ TEST(block_assembler, WithholdsWhatTouchesFilledSamples) {
   rig.run(0, 15);
   rig.run(17, 13);
   ASSERT_EQ(rig.blocks.all.size(), 3U);
-  EXPECT_FALSE(rig.blocks.all[0].is_withheld);
-  EXPECT_TRUE(rig.blocks.all[1].is_withheld);
-  EXPECT_FALSE(rig.blocks.all[2].is_withheld);
+  EXPECT_FALSE(rig.blocks.all[0].account.flags & account_flag::withheld);
+  EXPECT_TRUE(rig.blocks.all[1].account.flags & account_flag::withheld);
+  EXPECT_FALSE(rig.blocks.all[2].account.flags & account_flag::withheld);
 }
 
 }  // namespace

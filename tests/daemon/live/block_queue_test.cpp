@@ -65,6 +65,17 @@ struct queue_rig {
   std::vector<sample> values;  // of the last that was delivered
 };
 
+TEST(block_queue, WithholdsWhatItFillsWhereThatIsToBeDiscarded) {
+  queue_rig rig(overrun_policy::drop_oldest, gap_policy::fill, 1000);
+  rig.plan.gap.discard = true;
+  rig.run(0, 10);
+  ASSERT_TRUE(rig.deliver());
+  rig.run(10, 80);
+  while (const auto block = rig.deliver()) {
+    EXPECT_EQ((block->account.flags & account_flag::withheld) != 0, block->account.filled != 0);
+  }
+}
+
 TEST(block_queue, FillsWhatTheOldestBlocksWereThatItDropped) {
   queue_rig rig(overrun_policy::drop_oldest, gap_policy::fill, 1000);
   rig.run(0, 10);

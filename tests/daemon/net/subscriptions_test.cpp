@@ -121,6 +121,21 @@ TEST(Subscriptions, ResultThatTheHostCannotReadIsWithheldAndHasNoNumber) {
   EXPECT_EQ(rig.receive("listener").header.sequence, 0U);
 }
 
+TEST(Subscriptions, ResultThatItsSenderWithholdsGoesToTheSenderAlone) {
+  subscriptions_rig rig;
+  client_record& owner = rig.connect("owner");
+  client_record& listener = rig.connect("listener");
+  ASSERT_TRUE(rig.subscribe(listener, 60, 1).admitted());
+  request done = rig.made(owner, 1, 1);
+  done.account = wire::sample_account{.filled = 3, .flags = wire::sample_flag::filled | wire::sample_flag::withheld};
+  slot* const from = rig.slots.claim();
+  rig.out.result(done, *from);
+  slot_ring::drop(*from);
+  EXPECT_EQ(rig.receive("owner").header.type, message_type::result);
+  EXPECT_EQ(rig.counters.results_withheld, 1U);
+  EXPECT_TRUE(rig.has_nothing(listener));
+}
+
 TEST(Subscriptions, SubscriberThatDoesNotReadIsBoundedAndLosesAlone) {
   subscriptions_rig rig;
   client_record& owner = rig.connect("owner");

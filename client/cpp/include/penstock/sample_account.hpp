@@ -21,6 +21,7 @@ struct sample_account {
   static constexpr std::uint8_t loss_suspected = 4;
   static constexpr std::uint8_t restored = 8;  ///< the order of packets was restored
   static constexpr std::uint8_t epoch_begins = 16;
+  static constexpr std::uint8_t withheld = 32;  ///< the result is for its sender alone, not for subscribers
 
   std::int64_t index = 0;         ///< of the request's first sample; 0 without index_known
   std::int64_t time_ns = 0;       ///< of that sample, since 1970, UTC

@@ -111,9 +111,10 @@ class SampleFlag(enum.IntFlag):
     LOSS_SUSPECTED = 4
     RESTORED = 8  #: the order of packets was restored
     EPOCH_BEGINS = 16
+    WITHHELD = 32  #: the result is for its sender alone, not for subscribers
 
 
-_KNOWN_FLAGS = 31
+_KNOWN_FLAGS = 63
 
 _KINDS = ("OK", "REJECTED", "EXPIRED", "CANCELLED", "FAILED", "SHUTDOWN", "SESSION_LOST")
 
