@@ -60,6 +60,18 @@ struct size_kind {
   [[nodiscard]] std::string print(std::size_t value) const;
 };
 
+/// A path, taken from the folder of the configuration file.
+struct file_kind {
+  [[nodiscard]] std::string summary() const { return "path"; }
+  void read(table_reader& table, std::string_view key, std::filesystem::path& value) const {
+    std::string given;
+    text_kind().read(table, key, given);
+    const std::filesystem::path folder = std::filesystem::path(table.place().position.file).parent_path();
+    value = given.empty() ? std::filesystem::path{} : folder / given;
+  }
+  [[nodiscard]] std::string print(const std::filesystem::path& value) const { return toml_string(value.string()); }
+};
+
 /// A whole number.
 struct integer_kind {
   std::int64_t least;

@@ -63,8 +63,14 @@ struct source_declaration {
   source_type type = source_type::file;
   std::vector<std::string> connect;
   std::vector<std::string> bind;
-  std::string listen;  ///< of udp
-  std::string path;    ///< of a file, relative to the configuration's folder
+  std::string listen;               ///< of udp
+  std::string path;                 ///< of a file, relative to the configuration's folder
+  std::vector<std::string> topics;  ///< prefixes that a SUB asks for; none: everything
+  std::string interface;            ///< of a multicast group
+  bool kernel_times = false;
+  std::string server_key;  ///< of zmq: the public key of who it connects to
+  std::filesystem::path secret_key_file;
+  std::filesystem::path authorized_keys_file;  ///< of those who may connect to it
   source_framing framing = source_framing::raw;
   element_type dtype = element_type::cf32;  ///< that of the pipeline's input
   double sample_rate = 0;                   ///< 0: the file's own, or not known
@@ -87,6 +93,7 @@ struct source_declaration {
 
   /// `path`, as the configuration's folder has it.
   [[nodiscard]] std::filesystem::path file() const { return std::filesystem::path(position.file).parent_path() / path; }
+  [[nodiscard]] bool encrypts() const noexcept { return !secret_key_file.empty(); }
   /// Live sources lose what nobody takes; a file waits.
   [[nodiscard]] bool is_live() const noexcept {
     return type != source_type::file && type != source_type::standard_input;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/key_file.hpp"
 #include "base/quantity.hpp"
 #include "daemon/config/endpoint.hpp"
 #include "proto/message.hpp"
@@ -44,6 +45,13 @@ constexpr std::array<named_value<overrun_policy>, 3> overrun_names{{{"block", ov
 /// A text; "" is left out.
 struct left_out_kind : text_kind {
   [[nodiscard]] std::string print(const std::string& value) const { return value.empty() ? "" : toml_string(value); }
+};
+
+/// A file; none is left out.
+struct left_out_file_kind : file_kind {
+  [[nodiscard]] std::string print(const std::filesystem::path& value) const {
+    return value.empty() ? "" : file_kind::print(value);
+  }
 };
 
 /// A number above 0; none is left out.
@@ -173,10 +181,13 @@ bool takes(source_type type, std::string_view key) {
   if (key == "connect") {
     return is_zmq(type) || type == source_type::tcp;
   }
-  if (key == "bind") {
+  if (key == "bind" || key == "server_key" || key == "secret_key_file" || key == "authorized_keys_file") {
     return is_zmq(type);
   }
-  if (key == "listen" || key == "reorder") {
+  if (key == "topics") {
+    return type == source_type::zmq_sub;
+  }
+  if (key == "listen" || key == "interface" || key == "kernel_times" || key == "reorder" || key == "socket_buffer") {
     return type == source_type::udp;
   }
   if (key == "path") {
@@ -185,7 +196,7 @@ bool takes(source_type type, std::string_view key) {
   if (key == "pace") {
     return !network;
   }
-  if (key == "framing" || key == "socket_buffer") {
+  if (key == "framing") {
     return network;
   }
   if (key == "max_streams") {
@@ -253,11 +264,13 @@ void check_addresses(const table_reader& table, const source_declaration& source
                                 (is_zmq(source.type) ? "tcp://HOST:PORT, ipc://PATH" : "HOST:PORT") + " (" + fault +
                                 ")");
     }
-    if (is_beyond_this_machine(address) && !read.security.insecure_plaintext_beyond_loopback) {
-      table.refuse_key(key, "\"" + address +
-                                "\" is beyond this machine, and what comes from there is plain text that anybody can "
-                                "send or change; if that is wanted, say security.insecure_plaintext_beyond_loopback = "
-                                "true");
+    if (is_beyond_this_machine(address) && !source.encrypts() && !read.security.insecure_plaintext_beyond_loopback) {
+      table.refuse_key(key,
+                       "\"" + address +
+                           "\" is beyond this machine, and what comes from there is plain text that anybody can "
+                           "send or change; " +
+                           (is_zmq(source.type) ? "give the source keys (secret_key_file), or" : "if that is wanted,") +
+                           " say security.insecure_plaintext_beyond_loopback = true");
     }
   };
   for (const std::string& each : source.connect) {
@@ -297,6 +310,33 @@ void require_keys(const table_reader& table, const source_declaration& source) {
       break;
     case source_type::standard_input:
       break;
+  }
+}
+
+// With keys a socket is either the one that is connected to, or not.
+void check_keys(const table_reader& table, const source_declaration& source) {
+  const auto refuse_without = [&](const char* key, bool given, const char* other) {
+    if (given) {
+      table.refuse_key(key, std::string("is given without ") + other + ", and would have no effect");
+    }
+  };
+  refuse_without("server_key", !source.server_key.empty() && !source.encrypts(), "secret_key_file");
+  refuse_without("authorized_keys_file", !source.authorized_keys_file.empty() && !source.encrypts(), "secret_key_file");
+  if (!source.encrypts()) {
+    return;
+  }
+  if (!source.connect.empty() && !source.bind.empty()) {
+    table.refuse_key("secret_key_file", "a source with keys has connect or bind, and not both");
+  }
+  refuse_without("server_key", !source.server_key.empty() && source.connect.empty(), "connect");
+  refuse_without("authorized_keys_file", !source.authorized_keys_file.empty() && source.bind.empty(), "bind");
+  if (!source.connect.empty() && !is_key_text(source.server_key)) {
+    table.refuse_key("server_key", source.server_key.empty()
+                                       ? "is missing: the public key of who the source connects to"
+                                       : "is no public key: 40 letters of Z85, as penstock keygen prints it");
+  }
+  if (!source.bind.empty() && source.authorized_keys_file.empty()) {
+    table.refuse_key("authorized_keys_file", "is missing: a key without it would let everybody in");
   }
 }
 
@@ -393,6 +433,7 @@ source_declaration read_source(const toml::table& contents, configuration_place 
                                     std::string(framing_names[static_cast<std::size_t>(source.framing)].name) + "\"");
   }
   require_keys(table, source);
+  check_keys(table, source);
   check_session(table, source);
   check_addresses(table, source, read);
   fit_to_pipeline(table, source, read, contents.contains("dtype"));
@@ -418,6 +459,22 @@ const std::vector<setting<source_declaration>>& source_settings() {
           "A multicast address is joined."),
       row("path", &declared::path, left_out_kind{},
           "The file, relative to the configuration's folder: `.sigmf-meta`, `.npy`, WAV, RF64, FLAC or raw samples."),
+      row("topics", &declared::topics, texts_kind{},
+          "With what the topics of `zmq-sub` begin that it asks for; all when left out."),
+      row("interface", &declared::interface, left_out_kind{},
+          "The network interface on which a multicast address is joined; the kernel's choice when left out."),
+      row("kernel_times", &declared::kernel_times, flag_kind{},
+          "Packets that don't say their time have the one at which the kernel took them, and not the one at which the "
+          "source did. "
+          "Costs up to a tenth of the rate that `udp` can take."),
+      row("server_key", &declared::server_key, left_out_kind{},
+          "For ZeroMQ with CURVE: the public key of who it connects to."),
+      row("secret_key_file", &declared::secret_key_file, left_out_file_kind{},
+          "The source's own key for CURVE, as `penstock keygen` makes it. "
+          "Needs `server_key` to connect, and `authorized_keys_file` to be connected to."),
+      row("authorized_keys_file", &declared::authorized_keys_file, left_out_file_kind{},
+          "Public keys of those who may connect to it, a key a line. "
+          "It is read when the source begins."),
       row("framing", &declared::framing, named_kind{framing_names}, "How messages hold samples."),
       row("dtype", &declared::dtype, element_kind{},
           "The type of a sample, which must be that of the pipeline's input. "

@@ -10,6 +10,7 @@
 #include "base/whole_file.hpp"
 #include "daemon/config/source_text.hpp"
 #include "daemon/doctor/facts.hpp"
+#include "daemon/live/network/socket_keys.hpp"
 #include "daemon/live/reader.hpp"
 #include "daemon/net/keys.hpp"
 #include "daemon/net/shard_directory.hpp"
@@ -366,6 +367,8 @@ source_facts source_of(const source_declaration& source) {
     if (source.type == source_type::file) {
       double rate = source.sample_rate;
       (void)live::make_reader(source, rate);
+    } else if (source.encrypts()) {
+      (void)live::read_socket_keys(source.server_key, source.secret_key_file, source.authorized_keys_file);
     }
   } catch (const std::exception& wrong) {
     made.error = wrong.what();

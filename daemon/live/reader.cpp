@@ -41,6 +41,10 @@ std::unique_ptr<sample_reader> make_zmq_reader(const source_declaration& source,
   how.pattern = source.type == source_type::zmq_sub ? zmq_settings::pattern_of::sub : zmq_settings::pattern_of::pull;
   how.connect = source.connect;
   how.bind = source.bind;
+  how.topics = source.topics;
+  if (source.encrypts()) {
+    how.keys = read_socket_keys(source.server_key, source.secret_key_file, source.authorized_keys_file);
+  }
   how.framing = zmq_framing_of(source.framing);
   how.sample_bytes = source.sample_bytes;
   how.sample_rate = rate;
@@ -51,6 +55,8 @@ std::unique_ptr<sample_reader> make_zmq_reader(const source_declaration& source,
 std::unique_ptr<sample_reader> make_udp_reader(const source_declaration& source, double rate) {
   udp_settings how;
   how.listen = source.listen;
+  how.interface = source.interface;
+  how.kernel_times = source.kernel_times;
   how.framing = udp_framing_of(source.framing);
   how.sample_bytes = source.sample_bytes;
   how.number_bytes = size_of(source.dtype) / (is_complex(source.dtype) ? 2 : 1);

@@ -38,6 +38,7 @@ constexpr std::chrono::milliseconds longest_pause{5000};
 // A source that is told to end still delivers for so long.
 constexpr auto farewell = 500ms;
 constexpr auto between_complaints = 10s;
+constexpr int most_connections_said = 10;
 // Without a drop for so long the pipeline keeps up again.
 constexpr auto calm = 5s;
 constexpr std::string_view topic_mark = "{topic}";
@@ -191,6 +192,8 @@ class source::worker final : public sample_receiver {
   std::uint64_t results_seen_ = 0;
   std::uint64_t errors_seen_ = 0;
   time_point complain_at_{};
+  time_point connections_until_{};
+  int connections_said_ = 0;  // until then
   std::vector<pollfd> waited_;
 };
 
@@ -370,7 +373,15 @@ void source::worker::malformed(std::string_view why) {
   }
 }
 
+// A peer may come and go as often as it likes.
 void source::worker::connected(bool stands, std::string_view what) {
+  if (now_ >= connections_until_) {
+    connections_until_ = now_ + between_complaints;
+    connections_said_ = 0;
+  }
+  if (++connections_said_ > most_connections_said) {
+    return;
+  }
   spdlog::info("source '{}': {} {}", declaration_.name, stands ? "connected to" : "lost", what);
 }
 

@@ -9,9 +9,9 @@
 #include <string.h>  // explicit_bzero
 #include <zmq.h>
 
+#include "base/configuration_error.hpp"
 #include "base/guarded_file.hpp"
 #include "base/key_file.hpp"
-#include "daemon/pipeline/declaration.hpp"
 
 namespace penstock {
 namespace {

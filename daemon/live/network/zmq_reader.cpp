@@ -78,10 +78,8 @@ void zmq_reader::set_up(const zmq_settings& how) {
   socket_.set(zmq::sockopt::tcp_keepalive_idle, 30);
   socket_.set(zmq::sockopt::tcp_keepalive_intvl, 10);
   socket_.set(zmq::sockopt::tcp_keepalive_cnt, 3);
-  if (how.curve) {
-    socket_.set(zmq::sockopt::curve_serverkey, how.curve->server);
-    socket_.set(zmq::sockopt::curve_publickey, how.curve->own_public);
-    socket_.set(zmq::sockopt::curve_secretkey, how.curve->own_secret);
+  if (how.keys) {
+    keys_.emplace(context_, socket_, *how.keys);
   }
   if (how.pattern == zmq_settings::pattern_of::sub) {
     for (const std::string& topic : how.topics) {
@@ -109,11 +107,17 @@ void zmq_reader::watch() {
 void zmq_reader::descriptors(std::vector<pollfd>& wanted) const {
   wanted.push_back({descriptor_, POLLIN, 0});
   wanted.push_back({event_descriptor_, POLLIN, 0});
+  if (keys_) {
+    keys_->descriptors(wanted);
+  }
 }
 
 read_progress zmq_reader::read(sample_receiver& receiver, time_point now, time_point until) {
   const time_point began = std::chrono::steady_clock::now();
   try {
+    if (keys_) {
+      keys_->answer();
+    }
     hear_of_connections(receiver);
     constexpr int between_looks_at_the_clock = 16;
     for (int messages = 1;; ++messages) {
@@ -130,7 +134,7 @@ read_progress zmq_reader::read(sample_receiver& receiver, time_point now, time_p
   }
 }
 
-// The descriptors are edge-triggered: both sockets are read until nothing is there.
+// The descriptors are edge-triggered: all sockets are read until nothing is there.
 void zmq_reader::hear_of_connections(sample_receiver& receiver) {
   zmq::message_t event;
   zmq::message_t address;
@@ -151,7 +155,7 @@ void zmq_reader::hear_of_connections(sample_receiver& receiver) {
         receiver.connected(false, address.to_string_view());
         break;
       default:
-        receiver.connected(false, "the handshake failed (keys?)");
+        receiver.malformed("a peer has other keys, or none, or speaks otherwise: its handshake failed");
     }
   }
 }

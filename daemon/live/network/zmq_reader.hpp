@@ -11,6 +11,7 @@
 
 #include <zmq.hpp>
 
+#include "daemon/live/network/socket_keys.hpp"
 #include "daemon/live/sample_stream.hpp"
 #include "daemon/live/wire/gnuradio_tags.hpp"
 
@@ -25,12 +26,6 @@ enum class zmq_framing : std::uint8_t {
 
 struct zmq_settings {
   enum class pattern_of : std::uint8_t { sub, pull };
-  /// Keys of this end, and of the other one where it connects; Z85.
-  struct curve_keys {
-    std::string server{};  ///< of the other end
-    std::string own_public{};
-    std::string own_secret{};
-  };
 
   pattern_of pattern = pattern_of::sub;
   std::vector<std::string> connect{};
@@ -41,7 +36,7 @@ struct zmq_settings {
   double sample_rate = 0;  ///< 0: not known
   int high_water_mark = 1000;
   std::int64_t max_message_bytes = std::int64_t{64} << 20U;
-  std::optional<curve_keys> curve{};
+  std::optional<socket_keys> keys{};
   std::string stream_name = "zmq";  ///< of messages without a topic
 };
 
@@ -89,6 +84,7 @@ class zmq_reader final : public sample_reader {
   zmq_settings settings_;
   zmq::context_t context_;
   zmq::socket_t socket_;
+  std::optional<key_check> keys_;
   zmq::socket_t events_;  // of its connections
   int descriptor_ = -1;
   int event_descriptor_ = -1;

@@ -63,10 +63,14 @@ max_streams = 3
 TEST(source_text, LeavesOutWhatATypeDoesNotHave) {
   for (const char* const lines :
        {"type = 'file'\npath = 'x.npy'", "type = 'stdin'", "type = 'tcp'\nconnect = 'localhost:1234'",
-        "type = 'udp'\nlisten = '127.0.0.1:4991'\nframing = 'vita49'\nreorder = { window = 64 }\nsample_rate = 1000"}) {
+        "type = 'udp'\nlisten = '127.0.0.1:4991'\nframing = 'vita49'\nreorder = { window = 64 }\nsample_rate = 1000",
+        "type = 'udp'\nlisten = '127.0.0.1:4991'\ninterface = 'lo'\nkernel_times = true\nsocket_buffer = '1 MiB'",
+        "type = 'zmq-sub'\nconnect = 'tcp://a:1'\ntopics = ['x', 'y']\nserver_key = "
+        "'0000000000000000000000000000000000000000'\nsecret_key_file = 'own.key'",
+        "type = 'zmq-pull'\nbind = 'tcp://*:1'\nsecret_key_file = 'own.key'\nauthorized_keys_file = 'list'"}) {
     const settings read =
-        parse_settings(with_source(std::string("name = 'n'\npipeline = 'p'\n") + lines), "penstock.toml");
-    const settings again = parse_settings(print_settings(read), "penstock.toml");
+        parse_settings(with_source(std::string("name = 'n'\npipeline = 'p'\n") + lines), "/etc/p/penstock.toml");
+    const settings again = parse_settings(print_settings(read), "/etc/p/penstock.toml");
     EXPECT_TRUE(same_source(again.sources.at(0), read.sources.at(0))) << print_source(read.sources[0]);
   }
 }
@@ -100,7 +104,8 @@ TEST(source_text, RefusesWhatIsWrong) {
   for (const auto& [lines, complaint] :
        {wrong{"type = 'file'\npath = 'x'\npaht = 'y'", "field 'paht': there is no such key; did you mean 'path'?"},
         wrong{"type = 'file'", "field 'path': is missing; a source of type \"file\" needs the file's path"},
-        wrong{"type = 'zmq-sub'", "field 'connect': is missing"}, wrong{"type = 'udp'", "field 'listen': is missing"},
+        wrong{"type = 'zmq-sub'", "field 'connect': is missing"},
+        wrong{"type = 'udp'", "field 'listen': is missing"},
         wrong{"type = 'tcp'", "field 'connect': is missing"},
         wrong{"type = 'carrier-pigeon'", "field 'type': \"carrier-pigeon\" is given; allowed is one of zmq-sub"},
         wrong{"type = 'file'\npath = 'x'\nconnect = 'tcp://a:1'", "field 'connect': a source of type \"file\" has no"},
@@ -116,6 +121,17 @@ TEST(source_text, RefusesWhatIsWrong) {
         wrong{"type = 'zmq-sub'\nconnect = 'http://a:1'", "field 'connect': \"http://a:1\" is given; allowed is tcp"},
         wrong{"type = 'udp'\nlisten = '127.0.0.1'", "field 'listen': \"127.0.0.1\" is given; allowed is HOST:PORT"},
         wrong{"type = 'tcp'\nconnect = ['a:1', 'b:1']", "has one server"},
+        wrong{"type = 'zmq-pull'\nconnect = 'tcp://127.0.0.1:1'\ntopics = 'x'", "field 'topics': a source of type"},
+        wrong{"type = 'tcp'\nconnect = 'a:1'\nsecret_key_file = 'x'", "field 'secret_key_file': a source of type"},
+        wrong{"type = 'zmq-sub'\nconnect = 'tcp://a:1'\nsecret_key_file = 'x'", "field 'server_key': is missing"},
+        wrong{"type = 'zmq-sub'\nconnect = 'tcp://a:1'\nsecret_key_file = 'x'\nserver_key = 'short'",
+              "field 'server_key': is no public key"},
+        wrong{"type = 'zmq-sub'\nbind = 'tcp://*:1'\nsecret_key_file = 'x'",
+              "field 'authorized_keys_file': is missing"},
+        wrong{"type = 'zmq-sub'\nbind = 'tcp://127.0.0.1:1'\nauthorized_keys_file = 'x'",
+              "field 'authorized_keys_file': is given without secret_key_file"},
+        wrong{"type = 'zmq-sub'\nbind = 'tcp://*:1'\nconnect = 'tcp://a:1'\nsecret_key_file = 'x'",
+              "field 'secret_key_file': a source with keys has connect or bind, and not both"},
         wrong{"type = 'file'\npath = 'x'\nsample_rate = -1", "field 'sample_rate': -1 is given"}}) {
     EXPECT_THAT(complaint_about_source(lines), HasSubstr(complaint)) << lines;
   }
@@ -130,9 +146,11 @@ TEST(source_text, RefusesWhatIsWrong) {
 }
 
 TEST(source_text, RefusesWhatIsBeyondThisMachineUnlessToldTo) {
-  for (const char* const lines : {"type = 'zmq-sub'\nconnect = 'tcp://sdr:5555'",
-                                  "type = 'zmq-pull'\nbind = 'tcp://*:1'", "type = 'udp'\nlisten = '239.1.1.7:4991'",
-                                  "type = 'udp'\nlisten = '0.0.0.0:1'", "type = 'tcp'\nconnect = 'pi:1234'"}) {
+  for (const char* const lines :
+       {"type = 'zmq-sub'\nconnect = 'tcp://sdr:5555'", "type = 'zmq-sub'\nbind = 'tcp://[::]:1'",
+        "type = 'zmq-pull'\nconnect = ['tcp://127.0.0.1:1', 'tcp://10.0.0.1:1']",
+        "type = 'zmq-pull'\nbind = 'tcp://*:1'", "type = 'udp'\nlisten = '239.1.1.7:4991'",
+        "type = 'udp'\nlisten = '0.0.0.0:1'", "type = 'tcp'\nconnect = 'pi:1234'"}) {
     EXPECT_THAT(complaint_about_source(lines), HasSubstr("insecure_plaintext_beyond_loopback = true")) << lines;
     EXPECT_NO_THROW((void)parse_settings(with_source(std::string("name = 'n'\npipeline = 'p'\n") + lines,
                                                      "[security]\ninsecure_plaintext_beyond_loopback = true\n"),

@@ -9,13 +9,14 @@
 #include "proto/message.hpp"
 #include "tests/daemon/live/network/written_receiver.hpp"
 #include "tests/daemon/live/wire/hex.hpp"
+#include "tests/daemon/net/key_folder.hpp"
 
 namespace penstock::live {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 using time_point = sample_reader::time_point;
 
 class ZmqReader : public ::testing::Test {
@@ -257,6 +258,65 @@ TEST_F(ZmqReader, SuspectsALossWhereRawSamplesComeOverANewConnection) {
   ASSERT_TRUE(sender_.recv(subscription));
   send({samples(20, 10)});
   read_until(20);
+}
+
+TEST_F(ZmqReader, TakesThoseWhoseKeysAreListedAndNobodyElse) {
+  using penstock::testing::key_folder;
+  using penstock::testing::key_pair;
+  const key_folder folder;
+  const key_pair own;
+  const key_pair listed;
+  const key_pair other;
+  reader_.emplace(zmq_settings{.pattern = zmq_settings::pattern_of::pull,
+                               .bind = {"tcp://127.0.0.1:*"},
+                               .sample_bytes = 4,
+                               .keys = read_socket_keys("", folder.write("own.key", own.secret_key()),
+                                                        folder.write("list", listed.public_key()))});
+  const auto push = [&](const key_pair* keys, std::uint32_t first) {
+    zmq::socket_t made(context_, zmq::socket_type::push);
+    made.set(zmq::sockopt::linger, 0);
+    if (keys != nullptr) {
+      made.set(zmq::sockopt::curve_serverkey, own.public_key());
+      made.set(zmq::sockopt::curve_publickey, keys->public_key());
+      made.set(zmq::sockopt::curve_secretkey, keys->secret_key());
+    }
+    made.connect(reader_->endpoints().front());
+    (void)made.send(zmq::buffer(samples(first, 10)), zmq::send_flags::none);
+    return made;
+  };
+  const zmq::socket_t plain = push(nullptr, 1000);
+  wait([&] { return !receiver_.complaints.empty(); });
+  const zmq::socket_t stranger = push(&other, 2000);
+  wait([&] { return receiver_.complaints.begin()->second >= 2; });
+  const zmq::socket_t sender = push(&listed, 0);
+  read_until(10);
+  EXPECT_EQ(stream().bytes, samples(0, 10));
+}
+
+TEST_F(ZmqReader, ConnectsOnlyToWhoHasTheKeyThatIsExpected) {
+  using penstock::testing::key_folder;
+  using penstock::testing::key_pair;
+  const key_folder folder;
+  const key_pair own;
+  const key_pair server;
+  sender_ = zmq::socket_t(context_, zmq::socket_type::push);
+  sender_.set(zmq::sockopt::linger, 0);
+  sender_.set(zmq::sockopt::curve_server, true);
+  sender_.set(zmq::sockopt::curve_secretkey, server.secret_key());
+  sender_.bind("tcp://127.0.0.1:*");
+  const auto connect_expecting = [&](const key_pair& expected) {
+    reader_.emplace(
+        zmq_settings{.pattern = zmq_settings::pattern_of::pull,
+                     .connect = {sender_.get(zmq::sockopt::last_endpoint)},
+                     .sample_bytes = 4,
+                     .keys = read_socket_keys(expected.public_key(), folder.write("own.key", own.secret_key()), "")});
+  };
+  connect_expecting(own);
+  wait([&] { return !receiver_.complaints.empty(); });
+  connect_expecting(server);
+  send({samples(0, 10)});
+  read_until(10);
+  EXPECT_EQ(stream().bytes, samples(0, 10));
 }
 
 TEST_F(ZmqReader, NamesTheEndpointThatCannotBe) {
