@@ -141,7 +141,8 @@ bool is_stranger(std::uint64_t word) noexcept {
 
 struct connection {
   std::atomic<std::uint64_t> word{0};
-  std::atomic<bool> heard{false};  // a whole message was received, so its beginning was checked
+  std::atomic<bool> accepts_clients{false};  // it listens: see meter_as_clients
+  std::atomic<bool> heard{false};            // a whole message was received, so its beginning was checked
   // Used only by the thread that reads it.
   std::uint16_t generation = 0;
   std::uint32_t position = 0;
@@ -175,6 +176,8 @@ constexpr std::uint8_t signature = 0xFF;
 constexpr std::uint32_t versioned_at = 9;
 constexpr std::uint32_t major_at = 10;
 constexpr std::uint8_t lowest_major = 3;
+// Of a client, that are bounded by themselves.
+constexpr std::uint8_t handshake_frames = 2;
 
 bool is_good_greeting(std::uint32_t position, std::uint8_t byte) noexcept {
   switch (position) {
@@ -216,7 +219,6 @@ struct frames_read {
 // ZMTP 3 with any mechanism: the greeting, then frames of flags, length (one byte, or eight) and body.
 frames_read read_frames(connection& connection, std::span<const std::byte> bytes) noexcept {
   constexpr std::uint8_t long_flag = 2;
-  constexpr std::uint8_t handshake_frames = 2;
   frames_read read;
   std::size_t at = std::min<std::size_t>(connection.greeting_left, bytes.size());
   connection.greeting_left = static_cast<std::uint8_t>(connection.greeting_left - at);
@@ -257,7 +259,15 @@ bool is_within_bounds(std::uint64_t word) noexcept {
 
 }  // namespace
 
-void begin_metering(int descriptor) noexcept {
+void meter_as_clients(int listening) noexcept {
+  if (connection* const connection = find(listening)) {
+    connection->accepts_clients.store(true, std::memory_order_relaxed);
+  }
+}
+
+void begin_metering(int descriptor, int listening) noexcept {
+  const connection* const door = find(listening);
+  const bool is_client = door != nullptr && door->accepts_clients.load(std::memory_order_relaxed);
   if (connection* const connection = find(descriptor)) {
     // Another thread may have read the previous connection; this load synchronises with it.
     (void)connection->word.load(std::memory_order_acquire);
@@ -265,11 +275,12 @@ void begin_metering(int descriptor) noexcept {
     connection->matched = 0;
     connection->greeting_left = greeting_size;
     connection->header_bytes = 0;
-    connection->first_frames = 0;
+    // A sender's handshake has one frame, and the next may be a large message.
+    connection->first_frames = is_client ? handshake_frames : std::uint8_t{0};
     connection->frame_left = 0;
     connection->heard.store(false, std::memory_order_relaxed);
     connection->generation = std::max<std::uint16_t>(1, static_cast<std::uint16_t>(connection->generation + 1));
-    connection->word.store(stranger | std::uint64_t{connection->generation} << generation_shift,
+    connection->word.store((is_client ? client : stranger) | std::uint64_t{connection->generation} << generation_shift,
                            std::memory_order_release);
   }
 }
@@ -280,6 +291,9 @@ bool is_metered(int descriptor) noexcept {
 }
 
 bool end_metering(int descriptor) noexcept {
+  if (connection* const connection = find(descriptor)) {
+    connection->accepts_clients.store(false, std::memory_order_relaxed);
+  }
   if (!is_metered(descriptor)) {
     return false;
   }

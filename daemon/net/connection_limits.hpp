@@ -80,8 +80,11 @@ inline constexpr std::int64_t greeting_bytes = 16 << 10U;
 inline constexpr std::int64_t frame_overhead = 96;
 inline constexpr std::int64_t part_overhead = 160;
 
-/// Begins to count a connection that was accepted.
-void begin_metering(int descriptor) noexcept;
+/// Connections that are accepted at this listening socket have the bounds of clients from the beginning: a live
+/// source's senders. Until the descriptor is closed.
+void meter_as_clients(int listening) noexcept;
+/// Begins to count a connection that was accepted there.
+void begin_metering(int descriptor, int listening = -1) noexcept;
 /// Whether the descriptor is a connection that is counted.
 [[nodiscard]] bool is_metered(int descriptor) noexcept;
 /// Ends counting before the connection is closed. False for other descriptors.

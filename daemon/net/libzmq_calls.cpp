@@ -71,7 +71,7 @@ int penstock_accept4(int listening, sockaddr* address, socklen_t* size, int flag
     }
     const int taken = penstock::accept_connection(listening, address, size, flags);
     if (taken < 0 || penstock::admit_connection(taken)) {
-      penstock::begin_metering(taken);
+      penstock::begin_metering(taken, listening);
       return taken;
     }
     ::syscall(SYS_close, taken);

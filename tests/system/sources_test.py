@@ -239,6 +239,20 @@ class Sources(unittest.TestCase):
         self.assertIn("source 'radio': no data for 0.2 s", log)
         self.assertIn("source 'radio': data again", log)
 
+    def test_what_is_pushed_is_not_bounded_by_what_a_stranger_may_send(self):
+        import zmq
+        port = free_port()
+        daemon = self.start('[clients]\nmax_request_bytes = "64 KiB"\n' + sums() +
+                            source("radio", f'type = "zmq-pull"\nbind = "tcp://127.0.0.1:{port}"\nblock = 512\n'
+                                   'overrun = "block"\n'))
+        count, message = 400, numpy.zeros(5120, "f4").tobytes()
+        with zmq.Context() as context, context.socket(zmq.PUSH) as push:
+            push.connect(f"tcp://127.0.0.1:{port}")
+            for _ in range(count):
+                push.send(message)
+            daemon.wait_for("radio", lambda each: each["samples"]["delivered"] == count * 5120, "all of it")
+        self.assertEqual(self.stop(daemon).count("connected to"), 1)
+
     def test_numbered_packets_with_holes_balance(self):
         port = free_port()
         daemon = self.start(sums() + source("box", f'type = "udp"\nlisten = "127.0.0.1:{port}"\n'

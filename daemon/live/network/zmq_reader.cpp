@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "daemon/net/connection_limits.hpp"
 #include "proto/message.hpp"
 
 namespace penstock::live {
@@ -30,6 +31,21 @@ bool begins_like_penstock(const zmq::message_t& part) noexcept {
   return wire::decode(bytes_of(part), header) == wire::decode_error::none;
 }
 
+/// Of an event of zmq_socket_monitor.
+std::uint16_t number_of(const zmq::message_t& event) noexcept {
+  std::uint16_t number = 0;
+  std::memcpy(&number, event.data(), std::min(sizeof number, event.size()));
+  return number;
+}
+
+std::int32_t value_of(const zmq::message_t& event) noexcept {
+  std::int32_t value = -1;
+  if (event.size() >= sizeof(std::uint16_t) + sizeof value) {
+    std::memcpy(&value, event.data<std::byte>() + sizeof(std::uint16_t), sizeof value);
+  }
+  return value;
+}
+
 }  // namespace
 
 zmq_reader::zmq_reader(const zmq_settings& how) try
@@ -48,6 +64,7 @@ zmq_reader::zmq_reader(const zmq_settings& how) try
     }
     endpoints_.push_back(socket_.get(zmq::sockopt::last_endpoint));
   }
+  give_senders_room();
   for (const std::string& endpoint : how.connect) {
     try {
       socket_.connect(endpoint);
@@ -93,8 +110,9 @@ void zmq_reader::set_up(const zmq_settings& how) {
 }
 
 void zmq_reader::watch() {
-  constexpr int watched = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
-                          ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+  constexpr int watched = ZMQ_EVENT_LISTENING | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
+                          ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                          ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
   if (zmq_socket_monitor(socket_.handle(), events_address, watched) != 0) {
     throw zmq::error_t{};
   }
@@ -102,6 +120,18 @@ void zmq_reader::watch() {
   events_.set(zmq::sockopt::linger, 0);
   events_.connect(events_address);
   event_descriptor_ = events_.get(zmq::sockopt::fd);
+}
+
+// They never say HELLO.
+void zmq_reader::give_senders_room() {
+  zmq::message_t event;
+  zmq::message_t address;
+  while (events_.recv(event, zmq::recv_flags::dontwait)) {
+    (void)events_.recv(address, zmq::recv_flags::dontwait);
+    if (number_of(event) == ZMQ_EVENT_LISTENING) {
+      meter_as_clients(value_of(event));
+    }
+  }
 }
 
 void zmq_reader::descriptors(std::vector<pollfd>& wanted) const {
@@ -140,9 +170,9 @@ void zmq_reader::hear_of_connections(sample_receiver& receiver) {
   zmq::message_t address;
   while (events_.recv(event, zmq::recv_flags::dontwait)) {
     (void)events_.recv(address, zmq::recv_flags::dontwait);
-    std::uint16_t number = 0;
-    std::memcpy(&number, event.data(), std::min(sizeof number, event.size()));
-    switch (number) {
+    switch (number_of(event)) {
+      case ZMQ_EVENT_LISTENING:
+        break;
       case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
         receiver.connected(true, address.to_string_view());
         if (std::exchange(was_connected_, true) && settings_.framing == zmq_framing::raw) {
@@ -163,15 +193,21 @@ void zmq_reader::hear_of_connections(sample_receiver& receiver) {
 // One message. False where there is none.
 bool zmq_reader::receive(sample_receiver& receiver) {
   std::size_t count = 0;
+  std::size_t bytes = 0;
   for (;;) {
     zmq::message_t& part = parts_[std::min(count, max_parts - 1)];
     if (!socket_.recv(part, count == 0 ? zmq::recv_flags::dontwait : zmq::recv_flags::none)) {
       return false;
     }
     ++count;
+    bytes += part.size();
     if (!part.more()) {
       break;
     }
+  }
+  if (!endpoints_.empty()) {
+    // Of what the daemon accepts it counts how much libzmq holds.
+    meter_heard(::zmq_msg_get(parts_.front().handle(), ZMQ_SRCFD), bytes, count);
   }
   if (count > max_parts) {
     receiver.malformed("a message has too many parts");

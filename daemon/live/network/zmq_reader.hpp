@@ -71,6 +71,7 @@ class zmq_reader final : public sample_reader {
 
   void set_up(const zmq_settings& how);
   void watch();
+  void give_senders_room();
   void hear_of_connections(sample_receiver& receiver);
   [[nodiscard]] bool receive(sample_receiver& receiver);
   void take(sample_receiver& receiver, std::size_t parts);
