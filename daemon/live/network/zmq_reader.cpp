@@ -343,8 +343,9 @@ void zmq_reader::take_penstock(sample_receiver& receiver, topic_stream& stream, 
   wire::tensor_header tensor;
   if (wire::decode(head, header) != wire::decode_error::none || header.tensors == 0 ||
       wire::decode_tensor(head, header, 0, tensor) != wire::decode_error::none ||
-      (header.type != wire::message_type::submit && header.type != wire::message_type::result)) {
-    receiver.malformed("a message is no SUBMIT or RESULT");
+      (header.type != wire::message_type::submit && header.type != wire::message_type::result &&
+       header.type != wire::message_type::published)) {
+    receiver.malformed("a message is no SUBMIT, RESULT or PUBLISHED");
     return;
   }
   if (body.empty()) {
@@ -358,7 +359,9 @@ void zmq_reader::take_penstock(sample_receiver& receiver, topic_stream& stream, 
   if (wire::sample_account account; wire::decode_account(head, header, account)) {
     if (stream.begun && account.epoch != stream.epoch) {
       receiver.epoch(stream.number, "the sender began an epoch");
-    } else if (header.type == wire::message_type::result && account.lost_before > 0) {
+      stream.samples = 0;
+      stream.apart = 0;
+    } else if (header.type != wire::message_type::submit && account.lost_before > 0) {
       receiver.suspect(stream.number);  // how many that is after the pipeline, nobody says
     }
     stream.begun = true;
@@ -372,9 +375,40 @@ void zmq_reader::take_penstock(sample_receiver& receiver, topic_stream& stream, 
       run.quality = static_cast<time_quality>(account.quality);
     }
   }
+  if (header.type == wire::message_type::published) {
+    std::int64_t index = 0;
+    const bool has_index = wire::decode_output_index(head, header, 0, index);
+    find_missing(receiver, stream, header.sequence, has_index ? std::optional(index) : std::nullopt,
+                 run.bytes.size() / settings_.sample_bytes);
+  }
   if (!run.bytes.empty()) {
     receiver.samples(stream.number, run);
   }
+}
+
+// A PUBLISHED has a number, and says how far its samples are from those of the one before, which also tells of results
+// that were withheld. It does not say how long those were that are missing: as its neighbours, if these are equal.
+void zmq_reader::find_missing(sample_receiver& receiver, topic_stream& stream, std::uint64_t sequence,
+                              std::optional<std::int64_t> index, std::size_t samples) {
+  const bool follows = stream.samples != 0 && sequence >= stream.sequence;
+  const bool is_equal = stream.samples == samples;
+  std::uint64_t missing = follows ? sequence - stream.sequence : 0;
+  const std::int64_t apart = index ? *index - stream.index : 0;
+  if (follows && missing == 0 && is_equal && apart > 0) {
+    if (stream.apart == 0 || apart < stream.apart) {
+      stream.apart = apart;
+    }
+    missing = static_cast<std::uint64_t>((apart - 1) / stream.apart);
+  }
+  if (missing != 0 && is_equal && missing < std::uint64_t{INT32_MAX}) {
+    receiver.loss(stream.number, loss_kind::network, missing * samples);
+  } else if (missing != 0 || (stream.samples != 0 && !follows)) {
+    receiver.epoch(stream.number,
+                   follows ? "results of unknown length are missing" : "the sender began to count again");
+  }
+  stream.sequence = sequence + 1;
+  stream.samples = samples;
+  stream.index = index.value_or(0);
 }
 
 }  // namespace penstock::live

@@ -21,7 +21,7 @@ namespace penstock::live {
 enum class zmq_framing : std::uint8_t {
   raw,            ///< one part: samples
   gnuradio_tags,  ///< one part: GNU Radio's header with tags, then samples
-  penstock,       ///< a SUBMIT or RESULT of Penstock's protocol, of which the first tensor is read
+  penstock,       ///< a SUBMIT, RESULT or PUBLISHED of Penstock's protocol, of which the first tensor is read
 };
 
 struct zmq_settings {
@@ -67,6 +67,11 @@ class zmq_reader final : public sample_reader {
     double sample_rate = 0;
     std::optional<double> frequency{};
     std::uint32_t epoch = 0;
+    // Of a PUBLISHED: the one that is expected, and what the last one had.
+    std::uint64_t sequence = 0;
+    std::size_t samples = 0;
+    std::int64_t index = 0;
+    std::int64_t apart = 0;  // from one index to the next, where nothing was missing; 0: not known
   };
 
   void set_up(const zmq_settings& how);
@@ -80,6 +85,8 @@ class zmq_reader final : public sample_reader {
   void take_tag(sample_receiver& receiver, topic_stream& stream, const radio_tag& tag, sample_run& next);
   void take_penstock(sample_receiver& receiver, topic_stream& stream, std::span<const std::byte> head,
                      std::span<const std::byte> body);
+  static void find_missing(sample_receiver& receiver, topic_stream& stream, std::uint64_t sequence,
+                           std::optional<std::int64_t> index, std::size_t samples);
   [[nodiscard]] topic_stream* stream_of(sample_receiver& receiver, std::string_view name);
 
   zmq_settings settings_;

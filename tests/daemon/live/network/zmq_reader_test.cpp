@@ -240,6 +240,40 @@ TEST_F(ZmqReader, ReadsSubmitsWithTheirAccount) {
   EXPECT_EQ(receiver_.complaints.size(), 2U);
 }
 
+TEST_F(ZmqReader, ReadsWhatASubscriberGetsAndKnowsWhatIsMissing) {
+  connect({.framing = zmq_framing::penstock});
+  const auto published = [](std::uint64_t sequence, std::size_t count, std::int64_t index) {
+    wire::message_header header;
+    header.type = wire::message_type::published;
+    header.header_len = wire::account_header_bytes_of(1);
+    header.sequence = sequence;
+    header.tensors = 1;
+    const wire::tensor_header tensor{wire::uint16_type, 3, count * 4, {1, static_cast<std::int64_t>(count), 2}};
+    std::vector<std::byte> head(header.header_len + wire::tensor_header_bytes);
+    wire::encode(header, head);
+    wire::encode(wire::sample_account{.index = 77, .flags = wire::sample_flag::index_known},
+                 std::span(head).subspan(wire::header_bytes));
+    wire::encode_output_index(index, std::span(head).subspan(wire::account_header_bytes));
+    wire::encode(tensor, std::span(head).subspan(header.header_len));
+    return head;
+  };
+  send({text("north"), published(7, 10, 1000), samples(0, 10)});
+  send({text("north"), published(8, 10, 1040), samples(10, 10)});
+  send({text("north"), published(11, 10, 1160), samples(40, 10)});
+  read_until(30);
+  EXPECT_EQ(receiver_.lost_in_network, 20U);
+  send({text("north"), published(12, 10, 1240), samples(60, 10)});  // the one before was withheld
+  read_until(40);
+  EXPECT_EQ(receiver_.lost_in_network, 30U);
+  EXPECT_THAT(stream().epochs, IsEmpty());
+  send({text("north"), published(14, 9, 1320), samples(80, 9)});
+  send({text("north"), published(0, 9, 0), samples(0, 9)});
+  read_until(58);
+  EXPECT_THAT(stream().epochs, ElementsAre("results of unknown length are missing", "the sender began to count again"));
+  EXPECT_EQ(receiver_.lost_in_network, 30U);
+  EXPECT_THAT(receiver_.complaints, IsEmpty());
+}
+
 TEST_F(ZmqReader, SuspectsALossWhereRawSamplesComeOverANewConnection) {
   connect({.framing = zmq_framing::raw});
   send({samples(0, 10)});
