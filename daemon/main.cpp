@@ -183,7 +183,7 @@ exit_code check(const command_line& line, const settings& settings) {
     }
   }
   for (const source_declaration& each : settings.sources) {
-    for (const std::string& doubt : doubts_about(each)) {
+    for (const std::string& doubt : doubts_about(each, settings.pipelines)) {
       std::fprintf(stderr, "warning: %s\n", doubt.c_str());
     }
   }

@@ -95,11 +95,25 @@ std::size_t memory_limit(const settings& settings, std::size_t machine) noexcept
 
 void check_memory_limit(const settings& settings, std::size_t limit) {
   const client_needs needs = needs_of_client(settings);
-  if (const std::size_t least = needs.total(needs.least_credits); limit < least) {
-    throw configuration_error("field 'limits.memory': " + rounded(limit) + " is less than the " + rounded(least) +
-                              " that one client takes: raise it, or lower clients.credit_requests, "
-                              "clients.reply_cache_bytes or the largest request of a pipeline");
+  const std::size_t of_client = needs.total(needs.least_credits);
+  const std::size_t of_sources = memory_of_sources(settings.sources);
+  // A source is a client too.
+  if (limit < of_sources || limit - of_sources < of_client * (1 + settings.sources.size())) {
+    throw configuration_error("field 'limits.memory': " + rounded(limit) + " is less than the " + rounded(of_client) +
+                              " that " + (settings.sources.empty() ? "" : "each source and ") + "one client takes" +
+                              (of_sources == 0 ? "" : " beside " + rounded(of_sources) + " of sources' queues") +
+                              ": raise it, or lower clients.credit_requests, clients.reply_cache_bytes" +
+                              (of_sources == 0 ? "" : ", the sources' queue") +
+                              " or the largest request of a pipeline");
   }
+}
+
+std::size_t memory_of_sources(const std::vector<source_declaration>& sources) noexcept {
+  std::size_t bytes = 0;
+  for (const source_declaration& each : sources) {
+    bytes += each.memory_bytes();
+  }
+  return bytes;
 }
 
 client_memory memory_of_clients(const settings& settings, std::size_t shards, std::size_t machine) {
@@ -111,12 +125,14 @@ client_memory memory_of_clients(const settings& settings, std::size_t shards, st
           .slots = static_cast<std::size_t>(settings.stream_pool.slots) * slot,
           .recent = most_recent_replies * std::min(most_recent_reply_bytes, settings.clients.reply_cache_bytes),
           .control = most_waiting_control_bytes,
-          .shards = shards};
+          .shards = shards,
+          .sources = memory_of_sources(settings.sources)};
 }
 
 std::string text_of(const client_memory& memory) {
   return "peers can make it hold at most " + rounded(memory.total()) + ": " + rounded(memory.limit) +
-         " of requests, replies and shared memory (limits.memory), and for each of " + std::to_string(memory.shards) +
+         " of requests, replies" + (memory.sources == 0 ? "" : ", " + rounded(memory.sources) + " of sources' queues") +
+         " and shared memory (limits.memory), and for each of " + std::to_string(memory.shards) +
          (memory.shards == 1 ? " shard" : " shards") + " about " + rounded(memory.slots) + " of slots, " +
          rounded(memory.recent) + " of replies that it keeps and " + rounded(memory.control) +
          " of control messages that wait";

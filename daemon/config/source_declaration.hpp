@@ -93,6 +93,10 @@ struct source_declaration {
 
   /// `path`, as the configuration's folder has it.
   [[nodiscard]] std::filesystem::path file() const { return std::filesystem::path(position.file).parent_path() / path; }
+  /// Its blocks: those that wait, one of each stream that is not full, and one to fill a gap with.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return queue + (1U + (is_live() ? max_streams : 1U)) * sample_bytes * static_cast<std::size_t>(block);
+  }
   [[nodiscard]] bool encrypts() const noexcept { return !secret_key_file.empty(); }
   /// Live sources lose what nobody takes; a file waits.
   [[nodiscard]] bool is_live() const noexcept {

@@ -550,7 +550,8 @@ std::string print_source(const source_declaration& source) {
   return text;
 }
 
-std::vector<std::string> doubts_about(const source_declaration& source) {
+std::vector<std::string> doubts_about(const source_declaration& source,
+                                      const std::vector<pipeline_declaration>& pipelines) {
   std::vector<std::string> doubts;
   const auto doubt = [&](const char* field, const std::string& text) {
     configuration_place place;
@@ -560,7 +561,15 @@ std::vector<std::string> doubts_about(const source_declaration& source) {
     doubts.push_back(place.text() + ": " + text);
   };
   if (source.gap.policy == gap_policy::splice || source.gap.beyond == gap_policy::splice) {
-    doubt("gap", "spliced samples look like those of one signal: only lost_before in a result tells of the gap");
+    std::string stages;
+    for (const pipeline_declaration& each : pipelines) {
+      for (const stage_declaration& stage : each.stages) {
+        const bool keeps_state = each.name == source.pipeline && stage.session.has_value();
+        stages += keeps_state ? (stages.empty() ? "'" : ", '") + stage.name + "'" : "";
+      }
+    }
+    doubt("gap", "spliced samples look like those of one signal: only lost_before in a result tells of the gap" +
+                     (stages.empty() ? "" : ", and state is carried across it (" + stages + ")"));
   }
   if (source.gap.policy == gap_policy::fill && source.sample_rate == 0 && source.is_live()) {
     doubt("sample_rate", "without it gap.max_fill is no time: gaps of up to 16 blocks are filled");

@@ -24,7 +24,8 @@ namespace penstock {
 [[nodiscard]] bool same_source(const source_declaration& left, const source_declaration& right);
 
 /// What is allowed and yet likely to be a mistake: a sentence each, with the source's place.
-[[nodiscard]] std::vector<std::string> doubts_about(const source_declaration& source);
+[[nodiscard]] std::vector<std::string> doubts_about(const source_declaration& source,
+                                                    const std::vector<pipeline_declaration>& pipelines);
 
 /// "zmq-sub", "file".
 [[nodiscard]] std::string_view name_of(source_type type) noexcept;

@@ -6,11 +6,15 @@
 #include <set>
 #include <string_view>
 
+#include <sys/socket.h>
+
+#include "base/descriptors.hpp"
 #include "base/process_limits.hpp"
 #include "base/whole_file.hpp"
 #include "daemon/config/source_text.hpp"
 #include "daemon/doctor/facts.hpp"
 #include "daemon/live/network/socket_keys.hpp"
+#include "daemon/live/network/udp_reader.hpp"
 #include "daemon/live/reader.hpp"
 #include "daemon/net/keys.hpp"
 #include "daemon/net/shard_directory.hpp"
@@ -130,6 +134,12 @@ finding check_source(const source_facts& source) {
     made.found = source.name + " (" + source.type + "): " + source.error;
     made.why = "the daemon starts, and tries again and again, but the source brings nothing";
     made.todo = "mend what the message says; a reload takes a changed [[source]]";
+  } else if (source.buffer_given < source.buffer_asked) {
+    made.level = severity::warning;
+    made.found = source.name + " (" + source.type + "): the kernel gives its socket " +
+                 amount_text(source.buffer_given) + " of " + amount_text(source.buffer_asked);
+    made.why = "packets that come while the source is busy are lost, and counted as the kernel's";
+    made.todo = "sysctl -w net.core.rmem_max=" + std::to_string(source.buffer_asked) + ", or a smaller socket_buffer";
   } else if (!source.doubts.empty()) {
     made.level = severity::warning;
     made.found = source.doubts.front();
@@ -173,7 +183,7 @@ constexpr std::uint64_t files_beside_clients = 160;
 constexpr std::uint64_t files_of_a_shard = 32;
 
 std::uint64_t files_needed(const load_facts& load) {
-  return files_beside_clients + load.shards * (files_of_a_shard + load.max_clients);
+  return files_beside_clients + load.source_files + load.shards * (files_of_a_shard + load.max_clients);
 }
 
 std::string files_text(std::uint64_t files) {
@@ -199,8 +209,8 @@ finding check_open_files(const load_facts& load, const limit_facts& limits) {
   const std::uint64_t needed = files_needed(load);
   finding made{.check = "open files", .found = files_text(limits.open_files) + " may be open"};
   made.needed = std::to_string(needed) + ", for " + counted(load.max_clients, "client") + " on each of " +
-                counted(load.shards, "shard");
-  if (limits.open_files < files_beside_clients + load.shards * files_of_a_shard) {
+                counted(load.shards, "shard") + (load.sources == 0 ? "" : ", and " + counted(load.sources, "source"));
+  if (limits.open_files < files_beside_clients + load.source_files + load.shards * files_of_a_shard) {
     made.level = severity::error;
     made.why = "the daemon's own sockets and the device would not get theirs";
   } else if (limits.open_files < needed) {
@@ -334,7 +344,16 @@ finding check_pinned_memory(const memory_facts& memory) {
 
 namespace {
 
+// Its client's and its reader's; a ZeroMQ context has some of its own. Who connects to it takes more.
+std::size_t files_of(const source_declaration& source) {
+  return source.type == source_type::zmq_sub || source.type == source_type::zmq_pull ? 12 : 4;
+}
+
 load_facts load_of(const settings& settings) {
+  std::size_t source_files = 0;
+  for (const source_declaration& each : settings.sources) {
+    source_files += files_of(each);
+  }
   std::set<stream_priority> priorities;
   for (const pipeline_declaration& each : settings.pipelines) {
     priorities.insert(each.priority);
@@ -343,7 +362,9 @@ load_facts load_of(const settings& settings) {
           .max_clients = settings.clients.max_clients,
           .priorities = priorities.size(),
           .polls = settings.stream_pool.completion == completion_mode::poll,
-          .processors = read_machine_share().processors};
+          .processors = read_machine_share().processors,
+          .sources = settings.sources.size(),
+          .source_files = source_files};
 }
 
 key_facts keys_of(const security_settings& security) {
@@ -361,12 +382,18 @@ key_facts keys_of(const security_settings& security) {
 }
 
 // Files are opened; what comes over a network is only there when it comes.
-source_facts source_of(const source_declaration& source) {
-  source_facts made{.name = source.name, .type = std::string(name_of(source.type)), .doubts = doubts_about(source)};
+source_facts source_of(const source_declaration& source, const settings& settings) {
+  source_facts made{.name = source.name,
+                    .type = std::string(name_of(source.type)),
+                    .doubts = doubts_about(source, settings.pipelines)};
   try {
     if (source.type == source_type::file) {
       double rate = source.sample_rate;
       (void)live::make_reader(source, rate);
+    } else if (source.type == source_type::udp) {
+      const file_descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+      made.buffer_asked = source.socket_buffer;
+      made.buffer_given = live::ask_for_receive_buffer(socket.number(), source.socket_buffer);
     } else if (source.encrypts()) {
       (void)live::read_socket_keys(source.server_key, source.secret_key_file, source.authorized_keys_file);
     }
@@ -403,7 +430,7 @@ std::vector<finding> examine(const std::string& name, const std::function<settin
     facts.configuration.pipelines = settings.pipelines.size();
     facts.configuration.sources = settings.sources.size();
     for (const source_declaration& each : settings.sources) {
-      facts.sources.push_back(source_of(each));
+      facts.sources.push_back(source_of(each, settings));
     }
     facts.load = load_of(settings);
     facts.keys = keys_of(settings.security);

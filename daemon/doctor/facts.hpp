@@ -32,6 +32,8 @@ struct source_facts {
   std::string type;
   std::string error{};  ///< why it could not begin now; "" when it could, or nobody can say
   std::vector<std::string> doubts{};
+  std::size_t buffer_asked = 0;  ///< of its UDP socket
+  std::size_t buffer_given = 0;  ///< by the kernel
 };
 
 /// The device that the configuration asks for, opened as the daemon would.
@@ -81,6 +83,8 @@ struct load_facts {
   bool polls = false;          ///< shards wait for batches without sleeping
   std::size_t processors = 0;  ///< that the process may use
   std::size_t io_threads = 1;  ///< of each shard
+  std::size_t sources = 0;
+  std::size_t source_files = 0;  ///< that these open
 };
 
 struct shared_memory_facts {

@@ -5,14 +5,23 @@
 
 #include <spdlog/spdlog.h>
 
+#include "daemon/config/client_memory.hpp"
 #include "daemon/config/source_text.hpp"
 
 namespace penstock::live {
 
-source_set::source_set(std::vector<shard_door> doors, source_board& board, reader_factory make_reader)
-    : doors_(std::move(doors)), board_(board), make_reader_(std::move(make_reader)) {}
+source_set::source_set(std::vector<shard_door> doors, source_board& board, memory_budget& memory,
+                       reader_factory make_reader)
+    : doors_(std::move(doors)), board_(board), memory_(memory), make_reader_(std::move(make_reader)) {}
+
+source_set::~source_set() {
+  memory_.give_back(taken_);
+}
 
 void source_set::adopt(const std::vector<source_declaration>& declared) {
+  // What is told to end still has some of it, for a moment.
+  memory_.charge(memory_of_sources(declared));
+  memory_.give_back(std::exchange(taken_, memory_of_sources(declared)));
   std::erase_if(ending_, [](const auto& each) { return each->is_over(); });
   std::vector<std::unique_ptr<source>> before = std::exchange(running_, {});
   for (std::size_t index = 0; index < declared.size(); ++index) {

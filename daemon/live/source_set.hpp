@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/memory_budget.hpp"
 #include "daemon/config/source_declaration.hpp"
 #include "daemon/live/source.hpp"
 #include "daemon/telemetry/source_board.hpp"
@@ -12,12 +13,12 @@ namespace penstock::live {
 /// The sources of the configuration. Thread: the admin's. No call waits, except the destructor.
 class source_set {
  public:
-  /// `doors`: of the shards, at least one. `board` outlives it.
-  source_set(std::vector<shard_door> doors, source_board& board, reader_factory make_reader);
+  /// `doors`: of the shards, at least one. `board` and `memory`, of which the queues take theirs, outlive it.
+  source_set(std::vector<shard_door> doors, source_board& board, memory_budget& memory, reader_factory make_reader);
   source_set(const source_set&) = delete;
   source_set& operator=(const source_set&) = delete;
   /// Stops all, and waits for them.
-  ~source_set() = default;
+  ~source_set();
 
   /// From now on these are the sources: what is new begins, what is gone ends, and what is different ends and begins.
   /// One with an equal declaration goes on untouched. They are spread over the shards in their order.
@@ -31,6 +32,8 @@ class source_set {
  private:
   std::vector<shard_door> doors_;
   source_board& board_;
+  memory_budget& memory_;
+  std::size_t taken_ = 0;  // of it
   reader_factory make_reader_;
   std::vector<std::unique_ptr<source>> running_;
   std::vector<std::unique_ptr<source>> ending_;

@@ -324,7 +324,7 @@ void service::start_sources() {
     doors.push_back(
         {static_cast<std::uint32_t>(number), shards_[number].inner_context(), router_socket::inner_endpoint});
   }
-  sources_.emplace(std::move(doors), sources_board_, live::make_reader);
+  sources_.emplace(std::move(doors), sources_board_, *memory_, live::make_reader);
   sources_->adopt(settings_.sources);
 }
 

@@ -126,7 +126,9 @@ class Sources(unittest.TestCase):
                                  capture_output=True, text=True)
         self.assertEqual(checked.returncode, 0)
         self.assertIn("1 pipeline, 3 sources", checked.stdout)
-        self.assertRegex(checked.stderr, "source 'splice', field 'gap': spliced samples look like those of one signal")
+        self.assertRegex(checked.stderr, "source 'splice', field 'gap': spliced samples look like those of one signal"
+                         r".*, and state is carried across it \('y'\)")
+        self.assertIn("192 MiB of sources' queues", checked.stdout)
 
     def test_a_file_keeps_its_pace(self):
         seconds = 2.0

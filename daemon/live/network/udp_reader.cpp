@@ -61,6 +61,18 @@ std::optional<sequence_format> format_of(udp_framing framing) noexcept {
 
 }  // namespace
 
+// The kernel gives twice as many for its own accounts. Beyond rmem_max only root may ask.
+std::size_t ask_for_receive_buffer(int socket, std::size_t bytes) noexcept {
+  const int asked = static_cast<int>(std::min<std::size_t>(bytes, INT32_MAX / 2));
+  if (asked > 0 && ::setsockopt(socket, SOL_SOCKET, SO_RCVBUFFORCE, &asked, sizeof asked) != 0) {
+    (void)::setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &asked, sizeof asked);
+  }
+  int given = 0;
+  socklen_t length = sizeof given;
+  (void)::getsockopt(socket, SOL_SOCKET, SO_RCVBUF, &given, &length);
+  return static_cast<std::size_t>(given) / 2;
+}
+
 udp_reader::udp_reader(const udp_settings& how) : settings_(how) {
   settings_.window = std::bit_ceil(std::max<std::size_t>(how.window, 1));
   assert(how.sample_bytes > 0);
@@ -85,17 +97,7 @@ void udp_reader::open(const udp_settings& how) {
   if (!socket_) {
     give_up("cannot open a UDP socket");
   }
-  if (how.socket_buffer > 0) {
-    // The kernel gives twice as many for its own accounts. Beyond rmem_max only root may ask.
-    const int bytes = static_cast<int>(std::min<std::size_t>(how.socket_buffer, INT32_MAX / 2));
-    if (::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0) {
-      ask(SOL_SOCKET, SO_RCVBUF, bytes);
-    }
-  }
-  int given = 0;
-  socklen_t length = sizeof given;
-  (void)::getsockopt(socket_.number(), SOL_SOCKET, SO_RCVBUF, &given, &length);
-  socket_buffer_ = static_cast<std::size_t>(given) / 2;
+  socket_buffer_ = ask_for_receive_buffer(socket_.number(), how.socket_buffer);
   ask(SOL_SOCKET, SO_RXQ_OVFL, 1);
   if (how.kernel_times) {
     ask(SOL_SOCKET, SO_TIMESTAMPNS, 1);

@@ -52,6 +52,9 @@ struct udp_settings {
   std::string stream_name = "udp";  ///< where packets don't say a stream
 };
 
+/// Asks for so much buffer for a socket, and returns how much the kernel gives.
+std::size_t ask_for_receive_buffer(int socket, std::size_t bytes) noexcept;
+
 /// Reads datagrams, as many at a time as there are. Headers are put aside, and the samples come to lie one behind the
 /// other, in the receiver's memory where it has room. A packet that is not like the others, and what a sender or card
 /// joined (UDP_GRO), is taken apart in memory of the reader's own.

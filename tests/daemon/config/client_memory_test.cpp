@@ -63,6 +63,19 @@ TEST(ClientMemory, IsRefusedWhereNotEvenOneClientFits) {
   EXPECT_THROW(check_memory_limit(how, 1000), configuration_error);
 }
 
+TEST(ClientMemory, HoldsTheQueuesOfSources) {
+  settings how = parse_settings(with_pipeline("config_version = 1"), "penstock.toml");
+  const std::size_t limit = std::size_t{1} << 30U;
+  source_declaration& tape = how.sources.emplace_back();
+  tape.block = 100;
+  tape.queue = 1000;
+  tape.sample_bytes = 8;
+  EXPECT_EQ(memory_of_clients(how, 1, 4000).sources, 1000U + 2 * 800);
+  EXPECT_NO_THROW(check_memory_limit(how, limit));
+  tape.queue = limit;
+  EXPECT_THROW(check_memory_limit(how, limit), configuration_error);
+}
+
 TEST(ClientMemory, AddsUpItsParts) {
   const client_memory what{.limit = 50000, .slots = 300, .recent = 4000, .control = 70000, .shards = 3};
   EXPECT_EQ(what.total(), 3 * (300 + 4000 + 70000) + 50000U);

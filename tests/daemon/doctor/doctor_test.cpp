@@ -105,12 +105,25 @@ TEST(DoctorChecks, LessLockedMemoryThanIsPinnedIsAWarning) {
   }
 }
 
+TEST(DoctorChecks, SourceThatGetsLessBufferThanItAsksForIsAWarning) {
+  const source_facts enough{.name = "box", .type = "udp", .buffer_asked = 4 * mebibyte, .buffer_given = 4 * mebibyte};
+  expect(check_source(enough), severity::good);
+  const finding made =
+      check_source({.name = "box", .type = "udp", .buffer_asked = 4 * mebibyte, .buffer_given = 208 * 1024});
+  expect(made, severity::warning);
+  EXPECT_EQ(made.found, "box (udp): the kernel gives its socket 208 KiB of 4.0 MiB");
+  EXPECT_EQ(made.todo, "sysctl -w net.core.rmem_max=4194304, or a smaller socket_buffer");
+}
+
 TEST(DoctorChecks, EachClientNeedsAnOpenFileAndTheDaemonItsOwn) {
   const load_facts load{.shards = 2, .max_clients = 256};
   expect(check_open_files(load, {.open_files = no_limit}), severity::good);
   expect(check_open_files(load, {.open_files = 736}), severity::good);
   expect(check_open_files(load, {.open_files = 735}), severity::warning);
   expect(check_open_files(load, {.open_files = 100}), severity::error);
+  const load_facts fed{.shards = 2, .max_clients = 256, .sources = 2, .source_files = 16};
+  expect(check_open_files(fed, {.open_files = 752}), severity::good);
+  expect(check_open_files(fed, {.open_files = 751}), severity::warning);
 }
 
 TEST(DoctorChecks, ShardsThatShareProcessorsAreAWarning) {

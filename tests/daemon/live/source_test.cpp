@@ -297,9 +297,11 @@ TEST_F(SourceTest, WaitsForThePipelineOrDropsAsItsPolicySays) {
 TEST_F(SourceTest, ChangesWithTheConfigurationAndLeavesWhatIsEqual) {
   shard_rig rig;
   {
-    source_set all({door(rig)}, board_, wire_.factory());
+    memory_budget memory(std::size_t{1} << 30U);
+    source_set all({door(rig)}, board_, memory, wire_.factory());
     all.adopt({declared("one"), declared("two")});
     wait_until([&] { return board_.read(0).size() == 2; });
+    EXPECT_EQ(memory.used(), 2 * declared("one").memory_bytes());
     send(32);
     source_declaration other = declared("two");
     other.block = 64;
@@ -309,6 +311,7 @@ TEST_F(SourceTest, ChangesWithTheConfigurationAndLeavesWhatIsEqual) {
     all.adopt({declared("three")});
     wait_until([&] { return board_.read(0).size() == 1; });
     EXPECT_EQ(board_.read(0).front().name, "three");
+    EXPECT_EQ(memory.used(), declared("three").memory_bytes());
     all.stop();
     wait_until([&] { return all.are_over(); });
   }
