@@ -28,7 +28,7 @@ block_pool::header* block_pool::header_of(std::byte* memory) noexcept {
 
 std::byte* block_pool::take(std::size_t most) {
   if (free_.empty()) {
-    collect();
+    (void)collect();
   }
   if (in_use() >= most) {
     return nullptr;
@@ -56,12 +56,15 @@ void block_pool::return_from_afar(std::byte* memory) noexcept {
   }
 }
 
-void block_pool::collect() noexcept {
-  for (header* each = returned_.exchange(nullptr, std::memory_order_acquire); each != nullptr;) {
+bool block_pool::collect() noexcept {
+  header* each = returned_.exchange(nullptr, std::memory_order_acquire);
+  const bool any = each != nullptr;
+  while (each != nullptr) {
     header* const next = each->next;
     free_.push_back(reinterpret_cast<std::byte*>(each) + sizeof(header));
     each = next;
   }
+  return any;
 }
 
 block_queue::block_queue(const block_plan& plan, std::shared_ptr<block_pool> pool, sample_counts& counts,
@@ -94,7 +97,7 @@ std::byte* block_queue::take() {
 }
 
 bool block_queue::full() noexcept {
-  return blocks_.size() >= most_ || (pool_->in_use() >= most_ && !pool_->has_returned());
+  return blocks_.size() >= most_ || (pool_->in_use() >= most_ && !pool_->collect());
 }
 
 void block_queue::put(const sample_block& block) {

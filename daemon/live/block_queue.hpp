@@ -28,8 +28,8 @@ class block_pool {
   void give_back(std::byte* memory) noexcept;
   /// Any thread. Neither blocks nor allocates.
   void return_from_afar(std::byte* memory) noexcept;
-  /// Of the source's thread: calls from afar are noticed by `take`; this says whether there may be any.
-  [[nodiscard]] bool has_returned() const noexcept { return returned_.load(std::memory_order_acquire) != nullptr; }
+  /// Takes what came back from afar, as `take` does; false when nothing did. The source's thread.
+  [[nodiscard]] bool collect() noexcept;
   [[nodiscard]] std::size_t in_use() const noexcept { return made_.size() - free_.size(); }
 
  private:
@@ -39,7 +39,6 @@ class block_pool {
   };
 
   [[nodiscard]] static header* header_of(std::byte* memory) noexcept;
-  void collect() noexcept;
 
   const std::size_t block_bytes_;
   std::vector<std::byte*> made_;

@@ -170,6 +170,7 @@ class source::worker final : public sample_receiver {
   std::uint64_t in_flight_before_ = 0;  // requests sent that were answered or given up when the client was last made
   std::uint64_t sent_ = 0;
   bool ended_ = false;
+  bool came_back_ = false;  // memory, before it would have slept
   back_off connect_pause_;
   back_off read_pause_;
   back_off submit_pause_;
@@ -467,15 +468,16 @@ void source::worker::open_session(stream_record& record, const sample_block& blo
 
 // Called while a run is taken: the reader waits with it.
 bool source::worker::wait_for_memory() {
+  came_back_ = false;
   while (!stopping()) {
     now_ = clock::now();
     data_at_ = now_;  // it is the pipeline that is slow
     look(now_);
-    if (shared_->pool.has_returned()) {
+    if (shared_->pool.collect() || came_back_) {
       return true;
     }
     const std::uint64_t before = answered();
-    if (!submit_all(now_) && before == answered() && !shared_->pool.has_returned()) {
+    if (!submit_all(now_) && before == answered()) {
       sleep(time_point::max(), false, before);
     }
   }
@@ -504,7 +506,8 @@ void source::worker::sleep(time_point until, bool for_data, std::uint64_t seen) 
     until = std::min(until, std::max(report_at_, now_ + between_reports));
   }
   shared_->wake.prepare();
-  if (!stopping() && seen == answered() && !shared_->pool.has_returned()) {
+  came_back_ = shared_->pool.collect();
+  if (!stopping() && seen == answered() && !came_back_) {
     const auto left = std::clamp<std::chrono::nanoseconds>(until - clock::now(), 0ns, std::chrono::hours{1});
     timespec timeout{};
     timeout.tv_sec = left / 1s;

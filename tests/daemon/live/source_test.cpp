@@ -61,6 +61,7 @@ class fed_wire {
   [[nodiscard]] reader_factory factory();
 
   std::atomic<int> refusals{0};  // readers that can't be made
+  std::atomic<int> reads{0};
 
  private:
   std::mutex mutex_;
@@ -74,6 +75,7 @@ class fed_reader final : public sample_reader {
 
   void descriptors(std::vector<pollfd>& wanted) const override { wanted.push_back({wire_.descriptor(), POLLIN, 0}); }
   read_progress read(sample_receiver& receiver, time_point /*now*/, time_point /*until*/) override {
+    ++wire_.reads;
     const std::optional<feed> next = wire_.take();
     if (!next) {
       return read_progress::none;
@@ -162,6 +164,16 @@ TEST_F(SourceTest, HandsItsSamplesToThePipelineAndTakesNoPlaceOfMaxClients) {
     penstock::testing::expect_error(third.receive().value(), status::too_many_clients, 1);
   }
   EXPECT_TRUE(board_.read(0).empty());
+}
+
+TEST_F(SourceTest, SleepsWhileNothingComes) {
+  shard_rig rig;
+  source north(declared(), door(rig), board_, wire_.factory());
+  send(128);
+  wait_until([&] { return now().events.results == 4; });
+  const int before = wire_.reads;
+  std::this_thread::sleep_for(200ms);
+  EXPECT_LT(wire_.reads - before, 20) << "it wakes to report, and for nothing else";
 }
 
 TEST_F(SourceTest, EndsWithItsFileOnceAllIsAnswered) {
