@@ -22,6 +22,7 @@ std::string configuration_place::text() const {
   append("pipeline", pipeline);
   append("stage", stage);
   append("source", source);
+  append("sink", sink);
   append("field", field);
   return out;
 }

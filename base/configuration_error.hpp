@@ -27,6 +27,7 @@ struct configuration_place {
   std::string stage;
   std::string field;
   std::string source{};  ///< of [[source]]
+  std::string sink{};    ///< of [[sink]]
 
   /// "penstock.toml:12: pipeline 'spectrum', stage 'psd', field 'window'".
   [[nodiscard]] std::string text() const;

@@ -23,6 +23,7 @@
 #include "daemon/code/compiler.hpp"
 #include "daemon/config/client_memory.hpp"
 #include "daemon/config/settings.hpp"
+#include "daemon/config/sink_text.hpp"
 #include "daemon/config/source_text.hpp"
 #include "daemon/device/backend.hpp"
 #include "daemon/doctor/doctor.hpp"
@@ -173,6 +174,9 @@ exit_code check(const command_line& line, const settings& settings) {
   if (!settings.sources.empty()) {
     std::printf(", %zu %s", settings.sources.size(), settings.sources.size() == 1 ? "source" : "sources");
   }
+  if (!settings.sinks.empty()) {
+    std::printf(", %zu %s", settings.sinks.size(), settings.sinks.size() == 1 ? "sink" : "sinks");
+  }
   std::puts("");
   std::printf("%s%s\n", text_of(held).c_str(), settings.device.every_device ? ", for each device" : "");
   std::fputs(costs.c_str(), stdout);
@@ -184,6 +188,11 @@ exit_code check(const command_line& line, const settings& settings) {
   }
   for (const source_declaration& each : settings.sources) {
     for (const std::string& doubt : doubts_about(each, settings.pipelines)) {
+      std::fprintf(stderr, "warning: %s\n", doubt.c_str());
+    }
+  }
+  for (const sink_declaration& each : settings.sinks) {
+    for (const std::string& doubt : doubts_about(each)) {
       std::fprintf(stderr, "warning: %s\n", doubt.c_str());
     }
   }

@@ -327,7 +327,8 @@ bool from_json(const json& object, subscribed& out) {
 bool from_json(const json& object, publisher& out) {
   return read(object, "session", out.session) && read_if_there(object, "name", out.name) &&
          read_if_there(object, "client", out.client) && read_if_there(object, "pipeline", out.pipeline) &&
-         read_if_there(object, "outputs", out.outputs) && read_if_there(object, "ended", out.ended);
+         read_if_there(object, "outputs", out.outputs) && read_if_there(object, "source", out.source) &&
+         read_if_there(object, "ended", out.ended);
 }
 
 bool from_json(const json& object, error_body& out) {
@@ -525,6 +526,9 @@ std::string encode(const publisher& body) {
   add("pipeline", body.pipeline);
   if (!body.outputs.empty()) {
     made["outputs"] = body.outputs;
+  }
+  if (body.source) {
+    made["source"] = true;
   }
   if (body.ended) {
     made["ended"] = true;

@@ -152,6 +152,7 @@ struct publisher {
   std::string client{};       ///< as it said in its HELLO
   std::string pipeline{};
   std::vector<std::string> outputs{};  ///< the tensors of each PUBLISHED, in this order
+  bool source = false;                 ///< a source of the daemon itself
   bool ended = false;                  ///< nothing else is told then but the session
 };
 

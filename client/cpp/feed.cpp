@@ -49,7 +49,8 @@ bool feed::take_in(const wire::message_header& header, std::vector<zmq::message_
                  .publisher = source->session,
                  .sequence = header.sequence,
                  .lost = header.sequence - next_sequence_,
-                 .restarted = std::exchange(restarted_, false)};
+                 .restarted = std::exchange(restarted_, false),
+                 .is_source = source->source};
   next_sequence_ = header.sequence + 1;
   if (received_) {
     received_(std::move(item));

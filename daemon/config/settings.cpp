@@ -11,6 +11,7 @@
 #include "daemon/config/endpoint.hpp"
 #include "daemon/config/pipeline_text.hpp"
 #include "daemon/config/settings_table.hpp"
+#include "daemon/config/sink_text.hpp"
 #include "daemon/config/source_text.hpp"
 #include "kernels/number_file.hpp"
 #include "kernels/plugin_library.hpp"
@@ -104,6 +105,7 @@ settings read_file(const toml::table& contents, const std::string& name) {
   }
   const toml::node* pipelines = file.find("pipeline");
   const toml::node* sources = file.find("source");
+  const toml::node* sinks = file.find("sink");
   file.refuse_unknown();
   check_keys(section(file, "security"), read.security);
   if (const std::string* const exposed = exposed_endpoint(read)) {
@@ -120,6 +122,9 @@ settings read_file(const toml::table& contents, const std::string& name) {
   }
   if (sources != nullptr) {
     read.sources = read_sources(*sources, name, read);
+  }
+  if (sinks != nullptr) {
+    read.sinks = read_sinks(*sinks, name, read);
   }
   return read;
 }
@@ -166,6 +171,9 @@ std::string print_settings(const settings& settings) {
   }
   for (const source_declaration& source : settings.sources) {
     text += print_source(source);
+  }
+  for (const sink_declaration& sink : settings.sinks) {
+    text += print_sink(sink);
   }
   return text;
 }

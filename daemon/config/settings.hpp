@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/config/sink_declaration.hpp"
 #include "daemon/config/source_declaration.hpp"
 #include "daemon/device/backend.hpp"
 #include "daemon/pipeline/declaration.hpp"
@@ -148,6 +149,7 @@ struct settings {
   code_settings code;
   std::vector<pipeline_declaration> pipelines;
   std::vector<source_declaration> sources{};
+  std::vector<sink_declaration> sinks{};
   std::vector<refused_pipeline> refused{};  ///< no part of the file: see quarantine
 };
 

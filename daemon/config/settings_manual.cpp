@@ -9,6 +9,7 @@
 #include "daemon/config/pipeline_text.hpp"
 #include "daemon/config/settings.hpp"
 #include "daemon/config/settings_table.hpp"
+#include "daemon/config/sink_text.hpp"
 #include "daemon/config/source_text.hpp"
 
 namespace penstock {
@@ -150,6 +151,12 @@ std::string print_man() {
               "Each key is for the types that have it. "
               "A reload starts, stops and changes sources.") +
           mdoc_rows(source_settings(), false);
+  text += ".Ss [[sink]]\n" +
+          mdoc_all(
+              "A sink hands results on as they come, to a network or a file. "
+              "Each key is for the types that have it. "
+              "A reload starts, stops and changes sinks.") +
+          mdoc_rows(sink_settings(), false);
   return text;
 }
 

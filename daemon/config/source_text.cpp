@@ -7,9 +7,8 @@
 #include <limits>
 #include <optional>
 
-#include "base/key_file.hpp"
 #include "base/quantity.hpp"
-#include "daemon/config/endpoint.hpp"
+#include "daemon/config/live_keys.hpp"
 #include "proto/message.hpp"
 
 namespace penstock {
@@ -41,36 +40,6 @@ constexpr std::array<named_value<gap_policy>, 2> beyond_names{
 constexpr std::array<named_value<overrun_policy>, 3> overrun_names{{{"block", overrun_policy::block},
                                                                     {"drop-oldest", overrun_policy::drop_oldest},
                                                                     {"drop-newest", overrun_policy::drop_newest}}};
-
-/// A text; "" is left out.
-struct left_out_kind : text_kind {
-  [[nodiscard]] std::string print(const std::string& value) const { return value.empty() ? "" : toml_string(value); }
-};
-
-/// A file; none is left out.
-struct left_out_file_kind : file_kind {
-  [[nodiscard]] std::string print(const std::filesystem::path& value) const {
-    return value.empty() ? "" : file_kind::print(value);
-  }
-};
-
-/// A number above 0; none is left out.
-struct rate_kind {
-  [[nodiscard]] std::string summary() const { return "number above 0"; }
-  void read(table_reader& table, std::string_view key, double& value) const {
-    const toml::node* node = table.find(key);
-    if (node == nullptr) {
-      return;
-    }
-    constexpr double most = 1e12;
-    const std::optional<double> given = node->value<double>();
-    if (!node->is_number() || !given || !(*given > 0) || *given > most) {
-      table.refuse_value(key, *node, "a number of samples per second, above 0 and at most 1e12");
-    }
-    value = *given;
-  }
-  [[nodiscard]] std::string print(double value) const { return value == 0 ? "" : toml_real(value); }
-};
 
 struct element_kind {
   [[nodiscard]] std::string summary() const { return word_kind{element_names}.summary(); }
@@ -223,64 +192,13 @@ bool takes(source_type type, source_framing framing) {
   return false;
 }
 
-/// HOST and PORT of "tcp://HOST:PORT" or "HOST:PORT".
-std::string_view host_of(std::string_view address) {
-  if (const std::size_t scheme = address.find("://"); scheme != address.npos) {
-    address.remove_prefix(scheme + 3);
-  }
-  return address.substr(0, address.rfind(':'));
-}
-
-/// Why it is no "HOST:PORT"; "" when it is.
-std::string fault_of_address(std::string_view address) {
-  const std::size_t colon = address.rfind(':');
-  const std::string_view port = colon == address.npos ? "" : address.substr(colon + 1);
-  const bool is_number = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
-  if (!is_number || std::stoi(std::string(port)) > 65535) {
-    return "it does not end with a port, from 0 to 65535";
-  }
-  return colon == 0 ? "there is no host" : "";
-}
-
-/// A name that is not an address may be of any machine.
-bool is_beyond_this_machine(std::string_view address) {
-  return !address.starts_with("ipc://") && !address.starts_with("inproc://") && !is_loopback_host(host_of(address));
-}
-
 void check_addresses(const table_reader& table, const source_declaration& source, const settings& read) {
-  const auto check = [&](std::string_view key, const std::string& address) {
-    std::string fault;
-    if (!is_zmq(source.type)) {
-      fault = fault_of_address(address);
-    } else if (key == "bind") {
-      fault = fault_of_endpoint(address);
-    } else if (address.starts_with("tcp://")) {
-      fault = fault_of_address(address.substr(6));
-    } else if (!address.starts_with("ipc://")) {
-      fault = "it is of no known transport";
-    }
-    if (!fault.empty()) {
-      table.refuse_key(key, "\"" + address + "\" is given; allowed is " +
-                                (is_zmq(source.type) ? "tcp://HOST:PORT, ipc://PATH" : "HOST:PORT") + " (" + fault +
-                                ")");
-    }
-    if (is_beyond_this_machine(address) && !source.encrypts() && !read.security.insecure_plaintext_beyond_loopback) {
-      table.refuse_key(key,
-                       "\"" + address +
-                           "\" is beyond this machine, and what comes from there is plain text that anybody can "
-                           "send or change; " +
-                           (is_zmq(source.type) ? "give the source keys (secret_key_file), or" : "if that is wanted,") +
-                           " say security.insecure_plaintext_beyond_loopback = true");
-    }
-  };
-  for (const std::string& each : source.connect) {
-    check("connect", each);
-  }
-  for (const std::string& each : source.bind) {
-    check("bind", each);
-  }
+  const address_rules rules{is_zmq(source.type), source.encrypts(), "source",
+                            "what comes from there is plain text that anybody can send or change"};
+  check_addresses(table, "connect", source.connect, rules, read);
+  check_addresses(table, "bind", source.bind, rules, read);
   if (source.type == source_type::udp) {
-    check("listen", source.listen);
+    check_addresses(table, "listen", {source.listen}, rules, read);
   }
 }
 
@@ -310,33 +228,6 @@ void require_keys(const table_reader& table, const source_declaration& source) {
       break;
     case source_type::standard_input:
       break;
-  }
-}
-
-// With keys a socket is either the one that is connected to, or not.
-void check_keys(const table_reader& table, const source_declaration& source) {
-  const auto refuse_without = [&](const char* key, bool given, const char* other) {
-    if (given) {
-      table.refuse_key(key, std::string("is given without ") + other + ", and would have no effect");
-    }
-  };
-  refuse_without("server_key", !source.server_key.empty() && !source.encrypts(), "secret_key_file");
-  refuse_without("authorized_keys_file", !source.authorized_keys_file.empty() && !source.encrypts(), "secret_key_file");
-  if (!source.encrypts()) {
-    return;
-  }
-  if (!source.connect.empty() && !source.bind.empty()) {
-    table.refuse_key("secret_key_file", "a source with keys has connect or bind, and not both");
-  }
-  refuse_without("server_key", !source.server_key.empty() && source.connect.empty(), "connect");
-  refuse_without("authorized_keys_file", !source.authorized_keys_file.empty() && source.bind.empty(), "bind");
-  if (!source.connect.empty() && !is_key_text(source.server_key)) {
-    table.refuse_key("server_key", source.server_key.empty()
-                                       ? "is missing: the public key of who the source connects to"
-                                       : "is no public key: 40 letters of Z85, as penstock keygen prints it");
-  }
-  if (!source.bind.empty() && source.authorized_keys_file.empty()) {
-    table.refuse_key("authorized_keys_file", "is missing: a key without it would let everybody in");
   }
 }
 
@@ -433,7 +324,7 @@ source_declaration read_source(const toml::table& contents, configuration_place 
                                     std::string(framing_names[static_cast<std::size_t>(source.framing)].name) + "\"");
   }
   require_keys(table, source);
-  check_keys(table, source);
+  check_socket_keys(table, source, "source");
   check_session(table, source);
   check_addresses(table, source, read);
   fit_to_pipeline(table, source, read, contents.contains("dtype"));

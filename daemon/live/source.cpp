@@ -19,6 +19,7 @@
 
 #include "base/descriptors.hpp"
 #include "daemon/config/source_text.hpp"
+#include "daemon/live/back_off.hpp"
 #include "daemon/live/block_assembler.hpp"
 #include "daemon/live/block_queue.hpp"
 
@@ -32,9 +33,6 @@ using time_point = clock::time_point;
 // A reader is called for so long before the queue is looked at.
 constexpr auto read_slice = 1ms;
 constexpr auto between_reports = 50ms;
-// Pauses before something that failed is tried again: they double.
-constexpr std::chrono::milliseconds first_pause{50};
-constexpr std::chrono::milliseconds longest_pause{5000};
 // A source that is told to end still delivers for so long.
 constexpr auto farewell = 500ms;
 constexpr auto between_complaints = 10s;
@@ -75,18 +73,6 @@ sample_account account_of(const block_account& account) noexcept {
           .quality = static_cast<penstock::time_quality>(account.quality),
           .flags = account.flags};
 }
-
-class back_off {
- public:
-  /// When to try again, after a failure now.
-  [[nodiscard]] time_point next(time_point now) noexcept {
-    return now + std::exchange(pause_, std::min(2 * pause_, longest_pause));
-  }
-  void reset() noexcept { pause_ = first_pause; }
-
- private:
-  std::chrono::milliseconds pause_ = first_pause;
-};
 
 }  // namespace
 
@@ -170,6 +156,7 @@ class source::worker final : public sample_receiver {
   std::uint64_t in_flight_before_ = 0;  // requests sent that were answered or given up when the client was last made
   std::uint64_t sent_ = 0;
   bool ended_ = false;
+  bool paused_ = false;     // the gate was closed
   bool came_back_ = false;  // memory, before it would have slept
   back_off connect_pause_;
   back_off read_pause_;
@@ -239,6 +226,7 @@ void source::worker::run() {
     const bool sent = submit_all(now);
     const bool read_on = reader_ != nullptr && (declaration_.overrun != overrun_policy::block || !queue_.full());
     const bool got = read_on && read(now);
+    data_at_ = read_on ? data_at_ : now;  // it is the pipeline that is slow
     if (ended_ && queue_.empty() && answered() == sent_ + in_flight_before_) {
       leave();
       state_ = source_state::ended;
@@ -389,7 +377,12 @@ void source::worker::connected(bool stands, std::string_view what) {
 // True when something was sent.
 bool source::worker::submit_all(time_point now) {
   bool any = false;
+  paused_ = false;
   while (client_ && now >= submit_at_) {
+    if (!owner_.gate_->is_open()) {
+      paused_ = true;
+      break;
+    }
     const sample_block* const block = queue_.front();
     if (block == nullptr || !submit(*block, now)) {
       break;
@@ -506,8 +499,9 @@ void source::worker::sleep(time_point until, bool for_data, std::uint64_t seen) 
     until = std::min(until, std::max(report_at_, now_ + between_reports));
   }
   shared_->wake.prepare();
+  const bool goes_on = paused_ && owner_.gate_->is_open();
   came_back_ = shared_->pool.collect();
-  if (!stopping() && seen == answered() && !came_back_) {
+  if (!stopping() && !goes_on && seen == answered() && !came_back_) {
     const auto left = std::clamp<std::chrono::nanoseconds>(until - clock::now(), 0ns, std::chrono::hours{1});
     timespec timeout{};
     timeout.tv_sec = left / 1s;
@@ -603,7 +597,7 @@ void source::worker::finish() {
     }
     const time_point end = clock::now() + farewell;
     for (time_point now = clock::now(); now < end; now = clock::now()) {
-      submit_at_ = std::min(submit_at_, now + first_pause);
+      submit_at_ = std::min(submit_at_, now + back_off::first_pause);
       (void)submit_all(now);
       if (queue_.empty() && answered() == sent_ + in_flight_before_) {
         break;
@@ -629,14 +623,15 @@ void source::worker::leave() {
 }
 
 source::source(source_declaration declaration, shard_door door, source_board& board, reader_factory make_reader,
-               std::unique_ptr<source> before)
+               std::unique_ptr<source> before, std::shared_ptr<source_gate> gate)
     : declaration_(std::move(declaration)),
       door_(std::move(door)),
       board_(board),
       make_reader_(std::move(make_reader)),
       before_(std::move(before)),
-      shared_(
-          std::make_shared<shared_parts>(declaration_.sample_bytes * static_cast<std::size_t>(declaration_.block))) {
+      shared_(std::make_shared<shared_parts>(declaration_.sample_bytes * static_cast<std::size_t>(declaration_.block))),
+      gate_(gate != nullptr ? std::move(gate) : std::make_shared<source_gate>()) {
+  gate_->attach([shared = shared_] { shared->wake.wake(); });
   if (before_ != nullptr) {
     before_->stop();
   }
@@ -651,7 +646,7 @@ source::source(source_declaration declaration, shard_door door, source_board& bo
         shared_->wake.prepare();
         pollfd woken{shared_->wake.descriptor(), POLLIN, 0};
         if (!stop_.load(std::memory_order_acquire)) {
-          (void)::poll(&woken, 1, static_cast<int>(longest_pause.count()));
+          (void)::poll(&woken, 1, static_cast<int>(back_off::longest_pause.count()));
         }
         shared_->wake.awake();
       }

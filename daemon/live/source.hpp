@@ -12,6 +12,7 @@
 
 #include "daemon/config/source_declaration.hpp"
 #include "daemon/live/sample_stream.hpp"
+#include "daemon/live/source_gate.hpp"
 #include "daemon/telemetry/source_board.hpp"
 
 namespace penstock::live {
@@ -32,8 +33,9 @@ using reader_factory = std::function<std::unique_ptr<sample_reader>(const source
 class source {
  public:
   /// Starts the thread. With `before`, which it takes over, it first waits for that one's end. `board` outlives it.
+  /// While `gate` is closed nothing is sent; nullptr: it never is.
   source(source_declaration declaration, shard_door door, source_board& board, reader_factory make_reader,
-         std::unique_ptr<source> before = nullptr);
+         std::unique_ptr<source> before = nullptr, std::shared_ptr<source_gate> gate = nullptr);
   source(const source&) = delete;
   source& operator=(const source&) = delete;
   /// Stops it and waits for its thread.
@@ -56,8 +58,9 @@ class source {
   const reader_factory make_reader_;
   std::unique_ptr<source> before_;
   std::shared_ptr<shared_parts> shared_;  // with what the shard may still hold of it
-  std::atomic<bool> stop_{false};         // written by any thread
-  std::atomic<bool> over_{false};         // written by its own
+  std::shared_ptr<source_gate> gate_;
+  std::atomic<bool> stop_{false};  // written by any thread
+  std::atomic<bool> over_{false};  // written by its own
   std::thread thread_;
 };
 

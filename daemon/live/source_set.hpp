@@ -13,8 +13,9 @@ namespace penstock::live {
 /// The sources of the configuration. Thread: the admin's. No call waits, except the destructor.
 class source_set {
  public:
-  /// `doors`: of the shards, at least one. `board` and `memory`, of which the queues take theirs, outlive it.
-  source_set(std::vector<shard_door> doors, source_board& board, memory_budget& memory, reader_factory make_reader);
+  /// `doors`: of the shards, at least one. `board`, `gates` and `memory`, of which the queues take theirs, outlive it.
+  source_set(std::vector<shard_door> doors, source_board& board, source_gates& gates, memory_budget& memory,
+             reader_factory make_reader);
   source_set(const source_set&) = delete;
   source_set& operator=(const source_set&) = delete;
   /// Stops all, and waits for them.
@@ -32,6 +33,7 @@ class source_set {
  private:
   std::vector<shard_door> doors_;
   source_board& board_;
+  source_gates& gates_;
   memory_budget& memory_;
   std::size_t taken_ = 0;  // of it
   reader_factory make_reader_;

@@ -116,7 +116,7 @@ verdict subscriptions::subscribe(client_record& client, std::uint64_t id, const 
   if (client.subscriptions >= most_of_a_client) {
     return {status::rejected, "a client may have " + std::to_string(most_of_a_client) + " subscriptions"};
   }
-  if (all_.size() >= most_) {
+  if (all_.size() >= most_ && !client.within_process) {
     return {status::rejected, most_ == 0 ? "this daemon takes no subscriptions (clients.max_subscriptions)"
                                          : "there are as many subscriptions as there may be: " + std::to_string(most_) +
                                                " (clients.max_subscriptions)"};
@@ -232,7 +232,8 @@ void subscriptions::offer(subscription& each, known_publisher& source, const req
     wire::publisher body{.session = source.number,
                          .name = done.session != nullptr ? done.session->name : "",
                          .client = done.client->name,
-                         .pipeline = done.pipeline->declaration.name};
+                         .pipeline = done.pipeline->declaration.name,
+                         .source = done.client->within_process};
     for (const std::uint16_t output : source.outputs) {
       body.outputs.push_back(done.pipeline->outputs[output].name);
     }

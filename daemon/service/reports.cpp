@@ -244,7 +244,8 @@ json shard_json(const shard_report& shard) {
           {"pipelines", pipelines_json(shard.pipelines)},
           {"quarantine", json_of(shard.refused)},
           {"clients", clients_json(shard.clients)},
-          {"sources", json_of(shard.sources)}};
+          {"sources", json_of(shard.sources)},
+          {"sinks", json_of(shard.sinks)}};
 }
 
 }  // namespace

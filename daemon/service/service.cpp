@@ -16,6 +16,7 @@
 #include "base/process_limits.hpp"
 #include "daemon/config/client_memory.hpp"
 #include "daemon/live/reader.hpp"
+#include "daemon/live/writer.hpp"
 #include "daemon/net/message_memory.hpp"
 #include "daemon/net/router_socket.hpp"
 #include "daemon/service/code_proof.hpp"
@@ -158,7 +159,8 @@ void service::start_shards() {
   }
   configuration_.emplace(admin_, shards_, std::move(devices), keys_ ? &*keys_ : nullptr, settings_, read_);
   for (shard_thread& each : shards_) {
-    each.join_directory(*directory_, shm_server_ ? &*shm_server_ : nullptr, configuration_->now(), &sources_board_);
+    each.join_directory(*directory_, shm_server_ ? &*shm_server_ : nullptr, configuration_->now(), &sources_board_,
+                        &sinks_board_);
   }
 }
 
@@ -274,6 +276,7 @@ void service::reload(live_configuration::callback done) {
       settings_ = configuration_->running();
       endpoint_->adopt(settings_);
       heartbeat_->adopt(settings_);
+      sinks_->adopt(settings_.sinks);
       sources_->adopt(settings_.sources);
     }
     endpoint_->count_reload(made);
@@ -324,7 +327,9 @@ void service::start_sources() {
     doors.push_back(
         {static_cast<std::uint32_t>(number), shards_[number].inner_context(), router_socket::inner_endpoint});
   }
-  sources_.emplace(std::move(doors), sources_board_, *memory_, live::make_reader);
+  sinks_.emplace(doors, sinks_board_, gates_, live::make_writer);
+  sinks_->adopt(settings_.sinks);
+  sources_.emplace(std::move(doors), sources_board_, gates_, *memory_, live::make_reader);
   sources_->adopt(settings_.sources);
 }
 
@@ -570,6 +575,7 @@ exit_code service::run() {
   const exit_code code = outcome();
   probe_.reset();  // not before, for the same reason
   sources_.reset();
+  sinks_.reset();
   if (shm_server_) {
     shm_server_->stop();
   }

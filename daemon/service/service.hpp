@@ -14,6 +14,7 @@
 #include "base/exit_code.hpp"
 #include "daemon/config/settings.hpp"
 #include "daemon/device/backend.hpp"
+#include "daemon/live/sink_set.hpp"
 #include "daemon/live/source_set.hpp"
 #include "daemon/net/keys.hpp"
 #include "daemon/net/shard_directory.hpp"
@@ -24,6 +25,7 @@
 #include "daemon/service/self_probe.hpp"
 #include "daemon/service/shard_thread.hpp"
 #include "daemon/service/systemd.hpp"
+#include "daemon/telemetry/sink_board.hpp"
 #include "daemon/telemetry/source_board.hpp"
 
 namespace penstock {
@@ -91,14 +93,17 @@ class service {
   std::optional<shard_directory> directory_;
   std::optional<shard_arena_registry> registry_;
   std::optional<shm_server> shm_server_;  // where clients may share memory, in which requests lie until the shards end
-  source_board sources_board_;            // shards read it
+  source_board sources_board_;            // shards read them
+  sink_board sinks_board_;
+  live::source_gates gates_;
   start_progress progress_;
   std::string slow_step_;  // of the start, that was last logged
   std::deque<shard_thread> shards_;
   shard_query shard_query_{admin_, shards_};
   std::optional<admin_endpoint> endpoint_;
   std::optional<live_configuration> configuration_;
-  std::optional<live::source_set> sources_;      // clients of the shards
+  std::optional<live::sink_set> sinks_;          // clients of the shards
+  std::optional<live::source_set> sources_;      // and these
   std::optional<connection_watch> connections_;  // and these:
   std::optional<self_probe> probe_;
   std::optional<heartbeat> heartbeat_;  // once the shards serve

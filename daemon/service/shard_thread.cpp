@@ -146,9 +146,9 @@ std::vector<std::string> shard_thread::wait_until_made() {
 }
 
 void shard_thread::join_directory(shard_directory& directory, shm_server* shm,
-                                  const configuration_report& configuration, source_board* sources) {
+                                  const configuration_report& configuration, source_board* sources, sink_board* sinks) {
   directory_ = &directory;
-  shard_->join(directory, shm, configuration, sources);
+  shard_->join(directory, shm, configuration, sources, sinks);
 }
 
 void shard_thread::serve() {

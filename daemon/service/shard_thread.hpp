@@ -58,7 +58,7 @@ class shard_thread {
   [[nodiscard]] std::vector<std::string> wait_until_made();
   /// Once all shards are made, before any serves. Throws configuration_error, as client_registry::join does.
   void join_directory(shard_directory& directory, shm_server* shm, const configuration_report& configuration,
-                      source_board* sources = nullptr);
+                      source_board* sources = nullptr, sink_board* sinks = nullptr);
   void serve();
   /// Of the shard, once it is made.
   [[nodiscard]] const slot_size& slot_bytes() const noexcept { return shard_->slot_bytes(); }

@@ -336,13 +336,14 @@ void shard::ask(std::function<void(shard&)> question) {
 }
 
 void shard::join(shard_directory& directory, shm_server* server, const configuration_report& configuration,
-                 source_board* sources) {
+                 source_board* sources, sink_board* sinks) {
   registry_.join(directory, server);
   message_handler_.share_memory(server);
   shm_server_ = server;
   directory_ = &directory;
   subscriptions_.set_shards(std::max<std::size_t>(directory.size(), 1));
   sources_ = sources;
+  sinks_ = sinks;
   configuration_ = configuration;
 }
 
@@ -425,6 +426,9 @@ void shard::end_without_memory(time_point now) {
 void shard::begin_parting(time_point now) {
   if (sources_ != nullptr) {
     sources_->stop(number_);
+  }
+  if (sinks_ != nullptr) {
+    sinks_->leave(number_);
   }
   part_until_ = now + parting_time;
   state_ = registry_.say_goodbye() ? state::parting : state::ended;
@@ -610,6 +614,9 @@ shard_report shard::report() {
   }
   if (sources_ != nullptr) {
     made.sources = sources_->read(number_);
+  }
+  if (sinks_ != nullptr && number_ == 0) {
+    made.sinks = sinks_->read();
   }
   clients_.for_each([&](const client_record& each) {
     if (!each.gone) {

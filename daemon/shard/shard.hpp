@@ -82,9 +82,9 @@ class shard {
   shard& operator=(const shard&) = delete;
 
   /// Call it before `run`. `server`: of shared memory, or nullptr. `configuration`: what the shard serves. `sources`:
-  /// where those of the daemon tell of themselves.
+  /// where those of the daemon tell of themselves, and `sinks`.
   void join(shard_directory& directory, shm_server* server, const configuration_report& configuration,
-            source_board* sources = nullptr);
+            source_board* sources = nullptr, sink_board* sinks = nullptr);
   /// As client_registry::admit_arena and evict_arena.
   [[nodiscard]] bool admit_arena(const arena_order& order, client_arena& arena) {
     return registry_.admit_arena(order, arena);
@@ -118,7 +118,7 @@ class shard {
   [[nodiscard]] leftovers take_leftovers();
 
   /// A zmq::context_t in which clients of this process connect to router_socket::inner_endpoint. The
-  /// shard's end waits until they are gone, and tells sources to go. Any thread.
+  /// shard's end waits until they are gone, and tells sources and sinks to go. Any thread.
   [[nodiscard]] void* inner_context() noexcept { return &socket_.context(); }
   /// As router_socket::zap_rounds. Any thread.
   [[nodiscard]] std::uint64_t zap_rounds() const noexcept { return socket_.zap_rounds(); }
@@ -177,6 +177,7 @@ class shard {
   const shm_server* shm_server_ = nullptr;
   const shard_directory* directory_ = nullptr;
   source_board* sources_ = nullptr;
+  sink_board* sinks_ = nullptr;
   std::uint32_t number_;
   std::string instance_;
   time_point started_;

@@ -84,6 +84,14 @@ ordered_json json_of(const std::vector<source_report>& sources) {
   return list;
 }
 
+ordered_json json_of(const std::vector<sink_report>& sinks) {
+  ordered_json list = ordered_json::array();
+  for (const sink_report& each : sinks) {
+    list.push_back(json_of(each));
+  }
+  return list;
+}
+
 ordered_json refused_json(const handshake_report& handshakes) {
   ordered_json refused = ordered_json::object();
   for (std::size_t why = 0; why < handshake_refusals; ++why) {
@@ -198,6 +206,13 @@ std::string report_status(const shard_report& report) {
     if (body.dump().size() > wire::max_body_bytes / 2) {
       body.erase("sources");
       body["sources_left_out"] = report.sources.size();
+    }
+  }
+  if (!report.sinks.empty()) {
+    body["sinks"] = json_of(report.sinks);
+    if (body.dump().size() > wire::max_body_bytes / 2) {
+      body.erase("sinks");
+      body["sinks_left_out"] = report.sinks.size();
     }
   }
   std::size_t room = wire::max_body_bytes - std::min(body.dump().size(), wire::max_body_bytes);

@@ -13,6 +13,7 @@
 #include "daemon/request/counters.hpp"
 #include "daemon/shm/server.hpp"
 #include "daemon/telemetry/recorder.hpp"
+#include "daemon/telemetry/sink_board.hpp"
 #include "daemon/telemetry/source_board.hpp"
 
 namespace penstock {
@@ -35,7 +36,7 @@ struct client_report {
   std::uint32_t subscriptions = 0;
   std::uint64_t published = 0;  ///< results that its subscriptions were sent
   std::uint64_t lost = 0;       ///< results that they lost
-  bool is_source = false;      ///< a source of the daemon, which takes none of max_clients' places
+  bool is_source = false;       ///< a source of the daemon, which takes none of max_clients' places
 };
 
 /// Subscriptions to results, of a shard.
@@ -68,7 +69,8 @@ struct shard_report {
   std::vector<refused_pipeline> refused{};   ///< that are in quarantine
   std::vector<client_report> clients{};
   std::vector<source_report> sources{};  ///< that feed this shard
-  std::uint32_t credit_requests = 0;  ///< that each client is granted
+  std::vector<sink_report> sinks{};      ///< of the daemon; shard 0 has them
+  std::uint32_t credit_requests = 0;     ///< that each client is granted
   std::size_t credit_bytes = 0;
   std::size_t sessions = 0;
   std::size_t max_sessions = 0;
@@ -96,6 +98,7 @@ struct shard_report {
 [[nodiscard]] nlohmann::ordered_json json_of(const pipeline_report& pipeline);
 /// A list of them.
 [[nodiscard]] nlohmann::ordered_json json_of(const std::vector<source_report>& sources);
+[[nodiscard]] nlohmann::ordered_json json_of(const std::vector<sink_report>& sinks);
 /// Pipelines in quarantine, and why.
 [[nodiscard]] nlohmann::ordered_json json_of(const std::vector<refused_pipeline>& refused);
 /// Quantiles, the largest and the sum in µs of each time that was measured at least once.

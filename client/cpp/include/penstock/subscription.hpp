@@ -43,6 +43,7 @@ struct published {
   std::uint64_t lost = 0;       ///< how many of these were lost directly before it, in the daemon or here
   /// The daemon restarted, or forgot this client, before it: what was lost then is not in `lost`.
   bool restarted = false;
+  bool is_source = false;  ///< the client is a source of the daemon itself
 };
 
 /// Results of any client of a pipeline, as they come. Made by client::subscribe. Must be destroyed before its client.

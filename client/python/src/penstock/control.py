@@ -151,6 +151,7 @@ class Publisher:
     client: str = ""  #: as it said in its HELLO
     pipeline: str = ""
     outputs: Tuple[str, ...] = ()  #: the tensors of each PUBLISHED, in this order
+    source: bool = False  #: a source of the daemon itself
     ended: bool = False  #: nothing else is told then but the session
 
 
