@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "base/whole_file.hpp"
+
 namespace penstock {
 namespace {
 
@@ -20,6 +22,7 @@ constexpr int max_nesting = 64;
 
 using json = nlohmann::json;
 
+constexpr std::size_t largest_meta_bytes = std::size_t{64} << 20U;
 constexpr const char* version = "1.0.0";
 constexpr std::int64_t giga = 1'000'000'000;
 
@@ -278,7 +281,7 @@ std::filesystem::path sigmf_data_path(std::filesystem::path meta) {
   return meta.replace_extension(".sigmf-data");
 }
 
-sigmf_writer::sigmf_writer(const std::filesystem::path& meta_file, sigmf_meta meta)
+sigmf_writer::sigmf_writer(const std::filesystem::path& meta_file, sigmf_meta meta, bool continues)
     : meta_file_(meta_file), meta_(std::move(meta)) {
   const auto* const found = std::find_if(datatypes.begin(), datatypes.end(),
                                          [&](const datatype& each) { return each.sigmf == meta_.datatype; });
@@ -287,11 +290,44 @@ sigmf_writer::sigmf_writer(const std::filesystem::path& meta_file, sigmf_meta me
   }
   sample_bytes_ = found->bytes * meta_.channels;
   const std::filesystem::path data = sigmf_data_path(meta_file_);
-  data_ = file_descriptor(::open(data.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  const bool is_there = continues && std::filesystem::exists(meta_file_);
+  data_ = file_descriptor(::open(data.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (is_there ? 0 : O_TRUNC), 0666));
   if (!data_) {
     throw sigmf_error(failure("can't create", data));
   }
+  if (is_there) {
+    take_over();
+  }
   write_meta();
+}
+
+void sigmf_writer::take_over() {
+  sigmf_meta before;
+  try {
+    before = parse_sigmf(read_whole_file(meta_file_, largest_meta_bytes));
+  } catch (const file_refused& error) {
+    throw sigmf_error(error.what());
+  }
+  if (before.datatype != meta_.datatype || before.channels != meta_.channels ||
+      before.sample_rate != meta_.sample_rate) {
+    throw sigmf_error("it is a recording of " + before.datatype + ", " + std::to_string(before.channels) +
+                      " channels, at " + std::to_string(before.sample_rate) +
+                      " samples per second, and can't be continued with " + meta_.datatype + ", " +
+                      std::to_string(meta_.channels) + ", " + std::to_string(meta_.sample_rate));
+  }
+  meta_ = std::move(before);
+  const off_t end = ::lseek(data_.number(), 0, SEEK_END);
+  samples_ = static_cast<std::uint64_t>(std::max<off_t>(end, 0)) / sample_bytes_;
+  std::erase_if(meta_.captures, [this](const sigmf_capture& each) { return each.sample_start > samples_; });
+  cut();
+}
+
+// To whole samples.
+void sigmf_writer::cut() {
+  const auto end = static_cast<off_t>(samples_ * sample_bytes_);
+  if (::ftruncate(data_.number(), end) != 0 || ::lseek(data_.number(), end, SEEK_SET) < 0) {
+    throw sigmf_error(failure("can't continue", sigmf_data_path(meta_file_)));
+  }
 }
 
 sigmf_writer::~sigmf_writer() {
@@ -316,7 +352,9 @@ void sigmf_writer::append(std::span<const std::byte> samples) {
     throw sigmf_error("these are no whole samples");
   }
   if (!write_all(data_.number(), {reinterpret_cast<const char*>(samples.data()), samples.size()})) {
-    throw sigmf_error(failure("can't write to", sigmf_data_path(meta_file_)));
+    const sigmf_error failed(failure("can't write to", sigmf_data_path(meta_file_)));
+    cut();
+    throw failed;
   }
   samples_ += samples.size() / sample_bytes_;
 }

@@ -65,8 +65,9 @@ struct sigmf_meta {
 /// each capture and by `close`. So a recording that was cut off can be read up to where it was written.
 class sigmf_writer {
  public:
-  /// Creates both files, or overwrites them. `meta` without captures. Throws sigmf_error.
-  sigmf_writer(const std::filesystem::path& meta_file, sigmf_meta meta);
+  /// Creates both files, or overwrites them. `meta` without captures. With `continues`, a recording that is there goes
+  /// on behind its last whole sample; it must have the same datatype, channels and rate. Throws sigmf_error.
+  sigmf_writer(const std::filesystem::path& meta_file, sigmf_meta meta, bool continues = false);
   sigmf_writer(const sigmf_writer&) = delete;
   sigmf_writer& operator=(const sigmf_writer&) = delete;
   ~sigmf_writer();
@@ -82,6 +83,8 @@ class sigmf_writer {
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }
 
  private:
+  void take_over();
+  void cut();
   void write_meta() const;
 
   std::filesystem::path meta_file_;

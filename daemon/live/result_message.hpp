@@ -21,12 +21,15 @@ struct result_message {
   std::string_view name;             ///< topic or path
   std::span<const std::byte> bytes;  ///< whole items
   wire::tensor_header shape{};
+  std::string_view element;  ///< "f32": the type of its numbers
   std::size_t item_bytes = 1;
+  std::size_t unit_bytes = 1;  ///< a result has a multiple of so many: of a frame, or of an item where frames vary
   /// Number of its first item in its stream: an output of a session. With an account it says where in the stream the
   /// items lie, so that a gap is a jump; else the items are counted.
   std::uint64_t offset = 0;
-  bool begins = false;   ///< its first item does not follow the last one of its stream: start, gap, new epoch
-  double item_rate = 0;  ///< items per second; 0: not known
+  bool knows_place = false;  ///< `offset` is from an account
+  bool begins = false;       ///< its first item does not follow the last one of its stream: start, gap, new epoch
+  double item_rate = 0;      ///< items per second; 0: not known
   std::optional<std::int64_t> time_ns{};  ///< of its first item, since 1970 UTC
   std::optional<wire::sample_account> account{};
   std::int64_t index = 0;      ///< of the input's sample at which it stands, in the account's numbers

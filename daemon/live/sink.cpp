@@ -38,6 +38,7 @@ constexpr auto calm_of_sink = 5s;
 // What an item costs in the queue beside its bytes: bounds the number of small ones.
 constexpr std::size_t bytes_beside = 256;
 constexpr std::size_t most_streams_known = 4096;
+constexpr std::size_t least_of_shard = std::size_t{64} << 20U;
 
 /// The session's name without the epoch that a source puts behind it.
 std::string_view without_epoch(const published& item) {
@@ -116,6 +117,7 @@ void place_items(stream_record& stream, const sink_output& output, const publish
       const std::int64_t number = floor_division(view.index, output.steps);
       stream.shift = std::max(stream.shift, -number);
       message.offset = static_cast<std::uint64_t>(number + stream.shift);
+      message.knows_place = true;
       // The indices alone tell of a gap.
       message.begins = new_epoch || message.offset != stream.next;
     }
@@ -276,6 +278,7 @@ class sink::worker {
   };
 
   [[nodiscard]] bool stopping() const noexcept { return owner_.stop_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool blocks() const noexcept { return declaration_.on_full == full_policy::block; }
   void look_at_doors(time_point now);
   void connect(door_record& door, time_point now);
   void part(door_record& door);
@@ -365,7 +368,7 @@ void sink::worker::look_at_doors(time_point now) {
     }
   }
   const auto stands = [](const door_record& each) { return each.connection || each.leave.load(); };
-  if (declaration_.on_full == full_policy::drop || std::all_of(doors_.begin(), doors_.end(), stands)) {
+  if (!blocks() || std::all_of(doors_.begin(), doors_.end(), stands)) {
     inbox_.begin();
   }
 }
@@ -391,7 +394,8 @@ void sink::worker::connect(door_record& door, time_point now) {
       for (const sink_output& each : feed.outputs) {
         wanted.outputs.push_back(each.name);
       }
-      wanted.queue_bytes = declaration_.queue;
+      // The shard does not wait for this sink's threads: what it may keep covers their pauses.
+      wanted.queue_bytes = std::max(declaration_.queue, blocks() ? least_of_shard : 0);
       door.subscribed.push_back(door.connection->subscribe(
           feed.pipeline, wanted, [box = owner_.inbox_, &feed](published&& what) { box->take(std::move(what), feed); }));
     }
@@ -538,7 +542,9 @@ result_message sink::worker::message_of(const inbox::entry& entry, const sink_ou
   message.output = output.name;
   message.bytes = view.bytes;
   message.shape = wire_header(output.spec, static_cast<std::uint32_t>(frames), leading);
+  message.element = name_of(output.spec.type);
   message.item_bytes = output.item_bytes();
+  message.unit_bytes = output.spec.variable ? output.item_bytes() : output.spec.bytes();
   message.frames = static_cast<std::uint32_t>(frames);
   message.index = view.index;
   place_items(stream, output, entry.what, view, output.items(frames, leading), message);

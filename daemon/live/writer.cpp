@@ -1,8 +1,9 @@
 #include "daemon/live/writer.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
+#include "daemon/live/file_writer.hpp"
+#include "daemon/live/network/udp_writer.hpp"
 #include "daemon/live/network/zmq_writer.hpp"
 
 namespace penstock::live {
@@ -41,6 +42,15 @@ std::unique_ptr<result_writer> make_zmq_writer(const sink_declaration& sink) {
   return std::make_unique<zmq_writer>(how);
 }
 
+std::unique_ptr<result_writer> make_udp_writer(const sink_declaration& sink) {
+  udp_writer_settings how;
+  how.to = sink.to;
+  how.has_numbers = sink.framing == sink_framing::sequence;
+  how.datagram_bytes = sink.datagram;
+  how.drops = sink.on_full == full_policy::drop;
+  return std::make_unique<udp_writer>(how);
+}
+
 }  // namespace
 
 std::unique_ptr<result_writer> make_writer(const sink_declaration& sink) {
@@ -49,11 +59,13 @@ std::unique_ptr<result_writer> make_writer(const sink_declaration& sink) {
     case sink_type::zmq_push:
       return make_zmq_writer(sink);
     case sink_type::udp:
-    case sink_type::file:
+      return make_udp_writer(sink);
     case sink_type::sigmf:
+      return make_recording_writer();
+    case sink_type::file:
       break;
   }
-  throw std::runtime_error("sinks of this type are not there yet");
+  return make_file_writer();
 }
 
 }  // namespace penstock::live

@@ -4,12 +4,15 @@ import json
 import signal
 import socket
 import struct
-import tempfile
+import subprocess
+import sys
 import time
 import unittest
 
 import numpy
 import zmq
+
+from penstock import wire
 
 from daemon_process import VERSION, Daemon, backends, free_port, npy, pipeline, wait_until
 
@@ -175,6 +178,130 @@ class Sinks(unittest.TestCase):
         self.assertEqual((said["type"], said["state"], said["results"]["dropped"]), ("zmq-pub", "running", 0))
         self.assertEqual(said["results"]["expected"], sent)
         self.assertIn("sink 'waterfall': begins", self.stop(daemon))
+
+    def test_a_stalled_push_pauses_its_source_and_loses_nothing(self):
+        stalled, quick = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
+        x = numpy.random.default_rng(2).standard_normal(1000 * BLOCK).astype("f4")
+        free = x[:300 * BLOCK]
+        daemon = self.start(
+            sums() + sums().replace('"sums"', '"others"') + tape()
+            + source("other", f'type = "file"\npath = "z.npy"\npace = "free"\nblock = {BLOCK}\n', "others")
+            + sink("stuck", f'type = "zmq-push"\nbind = "{stalled}"\nfrom = "sums.y"\nqueue = "64 KiB"\n')
+            + sink("sibling", f'type = "zmq-push"\nbind = "{quick}"\nfrom = "others.y"\nqueue = "64 KiB"\n'),
+            {"x.npy": npy(x), "z.npy": npy(free)})
+        pull = self.socket(zmq.PULL, quick)
+        numpy.testing.assert_allclose(self.pulled(pull, len(free)), summed(free), rtol=1e-6, atol=1e-6)
+        said = daemon.wait_for("stuck", lambda each: each["state"] == "full" and each["pauses"] == 1, "it is full")
+        self.assertEqual((said["results"]["dropped"], said["results"]["delivered"]), (0, 0))
+        self.assertLess(said["results"]["expected"], 700)
+        self.assertEqual(daemon.sinks()["sibling"]["results"]["delivered"], 300)
+        late = self.socket(zmq.PULL, stalled, rcvhwm=1)
+        numpy.testing.assert_allclose(self.pulled(late, len(x)), summed(x), rtol=1e-6, atol=1e-6)
+        said = daemon.wait_for("stuck", lambda each: each["results"]["delivered"] == 1000, "all is sent")
+        self.assertEqual((said["results"]["dropped"], said["state"], said["bytes"]), (0, "running", x.nbytes))
+        self.assertEqual(daemon.said("sources")["tape"]["samples"]["overrun"], 0)
+        self.stop(daemon)
+
+    def pulled(self, pull, items):
+        got = []
+        while sum(map(len, got)) < items:
+            got.append(numpy.frombuffer(pull.recv(), "f4"))
+        return numpy.concatenate(got)
+
+    def test_push_outlives_a_receiver_that_is_killed(self):
+        url = f"tcp://127.0.0.1:{free_port()}"
+        x = numpy.random.default_rng(3).standard_normal(2000 * BLOCK).astype("f4")
+        daemon = self.start(sums() + tape() + sink(
+            "out", f'type = "zmq-push"\nbind = "{url}"\nfrom = "sums.y"\nframing = "penstock"\nqueue = "64 KiB"\n'),
+            {"x.npy": npy(x)})
+        script = f"import zmq; s = zmq.Context().socket(zmq.PULL); s.rcvhwm = 1; s.connect('{url}')\n" \
+                 "for _ in range(100): s.recv_multipart()\nprint('ready', flush=True)\nimport time; time.sleep(600)"
+        peer = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(peer.stdout.readline(), "ready\n")
+        peer.kill()
+        peer.communicate()
+        pull = self.socket(zmq.PULL, url)
+        heard, whole = [], summed(x)
+        while not heard or heard[-1] != 1999:
+            head, body = pull.recv_multipart()
+            header = wire.decode_header(head)
+            self.assertEqual(header.type, wire.MessageType.RESULT)
+            y = numpy.frombuffer(body, "f4")
+            numpy.testing.assert_allclose(y, whole[header.sequence * BLOCK:][:BLOCK], rtol=1e-6, atol=1e-6)
+            heard.append(header.sequence)
+        self.assertEqual(heard, list(range(heard[0], 2000)))
+        self.assertLess(heard[0], 1500)  # what the connection had
+        self.stop(daemon)
+
+    def test_a_file_has_each_result_once_and_goes_on_after_kill_9(self):
+        x = numpy.random.default_rng(4).standard_normal(3000 * BLOCK).astype("f4")
+        text = sums() + tape() + sink("disk", 'type = "file"\npath = "out/{session}.{output}"\nfrom = ["tape"]\n')
+        daemon = self.start(text, {"x.npy": npy(x)})
+        daemon.wait_for("disk", lambda each: each["results"]["delivered"] == 3000, "all is written")
+        whole = summed(x)
+        for name, factor in (("y", 1), ("twice", 2)):
+            path = daemon.path / "out" / f"tape.{name}"
+            numpy.testing.assert_allclose(numpy.fromfile(path, "f4"), factor * whole, rtol=1e-6, atol=1e-6)
+        self.assertEqual(daemon.sinks()["disk"]["bytes"], 2 * x.nbytes)
+        daemon.end(signal.SIGKILL)
+        with path.open("ab") as file:
+            file.write(b"abc")  # half a result
+        daemon.start()
+        daemon.wait_for("disk", lambda each: each["results"]["delivered"] == 3000, "all is written again")
+        numpy.testing.assert_allclose(numpy.fromfile(path, "f4"), numpy.tile(2 * whole, 2), rtol=1e-6, atol=1e-6)
+        self.stop(daemon)
+
+    def test_a_recording_has_a_capture_for_each_gap(self):
+        x = numpy.random.default_rng(5).standard_normal(6 * BLOCK).astype("f4")
+        meta = {"global": {"core:datatype": "rf32_le", "core:sample_rate": RATE, "core:version": "1.0.0"},
+                "captures": [{"core:sample_start": 0, "core:global_index": 1000,
+                              "core:datetime": "2026-01-31T12:00:00Z"},
+                             {"core:sample_start": 2 * BLOCK, "core:global_index": 1000 + 3 * BLOCK}],
+                "annotations": []}
+        daemon = self.start(
+            pipeline("twice", "f32", ["max 512"], [("y", "affine", "a = 2.0\n")], ["y"])
+            + source("tape", f'type = "file"\npath = "x.sigmf-meta"\npace = "free"\nblock = {BLOCK}\n'
+                             'gap = { policy = "new-epoch" }\n', "twice")
+            + sink("tape", 'type = "sigmf"\npath = "{session}-{output}.sigmf-meta"\nfrom = "twice"\n'),
+            {"x.sigmf-meta": json.dumps(meta).encode(), "x.sigmf-data": x.tobytes()})
+        daemon.wait_for("tape", lambda each: each["results"]["delivered"] == 6, "all is written")
+        self.stop_but_keep(daemon)
+        made = json.loads((daemon.path / "tape-y.sigmf-meta").read_text())
+        self.assertEqual((made["global"]["core:datatype"], made["global"]["core:sample_rate"]), ("rf32_le", RATE))
+        numpy.testing.assert_array_equal(numpy.fromfile(daemon.path / "tape-y.sigmf-data", "f4"), 2 * x)
+        first, second = made["captures"]
+        self.assertEqual((first["core:sample_start"], first["core:global_index"]), (0, 1000))
+        self.assertTrue(first["core:datetime"].startswith("2026-01-31T12:00:00"))
+        self.assertEqual((second["core:sample_start"], second["core:global_index"]), (2 * BLOCK, 1000 + 3 * BLOCK))
+        daemon.start()
+        daemon.wait_for("tape", lambda each: each["results"]["delivered"] == 6, "all is written again")
+        self.stop_but_keep(daemon)
+        again = json.loads((daemon.path / "tape-y.sigmf-meta").read_text())
+        self.assertEqual([each["core:sample_start"] for each in again["captures"]],
+                         [0, 2 * BLOCK, 6 * BLOCK, 8 * BLOCK])
+        numpy.testing.assert_array_equal(numpy.fromfile(daemon.path / "tape-y.sigmf-data", "f4"), numpy.tile(2 * x, 2))
+
+    def stop_but_keep(self, daemon):
+        self.assertEqual(daemon.end(), 0, daemon.log.read_text())
+
+    def test_udp_numbers_its_datagrams(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+            receiver.bind(("127.0.0.1", 0))
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+            receiver.settimeout(PATIENCE_MS / 1000)
+            x = numpy.random.default_rng(6).standard_normal(100 * BLOCK).astype("f4")
+            daemon = self.start(sums() + source("tape", f'type = "file"\npath = "x.npy"\npace = "10x"\n'
+                                                        f'block = {BLOCK}\n') + sink(
+                "out", f'type = "udp"\nto = "127.0.0.1:{receiver.getsockname()[1]}"\nframing = "sequence"\n'
+                       'from = "sums.y"\ndatagram = "1000"\n'.replace('"1000"', '"1000 B"')), {"x.npy": npy(x)})
+            got = []
+            for number in range(300):  # 250, 250 and 12 items
+                packet = receiver.recv(2000)
+                self.assertEqual(struct.unpack("<Q", packet[:8]), (number,))
+                got.append(numpy.frombuffer(packet[8:], "f4"))
+        numpy.testing.assert_allclose(numpy.concatenate(got), summed(x), rtol=1e-6, atol=1e-6)
+        self.assertEqual({len(each) for each in got}, {250, 12})
+        self.stop(daemon)
 
 
 if __name__ == "__main__":
