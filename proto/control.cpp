@@ -317,7 +317,7 @@ bool from_json(const json& object, subscribe& out) {
   return read(object, "pipelines", out.pipelines) && !out.pipelines.empty() && are_names(out.pipelines) &&
          read_if_there(object, "sessions", out.sessions) && are_names(out.sessions) &&
          read_if_there(object, "outputs", out.outputs) && are_names(out.outputs) &&
-         read_if_there(object, "queue_bytes", out.queue_bytes);
+         read_if_there(object, "queue_bytes", out.queue_bytes) && read_if_there(object, "requests", out.requests);
 }
 
 bool from_json(const json& object, subscribed& out) {
@@ -347,19 +347,19 @@ struct request_key {
   bool required;
 };
 
-constexpr std::array<request_key, 12> request_keys{
-    {{message_type::hello, "client", key_kind::name, true},
-     {message_type::hello, "version", key_kind::name, true},
-     {message_type::hello, "inline_bytes", key_kind::number64, false},
-     {message_type::hello, "resume", key_kind::token, false},
-     {message_type::open_session, "pipeline", key_kind::number32, true},
-     {message_type::open_session, "name", key_kind::name, true},
-     {message_type::attach, "bytes", key_kind::number64, true},
-     {message_type::attach, "device", key_kind::flag, false},
-     {message_type::subscribe, "pipelines", key_kind::names, true},
-     {message_type::subscribe, "sessions", key_kind::names, false},
-     {message_type::subscribe, "outputs", key_kind::names, false},
-     {message_type::subscribe, "queue_bytes", key_kind::number64, false}}};
+constexpr std::array<request_key, 13> request_keys{{{message_type::hello, "client", key_kind::name, true},
+                                                    {message_type::hello, "version", key_kind::name, true},
+                                                    {message_type::hello, "inline_bytes", key_kind::number64, false},
+                                                    {message_type::hello, "resume", key_kind::token, false},
+                                                    {message_type::open_session, "pipeline", key_kind::number32, true},
+                                                    {message_type::open_session, "name", key_kind::name, true},
+                                                    {message_type::attach, "bytes", key_kind::number64, true},
+                                                    {message_type::attach, "device", key_kind::flag, false},
+                                                    {message_type::subscribe, "pipelines", key_kind::names, true},
+                                                    {message_type::subscribe, "sessions", key_kind::names, false},
+                                                    {message_type::subscribe, "outputs", key_kind::names, false},
+                                                    {message_type::subscribe, "queue_bytes", key_kind::number64, false},
+                                                    {message_type::subscribe, "requests", key_kind::flag, false}}};
 
 std::string fault_of_name(const std::string& text) {
   if (text.size() > max_name_bytes) {
@@ -506,6 +506,9 @@ std::string encode(const subscribe& body) {
   }
   if (body.queue_bytes != 0) {
     made["queue_bytes"] = body.queue_bytes;
+  }
+  if (body.requests) {
+    made["requests"] = true;
   }
   return text_of(made);
 }

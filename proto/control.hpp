@@ -130,13 +130,14 @@ struct attached {
   std::string ticket;  ///< 32 hexadecimal digits
 };
 
-/// SUBSCRIBE: whose results, and which of them.
+/// SUBSCRIBE: whose results, or requests, and which of them.
 struct subscribe {
   std::vector<std::string> pipelines;  ///< names, at least one
   /// Patterns of sessions' names: "*" stands for any letters, "?" for one. Empty: all, also requests of no session.
   std::vector<std::string> sessions{};
   std::vector<std::string> outputs{};  ///< names; empty: all
   std::uint64_t queue_bytes = 0;       ///< what may wait for this subscriber; 0: the daemon's own choice
+  bool requests = false;               ///< what was sent, instead of the results; then without `outputs`
 };
 
 /// SUBSCRIBED: what the daemon keeps for it.

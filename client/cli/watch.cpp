@@ -32,6 +32,7 @@ struct watch_options {
   double rate = 0;          ///< 0: not given
   std::uint64_t count = 0;  ///< 0: until a signal
   bool view = false;
+  bool requests = false;
 };
 
 // A view shows one publisher at a time; another one once that has been quiet for so long.
@@ -60,11 +61,11 @@ std::string line_of(const published& item) {
   return line;
 }
 
-std::string results_text(std::uint64_t count) {
-  return count_text(static_cast<double>(count)) + (count == 1 ? " result" : " results");
+std::string count_of(std::uint64_t count, bool requests) {
+  return count_text(static_cast<double>(count)) + (requests ? " request" : " result") + (count == 1 ? "" : "s");
 }
 
-/// Takes the results of all shards, one at a time, and shows them.
+/// Takes the results, or requests, of all shards, one at a time, and shows them.
 class watcher {
  public:
   watcher(const watch_options& options, const pipeline_info& pipeline, stop_event& stop)
@@ -111,12 +112,12 @@ class watcher {
       std::cout << "\n" << pictures_->draw(screen_, lines_of_figures);
     }
     std::ostream& out = pictures_ ? std::cout : std::cerr;
-    out << results_text(results_) << " of "
+    out << count_of(results_, options_.requests) << " of "
         << (publishers_.size() == 1 ? *publishers_.begin() : std::to_string(publishers_.size()) + " publishers");
-    out << (lost_ > 0 ? ", " + results_text(lost_) + " lost" : "")
+    out << (lost_ > 0 ? ", " + count_of(lost_, options_.requests) + " lost" : "")
         << (restarts_ > 0 ? ", the daemon was restarted" : "") << "\n";
     if (hidden_ > 0) {
-      out << results_text(hidden_) << " of others not drawn: --session chooses\n";
+      out << count_of(hidden_, options_.requests) << " of others not drawn: --session chooses\n";
     }
   }
 
@@ -147,12 +148,12 @@ class watcher {
     }
   }
 
-  static void print(const published& item) {
+  void print(const published& item) const {
     if (item.restarted) {
       std::cout << "the daemon was restarted\n";
     }
     if (item.lost > 0) {
-      std::cout << results_text(item.lost) << " lost\n";
+      std::cout << count_of(item.lost, options_.requests) << " lost\n";
     }
     std::cout << line_of(item) << std::endl;  // NOLINT: a reader behind a pipe sees each as it comes
   }
@@ -172,9 +173,12 @@ class watcher {
   steady_clock::time_point shown_at_;
 };
 
-/// The pipeline with those outputs alone that are watched.
-pipeline_info watched(pipeline_info pipeline, const std::vector<std::string>& outputs) {
-  if (!outputs.empty()) {
+/// The pipeline with those tensors alone that are watched.
+pipeline_info watched(pipeline_info pipeline, const watch_options& options) {
+  const std::vector<std::string>& outputs = options.outputs;
+  if (options.requests) {
+    pipeline.outputs = {pipeline.input};
+  } else if (!outputs.empty()) {
     std::erase_if(pipeline.outputs, [&](const tensor_info& each) {
       return std::find(outputs.begin(), outputs.end(), each.name) == outputs.end();
     });
@@ -207,10 +211,11 @@ std::vector<std::unique_ptr<client>> clients_of(const global_options& global) {
 int watch(const global_options& global, const watch_options& options) {
   static stop_event stop;  // static: a signal may arrive while the program ends
   const std::vector<std::unique_ptr<client>> clients = clients_of(global);
-  const pipeline_info pipeline = watched(pipeline_of(*clients.front(), options.pipeline), options.outputs);
+  const pipeline_info pipeline = watched(pipeline_of(*clients.front(), options.pipeline), options);
   subscribe_options wanted;
   wanted.sessions = options.sessions;
   wanted.outputs = options.outputs;
+  wanted.requests = options.requests;
   std::vector<subscription> subscriptions;
   for (const auto& each : clients) {
     subscriptions.push_back(each->subscribe(options.pipeline, wanted));
@@ -267,6 +272,7 @@ void declare_watch(CLI::App& app, const global_options& global, action& chosen) 
       ->type_name("NAME")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--requests", options->requests, "Watch what the clients send, instead of the results");
   command->add_option("-n,--count", options->count, "End after so many results")
       ->check(CLI::Range(1, 1'000'000'000).description(""))
       ->type_name("N");

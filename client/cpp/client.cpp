@@ -390,7 +390,8 @@ subscription client::subscribe(std::string_view pipeline, const subscribe_option
   wire::subscribe wanted{.pipelines = {std::string(pipeline)},
                          .sessions = options.sessions,
                          .outputs = options.outputs,
-                         .queue_bytes = options.queue_bytes};
+                         .queue_bytes = options.queue_bytes,
+                         .requests = options.requests};
   wanted.pipelines.insert(wanted.pipelines.end(), options.more_pipelines.begin(), options.more_pipelines.end());
   auto feed = std::make_shared<link::feed>(std::move(wanted), options.buffer_bytes, std::move(received));
   std::uint64_t queue_bytes = 0;

@@ -97,6 +97,9 @@ void message_handler::submit(const incoming& message, const wire::message_header
       return answer_held(header, client);
   }
   request& accepted = parts_.tracker.open(client, header, decided.submission, now);
+  if (parts_.subscribers.wants_requests()) {
+    parts_.subscribers.publish_request(accepted, message.body);
+  }
   if (parts_.scheduling.submit(accepted, message.body) != submit_outcome::batched) {
     parts_.reader.keep_payload(message, accepted.index);
   }

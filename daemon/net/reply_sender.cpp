@@ -36,7 +36,7 @@ reply_sender::reply_sender(router_socket& socket, const slot_ring& slots, payloa
     : socket_(socket), ring_(slots), payloads_(payloads), limits_(limits), counters_(counters), memory_(memory) {}
 
 void reply_sender::result(const request& done, slot& slot) {
-  const bool published = subscriptions_ != nullptr && !subscriptions_->none();
+  const bool published = subscriptions_ != nullptr && subscriptions_->wants_results();
   // Where the reply gives the outputs' memory away, nobody can read them after it.
   const bool leaves = done.payload == payload_mode::shared || done.payload == payload_mode::rewritten;
   if (published && leaves) {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "daemon/shm/segment.hpp"
+
 namespace penstock {
 namespace {
 
@@ -18,11 +20,20 @@ constexpr std::size_t share_of_clients = 8;
 // What a message costs beside its bytes, at least: bounds the number of small ones that wait.
 constexpr std::size_t bytes_of_small_message = 512;
 
-std::size_t largest_result(const plan& pipeline) noexcept {
+// What is published of a pipeline: its requests, which are one tensor, or their results.
+
+std::size_t tensors_of(const plan& pipeline, bool requests) noexcept {
+  return requests ? 1 : pipeline.outputs.size();
+}
+
+const tensor_spec& spec_of(const plan& pipeline, bool requests, std::size_t tensor) noexcept {
+  return requests ? pipeline.input() : pipeline.output_spec(tensor);
+}
+
+std::size_t largest_of(const plan& pipeline, bool requests) noexcept {
   std::size_t bytes = 0;
-  for (std::size_t output = 0; output < pipeline.outputs.size(); ++output) {
-    const tensor_spec& spec = pipeline.output_spec(output);
-    bytes += spec.bytes() * static_cast<std::size_t>(pipeline.max_frames);
+  for (std::size_t tensor = 0; tensor < tensors_of(pipeline, requests); ++tensor) {
+    bytes += spec_of(pipeline, requests, tensor).bytes() * static_cast<std::size_t>(pipeline.max_frames);
   }
   return bytes;
 }
@@ -80,6 +91,9 @@ verdict subscriptions::check(const wire::subscribe& wanted) const {
               found != refused.end() ? found->reason : "there is no pipeline '" + name + "' to subscribe to"};
     }
   }
+  if (wanted.requests && !wanted.outputs.empty()) {
+    return {status::malformed, "a subscription to requests has no outputs"};
+  }
   for (const std::string& output : wanted.outputs) {
     if (std::none_of(wanted.pipelines.begin(), wanted.pipelines.end(),
                      [&](const std::string& name) { return has_output(*served(name), output); })) {
@@ -92,7 +106,7 @@ verdict subscriptions::check(const wire::subscribe& wanted) const {
 std::size_t subscriptions::queue_for(const wire::subscribe& wanted) const noexcept {
   std::size_t usual = usual_queue_bytes;
   for (const std::string& name : wanted.pipelines) {
-    usual = std::max(usual, 2 * largest_result(*served(name)));
+    usual = std::max(usual, 2 * largest_of(*served(name), wanted.requests));
   }
   const std::size_t left = parts_.memory.left();
   const std::size_t asked = wanted.queue_bytes != 0 ? static_cast<std::size_t>(wanted.queue_bytes) : usual;
@@ -128,6 +142,7 @@ verdict subscriptions::subscribe(client_record& client, std::uint64_t id, const 
   }
   all_.push_back(std::make_unique<subscription>(client, id, wanted, std::move(memory), memory_));
   ++client.subscriptions;
+  to_requests_ += wanted.requests ? 1U : 0U;
   granted_bytes_ += bytes;
   granted = {.queue_bytes = bytes, .next_sequence = 0};
   return {};
@@ -155,6 +170,7 @@ void subscriptions::forget(const client_record& client) noexcept {
 
 void subscriptions::drop(subscription& ended) noexcept {
   --ended.client.subscriptions;
+  to_requests_ -= ended.wanted.requests ? 1U : 0U;
   granted_bytes_ -= ended.grant.bytes();
   waiting_ -= ended.waiting.empty() ? 0U : 1U;
   for (const message& each : ended.waiting) {
@@ -182,7 +198,7 @@ subscriptions::known_publisher& subscriptions::publisher_of(subscription& each, 
   const bool of_session = wanted.sessions.empty() || std::any_of(wanted.sessions.begin(), wanted.sessions.end(),
                                                                  [&](const auto& one) { return matches(one, name); });
   if (of_pipeline && of_session) {
-    for (std::size_t output = 0; output < done.pipeline->outputs.size(); ++output) {
+    for (std::size_t output = 0; output < tensors_of(*done.pipeline, wanted.requests); ++output) {
       if (wanted.outputs.empty() || std::find(wanted.outputs.begin(), wanted.outputs.end(),
                                               done.pipeline->outputs[output].name) != wanted.outputs.end()) {
         source.outputs.push_back(static_cast<std::uint16_t>(output));
@@ -194,10 +210,25 @@ subscriptions::known_publisher& subscriptions::publisher_of(subscription& each, 
 }
 
 void subscriptions::publish(const request& done, std::span<const published_output> outputs) {
+  publish(done, outputs, false);
+}
+
+void subscriptions::publish_request(const request& accepted, std::span<const std::byte> body) {
+  const client_arena* const arena = accepted.shared.arena;
+  const std::span<const std::byte> bytes = arena != nullptr ? std::span(accepted.shared.input, accepted.bytes) : body;
+  const published_output input{bytes, accepted.leading};
+  const bool readable = arena == nullptr || arena->memory() == arena_memory::host;
+  publish(accepted, {&input, readable ? 1U : 0U}, true);
+}
+
+void subscriptions::publish(const request& done, std::span<const published_output> outputs, bool requests) {
   const bool is_withheld =
-      outputs.empty() || (done.account && (done.account->flags & wire::sample_flag::withheld) != 0);
+      outputs.empty() || (!requests && done.account && (done.account->flags & wire::sample_flag::withheld) != 0);
   bool counts = false;
   for (const auto& each : all_) {
+    if (each->wanted.requests != requests) {
+      continue;
+    }
     known_publisher& source = publisher_of(*each, done);
     if (!source.wanted) {
       continue;
@@ -235,7 +266,7 @@ void subscriptions::offer(subscription& each, known_publisher& source, const req
                          .pipeline = done.pipeline->declaration.name,
                          .source = done.client->within_process};
     for (const std::uint16_t output : source.outputs) {
-      body.outputs.push_back(done.pipeline->outputs[output].name);
+      body.outputs.push_back(each.wanted.requests ? "input" : done.pipeline->outputs[output].name);
     }
     compose_publisher(each, body);
     source.told = send(each);
@@ -286,13 +317,14 @@ void subscriptions::compose_result(subscription& each, const known_publisher& so
     wire::encode(*done.account, out.subspan(wire::header_bytes));
     std::size_t index_at = wire::account_header_bytes;
     for (const std::uint16_t output : source.outputs) {
-      wire::encode_output_index(index_of_output(done, output), out.subspan(index_at));
+      wire::encode_output_index(each.wanted.requests ? done.account->index : index_of_output(done, output),
+                                out.subspan(index_at));
       index_at += sizeof(std::int64_t);
     }
   }
   for (const std::uint16_t output : source.outputs) {
-    wire::encode(wire_header(done.pipeline->output_spec(output), done.frames, outputs[output].leading),
-                 out.subspan(tensor_at));
+    const tensor_spec& spec = spec_of(*done.pipeline, each.wanted.requests, output);
+    wire::encode(wire_header(spec, done.frames, outputs[output].leading), out.subspan(tensor_at));
     tensor_at += wire::tensor_header_bytes;
     if (inlined && !outputs[output].bytes.empty()) {
       std::memcpy(&out[payload_at], outputs[output].bytes.data(), outputs[output].bytes.size());

@@ -34,9 +34,9 @@ namespace penstock {
 /// Whether the text matches the pattern: "*" stands for any letters, "?" for one byte. In O(text · pattern).
 [[nodiscard]] bool matches(std::string_view pattern, std::string_view text) noexcept;
 
-/// Sends results also to clients that subscribe to them. The bytes are copied once for all subscribers. Each has a
-/// queue of its own, which is bounded and whose memory is granted before: what does not fit is dropped and counted, and
-/// nobody else waits. Costs nothing where nobody subscribes. Thread: the shard.
+/// Sends results, or requests as they are accepted, also to clients that subscribe to them. The bytes are copied once
+/// for all subscribers. Each has a queue of its own, which is bounded and whose memory is granted before: what does not
+/// fit is dropped and counted, and nobody else waits. Costs nothing where nobody subscribes. Thread: the shard.
 class subscriptions {
  public:
   static constexpr std::size_t most_of_a_client = 16;
@@ -63,7 +63,8 @@ class subscriptions {
   void set_shards(std::size_t shards) noexcept { most_bytes_ = parts_.memory.limit() / share_of_memory / shards; }
   /// How many there may be from now on. Those that there are stay.
   void set_most(std::uint32_t most) noexcept { most_ = most; }
-  [[nodiscard]] bool none() const noexcept { return all_.empty(); }
+  [[nodiscard]] bool wants_results() const noexcept { return all_.size() != to_requests_; }
+  [[nodiscard]] bool wants_requests() const noexcept { return to_requests_ != 0; }
 
   /// Handles SUBSCRIBE. On admission `granted` is the body of SUBSCRIBED.
   [[nodiscard]] verdict subscribe(client_record& client, std::uint64_t id, const wire::subscribe& wanted,
@@ -76,6 +77,8 @@ class subscriptions {
   /// Offers a result to all that subscribe to it, unless its account says that it is withheld. `outputs` is empty if
   /// the host can't read them.
   void publish(const request& done, std::span<const published_output> outputs);
+  /// Offers a request that was accepted. `body` is its payload, unless that lies in shared memory.
+  void publish_request(const request& accepted, std::span<const std::byte> body);
   /// Tries the queues of slow subscribers again. Returns whether anything went out.
   bool flush();
   /// True if nothing waits for a slow subscriber.
@@ -110,7 +113,7 @@ class subscriptions {
     bool wanted = false;
     bool told = false;  // PUBLISHER was sent
     std::uint32_t number = 0;
-    std::vector<std::uint16_t> outputs;  // of the plan, that are sent
+    std::vector<std::uint16_t> outputs;  // of the plan, that are sent; of a request 0, its input
   };
   struct message {
     reply_parts parts;
@@ -142,6 +145,7 @@ class subscriptions {
   [[nodiscard]] static publisher_key key_of(const request& done) noexcept;
   [[nodiscard]] static known_publisher& publisher_of(subscription& each, const request& done);
   [[nodiscard]] bool alive(const publisher_key& key) const noexcept;
+  void publish(const request& done, std::span<const published_output> outputs, bool requests);
   void offer(subscription& each, known_publisher& source, const request& done, std::uint64_t sequence,
              std::span<const published_output> outputs);
   /// Fills `composed_`, as compose_result.
@@ -162,6 +166,7 @@ class subscriptions {
   std::size_t most_bytes_;         // of all queues
   std::size_t granted_bytes_ = 0;  // to all queues
   std::vector<std::unique_ptr<subscription>> all_;
+  std::size_t to_requests_ = 0;         // of them
   std::size_t waiting_ = 0;             // subscriptions whose `waiting` is not empty
   std::vector<zmq::message_t> copies_;  // of the result's outputs, made when the first subscriber needs them
   message composed_;

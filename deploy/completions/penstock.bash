@@ -71,7 +71,7 @@ _penstock() {
     bench) options+=' --pipeline --size --clients --sessions --in-flight --rate --duration --warmup --json' ;;
     check-plugin) options+=' --entry --input --values --max-frames' ;;
     trace) options+=' --last --follow-for --output' ;;
-    watch) options+=' --view --session --output --count --rate --color' ;;
+    watch) options+=' --view --session --output --requests --count --rate --color' ;;
     keygen) options+=' --output --name --force --show' ;;
     top) options+=' --admin --interval --once --batch' ;;
     reload) options+=' --admin' ;;

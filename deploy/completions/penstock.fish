@@ -76,6 +76,7 @@ complete -c penstock -n '__fish_seen_subcommand_from watch' -x -a '(__penstock_p
 complete -c penstock -n '__fish_seen_subcommand_from watch' -l view -d 'Draw each output'
 complete -c penstock -n '__fish_seen_subcommand_from watch' -l session -x -d 'Sessions of such names'
 complete -c penstock -n '__fish_seen_subcommand_from watch' -l output -x -d 'This output alone'
+complete -c penstock -n '__fish_seen_subcommand_from watch' -l requests -d 'What clients send'
 complete -c penstock -n '__fish_seen_subcommand_from watch' -s n -l count -x -d 'End after so many results'
 complete -c penstock -n '__fish_seen_subcommand_from watch' -l rate -x -d 'Samples a second'
 complete -c penstock -n '__fish_seen_subcommand_from watch' -l color -x -a 'auto always never' -d 'In pictures'

@@ -208,6 +208,7 @@ def add_subscriptions(to):
     to.control("subscribe", "subscribe", {"pipelines": ["spectrum"]}, request_id=60)
     to.control("subscribe_some", "subscribe", {"pipelines": ["spectrum", "motion – ecg"], "sessions": ["antenna*", "?"],
                                                "outputs": ["psd"], "queue_bytes": 2**24}, request_id=61)
+    to.control("subscribe_requests", "subscribe", {"pipelines": ["spectrum"], "requests": True}, request_id=62)
     to.control("subscribed", "subscribed", {"queue_bytes": 16777216, "next_sequence": 0}, request_id=60)
     to.control("subscribed_again", "subscribed", {"queue_bytes": U64_MAX, "next_sequence": U64_MAX}, request_id=60)
     to.control("publisher", "publisher", {"session": 1, "name": "antenna – 1", "client": "golden",
@@ -230,7 +231,7 @@ def add_malformed_subscriptions(to):
                        ("number", b'{"pipelines":[1]}'), ("long_name", b'{"pipelines":["' + b"x" * 65 + b'"]}'),
                        ("control_character", b'{"pipelines":["a"],"sessions":["\\u0007"]}'),
                        ("outputs_null", b'{"pipelines":["a"],"outputs":null}'),
-                       ("negative", b'{"pipelines":["a"],"queue_bytes":-1}')):
+                       ("negative", b'{"pipelines":["a"],"queue_bytes":-1}'), ("requests_number", b'{"pipelines":["a"],"requests":1}')):
         to.bad_body(f"bad_body_subscribe_{name}", "subscribe", body)
     to.bad_body("bad_body_subscribed_no_sequence", "subscribed", b'{"queue_bytes":1}')
     to.bad_body("bad_body_publisher_no_session", "publisher", b'{"name":"x"}')

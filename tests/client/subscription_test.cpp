@@ -75,10 +75,14 @@ class Subscription : public client_fixture {
 
 TEST_F(Subscription, AsksForWhatTheCallerNames) {
   connect();
-  const subscription made =
-      subscribe({.more_pipelines = {"other"}, .sessions = {"antenna*"}, .outputs = {"sum"}, .queue_bytes = 4096});
-  EXPECT_EQ(asked_.parts.at(1),
-            R"({"pipelines":["double","other"],"sessions":["antenna*"],"outputs":["sum"],"queue_bytes":4096})");
+  const subscription made = subscribe({.more_pipelines = {"other"},
+                                       .sessions = {"antenna*"},
+                                       .outputs = {"sum"},
+                                       .requests = true,
+                                       .queue_bytes = 4096});
+  EXPECT_EQ(
+      asked_.parts.at(1),
+      R"({"pipelines":["double","other"],"sessions":["antenna*"],"outputs":["sum"],"queue_bytes":4096,"requests":true})");
   EXPECT_EQ(made.queue_bytes(), 4096U);
   EXPECT_FALSE(made.ended());
 }

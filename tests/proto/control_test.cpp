@@ -115,13 +115,14 @@ TEST(Control, SessionBodiesComeBackWithEveryField) {
 }
 
 TEST(Control, SubscriptionBodiesComeBackWithEveryField) {
-  const auto asked =
-      decode_subscribe(bytes_of(encode(subscribe{{"spectrum", "levels"}, {"antenna*", ""}, {"psd"}, UINT64_MAX})));
+  const auto asked = decode_subscribe(
+      bytes_of(encode(subscribe{{"spectrum", "levels"}, {"antenna*", ""}, {"psd"}, UINT64_MAX, true})));
   ASSERT_TRUE(asked);
   EXPECT_EQ(asked->pipelines, (std::vector<std::string>{"spectrum", "levels"}));
   EXPECT_EQ(asked->sessions, (std::vector<std::string>{"antenna*", ""}));
   EXPECT_EQ(asked->outputs, (std::vector<std::string>{"psd"}));
   EXPECT_EQ(asked->queue_bytes, UINT64_MAX);
+  EXPECT_TRUE(asked->requests);
   const auto granted = decode_subscribed(bytes_of(encode(subscribed{UINT64_MAX, UINT64_MAX})));
   ASSERT_TRUE(granted);
   EXPECT_EQ(granted->queue_bytes, UINT64_MAX);

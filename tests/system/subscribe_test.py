@@ -204,6 +204,24 @@ class Subscribe(Case):
             session.submit(x).result()
             self.assertIsNone(results.get(PATIENCE_S).account)
 
+    def test_requests_come_as_their_clients_sent_them(self):
+        feeder, sharing, listener = self.connect(name="feeder"), self.connect(transport="shm"), self.connect()
+        x, large = frames(1)[0][:100], frames(2, LARGE)
+        with listener.subscribe(["line", "large"], requests=True) as sent, feeder.session("line", name="a") as session:
+            session.submit(x, index=1000, time_ns=5, lost_before=3, epoch=7).result()
+            item = sent.get(PATIENCE_S)
+            self.assertEqual((item.session, item.client, item.pipeline, item.lost), ("a", "feeder", "line", 0))
+            self.assertEqual((list(item.result), item.account.index, item.account.lost_before, item.account.epoch),
+                             (["input"], 1000, 3, 7))
+            self.assertEqual(item.account.index_of("input"), 1000)
+            np.testing.assert_array_equal(item["input"], [x])
+            for _ in range(2):  # the second in shared memory
+                sharing.submit("large", large).result()
+                np.testing.assert_array_equal(sent.get(PATIENCE_S).array, large)
+            self.assertGreater(sharing.large_requests["shm"], 0)
+            with self.assertRaisesRegex(Rejected, "requests has no outputs"):
+                listener.subscribe("line", outputs="fir", requests=True)
+
     def test_who_does_not_read_loses_results_and_is_told_how_many(self):
         stalled = Raw(self.context, self.daemon.url, pipelines=("large",), queue_bytes=1 << 20)
         self.assertEqual(stalled.queue_bytes, 1 << 20)
@@ -277,6 +295,14 @@ class Subscribe(Case):
         all_of_it.send_signal(signal.SIGINT)
         out, error = all_of_it.communicate(timeout=PATIENCE_S)
         self.assertEqual((all_of_it.returncode, out, error), (130, "", "2 results of 2 publishers\n"))
+
+    def test_watch_shows_requests_too(self):
+        watching = self.watch("line", "--requests", "--view", "-n", "1")
+        with self.connect().session("line", name="antenna") as antenna:
+            antenna.submit(frames(1)[0]).result()
+        out, error = watching.communicate(timeout=PATIENCE_S)
+        self.assertEqual((watching.returncode, error), (0, ""))
+        self.assertTrue(out.endswith("1 request of antenna of penstock-python\n"), out)
 
     def test_watch_draws_the_outputs_as_send_does(self):
         feeder, x = self.connect(), frames(1)[0]

@@ -109,6 +109,38 @@ TEST(Subscriptions, ResultThatIsWrittenOverItsPayloadIsPublishedToo) {
   EXPECT_EQ(rig.receive("listener").parts.at(0), bytes);
 }
 
+TEST(Subscriptions, RequestGoesToThoseThatAskForRequestsAlone) {
+  subscriptions_rig rig;
+  client_record& owner = rig.connect("owner");
+  client_record& results = rig.connect("results");
+  client_record& requests = rig.connect("requests");
+  ASSERT_TRUE(rig.subscribe(results, 60, 1).admitted());
+  EXPECT_FALSE(rig.all.wants_requests());
+  const std::string name = rig.plans[1].declaration.name;
+  EXPECT_EQ(
+      rig.all.subscribe(requests, 61, {.pipelines = {name}, .outputs = {"y"}, .requests = true}, rig.granted).code,
+      wire::status::malformed);
+  ASSERT_TRUE(rig.all.subscribe(requests, 61, {.pipelines = {name}, .requests = true}, rig.granted).admitted());
+  EXPECT_TRUE(rig.all.wants_requests());
+  request accepted = rig.made(owner, 7, 1);
+  accepted.account = wire::sample_account{.index = 96, .flags = wire::sample_flag::index_known};
+  const std::string sent = testing::payload_of(reply_sender_rig::large_frame, 5);
+  rig.all.publish_request(accepted, std::as_bytes(std::span(sent)));
+  rig.result(owner, 7, 1);
+  const auto source = rig.receive("requests");
+  EXPECT_NE(source.parts.at(0).find(R"("outputs":["input"])"), std::string::npos) << source.parts.at(0);
+  const auto got = rig.receive("requests");
+  EXPECT_EQ(got.header.sequence, 0U);
+  EXPECT_EQ(got.indices, std::vector<std::int64_t>{96});
+  EXPECT_EQ(got.parts.at(0), sent);
+  EXPECT_TRUE(rig.has_nothing(requests));
+  EXPECT_EQ(rig.receive("results").header.type, message_type::publisher);
+  EXPECT_EQ(rig.receive("results").header.type, message_type::published);
+  rig.all.forget(requests);
+  EXPECT_FALSE(rig.all.wants_requests());
+  EXPECT_TRUE(rig.all.wants_results());
+}
+
 TEST(Subscriptions, ResultThatTheHostCannotReadIsWithheldAndHasNoNumber) {
   subscriptions_rig rig;
   client_record& owner = rig.connect("owner");
@@ -180,7 +212,7 @@ TEST(Subscriptions, QueueIsGrantedOutOfTheDaemonsMemoryAndGivenBack) {
   EXPECT_LE(rig.granted.queue_bytes, rig.memory.limit() / 16);
   rig.all.forget(listener);
   EXPECT_EQ(rig.memory.used(), before);
-  EXPECT_TRUE(rig.all.none());
+  EXPECT_FALSE(rig.all.wants_results());
 }
 
 TEST(Subscriptions, RefusesWhatItHasNotOrHasNoRoomFor) {

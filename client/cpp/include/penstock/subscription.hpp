@@ -19,20 +19,22 @@ namespace link {
 class feed;
 }
 
-/// Which results a subscription is for, and how many may wait.
+/// What a subscription is for, and how much of it may wait.
 struct subscribe_options {
   std::vector<std::string> more_pipelines{};  ///< beside the one that client::subscribe names
   /// Patterns of sessions' names, of which one must match: "*" stands for any letters, "?" for one byte. Empty: all,
   /// and requests of no session, whose name is "".
   std::vector<std::string> sessions{};
   std::vector<std::string> outputs{};  ///< that come; empty: all
+  /// What clients send instead of the results: each request that the daemon accepts, as one output "input".
+  bool requests = false;
   /// What the daemon keeps for this subscription while its connection is too slow; 0: what the daemon thinks right.
   std::uint64_t queue_bytes = 0;
   /// What waits in this process for `next`. Beyond it the oldest results are lost. Not for a callback.
   std::size_t buffer_bytes = std::size_t{64} << 20U;
 };
 
-/// A result of some client's request.
+/// A result of some client's request, or with subscribe_options::requests the request.
 struct published {
   result outputs;       ///< each with a leading frames dimension
   std::string session;  ///< the name of the session that it belongs to; "" without one

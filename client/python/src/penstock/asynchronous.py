@@ -82,10 +82,11 @@ class AsyncClient:
         return _Opening(self._open(pipeline, name, timeout))
 
     def subscribe(self, pipelines: Any, *, sessions: Any = None, outputs: Any = None, queue_bytes: Optional[int] = None,
-                  buffer_bytes: int = 64 << 20, timeout: Optional[float] = 5.0) -> AsyncSubscription:
+                  buffer_bytes: int = 64 << 20, timeout: Optional[float] = 5.0,
+                  requests: bool = False) -> AsyncSubscription:
         """Results of any client of these pipelines, as they come: `async for item in c.subscribe("waterfall")`. See
         `Client.subscribe`. It subscribes when it is entered, or asked for its first result."""
-        return AsyncSubscription(self, (pipelines, sessions, outputs, queue_bytes, buffer_bytes, timeout))
+        return AsyncSubscription(self, (pipelines, sessions, outputs, queue_bytes, buffer_bytes, timeout, requests))
 
     async def frames(self, pipeline: str, count: Optional[int] = None, *, length: Optional[int] = None,
                      device: str = "cpu") -> Any:

@@ -184,7 +184,8 @@ class Client:
 
     def subscribe(self, pipelines: Union[str, Sequence[str]], *, sessions: Union[None, str, Sequence[str]] = None,
                   outputs: Union[None, str, Sequence[str]] = None, queue_bytes: Optional[int] = None,
-                  buffer_bytes: int = 64 << 20, timeout: Optional[float] = 5.0) -> Subscription:
+                  buffer_bytes: int = 64 << 20, timeout: Optional[float] = 5.0,
+                  requests: bool = False) -> Subscription:
         """Listens to the results that any client gets of these pipelines, from now on.
 
             for item in c.subscribe("waterfall"):
@@ -198,6 +199,7 @@ class Client:
             daemon thinks right, 16 MiB or more. Results beyond it are lost, and the next one says how many.
         buffer_bytes: how much waits in this process for the iteration. The oldest results beyond it are lost, likewise.
         timeout: seconds to wait for the daemon's answer.
+        requests: what clients send instead of the results: each request that the daemon accepts, as one output "input".
 
         When the connection was lost the subscription goes on over the next one. When the daemon restarted it is made
         again, and the next result has `restarted`. With several shards, it is of the one that this client is connected
@@ -206,7 +208,7 @@ class Client:
         Raises Rejected for an unknown pipeline or output, or where the daemon takes no more subscriptions, and Expired
         when no answer came in time.
         """
-        request = self._subscribing(pipelines, sessions, outputs, queue_bytes, buffer_bytes, timeout)
+        request = self._subscribing(pipelines, sessions, outputs, queue_bytes, buffer_bytes, timeout, requests)
         granted = self._ask(request)
         return Subscription(self, self._connection, request.feed, request.request_id, granted)
 
@@ -342,8 +344,8 @@ class Client:
         return OpenRequest(described, name, _seconds("timeout", timeout), self._patience)
 
     def _subscribing(self, pipelines: Any, sessions: Any, outputs: Any, queue_bytes: Optional[int], buffer_bytes: int,
-                     timeout: Optional[float]) -> SubscribeRequest:
-        feed = Feed(subscribe_body(pipelines, sessions, outputs, queue_bytes), buffer_bytes)
+                     timeout: Optional[float], requests: bool) -> SubscribeRequest:
+        feed = Feed(subscribe_body(pipelines, sessions, outputs, queue_bytes, requests), buffer_bytes)
         return SubscribeRequest(feed, _seconds("timeout", timeout), self._patience)
 
     def _ping(self, timeout: Optional[float]) -> PingRequest:

@@ -134,6 +134,7 @@ class Subscribe:
     sessions: Tuple[str, ...] = ()  #: patterns of sessions' names, with "*" and "?"; none: all
     outputs: Tuple[str, ...] = ()  #: names; none: all
     queue_bytes: int = 0  #: what may wait for this subscriber; 0: the daemon's own choice
+    requests: bool = False  #: what was sent, instead of the results; then without outputs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,10 +178,10 @@ _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_byte
 _NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription,
            "quarantined": QuarantinedPipeline}
 _LISTS = ("outputs", "pipelines", "quarantined")
-_FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed", "ended")
+_FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed", "ended", "requests")
 _LEFT_OUT = ("shared_bytes", "device_bytes", "device", "inline_bytes", "holds", "resume", "quarantined")  # where they are 0
 _NAMES = ("pipelines", "sessions", "outputs")  # of Subscribe and Publisher: lists of texts
-_OPTIONAL = {Subscribe: ("sessions", "outputs", "queue_bytes"),
+_OPTIONAL = {Subscribe: ("sessions", "outputs", "queue_bytes", "requests"),
              Publisher: ("name", "client", "pipeline", "outputs", "ended")}
 _TOKEN = re.compile("[0-9a-f]{32}")
 

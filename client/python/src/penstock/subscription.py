@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Published(NamedTuple):
-    """A result of some client's request. Its arrays have a leading frames dimension."""
+    """A result of some client's request, or with `requests` the request itself. Its arrays have a leading frames dimension."""
     result: Result  #: the outputs by name; `item["psd"]` is `item.result["psd"]`
     session: str  #: the name of the session that it belongs to; "" without one
     client: str  #: the name of the client whose request it was
@@ -240,10 +240,11 @@ def _unpacked(publisher: Publisher, header: wire.Header, parts: List[Any]) -> Re
     return Result(arrays, header.request_id, header.trace_id, bfloats, account_of(header, parts[0], publisher.outputs))
 
 
-def subscribe_body(pipelines: Any, sessions: Any, outputs: Any, queue_bytes: Optional[int]) -> Subscribe:
+def subscribe_body(pipelines: Any, sessions: Any, outputs: Any, queue_bytes: Optional[int],
+                   requests: bool) -> Subscribe:
     """What is asked, of a caller's arguments. Raises TypeError or ValueError."""
     body = Subscribe(_names("pipelines", pipelines), _names("sessions", sessions), _names("outputs", outputs),
-                     0 if queue_bytes is None else int(queue_bytes))
+                     0 if queue_bytes is None else int(queue_bytes), bool(requests))
     if not body.pipelines:
         raise ValueError("a subscription names at least one pipeline")
     if not 0 <= body.queue_bytes < 1 << 63:
