@@ -359,6 +359,14 @@ void sigmf_writer::append(std::span<const std::byte> samples) {
   samples_ += samples.size() / sample_bytes_;
 }
 
+void sigmf_writer::describe(double sample_rate, std::optional<std::int64_t> time_ns) {
+  meta_.sample_rate = sample_rate;
+  if (time_ns && !meta_.captures.empty()) {
+    meta_.captures.back().time_ns = time_ns;
+  }
+  write_meta();
+}
+
 void sigmf_writer::close() {
   if (data_) {
     data_.close();

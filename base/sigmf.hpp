@@ -77,10 +77,14 @@ class sigmf_writer {
   /// Whole samples, of all channels. Throws sigmf_error.
   void append(std::span<const std::byte> samples);
   void annotate(std::string json) { meta_.annotations.push_back(std::move(json)); }
+  /// Says the rate, and the time of the capture that was begun last, of which it became known only now.
+  void describe(double sample_rate, std::optional<std::int64_t> time_ns = std::nullopt);
   /// Throws sigmf_error. The destructor closes too, and can't.
   void close();
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }
+  /// Of all channels.
+  [[nodiscard]] std::size_t sample_bytes() const noexcept { return sample_bytes_; }
 
  private:
   void take_over();
