@@ -34,6 +34,8 @@ void declare_send(CLI::App& app, const global_options& global, action& chosen);
 void declare_bench(CLI::App& app, const global_options& global, action& chosen);
 void declare_trace(CLI::App& app, const global_options& global, action& chosen);
 void declare_top(CLI::App& app, const global_options& global, action& chosen);
+void declare_replay(CLI::App& app, const global_options& global, action& chosen);
+void declare_record(CLI::App& app, const global_options& global, action& chosen);
 void declare_watch(CLI::App& app, const global_options& global, action& chosen);
 void declare_reload(CLI::App& app, const global_options& global, action& chosen);
 void declare_doctor(CLI::App& app, const global_options& global, action& chosen);

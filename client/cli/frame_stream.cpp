@@ -75,6 +75,22 @@ frame_stream::frame_stream(submitter submit, pipeline_info pipeline, settings se
       stop_(stop) {}
 
 stream_report frame_stream::run(sample_source& source) {
+  return run_with([&] { read_all(source); });
+}
+
+stream_report frame_stream::run(const std::function<std::optional<stream_request>()>& next) {
+  return run_with([&] {
+    while (!stop_.requested() && !lost_ && take_place()) {
+      std::optional<stream_request> request = next();
+      if (!request || lost_) {
+        return;
+      }
+      send(std::move(*request));
+    }
+  });
+}
+
+stream_report frame_stream::run_with(const std::function<void()>& read) {
   begin_ = std::chrono::steady_clock::now();
   std::exception_ptr failure;
   std::thread results{[this, &failure] {
@@ -90,7 +106,7 @@ stream_report frame_stream::run(sample_source& source) {
   }};
   std::exception_ptr source_failure;
   try {
-    read_all(source);
+    read();
   } catch (...) {
     source_failure = std::current_exception();
   }
@@ -175,16 +191,21 @@ std::optional<sample_account> frame_stream::account_of_next(std::int64_t samples
 }
 
 void frame_stream::send(std::vector<std::byte>&& bytes, std::uint32_t frames, std::int64_t leading) {
-  const auto kept = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+  const auto& shape = pipeline_.input.shape;
+  const std::int64_t length = leading > 0 || shape.empty() ? std::max<std::int64_t>(leading, 1) : shape.front();
+  send({std::move(bytes), frames, leading, account_of_next(length * frames)});
+}
+
+void frame_stream::send(stream_request&& next) {
+  const std::uint32_t frames = next.frames;
+  const auto kept = std::make_shared<std::vector<std::byte>>(std::move(next.bytes));
   client::request request;
   request.bytes = *kept;
   request.frames = frames;
-  request.leading = leading;
+  request.leading = next.leading;
   request.timeout = settings_.timeout;
   request.release = [kept] {};
-  const auto& shape = pipeline_.input.shape;
-  const std::int64_t length = leading > 0 || shape.empty() ? std::max<std::int64_t>(leading, 1) : shape.front();
-  request.account = account_of_next(length * frames);
+  request.account = next.account;
   std::uint64_t sequence = 0;
   {
     const std::lock_guard lock{mutex_};

@@ -46,6 +46,14 @@ struct stream_report {
 /// The report as lines of text.
 [[nodiscard]] std::string report_text(const stream_report& report, const pipeline_info& pipeline);
 
+/// A request that is ready to be sent.
+struct stream_request {
+  std::vector<std::byte> bytes;
+  std::uint32_t frames = 1;
+  std::int64_t leading = 0;  ///< of a shorter frame; 0: none is shorter
+  std::optional<sample_account> account{};
+};
+
 /// Sends the samples of a source through a pipeline and passes the results on in order.
 class frame_stream {
  public:
@@ -73,6 +81,8 @@ class frame_stream {
 
   /// Returns when all requests have ended.
   [[nodiscard]] stream_report run(sample_source& source);
+  /// The same, of requests; nullopt: there are no more.
+  [[nodiscard]] stream_report run(const std::function<std::optional<stream_request>()>& next);
 
  private:
   struct arrival {
@@ -80,8 +90,10 @@ class frame_stream {
     outcome reply;
   };
 
+  [[nodiscard]] stream_report run_with(const std::function<void()>& read);
   void read_all(sample_source& source);
   void send(std::vector<std::byte>&& bytes, std::uint32_t frames, std::int64_t leading);
+  void send(stream_request&& next);
   /// Sends the whole frames, and the rest as a shorter frame if the stream was flushed or has ended. Leaves unsent
   /// bytes in `bytes`.
   void send_whole(std::vector<std::byte>& bytes, bool ended);

@@ -56,6 +56,8 @@ int run(int argc, char** argv) {
   declare_ping(app, global, chosen);
   declare_info(app, global, chosen);
   declare_send(app, global, chosen);
+  declare_replay(app, global, chosen);
+  declare_record(app, global, chosen);
   declare_watch(app, global, chosen);
   declare_bench(app, global, chosen);
   declare_trace(app, global, chosen);

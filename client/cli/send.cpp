@@ -11,10 +11,12 @@
 #include <penstock/session.hpp>
 #include <unistd.h>
 
+#include "base/quantity.hpp"
 #include "client/cli/commands.hpp"
 #include "client/cli/frame_stream.hpp"
 #include "client/cli/gallery.hpp"
 #include "client/cli/input_stream.hpp"
+#include "client/cli/recorded_requests.hpp"
 #include "client/cli/result_files.hpp"
 #include "client/cli/sample_source.hpp"
 #include "client/cli/sample_time.hpp"
@@ -41,6 +43,7 @@ struct send_options {
   bool view = false;
   bool raw = false;
   bool force = false;
+  double pace = 1;  ///< of replay; 0: as fast as it goes
 
   [[nodiscard]] input_kind kind() const { return raw ? input_kind::raw : input_kind::automatic; }
 };
@@ -60,15 +63,23 @@ terminal picture_terminal(const send_options& options) {
   return found;
 }
 
-/// Frames of a live stream have variable length.
-sample_clock clock_of(const pipeline_info& pipeline, const std::optional<sound_format>& sound,
-                      const send_options& options, bool is_live) {
+/// What is known of the samples before they are sent.
+struct stream_facts {
+  sample_clock clock{};
+  std::optional<sample_numbers> numbers{};
+  std::optional<std::uint64_t> bytes{};
+  bool is_live = false;
+  bool comes_slowly = false;  ///< so it is drawn as it comes
+};
+
+/// Frames of a live stream have variable length. `own_rate`: that the samples come with; 0: none.
+sample_clock clock_of(const pipeline_info& pipeline, double own_rate, const send_options& options, bool is_live) {
   sample_clock clock;
   if (options.rate > 0) {
     clock.rate = options.rate;
   }
-  if (!clock.rate && sound) {
-    clock.rate = sound->rate;
+  if (!clock.rate && own_rate > 0) {
+    clock.rate = own_rate;
   }
   clock.frame_samples = pipeline.input.shape.empty() ? 1 : pipeline.input.shape.front();
   clock.even_frames = !(pipeline.input.variable && is_live);
@@ -208,77 +219,141 @@ int exit_code(const stream_report& report, const stop_event& stop) {
   return report.errors.empty() && report.frames > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/// Runs a stream through the pipeline, in a session where there is one.
+class stream_command {
+ public:
+  stream_command(const global_options& global, const send_options& options, stop_event& stop)
+      : global_(global),
+        options_(options),
+        stop_(stop),
+        daemon_(client_options_of(global)),
+        pipeline_(pipeline_of(daemon_, options.pipeline)) {
+    check_frames(options, pipeline_, daemon_.server());
+  }
+
+  [[nodiscard]] const pipeline_info& pipeline() const noexcept { return pipeline_; }
+
+  /// `source` is what frame_stream::run takes, and `notes` says at the end what there is to say of it. Returns the exit
+  /// code.
+  template <class Source>
+  int run(Source& source, const stream_facts& facts, const std::function<void(std::ostream& out)>& notes) {
+    line_ = open_session(daemon_, pipeline_, options_);
+    const std::string in_session = session_text(line_, options_);
+    const bool draws_live = options_.view && facts.comes_slowly && picture_terminal(options_).interactive;
+    destinations outputs{gallery{pipeline_, facts.clock},
+                         {},
+                         progress_bar{std::cerr, draws_live ? terminal{} : terminal_at(STDERR_FILENO), facts.bytes},
+                         options_.view,
+                         {}};
+    if (draws_live) {
+      outputs.live.emplace(
+          outputs.pictures, [this] { return picture_terminal(options_); }, std::cout);
+    }
+    if (!options_.out.empty()) {
+      // Frames of a live stream have variable length.
+      const bool streams = line_.has_value() || (facts.is_live && pipeline_.input.variable);
+      outputs.files.emplace(files_of(options_, streams, facts.numbers), pipeline_);
+    }
+    const frame_stream::settings settings{options_.frames_per_request, options_.in_flight, global_.timeout,
+                                          options_.flush, facts.numbers};
+    const auto submit = [this](const client::request& request, completion done) { send(request, std::move(done)); };
+    stream_report report = frame_stream{submit, pipeline_, settings, outputs.sink(), stop_}.run(source);
+    report.session = in_session;
+    outputs.live.reset();
+    outputs.bar.clear();
+    if (outputs.files) {
+      outputs.files->finish();
+    }
+    std::ostream& out = options_.out == "-" ? std::cerr : std::cout;
+    print(report, pipeline_, outputs, picture_terminal(options_), stop_.signal() != 0, out);
+    notes(out);
+    errno = 0;
+    if (!out.flush()) {
+      throw std::runtime_error(std::string("can't write to the standard output: ") + std::strerror(errno));
+    }
+    return exit_code(report, stop_);
+  }
+
+ private:
+  /// Another epoch begins with fresh state, in a session whose name says it, as those of the daemon's sources.
+  void send(const client::request& request, completion done) {
+    if (line_ && request.account && (request.account->flags & sample_account::epoch_begins) != 0) {
+      const std::string end = request.account->epoch == 0 ? "" : "/" + std::to_string(request.account->epoch);
+      const std::string name = options_.session.value_or("");
+      line_.reset();
+      line_ = daemon_.open_session(pipeline_.name, name.empty() ? name : name + end);
+    }
+    if (line_) {
+      line_->submit(request, std::move(done));
+    } else {
+      daemon_.submit(pipeline_.name, request, std::move(done));
+    }
+  }
+
+  const global_options& global_;
+  const send_options& options_;
+  stop_event& stop_;
+  client daemon_;
+  pipeline_info pipeline_;
+  std::optional<session> line_;
+};
+
 int send(const global_options& global, const send_options& options) {
   check_options(options);
   have_writes_fail();
   static stop_event stop;  // static: a signal may arrive while the program ends
+  if (options.file.ends_with(".sigmf-meta") && !options.raw) {
+    throw std::runtime_error(options.file + " is a recording: `penstock replay` sends it");
+  }
   input_stream input{options.file, stop};
-  client daemon{client_options_of(global)};
-  const pipeline_info pipeline = pipeline_of(daemon, options.pipeline);
-  check_frames(options, pipeline, daemon.server());
+  stream_command command{global, options, stop};
   end_stream_on_signals(stop);
-  sample_source source{input, options.kind(), options.channel, pipeline.input};
-  const sample_clock clock = clock_of(pipeline, source.sound(), options, source.is_live());
-  const std::optional<sample_numbers> numbers = numbers_of(options, clock);
-  std::optional<session> line = open_session(daemon, pipeline, options);
-  const bool draws_live = options.view && source.is_live() && picture_terminal(options).interactive;
-  destinations outputs{
-      gallery{pipeline, clock},
-      {},
-      progress_bar{std::cerr, draws_live ? terminal{} : terminal_at(STDERR_FILENO), source.expected_bytes()},
-      options.view,
-      {}};
-  if (draws_live) {
-    outputs.live.emplace(
-        outputs.pictures, [&options] { return picture_terminal(options); }, std::cout);
-  }
-  if (!options.out.empty()) {
-    // Frames of a live stream have variable length.
-    outputs.files.emplace(files_of(options, line.has_value() || (source.is_live() && pipeline.input.variable), numbers),
-                          pipeline);
-  }
-  const frame_stream::settings settings{options.frames_per_request, options.in_flight, global.timeout, options.flush,
-                                        numbers};
-  const auto submit = [&](const client::request& request, completion done) {
-    if (line) {
-      line->submit(request, std::move(done));
-    } else {
-      daemon.submit(pipeline.name, request, std::move(done));
+  sample_source source{input, options.kind(), options.channel, command.pipeline().input};
+  stream_facts facts;
+  facts.is_live = facts.comes_slowly = source.is_live();
+  facts.clock = clock_of(command.pipeline(), source.sound() ? source.sound()->rate : 0, options, facts.is_live);
+  facts.numbers = numbers_of(options, facts.clock);
+  facts.bytes = source.expected_bytes();
+  return command.run(source, facts, [&](std::ostream&) {
+    for (const std::string& note : source.notes()) {
+      std::cerr << "penstock: " << input.name() << ": " << note << "\n";
     }
-  };
-  stream_report report = frame_stream{submit, pipeline, settings, outputs.sink(), stop}.run(source);
-  report.session = session_text(line, options);
-  outputs.live.reset();
-  outputs.bar.clear();
-  if (outputs.files) {
-    outputs.files->finish();
-  }
-  for (const std::string& note : source.notes()) {
-    std::cerr << "penstock: " << input.name() << ": " << note << "\n";
-  }
-  std::ostream& out = options.out == "-" ? std::cerr : std::cout;
-  print(report, pipeline, outputs, picture_terminal(options), stop.signal() != 0, out);
-  errno = 0;
-  if (!out.flush()) {
-    throw std::runtime_error(std::string("can't write to the standard output: ") + std::strerror(errno));
-  }
-  return exit_code(report, stop);
+  });
+}
+
+int replay(const global_options& global, const send_options& options) {
+  check_options(options);
+  have_writes_fail();
+  static stop_event stop;  // static: a signal may arrive while the program ends
+  stream_command command{global, options, stop};
+  end_stream_on_signals(stop);
+  recorded_requests recording{
+      options.file, command.pipeline(), {options.frames_per_request, options.pace, options.rate}, stop};
+  stream_facts facts;
+  facts.clock = clock_of(command.pipeline(), recording.rate(), options, false);
+  facts.numbers = recording.first();
+  facts.clock.first_sample = facts.numbers->index;
+  facts.bytes = recording.bytes();
+  facts.comes_slowly = options.pace > 0;
+  const std::function<std::optional<stream_request>()> next = [&] { return recording.next(); };
+  return command.run(next, facts, [&](std::ostream& out) {
+    const recorded_requests::figures& sent = recording.so_far();
+    const auto text = [](std::uint64_t count) { return count_text(static_cast<double>(count)); };
+    out << "  samples     " << text(sent.samples) << " in " << text(sent.captures)
+        << (sent.captures == 1 ? " capture" : " captures") << ", " << text(sent.lost) << " declared lost, "
+        << text(sent.filled) << " filled in\n";
+  });
 }
 
 }  // namespace
 
-void declare_send(CLI::App& app, const global_options& global, action& chosen) {
-  auto* const command = app.add_subcommand(
-      "send",
-      "Streams a recording, or live samples from stdin, through a pipeline, frame after frame.\n"
-      "Sound files (WAV, FLAC, AIFF, AU, W64 and RF64) and .npy arrays must hold what the pipeline takes; any other\n"
-      "file is taken for its raw bytes, unless it is of a kind that holds none. WAV, .npy and raw samples may be "
-      "piped.");
-  const auto options = std::make_shared<send_options>();
+namespace {
+
+/// What both commands have: the pipeline, and where results go.
+void add_stream_options(CLI::App* command, send_options* options) {
   command->add_option("-p,--pipeline", options->pipeline, "Which pipeline; `penstock info` lists them")
       ->type_name("NAME")
       ->required();
-  command->add_option("FILE", options->file, "The recording; - is stdin")->type_name("")->required();
   command->add_option("-o,--out", options->out, "Write each output as OUTPUT.npy into this folder; - is stdout")
       ->type_name("DIR");
   command->add_flag("--view", options->view, "Draw each output in the terminal, live input as it comes");
@@ -290,14 +365,6 @@ void declare_send(CLI::App& app, const global_options& global, action& chosen) {
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->type_name("N")
       ->capture_default_str();
-  command
-      ->add_option("--session", options->session,
-                   "Send the frames through a session of that name; without a name, after FILE, of a random one.\n"
-                   "Pipelines that keep state get one without being asked")
-      ->expected(0, 1)
-      ->type_name("[NAME]");
-  command->add_option("--channel", options->channel, "Take this one channel of a sound file; the first is 1")
-      ->type_name("N");
   const std::map<std::string, result_format> formats{{"npy", result_format::npy},
                                                      {"raw", result_format::raw},
                                                      {"csv", result_format::csv},
@@ -310,6 +377,32 @@ void declare_send(CLI::App& app, const global_options& global, action& chosen) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--force", options->force, "Replace results that are there");
+  command->add_option("--color", options->color, "Colours in pictures")
+      ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
+      ->type_name("auto|always|never")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void declare_send(CLI::App& app, const global_options& global, action& chosen) {
+  auto* const command = app.add_subcommand(
+      "send",
+      "Streams a recording, or live samples from stdin, through a pipeline, frame after frame.\n"
+      "Sound files (WAV, FLAC, AIFF, AU, W64 and RF64) and .npy arrays must hold what the pipeline takes; any other\n"
+      "file is taken for its raw bytes, unless it is of a kind that holds none. WAV, .npy and raw samples may be "
+      "piped.");
+  const auto options = std::make_shared<send_options>();
+  add_stream_options(command, options.get());
+  command->add_option("FILE", options->file, "The recording; - is stdin")->type_name("")->required();
+  command
+      ->add_option("--session", options->session,
+                   "Send the frames through a session of that name; without a name, after FILE, of a random one.\n"
+                   "Pipelines that keep state get one without being asked")
+      ->expected(0, 1)
+      ->type_name("[NAME]");
+  command->add_option("--channel", options->channel, "Take this one channel of a sound file; the first is 1")
+      ->type_name("N");
   command->add_flag("--raw", options->raw, "Take the file's bytes for samples, whatever it begins with");
   add_duration(*command, "--flush", options->flush,
                "How long samples of a live input wait for a full frame or request");
@@ -329,11 +422,39 @@ void declare_send(CLI::App& app, const global_options& global, action& chosen) {
   };
   command->add_option("--time", read_time, "The time of the first sample, in UTC; results are written with theirs")
       ->type_name("TIME");
-  command->add_option("--color", options->color, "Colours in pictures")
-      ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
-      ->type_name("auto|always|never")
-      ->capture_default_str();
   command->callback([&global, &chosen, options] { chosen = [&global, options] { return send(global, *options); }; });
+}
+
+void declare_replay(CLI::App& app, const global_options& global, action& chosen) {
+  auto* const command = app.add_subcommand(
+      "replay",
+      "Sends a SigMF recording through a pipeline, as `penstock record` writes it, at its own pace and with its\n"
+      "numbers, times and gaps. A pipeline with frames of a fixed length gets zeros where a capture does not fill\n"
+      "one.");
+  const auto options = std::make_shared<send_options>();
+  command->add_option("FILE", options->file, "The recording: NAME.sigmf-meta, with NAME.sigmf-data beside it")
+      ->type_name("")
+      ->required();
+  add_stream_options(command, options.get());
+  const auto read_pace = [pace = &options->pace](const CLI::results_t& texts) {
+    const std::string& text = texts.back();
+    const auto times = parse_positive(text.ends_with('x') ? text.substr(0, text.size() - 1) : text);
+    if (text != "free" && !times) {
+      throw CLI::ConversionError("--pace: \"" + text + "\" is no pace: say 1x, 10x or free");
+    }
+    *pace = text == "free" ? 0 : *times;
+    return true;
+  };
+  command->add_option("--pace", read_pace, "How fast: as the samples came, so many times faster, or as it goes")
+      ->type_name("1x|10x|free")
+      ->default_str("1x");
+  command
+      ->add_option("--session", options->session,
+                   "Send it through a session of that name. Pipelines that keep state get one without being asked")
+      ->type_name("NAME");
+  add_rate(*command, options->rate, "Samples a second, where the recording does not say it, or another")
+      ->type_name("HZ");
+  command->callback([&global, &chosen, options] { chosen = [&global, options] { return replay(global, *options); }; });
 }
 
 }  // namespace penstock::cli

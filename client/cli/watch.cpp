@@ -4,19 +4,17 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include <penstock/subscription.hpp>
 #include <unistd.h>
 
 #include "base/quantity.hpp"
 #include "client/cli/commands.hpp"
 #include "client/cli/gallery.hpp"
+#include "client/cli/listener.hpp"
 #include "client/cli/stream_signals.hpp"
 
 namespace penstock::cli {
@@ -37,7 +35,6 @@ struct watch_options {
 
 // A view shows one publisher at a time; another one once that has been quiet for so long.
 constexpr std::chrono::seconds quiet{2};
-constexpr std::chrono::milliseconds look_interval{100};
 
 std::string shape_text(const tensor_view& tensor) {
   std::string text(tensor.dtype);
@@ -87,7 +84,6 @@ class watcher {
   }
 
   void take(const published& item) {
-    const std::lock_guard lock{mutex_};
     if (options_.count > 0 && results_ == options_.count) {
       return;
     }
@@ -163,7 +159,6 @@ class watcher {
   terminal screen_;
   std::optional<gallery> pictures_;
   std::optional<live_view> live_;
-  std::mutex mutex_;
   std::uint64_t results_ = 0;
   std::uint64_t lost_ = 0;
   std::uint64_t restarts_ = 0;
@@ -186,67 +181,24 @@ pipeline_info watched(pipeline_info pipeline, const watch_options& options) {
   return pipeline;
 }
 
-/// A client for each shard that can be reached: a subscription is of one shard.
-std::vector<std::unique_ptr<client>> clients_of(const global_options& global) {
-  client_options options = client_options_of(global);
-  options.transport = transport::zmq;  // it sends nothing
-  std::vector<std::unique_ptr<client>> all;
-  all.push_back(std::make_unique<client>(options));
-  const server_info found = all.front()->server();
-  options.stays = true;
-  for (std::uint32_t shard = 0; shard < found.shards.size(); ++shard) {
-    if (shard == found.shard) {
-      continue;
-    }
-    if (found.shards[shard].empty()) {
-      std::cerr << "penstock: shard " << shard << " can't be reached from here: its results are missing\n";
-      continue;
-    }
-    options.url = found.shards[shard];
-    all.push_back(std::make_unique<client>(options));
-  }
-  return all;
-}
-
 int watch(const global_options& global, const watch_options& options) {
   static stop_event stop;  // static: a signal may arrive while the program ends
-  const std::vector<std::unique_ptr<client>> clients = clients_of(global);
-  const pipeline_info pipeline = watched(pipeline_of(*clients.front(), options.pipeline), options);
+  listener from{global};
+  const pipeline_info pipeline = watched(pipeline_of(from.first(), options.pipeline), options);
   subscribe_options wanted;
   wanted.sessions = options.sessions;
   wanted.outputs = options.outputs;
   wanted.requests = options.requests;
-  std::vector<subscription> subscriptions;
-  for (const auto& each : clients) {
-    subscriptions.push_back(each->subscribe(options.pipeline, wanted));
-  }
+  from.subscribe(options.pipeline, wanted);
   end_stream_on_signals(stop);
   watcher shown{options, pipeline, stop};
-  std::mutex mutex;
-  std::string failure;
-  std::vector<std::thread> threads;
-  for (subscription& each : subscriptions) {
-    threads.emplace_back([&shown, &each, &mutex, &failure] {
-      try {
-        while (!stop.requested() && !each.ended()) {
-          if (const auto item = each.next(look_interval)) {
-            shown.take(*item);
-          }
-        }
-      } catch (const std::exception& error) {
-        const std::lock_guard lock{mutex};
-        failure = error.what();
-        stop.request();
-      }
-    });
-  }
-  for (std::thread& each : threads) {
-    each.join();
+  try {
+    from.run([&shown](const published& item, std::size_t) { shown.take(item); }, stop);
+  } catch (...) {
+    shown.finish();
+    throw;
   }
   shown.finish();
-  if (!failure.empty()) {
-    throw std::runtime_error(failure);
-  }
   return stop.signal() != 0 ? 128 + stop.signal() : EXIT_SUCCESS;
 }
 

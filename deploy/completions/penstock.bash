@@ -22,7 +22,7 @@ _penstock_command() {
     case ${COMP_WORDS[i]} in
       --url | --server-key | --key-file | --transport | --timeout) i=$((i + 1)) ;;
       -*) ;;
-      bench | check-plugin | doctor | info | keygen | ping | reload | send | top | trace | watch)
+      bench | check-plugin | doctor | info | keygen | ping | record | reload | replay | send | top | trace | watch)
         printf '%s\n' "${COMP_WORDS[i]}"
         return
         ;;
@@ -51,7 +51,7 @@ _penstock() {
       mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word")
       return
       ;;
-    -c | --config | --daemon | --key-file | -o | --out | --output | --show | --json)
+    -c | --config | --daemon | --key-file | -o | --out | --output | --to | --show | --json)
       if [[ $before != --json || $command == bench ]]; then
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
@@ -61,13 +61,18 @@ _penstock() {
   esac
   options='--url --server-key --key-file --transport --timeout --help'
   case $command in
-    '') options+=' --version bench check-plugin doctor info keygen ping reload send top trace watch' ;;
+    '') options+=' --version bench check-plugin doctor info keygen ping record reload replay send top trace watch' ;;
     ping) options+=' --count --quiet' ;;
     info) options+=' --json' ;;
     send)
       options+=' --pipeline --out --format --output --force --view --frames-per-request --in-flight --session --channel'
       options+=' --raw --flush --rate --index --time --color'
       ;;
+    replay)
+      options+=' --pipeline --out --format --output --force --view --frames-per-request --in-flight --session --pace'
+      options+=' --rate --color'
+      ;;
+    record) options+=' --to --requests --output --session --for --max-bytes --rate --force' ;;
     bench) options+=' --pipeline --size --clients --sessions --in-flight --rate --duration --warmup --json' ;;
     check-plugin) options+=' --entry --input --values --max-frames' ;;
     trace) options+=' --last --follow-for --output' ;;
@@ -77,7 +82,7 @@ _penstock() {
     reload) options+=' --admin' ;;
     doctor) options+=' --config --daemon --admin --running --json' ;;
   esac
-  if [[ ($command == send || $command == check-plugin) && $word != -* ]]; then
+  if [[ ($command == send || $command == replay || $command == check-plugin) && $word != -* ]]; then
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return

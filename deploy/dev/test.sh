@@ -64,15 +64,15 @@ test_bare() {
   return "$status"
 }
 
-# In CI, CUDA's compilers, Numba and Triton for the tests of users' kernels. They need no GPU. Where they can't be had,
-# these tests say what they lack.
+# In CI, CUDA's compilers, Numba and Triton for the tests of users' kernels, and sigmf for those of recordings. They need no
+# GPU. Where they can't be had, these tests say what they lack.
 find_kernel_compilers() {
   [[ -n ${CI:-} && -z ${PENSTOCK_KERNEL_PYTHON:-} ]] || return 0
   say "CUDA's compilers, Numba and Triton, in build/kernels"
   if [[ -x build/kernels/bin/triton-ready ]] || {
     python3 -m venv build/kernels &&
       build/kernels/bin/pip install --quiet --disable-pip-version-check --retries 1 \
-        numpy scipy pyzmq numba 'numba-cuda[cu13]' triton &&
+        numpy scipy pyzmq numba 'numba-cuda[cu13]' triton sigmf &&
       ln -sf python build/kernels/bin/triton-ready
   }; then
     export PENSTOCK_KERNEL_PYTHON=$PWD/build/kernels/bin/python
