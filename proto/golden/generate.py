@@ -215,6 +215,9 @@ def add_subscriptions(to):
                                           "pipeline": "spectrum", "outputs": ["psd", "stats"]}, request_id=60)
     to.control("publisher_of_no_session", "publisher", {"session": 2**32 - 1, "client": "golden",
                                                         "pipeline": "spectrum", "outputs": ["psd"]}, request_id=60)
+    to.control("publisher_source", "publisher", {"session": 2, "name": "north", "client": "source north",
+                                                 "pipeline": "spectrum", "outputs": ["psd"], "source": True},
+               request_id=60)
     to.control("publisher_ended", "publisher", {"session": 1, "ended": True}, request_id=60)
     psd, stats = ("f32", [1, 4], [4.0, 1.0, 0.0, 1.0]), ("f32", [1, 5], [0.5, 0.25, -1.0, 1.0, 0.75])
     to.data("published", "published", [psd, stats], request_id=60, session=1, sequence=1, frames=1,

@@ -178,11 +178,11 @@ _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_byte
 _NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription,
            "quarantined": QuarantinedPipeline}
 _LISTS = ("outputs", "pipelines", "quarantined")
-_FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed", "ended", "requests")
+_FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed", "ended", "source", "requests")
 _LEFT_OUT = ("shared_bytes", "device_bytes", "device", "inline_bytes", "holds", "resume", "quarantined")  # where they are 0
 _NAMES = ("pipelines", "sessions", "outputs")  # of Subscribe and Publisher: lists of texts
 _OPTIONAL = {Subscribe: ("sessions", "outputs", "queue_bytes", "requests"),
-             Publisher: ("name", "client", "pipeline", "outputs", "ended")}
+             Publisher: ("name", "client", "pipeline", "outputs", "source", "ended")}
 _TOKEN = re.compile("[0-9a-f]{32}")
 
 
