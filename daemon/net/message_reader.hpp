@@ -22,9 +22,9 @@ struct incoming {
   std::span<const std::byte> head;  ///< part 0: header and tensor headers, at any alignment
   /// A tensor's bytes, or a control message's JSON: part 1, or the end of part 0 if a SUBMIT has only that.
   std::span<const std::byte> body;
-  std::size_t parts = 0;              ///< without the routing id
-  connection_name connection;         ///< over which it came
-  std::size_t bytes = 0;              ///< of all parts after part 0, or of the end of part 0
+  std::size_t parts = 0;       ///< without the routing id
+  connection_name connection;  ///< over which it came
+  std::size_t bytes = 0;       ///< of all parts after part 0, or of the end of part 0
   /// It came from this process, over inproc://: a source sent it.
   [[nodiscard]] bool within_process() const noexcept { return connection.descriptor < 0; }
   const std::string* user = nullptr;  ///< of a deferred message: what message_reader::user returned when it came

@@ -53,8 +53,9 @@ struct client_options {
   std::chrono::milliseconds heartbeat{2000};
   /// How long the destructor may take to deliver GOODBYE.
   std::chrono::milliseconds linger{200};
-  /// A zmq::context_t of this process, which must outlive the client: `url` may then be an inproc:// address in it. Such
-  /// a connection has no handshake of ZeroMQ, no keys and no heartbeats. nullptr: the client has a context of its own.
+  /// A zmq::context_t of this process, which must outlive the client: `url` may then be an inproc:// address in it.
+  /// Such a connection has no handshake of ZeroMQ, no keys and no heartbeats. nullptr: the client has a context of its
+  /// own.
   void* zmq_context = nullptr;
   /// Stays at the shard that `url` leads to instead of moving to the assigned one: for tools that inspect each shard.
   bool stays = false;
