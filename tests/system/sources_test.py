@@ -241,6 +241,39 @@ class Sources(unittest.TestCase):
         self.assertIn("source 'radio': no data for 0.2 s", log)
         self.assertIn("source 'radio': data again", log)
 
+    def test_a_source_with_keys_takes_those_of_its_list_and_the_doctor_reads_them(self):
+        import zmq
+        own, listed, other = (zmq.curve_keypair() for _ in range(3))
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+
+        def write(name, key):
+            path = os.path.join(folder.name, name)
+            with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
+                file.write(key)
+            return path
+        port = free_port()
+        lines = (f'type = "zmq-pull"\nbind = "tcp://*:{port}"\nblock = 100\n'
+                 f'secret_key_file = "{write("own.key", own[1])}"\nauthorized_keys_file = "{write("list", listed[0])}"\n')
+        daemon = self.start(sums() + source("radio", lines))
+        with zmq.Context() as context:
+            def push(keys, count):
+                made = context.socket(zmq.PUSH)
+                made.linger = 0
+                if keys is not None:
+                    made.curve_serverkey, (made.curve_publickey, made.curve_secretkey) = own[0], keys
+                made.connect(f"tcp://127.0.0.1:{port}")
+                made.send(numpy.zeros(count, "f4").tobytes())
+                return made
+            with push(None, 7), push(other, 8), push(listed, 100):
+                daemon.wait_for("radio", lambda each: each["results"] == 1 and each["malformed"] >= 2, "one gets in")
+                self.assertEqual(daemon.sources()["radio"]["samples"]["expected"], 100)
+        os.remove(os.path.join(folder.name, "own.key"))
+        doctor = subprocess.run([BIN / "penstockd", "--doctor", "--config", daemon.path / "penstock.toml"],
+                                capture_output=True, text=True)
+        self.assertRegex(doctor.stdout, r"radio \(zmq-pull\): .*own.key")
+        self.stop(daemon)
+
     def test_what_is_pushed_is_not_bounded_by_what_a_stranger_may_send(self):
         import zmq
         port = free_port()
