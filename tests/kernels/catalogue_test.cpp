@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,19 @@ TEST(Catalogue, TellsWhichOperatorsKeepAState) {
     const auto made = known.make_host({.settings = sample.settings, .inputs = inputs, .max_frames = 2});
     EXPECT_EQ(made->state_bytes() > 0, known.session != nullptr) << known.name;
   }
+}
+
+// docs/pipelines.md, "Which samples a result is of", says of each where its results stand. sample_account_test sends
+// impulses through those whose delay is known.
+TEST(Catalogue, TellsOfEachOperatorWithStateWhereItsResultsStand) {
+  std::set<std::string_view> with_state;
+  for (const operator_definition& known : operator_catalogue()) {
+    if (known.session != nullptr) {
+      with_state.insert(known.name);
+    }
+  }
+  const std::set<std::string_view> told{"accumulate", "fir", "iir", "moving_zscore", "reframe"};
+  EXPECT_EQ(with_state, told);
 }
 
 struct shape_row {

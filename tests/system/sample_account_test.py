@@ -49,12 +49,20 @@ PHASES = {"opposite": ([1.0, 2.0, 0.0, -2.0, -1.0], None), "hermitian": ([1.0, 2
 PHASE_STAGES = [(name, "fir", f'from = "input"\ntaps = {real}\n' + ("" if imaginary is None else
                                                                      f"taps_imag = {imaginary}\n"))
                 for name, (real, imaginary) in PHASES.items()]
+#: Operators whose delay the daemon knows: each with what an impulse may be off by, in samples. A decimation keeps the
+#: sample that is next to it; a row has the impulse at its own place.
+IMPULSES = [(*fir("linear", "input", ODD, 1), 0), (*fir("between", "input", EVEN, 1), 1),
+            (*fir("fifth", "input", ODD, 5), 2), (*fir("after", "linear", taps(9), 3), 1),
+            ("scaled", "affine", 'from = "linear"\na = 2.0\n', 0),
+            ("score", "moving_zscore", 'from = "input"\nwindow = 16\n', 0),
+            ("in_rows", "reframe", f'from = "linear"\nlength = {LENGTH}\n', 0)]
 CONFIGURATION = VERSION + "".join([
     pipeline("chain", "f32", [f"max {LONGEST}"], CHAIN, OUTPUTS, "batch = { max_frames = 16 }\n"),
     pipeline("fixed", "f32", [256], CHAIN[:1] + [("psd", "power_spectrum", 'from = "odd"\n')], ["odd", "psd"]),
     pipeline("phases", "cf32", ["max 64"], PHASE_STAGES, list(PHASES)),
     pipeline("doubled", "f32", [4], [("y", "affine", "a = 2.0\n"), ("stats", "moments", 'from = "input"\n')],
-             ["y", "stats"])])
+             ["y", "stats"]),
+    pipeline("impulses", "f32", [f"max {LONGEST}"], [each[:3] for each in IMPULSES], [each[0] for each in IMPULSES])])
 
 
 def stands_at(clock):
@@ -141,6 +149,28 @@ class SampleAccountTest(unittest.TestCase):
             with client.session("phases") as session:
                 account = session.submit(np.zeros(64, np.complex64), index=100).result().account
             self.assertEqual([account.index_of(name) for name in PHASES], [98, 99, 100, 100])
+
+        self.each_client(check)
+
+    def test_an_impulse_comes_out_at_the_sample_at_which_it_went_in(self):
+        total, start = 600, 7000
+
+        def check(client):
+            chance = random.Random(SEED)
+            steps = {each.name: each.steps for each in client.pipelines["impulses"].outputs}
+            for at in (200, 203, chance.randrange(100, 400)):
+                samples = np.zeros(total, np.float32)
+                samples[at] = 1.0
+                cut = chance.randrange(1, total)
+                with client.session("impulses") as session:
+                    results = [session.submit(part, index=start + first).result()
+                               for first, part in ((0, samples[:cut]), (cut, samples[cut:]))]
+                for name, _, _, off in IMPULSES:
+                    with self.subTest(PENSTOCK_TEST_SEED=SEED, output=name, at=at, cut=cut):
+                        first = results[0].account.index_of(name)
+                        made = np.abs(np.concatenate([each[name] for each in results]))
+                        peak, *within = np.unravel_index(np.argmax(made), made.shape)
+                        self.assertAlmostEqual(first + steps[name] * peak + sum(within), start + at, delta=off)
 
         self.each_client(check)
 
