@@ -6,7 +6,7 @@
 #include <numeric>
 #include <string_view>
 
-#include "client/cli/sound_file.hpp"
+#include "client/cli/wav_format.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -190,7 +190,13 @@ void sample_source::open_wav() {
 }
 
 void sample_source::open_sound_file() {
-  file_.emplace(from_);
+  from_.rewind();
+  try {
+    file_.emplace(from_.descriptor());
+  } catch (const sound_error& error) {
+    throw input_error("can't read " + from_.name() + " as a sound file: " + error.what() +
+                      " Convert it first (sox, ffmpeg), or say --raw if its bytes are the samples");
+  }
   sound_ = file_->format();
   notes_ = file_->complaints();
   item_in_ = item_out_ = sound_->sample_bytes();

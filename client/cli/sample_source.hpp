@@ -12,7 +12,7 @@
 
 #include "client/cli/input_stream.hpp"
 #include "client/cli/npy_file.hpp"
-#include "client/cli/sound_file.hpp"
+#include "client/cli/wav_format.hpp"
 
 namespace penstock::cli {
 

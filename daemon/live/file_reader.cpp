@@ -16,13 +16,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sndfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/descriptors.hpp"
 #include "base/npy.hpp"
 #include "base/sigmf.hpp"
+#include "base/sound_file.hpp"
 #include "base/whole_file.hpp"
 #include "kernels/tensor.hpp"
 
@@ -103,111 +103,44 @@ class plain_input final : public byte_input {
 /// What libsndfile reads.
 class sound_input final : public byte_input {
  public:
-  sound_input(std::string name, const source_declaration& source) : name_(std::move(name)) {
-    SF_INFO info{};
-    file_.reset(sf_open(source.file().c_str(), SFM_READ, &info));
-    if (file_ == nullptr) {
-      refuse_file(name_, std::string("can't be read as a sound file: ") + sf_strerror(nullptr));
-    }
-    take_format(info, source);
-    rate_ = info.samplerate;
-  }
+  explicit sound_input(file_descriptor owned) : owned_(std::move(owned)), file_(owned_.number()) {}
 
-  /// Whether it is such a file.
-  [[nodiscard]] static bool is_one(const std::filesystem::path& path) {
-    SF_INFO info{};
-    SNDFILE* const file = sf_open(path.c_str(), SFM_READ, &info);
-    if (file != nullptr) {
-      sf_close(file);
-    }
-    return file != nullptr;
-  }
-  [[nodiscard]] double rate() const noexcept { return rate_; }
-
+  [[nodiscard]] const sound_format& format() const noexcept { return file_.format(); }
   [[nodiscard]] std::size_t read(std::span<std::byte> out) override {
-    const auto rows = static_cast<sf_count_t>(out.size() / row_bytes_);
-    const std::size_t numbers = static_cast<std::size_t>(rows) * channels_;
-    const auto copy = [&](auto& from, auto read_rows) {
-      from.resize(std::max(from.size(), numbers));
-      const sf_count_t got = std::max<sf_count_t>(read_rows(file_.get(), from.data(), rows), 0);
-      std::memcpy(out.data(), from.data(), static_cast<std::size_t>(got) * row_bytes_);
-      return got;
-    };
-    sf_count_t got = 0;
-    switch (number_) {
-      case element_type::i16:
-        got = copy(shorts_, sf_readf_short);
-        break;
-      case element_type::i32:
-        got = copy(ints_, sf_readf_int);
-        break;
-      case element_type::f32:
-        got = copy(floats_, sf_readf_float);
-        break;
-      default: {  // 8 bits, for which libsndfile has no function
-        shorts_.resize(std::max(shorts_.size(), numbers));
-        got = std::max<sf_count_t>(sf_readf_short(file_.get(), shorts_.data(), rows), 0);
-        for (std::size_t at = 0; at < static_cast<std::size_t>(got) * channels_; ++at) {
-          out[at] = static_cast<std::byte>((shorts_[at] >> 8) + (number_ == element_type::u8 ? 128 : 0));
-        }
-      }
-    }
-    ended_ = got == 0 && rows != 0;
-    return static_cast<std::size_t>(got) * row_bytes_;
+    const std::size_t got = file_.read(out);
+    ended_ = got == 0 && out.size() >= file_.format().row_bytes();
+    return got;
   }
   [[nodiscard]] bool ended() const noexcept override { return ended_; }
 
  private:
-  struct closer {
-    void operator()(SNDFILE* file) const noexcept { sf_close(file); }
-  };
-
-  void take_format(const SF_INFO& info, const source_declaration& source) {
-    switch (info.format & SF_FORMAT_SUBMASK) {
-      case SF_FORMAT_PCM_U8:
-        number_ = element_type::u8;
-        break;
-      case SF_FORMAT_PCM_S8:
-        number_ = element_type::i8;
-        break;
-      case SF_FORMAT_PCM_24:
-      case SF_FORMAT_PCM_32:
-        number_ = element_type::i32;
-        break;
-      case SF_FORMAT_FLOAT:
-      case SF_FORMAT_DOUBLE:
-      case SF_FORMAT_VORBIS:
-      case SF_FORMAT_OPUS:
-        number_ = element_type::f32;
-        break;
-      default:  // 16 bits, and what is companded or compressed to fewer
-        number_ = element_type::i16;
-    }
-    channels_ = static_cast<std::size_t>(std::max(info.channels, 1));
-    row_bytes_ = channels_ * size_of(number_);
-    const element_type wanted = source.dtype == element_type::cf32   ? element_type::f32
-                                : source.dtype == element_type::cu8  ? element_type::u8
-                                : source.dtype == element_type::ci8  ? element_type::i8
-                                : source.dtype == element_type::ci16 ? element_type::i16
-                                                                     : source.dtype;
-    if (number_ != wanted || row_bytes_ != source.sample_bytes) {
-      refuse_file(name_, "it holds " + std::string(name_of(number_)) + " in " + std::to_string(channels_) +
-                             (channels_ == 1 ? " channel" : " channels") + ", and pipeline '" + source.pipeline +
-                             "' takes " + source.input.text() + "; a source does not convert");
-    }
-  }
-
-  std::string name_;
-  std::unique_ptr<SNDFILE, closer> file_;
-  element_type number_ = element_type::f32;
-  std::size_t channels_ = 1;
-  std::size_t row_bytes_ = 1;
-  double rate_ = 0;
+  file_descriptor owned_;
+  sound_file file_;
   bool ended_ = false;
-  std::vector<short> shorts_;
-  std::vector<int> ints_;
-  std::vector<float> floats_;
 };
+
+/// Integer IQ and cf32 lie in two channels.
+void check_sound(const std::string& name, const sound_format& sound, const source_declaration& source) {
+  const std::string_view wanted = source.dtype == element_type::cf32   ? "f32"
+                                  : source.dtype == element_type::cu8  ? "u8"
+                                  : source.dtype == element_type::ci8  ? "i8"
+                                  : source.dtype == element_type::ci16 ? "i16"
+                                                                       : name_of(source.dtype);
+  if (sound.dtype != wanted || sound.row_bytes() != source.sample_bytes) {
+    refuse_file(name, "it holds " + sound.dtype + " in " + std::to_string(sound.channels) +
+                          (sound.channels == 1 ? " channel" : " channels") + ", and pipeline '" + source.pipeline +
+                          "' takes " + source.input.text() + "; a source does not convert");
+  }
+}
+
+/// nullptr: it is none.
+std::unique_ptr<sound_input> open_sound(file_descriptor file) {
+  try {
+    return std::make_unique<sound_input>(std::move(file));
+  } catch (const sound_error&) {
+    return nullptr;
+  }
+}
 
 /// From here on, samples have these indices and times.
 struct mark {
@@ -339,9 +272,9 @@ opened_input open_input(const source_declaration& source, double& rate) {
       } catch (const npy_error& error) {
         refuse_file(source.path, error.what());
       }
-    } else if (sound_input::is_one(path)) {
-      auto sound = std::make_unique<sound_input>(source.path, source);
-      rate = rate == 0 ? sound->rate() : rate;
+    } else if (auto sound = open_sound(open_file(source.path, path))) {
+      check_sound(source.path, sound->format(), source);
+      rate = rate == 0 ? sound->format().rate : rate;
       return {std::move(sound)};
     }
   }

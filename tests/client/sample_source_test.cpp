@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "client/cli/sound_file.hpp"
+#include "client/cli/wav_format.hpp"
 #include "tests/client/cli_input.hpp"
 
 namespace penstock::cli {
