@@ -97,6 +97,8 @@ sigmf_capture capture_of(json object) {
     }
   }
   capture.frequency = take<double>(object, "core:frequency");
+  capture.epoch = take_count(object, "penstock:epoch");
+  capture.lost_before = take_count(object, "penstock:lost_before");
   capture.more = rest_of(object);
   return capture;
 }
@@ -163,6 +165,28 @@ sigmf_meta parse_sigmf(std::string_view text) {
   return meta;
 }
 
+std::vector<sigmf_capture> complete_captures(const sigmf_meta& meta) {
+  std::vector<sigmf_capture> all = meta.captures;
+  if (all.empty() || all.front().sample_start > 0) {
+    all.insert(all.begin(), sigmf_capture{});
+  }
+  const bool says_epochs =
+      std::any_of(all.begin(), all.end(), [](const sigmf_capture& each) { return each.epoch.has_value(); });
+  for (std::size_t at = 0; at < all.size(); ++at) {
+    sigmf_capture& next = all[at];
+    const sigmf_capture* const last = at > 0 ? &all[at - 1] : nullptr;
+    const std::uint64_t expected =
+        last != nullptr ? *last->global_index + (next.sample_start - last->sample_start) : next.sample_start;
+    next.global_index = next.global_index.value_or(expected);
+    const bool falls_back = last != nullptr && *next.global_index < expected;
+    const std::uint64_t before = last != nullptr ? *last->epoch : 0;
+    next.epoch = says_epochs ? next.epoch.value_or(0) : before + (falls_back ? 1 : 0);
+    const bool jumps = last != nullptr && *next.epoch == before && *next.global_index > expected;
+    next.lost_before = next.lost_before.value_or(jumps ? *next.global_index - expected : 0);
+  }
+  return all;
+}
+
 std::string print_sigmf(const sigmf_meta& meta) {
   json global = object_of(meta.more);
   global["core:datatype"] = meta.datatype;
@@ -187,6 +211,12 @@ std::string print_sigmf(const sigmf_meta& meta) {
     }
     if (each.frequency) {
       object["core:frequency"] = *each.frequency;
+    }
+    if (each.epoch) {
+      object["penstock:epoch"] = *each.epoch;
+    }
+    if (each.lost_before) {
+      object["penstock:lost_before"] = *each.lost_before;
     }
     captures.push_back(std::move(object));
   }

@@ -26,6 +26,8 @@ struct sigmf_capture {
   std::optional<std::uint64_t> global_index{};  ///< in the stream that was recorded: a gap where it jumps
   std::optional<std::int64_t> time_ns{};        ///< of the first sample, since 1970 UTC
   std::optional<double> frequency{};            ///< Hz
+  std::optional<std::uint64_t> epoch{};         ///< of the indices and times: "penstock:epoch"
+  std::optional<std::uint64_t> lost_before{};   ///< samples, where no index says it: "penstock:lost_before"
   std::string more{};                           ///< a JSON object of the other keys; "" for none
 
   bool operator==(const sigmf_capture&) const = default;
@@ -45,6 +47,9 @@ struct sigmf_meta {
 
 /// Reads the text of a .sigmf-meta file. Captures are in order. Throws sigmf_error.
 [[nodiscard]] sigmf_meta parse_sigmf(std::string_view text);
+/// The captures with index, epoch and lost_before: what a recording does not say follows on, from 0. Where its index
+/// falls back another epoch begins, and where it jumps samples were lost. From the first sample on.
+[[nodiscard]] std::vector<sigmf_capture> complete_captures(const sigmf_meta& meta);
 /// The text of a .sigmf-meta file, which parse_sigmf reads back to the same.
 [[nodiscard]] std::string print_sigmf(const sigmf_meta& meta);
 

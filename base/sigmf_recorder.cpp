@@ -127,16 +127,14 @@ void sigmf_recorder::begin(const sigmf_block& block) {
     timeless_ = block;
     timeless_->bytes = {};
   }
-  json more = json::object();
   if (block.epoch != 0) {
-    more["penstock:epoch"] = block.epoch;
+    capture.epoch = block.epoch;
   }
   const bool jumps = next_ && next_->epoch == block.epoch && next_->index && block.index;
   const std::uint64_t jump = jumps ? static_cast<std::uint64_t>(*block.index - *next_->index) : 0;
   if (block.lost_before != jump && block.lost_before != 0) {
-    more["penstock:lost_before"] = block.lost_before;
+    capture.lost_before = block.lost_before;
   }
-  capture.more = more.empty() ? "" : more.dump();
   if (has_new_time(block) || (next_ && next_->epoch != block.epoch)) {
     anchor_.reset();
   }

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include <nlohmann/json.hpp>
 #include <poll.h>
 
 #include "base/sigmf.hpp"
@@ -16,18 +15,6 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::size_t largest_meta = std::size_t{64} << 20U;
-constexpr const char* epoch_key = "penstock:epoch";
-constexpr const char* lost_key = "penstock:lost_before";
-
-std::optional<std::uint64_t> number_in(const sigmf_capture& capture, const char* key) {
-  if (capture.more.empty()) {
-    return std::nullopt;
-  }
-  const auto object = nlohmann::json::parse(capture.more);
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_unsigned() ? std::optional(found->get<std::uint64_t>())
-                                                              : std::nullopt;
-}
 
 }  // namespace
 
@@ -71,30 +58,17 @@ void recorded_requests::take_segments(const std::string& text, const pipeline_in
   if (!data_ || failed) {
     throw input_error("can't read " + data.string());
   }
-  std::vector<sigmf_capture> captures = meta.captures;
-  if (captures.empty() || captures.front().sample_start > 0) {
-    captures.insert(captures.begin(), sigmf_capture{});
-  }
-  const bool says_epochs = std::any_of(captures.begin(), captures.end(),
-                                       [](const sigmf_capture& each) { return number_in(each, epoch_key); });
-  segment last;
+  const std::vector<sigmf_capture> captures = complete_captures(meta);
   for (std::size_t at = 0; at < captures.size(); ++at) {
     const sigmf_capture& each = captures[at];
-    segment next;
-    next.begin = std::min(each.sample_start, total);
-    next.end = at + 1 < captures.size() ? std::min(captures[at + 1].sample_start, total) : total;
-    const std::int64_t expected = last.index + static_cast<std::int64_t>(last.end - last.begin);
-    next.index = each.global_index ? static_cast<std::int64_t>(*each.global_index) : expected;
-    next.time_ns = each.time_ns;
-    const bool goes_back = at > 0 && next.index < expected;
-    next.epoch = says_epochs ? static_cast<std::uint32_t>(number_in(each, epoch_key).value_or(0))
-                             : last.epoch + (goes_back ? 1 : 0);
-    const bool jumps = at > 0 && next.epoch == last.epoch && next.index > expected;
-    next.lost_before =
-        number_in(each, lost_key).value_or(jumps ? static_cast<std::uint64_t>(next.index - expected) : 0);
-    if (next.end > next.begin) {
-      segments_.push_back(next);
-      last = next;
+    const std::uint64_t end = at + 1 < captures.size() ? captures[at + 1].sample_start : total;
+    if (std::min(end, total) > each.sample_start) {
+      segments_.push_back({.begin = each.sample_start,
+                           .end = std::min(end, total),
+                           .index = static_cast<std::int64_t>(*each.global_index),
+                           .time_ns = each.time_ns,
+                           .epoch = static_cast<std::uint32_t>(*each.epoch),
+                           .lost_before = *each.lost_before});
     }
   }
   if (segments_.empty()) {

@@ -145,8 +145,9 @@ std::unique_ptr<sound_input> open_sound(file_descriptor file) {
 /// From here on, samples have these indices and times.
 struct mark {
   std::uint64_t sample = 0;  ///< in the file
-  std::optional<std::int64_t> index{};
+  std::int64_t index = 0;
   std::optional<std::int64_t> time_ns{};
+  std::uint64_t epoch = 0;
 };
 
 struct opened_input {
@@ -237,13 +238,8 @@ opened_input open_sigmf(const source_declaration& source, double& rate) {
   }
   const std::filesystem::path data = sigmf_data_path(path);
   opened_input made{std::make_unique<plain_input>(data.string(), open_file(data.string(), data))};
-  for (const sigmf_capture& each : meta.captures) {
-    mark& next = made.marks.emplace_back();
-    next.sample = each.sample_start;
-    if (each.global_index) {
-      next.index = static_cast<std::int64_t>(*each.global_index);
-    }
-    next.time_ns = each.time_ns;
+  for (const sigmf_capture& each : complete_captures(meta)) {
+    made.marks.push_back({each.sample_start, static_cast<std::int64_t>(*each.global_index), each.time_ns, *each.epoch});
   }
   return made;
 }
@@ -347,14 +343,13 @@ class file_reader final : public sample_reader {
   }
 
   [[nodiscard]] std::int64_t index_of_next() const {
-    const bool jumps =
-        mark_ < input_.marks.size() && input_.marks[mark_].sample == sample_ && input_.marks[mark_].index;
-    return jumps ? *input_.marks[mark_].index : index_;
+    const bool at_mark = mark_ < input_.marks.size() && input_.marks[mark_].sample == sample_;
+    return at_mark ? input_.marks[mark_].index : index_;
   }
 
   [[nodiscard]] read_progress read_some(sample_receiver& receiver, std::size_t allowed) {
     sample_run run;
-    take_mark(run);
+    take_mark(receiver, run);
     if (mark_ < input_.marks.size()) {
       allowed = static_cast<std::size_t>(std::min<std::uint64_t>(allowed, input_.marks[mark_].sample - sample_));
     }
@@ -406,13 +401,18 @@ class file_reader final : public sample_reader {
   }
 
   /// At the beginning of a capture.
-  void take_mark(sample_run& run) {
+  void take_mark(sample_receiver& receiver, sample_run& run) {
     for (; mark_ < input_.marks.size() && input_.marks[mark_].sample <= sample_; ++mark_) {
       const mark& next = input_.marks[mark_];
-      index_ = next.index.value_or(index_);
       if (sample_ == 0) {
-        first_ = index_;
+        first_ = next.index;
+      } else if (next.epoch != epoch_ && stream_) {
+        receiver.epoch(*stream_, "another epoch of the recording");
+        first_ += next.index - index_;  // its time goes on
+        expected_ = -1;
       }
+      index_ = next.index;
+      epoch_ = next.epoch;
       time_ = next.time_ns;
       marked_ = next.time_ns.has_value();
     }
@@ -435,7 +435,8 @@ class file_reader final : public sample_reader {
   std::uint64_t sample_ = 0;    // in the file
   std::int64_t index_ = 0;      // in the recorded stream
   std::int64_t expected_ = -1;  // by the receiver
-  std::int64_t first_ = 0;
+  std::int64_t first_ = 0;      // whose time is `began_`
+  std::uint64_t epoch_ = 0;
   std::size_t mark_ = 0;
   bool marked_ = false;
   std::optional<std::int64_t> time_;

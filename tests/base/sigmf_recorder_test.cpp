@@ -82,12 +82,13 @@ TEST_F(SigmfRecorder, GapEpochAndAnotherTimeBeginCaptures) {
   ASSERT_EQ(meta.captures.size(), 5U);
   EXPECT_EQ(meta.captures[1].sample_start, 10U);
   EXPECT_EQ(meta.captures[1].global_index, 30U);
-  EXPECT_EQ(meta.captures[1].more, "") << "the index says how many were lost";
+  EXPECT_FALSE(meta.captures[1].lost_before) << "the index says how many were lost";
   EXPECT_EQ(meta.captures[2].global_index, 5U);
-  EXPECT_EQ(meta.captures[2].more, R"({"penstock:epoch":3})");
+  EXPECT_EQ(meta.captures[2].epoch, 3U);
   EXPECT_EQ(meta.captures[3].global_index, 15U);
   EXPECT_EQ(meta.captures[3].time_ns, second_ns + 15'000'000);
-  EXPECT_EQ(meta.captures[4].more, R"({"penstock:epoch":3,"penstock:lost_before":4})");
+  EXPECT_EQ(meta.captures[4].epoch, 3U);
+  EXPECT_EQ(meta.captures[4].lost_before, 4U);
 }
 
 TEST_F(SigmfRecorder, OutputOfFewerSamplesCountsItsOwn) {

@@ -95,6 +95,28 @@ TEST(sigmf, HasNamesForTheTypesOfTheDaemon) {
   EXPECT_EQ(sigmf_of_element("bf16"), "");
 }
 
+TEST(sigmf, CompletesWhatCapturesDoNotSay) {
+  sigmf_meta meta;
+  EXPECT_EQ(complete_captures(meta).size(), 1U) << "there is one always";
+  meta.captures.resize(4);
+  meta.captures[0].global_index = 100;
+  meta.captures[1].sample_start = 10;
+  meta.captures[2].sample_start = 20;
+  meta.captures[2].global_index = 150;
+  meta.captures[3].sample_start = 30;
+  meta.captures[3].global_index = 5;
+  const std::vector<sigmf_capture> all = complete_captures(meta);
+  EXPECT_EQ(all[1].global_index, 110U);
+  EXPECT_EQ(all[1].lost_before, 0U);
+  EXPECT_EQ(all[2].lost_before, 30U);
+  EXPECT_EQ(all[2].epoch, 0U);
+  EXPECT_EQ(all[3].epoch, 1U);
+  EXPECT_EQ(all[3].lost_before, 0U);
+  meta.captures[2].epoch = 7;
+  EXPECT_EQ(complete_captures(meta)[2].lost_before, 0U);
+  EXPECT_EQ(complete_captures(meta)[3].epoch, 0U);
+}
+
 TEST(sigmf, WritesARecordingThatCanBeReadWhileItIsWritten) {
   const std::filesystem::path file = std::filesystem::temp_directory_path() / "penstock-sigmf-test.sigmf-meta";
   const auto read = [&] {

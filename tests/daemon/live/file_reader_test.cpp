@@ -37,13 +37,14 @@ class kept_samples final : public sample_receiver {
   }
   std::span<std::byte> room(stream_number /*stream*/) override { return {}; }
   void loss(stream_number /*stream*/, loss_kind /*kind*/, std::uint64_t /*samples*/) override {}
-  void epoch(stream_number /*stream*/, std::string_view /*why*/) override {}
+  void epoch(stream_number /*stream*/, std::string_view /*why*/) override { epochs.push_back(runs.size()); }
   void suspect(stream_number /*stream*/) override {}
   void malformed(std::string_view /*why*/) override {}
   void connected(bool /*stands*/, std::string_view /*what*/) override {}
 
   std::string all;
   std::vector<taken_run> runs;
+  std::vector<std::size_t> epochs;  ///< runs before each
 };
 
 class FileReader : public ::testing::Test {
@@ -171,6 +172,25 @@ TEST_F(FileReader, ReadsARecordingWithItsGapsAndTimes) {
   EXPECT_EQ(into_.runs[1].bytes, 100U) << "a run ends where the capture does";
   EXPECT_EQ(into_.runs[2].at, 6000);
   EXPECT_EQ(into_.runs[2].quality, time_quality::none);
+}
+
+TEST_F(FileReader, IndexThatFallsBackBeginsAnEpoch) {
+  source_.path = "x.sigmf-meta";
+  {
+    sigmf_meta meta;
+    meta.datatype = "ri16_le";
+    sigmf_writer writer(folder_ / "x.sigmf-meta", meta);
+    const std::string sent = numbers(200);
+    for (const std::uint64_t index : {5000U, 7U}) {
+      sigmf_capture capture;
+      capture.global_index = index;
+      writer.begin(capture);
+      writer.append(std::as_bytes(std::span(sent)).first(200));
+    }
+  }
+  read_all();
+  EXPECT_EQ(into_.epochs, std::vector<std::size_t>{1});
+  EXPECT_EQ(into_.runs[1].at, 7);
 }
 
 TEST_F(FileReader, KeepsItsPaceByTheClockThatItIsGiven) {
