@@ -137,6 +137,24 @@ std::string content_of(const std::filesystem::path& file) {
 
 }  // namespace
 
+std::string_view npy_descriptor_of(std::string_view dtype) noexcept {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> descriptors{{{"u8", "|u1"},
+                                                                                       {"i8", "|i1"},
+                                                                                       {"u16", "<u2"},
+                                                                                       {"i16", "<i2"},
+                                                                                       {"i32", "<i4"},
+                                                                                       {"i64", "<i8"},
+                                                                                       {"f16", "<f2"},
+                                                                                       {"bf16", "<V2"},
+                                                                                       {"f32", "<f4"},
+                                                                                       {"f64", "<f8"},
+                                                                                       {"c64", "<c8"},
+                                                                                       {"bool", "|b1"}}};
+  const auto* const found =
+      std::find_if(descriptors.begin(), descriptors.end(), [dtype](const auto& each) { return each.first == dtype; });
+  return found == descriptors.end() ? "" : found->second;
+}
+
 npy_header read_npy_header(const std::function<std::size_t(std::span<std::byte>)>& read) {
   const auto take = [&read](std::size_t count) {
     std::string taken(count, '\0');

@@ -25,6 +25,10 @@ struct npy_header {
   std::vector<std::int64_t> shape;
 };
 
+/// The descriptor of the wire's numbers: "<f4" for "f32", "<c8" for "c64"; "" for a type that numpy does not have. It
+/// has no bf16: with ml_dtypes, and without, it writes and reads two bytes without a type.
+[[nodiscard]] std::string_view npy_descriptor_of(std::string_view dtype) noexcept;
+
 /// Reads a header of format 1.0, 2.0 or 3.0, from a file's first byte up to its first number. `read` fills a span with
 /// the file's next bytes and returns how many there were. Throws npy_error, and what `read` throws.
 [[nodiscard]] npy_header read_npy_header(const std::function<std::size_t(std::span<std::byte>)>& read);

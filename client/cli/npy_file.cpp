@@ -14,7 +14,6 @@ namespace {
 
 struct npy_type {
   std::string_view dtype;
-  std::string_view descriptor;
   std::size_t bytes;
   std::size_t number_bytes;  ///< of a number to turn around: a complex one has two
   std::string_view nothing;  ///< of a floating-point number: the bytes of NaN
@@ -22,19 +21,18 @@ struct npy_type {
 
 using namespace std::string_view_literals;
 
-/// numpy has no bf16: with ml_dtypes, and without, it writes and reads two bytes without a type.
-constexpr std::array<npy_type, 12> types{{{"u8", "|u1", 1, 1, ""},
-                                          {"i8", "|i1", 1, 1, ""},
-                                          {"i16", "<i2", 2, 2, ""},
-                                          {"i32", "<i4", 4, 4, ""},
-                                          {"f32", "<f4", 4, 4, "\x00\x00\xc0\x7f"sv},
-                                          {"c64", "<c8", 8, 4, "\x00\x00\xc0\x7f"sv},
-                                          {"u16", "<u2", 2, 2, ""},
-                                          {"i64", "<i8", 8, 8, ""},
-                                          {"f16", "<f2", 2, 2, "\x00\x7e"sv},
-                                          {"bf16", "<V2", 2, 2, "\xc0\x7f"sv},
-                                          {"f64", "<f8", 8, 8, "\x00\x00\x00\x00\x00\x00\xf8\x7f"sv},
-                                          {"bool", "|b1", 1, 1, ""}}};
+constexpr std::array<npy_type, 12> types{{{"u8", 1, 1, ""},
+                                          {"i8", 1, 1, ""},
+                                          {"i16", 2, 2, ""},
+                                          {"i32", 4, 4, ""},
+                                          {"f32", 4, 4, "\x00\x00\xc0\x7f"sv},
+                                          {"c64", 8, 4, "\x00\x00\xc0\x7f"sv},
+                                          {"u16", 2, 2, ""},
+                                          {"i64", 8, 8, ""},
+                                          {"f16", 2, 2, "\x00\x7e"sv},
+                                          {"bf16", 2, 2, "\xc0\x7f"sv},
+                                          {"f64", 8, 8, "\x00\x00\x00\x00\x00\x00\xf8\x7f"sv},
+                                          {"bool", 1, 1, ""}}};
 
 const npy_type& type_of(std::string_view dtype) {
   const auto* const found =
@@ -52,7 +50,7 @@ std::size_t bytes_of_frame(std::string_view dtype, std::span<const std::int64_t>
 }
 
 std::string header_of(std::string_view dtype, std::uint64_t frames, std::span<const std::int64_t> frame_shape) {
-  return print_npy_header(type_of(dtype).descriptor, frames, frame_shape);
+  return print_npy_header(npy_descriptor_of(dtype), frames, frame_shape);
 }
 
 // Numbers of all extents: a product beyond any file's size is of a damaged header.
@@ -137,8 +135,8 @@ npy_format read_npy_format(input_stream& file) {
     little.front() = '<';
   }
   const auto* const found = std::find_if(types.begin(), types.end(), [&](const npy_type& each) {
-    return each.descriptor == little ||
-           (each.bytes == 1 && little.size() == 3 && little.ends_with(each.descriptor.substr(1)));
+    const std::string_view descriptor = npy_descriptor_of(each.dtype);
+    return descriptor == little || (each.bytes == 1 && little.size() == 3 && little.ends_with(descriptor.substr(1)));
   });
   if (found == types.end()) {
     throw input_error("the .npy file holds " + (little.empty() ? "no plain numbers" : header.descriptor) +

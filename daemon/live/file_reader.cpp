@@ -119,14 +119,18 @@ class sound_input final : public byte_input {
   bool ended_ = false;
 };
 
-/// Integer IQ and cf32 lie in two channels.
+/// The name of the numbers of an element: of IQ, each has two.
+std::string_view number_of(element_type type) noexcept {
+  return type == element_type::cu8    ? "u8"
+         : type == element_type::ci8  ? "i8"
+         : type == element_type::ci16 ? "i16"
+         : type == element_type::cf32 ? "f32"
+                                      : name_of(type);
+}
+
+/// IQ lies in two channels.
 void check_sound(const std::string& name, const sound_format& sound, const source_declaration& source) {
-  const std::string_view wanted = source.dtype == element_type::cf32   ? "f32"
-                                  : source.dtype == element_type::cu8  ? "u8"
-                                  : source.dtype == element_type::ci8  ? "i8"
-                                  : source.dtype == element_type::ci16 ? "i16"
-                                                                       : name_of(source.dtype);
-  if (sound.dtype != wanted || sound.row_bytes() != source.sample_bytes) {
+  if (sound.dtype != number_of(source.dtype) || sound.row_bytes() != source.sample_bytes) {
     refuse_file(name, "it holds " + sound.dtype + " in " + std::to_string(sound.channels) +
                           (sound.channels == 1 ? " channel" : " channels") + ", and pipeline '" + source.pipeline +
                           "' takes " + source.input.text() + "; a source does not convert");
@@ -155,39 +159,6 @@ struct opened_input {
   std::vector<mark> marks{};
 };
 
-std::string_view numpy_of(element_type type) noexcept {
-  switch (type) {
-    case element_type::u8:
-    case element_type::cu8:
-      return "|u1";
-    case element_type::i8:
-    case element_type::ci8:
-      return "|i1";
-    case element_type::i16:
-    case element_type::ci16:
-      return "<i2";
-    case element_type::u16:
-      return "<u2";
-    case element_type::i32:
-      return "<i4";
-    case element_type::i64:
-      return "<i8";
-    case element_type::f16:
-      return "<f2";
-    case element_type::f32:
-      return "<f4";
-    case element_type::f64:
-      return "<f8";
-    case element_type::cf32:
-      return "<c8";
-    case element_type::boolean:
-      return "|b1";
-    case element_type::bf16:
-      break;
-  }
-  return "";
-}
-
 /// One long signal, [samples, ...], or frames of it, [frames, samples, ...].
 void check_array(const std::string& name, const npy_header& header, const source_declaration& source) {
   std::vector<std::int64_t> row(source.input.shape.begin() + 1, source.input.shape.end());
@@ -199,7 +170,8 @@ void check_array(const std::string& name, const npy_header& header, const source
            std::equal(row.begin(), row.end(), header.shape.begin() + static_cast<std::ptrdiff_t>(leading));
   };
   const bool fits = ends_with_row(1) || ends_with_row(2);
-  if (header.descriptor != numpy_of(source.dtype) || header.fortran_order || !fits) {
+  const std::string_view dtype = source.dtype == element_type::cf32 ? "c64" : number_of(source.dtype);
+  if (header.descriptor != npy_descriptor_of(dtype) || header.fortran_order || !fits) {
     std::string shape;
     for (const std::int64_t each : header.shape) {
       shape += (shape.empty() ? "" : ", ") + std::to_string(each);
