@@ -2,8 +2,10 @@
 
 Blocks of docs/live.md and of deploy/examples/live/README.md are what pipelines_document_test says. Besides, a command
 that ends with "&" goes on until its part of the page ends, and addresses of this machine get ports that are free.
+GNU Radio's part needs a Python that has it.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -21,6 +23,7 @@ from pipelines_document_test import STAND_IN, STOP, TREE, Walkthrough, missing, 
 
 EXAMPLES = TREE / "deploy/examples/live"
 PAGES = [TREE / "docs/live.md", EXAMPLES / "README.md"]
+HARNESS = TREE / "tests/bench/live.py"
 FATES = ("delivered", "network", "kernel", "overrun", "late", "waiting")
 PORT = re.compile(r'(127\.0\.0\.1(?::|", ))(\d+)')
 
@@ -42,6 +45,13 @@ STAND_INS = {
             time.sleep(0.1)
     """,
 }
+
+
+@functools.lru_cache(maxsize=None)
+def without_gnuradio():
+    """Why flowgraphs can't run here; empty when they can."""
+    done = subprocess.run([sys.executable, "-c", "from gnuradio import zeromq"], capture_output=True, text=True)
+    return "" if done.returncode == 0 else "this Python has no GNU Radio: " + done.stderr.strip().splitlines()[-1]
 
 
 class LiveWalkthrough(Walkthrough):
@@ -127,7 +137,10 @@ class LiveExamplesTest(unittest.TestCase):
 
     def check_figures(self, title):
         """What is known of the examples' samples besides."""
-        if title.startswith("A dongle"):
+        if title == "GNU Radio":
+            self.assertGreater(self.seen["radio"]["samples"]["delivered"], 100_000)
+            self.assertEqual((self.seen["radio"]["gaps"], self.seen["radio"]["epochs"]), (0, 0))
+        elif title.startswith("A dongle"):
             self.assertEqual(self.seen["dongle"]["state"], "running")
             self.assertEqual(self.seen["dongle"]["samples"]["network"], 0)
         elif title.startswith("A digitizer"):
@@ -147,13 +160,34 @@ class LiveExamplesTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertNotIn("field '", done.stderr)  # a doubt
 
+    @unittest.skipIf(shutil.which("grcc") is None, "grcc is not installed")
+    def test_the_companion_makes_a_program_of_the_flowgraph(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["grcc", "-o", folder, EXAMPLES / "flowgraph.grc"], capture_output=True, text=True,
+                                  env={**os.environ, "HOME": folder})
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            made = (pathlib.Path(folder) / "penstock_flowgraph.py").read_text()
+        addresses = re.findall(r"zeromq\.(\w+)\(.*?'(tcp://[^']*)', \d+, (True|False)", made)
+        configuration = (EXAMPLES / "gnuradio.toml").read_text()
+        self.assertEqual([each[0] for each in addresses], ["pub_sink", "sub_source"])
+        for _, address, tags in addresses:
+            self.assertIn(address, configuration)
+            self.assertEqual(tags, "True")
+
+    @unittest.skipIf(without_gnuradio(), without_gnuradio())
+    def test_what_comes_back_is_the_filter_of_scipy_and_a_killed_flowgraph_returns(self):
+        done = subprocess.run([sys.executable, HARNESS, "--seconds", "3", "--rate", "240e3", "--patience", "20"],
+                              capture_output=True, text=True, timeout=200)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
 
 def add_test(page, title, blocks):
     def test(self):
         self.go(page, title)
         self.check_figures(title)
     name = "test_" + re.sub(r"\W+", "_", f"{page.parent.name} {title}".lower()).strip("_")
-    reason = missing() or missing_for(blocks)
+    text = "".join(block.text for block in blocks)
+    reason = missing() or missing_for(blocks) or ("flowgraph.py" in text and without_gnuradio()) or ""
     setattr(LiveExamplesTest, name, unittest.skipIf(reason, reason)(test))
 
 
