@@ -319,8 +319,8 @@ const std::vector<setting<sink_declaration>>& sink_settings() {
               true),
       key_row("sessions", &declared::sessions, texts_kind{},
               "Patterns of sessions' names, of which one must match; all when left out. "
-              "`*` stands for any letters, `?` for one. "
-              "A session's later epochs (`north/1`) go with it."),
+              "`*` stands for any letters. "
+              "A session's later epochs, such as `north/1`, go with it."),
       key_row("bind", &declared::bind, texts_kind{},
               "Where receivers connect to, for ZeroMQ: `tcp://HOST:PORT` or `ipc://PATH`, one or several."),
       key_row("connect", &declared::connect, texts_kind{}, "Where to connect to, for ZeroMQ."),

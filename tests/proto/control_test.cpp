@@ -131,6 +131,10 @@ TEST(Control, SubscriptionBodiesComeBackWithEveryField) {
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->session, UINT32_MAX);
   EXPECT_TRUE(ended->ended);
+  EXPECT_FALSE(ended->source);
+  const auto source = decode_publisher(bytes_of(encode(publisher{.session = 1, .source = true})));
+  ASSERT_TRUE(source);
+  EXPECT_TRUE(source->source);
 }
 
 TEST(Control, SkipsUnknownKeys) {

@@ -1,18 +1,20 @@
 """Sinks of the real daemon: results go on to networks and files, are what numpy computes, and are accounted for."""
 
 import json
+import os
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
 import numpy
 import zmq
 
-from penstock import wire
+from penstock import Client, wire
 
 from daemon_process import VERSION, Daemon, backends, free_port, npy, pipeline, wait_until
 
@@ -98,7 +100,7 @@ class Drained(Daemon):
         return wait_until(lambda: (lambda each: each if each and holds(each) else None)(found().get(name)), message)
 
     def reload(self, text):
-        (self.path / "penstock.toml").write_text(text)
+        (self.path / "penstock.toml").write_text(VERSION + SMALL + text)
         return self.ask_for_reload()
 
 
@@ -194,7 +196,7 @@ class Sinks(unittest.TestCase):
         said = daemon.wait_for("stuck", lambda each: each["state"] == "full" and each["pauses"] == 1, "it is full")
         self.assertEqual((said["results"]["dropped"], said["results"]["delivered"]), (0, 0))
         self.assertLess(said["results"]["expected"], 700)
-        self.assertEqual(daemon.sinks()["sibling"]["results"]["delivered"], 300)
+        daemon.wait_for("sibling", lambda each: each["results"]["delivered"] == 300, "the other one is untouched")
         late = self.socket(zmq.PULL, stalled, rcvhwm=1)
         numpy.testing.assert_allclose(self.pulled(late, len(x)), summed(x), rtol=1e-6, atol=1e-6)
         said = daemon.wait_for("stuck", lambda each: each["results"]["delivered"] == 1000, "all is sent")
@@ -242,7 +244,7 @@ class Sinks(unittest.TestCase):
         for name, factor in (("y", 1), ("twice", 2)):
             path = daemon.path / "out" / f"tape.{name}"
             numpy.testing.assert_allclose(numpy.fromfile(path, "f4"), factor * whole, rtol=1e-6, atol=1e-6)
-        self.assertEqual(daemon.sinks()["disk"]["bytes"], 2 * x.nbytes)
+        daemon.wait_for("disk", lambda each: each["bytes"] == 2 * x.nbytes, "all is counted")
         daemon.end(signal.SIGKILL)
         with path.open("ab") as file:
             file.write(b"abc")  # half a result
@@ -301,6 +303,88 @@ class Sinks(unittest.TestCase):
                 got.append(numpy.frombuffer(packet[8:], "f4"))
         numpy.testing.assert_allclose(numpy.concatenate(got), summed(x), rtol=1e-6, atol=1e-6)
         self.assertEqual({len(each) for each in got}, {250, 12})
+        self.stop(daemon)
+
+    def test_a_reload_begins_changes_and_ends_sinks(self):
+        x = numpy.random.default_rng(7).standard_normal(2000 * BLOCK).astype("f4")
+        fed = sums() + source("tape", f'type = "file"\npath = "x.npy"\npace = "10x"\nblock = {BLOCK}\n')
+
+        def disk(name, path):
+            return sink(name, f'type = "file"\npath = "{path}"\nfrom = "tape.y"\n')
+
+        daemon = self.start(fed + disk("a", "1") + disk("b", "2"), {"x.npy": npy(x)})
+        daemon.wait_for("b", lambda each: each["results"]["delivered"] > 50, "both write")
+        self.assertEqual(daemon.reload(fed + disk("a", "3") + disk("b", "2") + disk("c", "4"))[0], 200)
+        daemon.wait_for("c", lambda each: each["results"]["delivered"] > 50, "it writes")
+        self.assertEqual(daemon.reload(fed + disk("b", "2"))[0], 200)
+        wait_until(lambda: set(daemon.sinks()) == {"b"}, "the others end")
+        daemon.wait_for("tape", lambda each: each["state"] == "ended", "the source ends", "sources")
+        daemon.wait_for("b", lambda each: each["results"]["delivered"] == 2000, "all is written")
+        whole = summed(x)
+        parts = {name: numpy.fromfile(daemon.path / name, "f4") for name in "1234"}
+        numpy.testing.assert_allclose(parts["2"], whole, rtol=1e-6, atol=1e-6)
+        numpy.testing.assert_allclose(parts["1"], whole[:len(parts["1"])], rtol=1e-6, atol=1e-6)
+        for name in "34":
+            begun = next(at for at in range(0, len(x), BLOCK)
+                         if numpy.allclose(whole[at:at + BLOCK], parts[name][:BLOCK], rtol=1e-6, atol=1e-6))
+            numpy.testing.assert_allclose(parts[name], whole[begun:begun + len(parts[name])], rtol=1e-6, atol=1e-6)
+        log = self.stop(daemon)
+        for said in ("sink 'a': changed", "sink 'c': begins", "sink 'c': removed"):
+            self.assertIn(said, log)
+
+    def test_a_sink_that_can_not_begin_says_why_and_tries_again(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            daemon = self.start(sums() + tape() + sink(
+                "out", f'type = "zmq-push"\nbind = "tcp://127.0.0.1:{port}"\nfrom = "sums.y"\n'),
+                {"x.npy": npy(numpy.ones(3 * BLOCK, "f4"))})
+            said = daemon.wait_for("out", lambda each: each["state"] == "waiting", "it waits")
+            self.assertEqual(said["trouble"], f"cannot bind to tcp://127.0.0.1:{port}: Address already in use")
+        self.assertEqual(len(self.pulled(self.socket(zmq.PULL, f"tcp://127.0.0.1:{port}"), 3 * BLOCK)), 3 * BLOCK)
+        counted = 'penstock_sink_results_total{fate="delivered",sink="out"} 3'
+        wait_until(lambda: counted in daemon.ask("/metrics")[1], "it is counted")
+        log = self.stop(daemon)
+        self.assertIn("sink 'out': cannot bind", log)
+
+    def test_results_of_clients_come_too_and_what_does_not_fit_is_counted(self):
+        url = f"tcp://127.0.0.1:{free_port()}"
+        daemon = self.start(sums() + sink("out", f'type = "zmq-push"\nbind = "{url}"\nfrom = "sums.y"\n'
+                                                 'sessions = "good*"\nqueue = "16 KiB"\n'))
+        x = numpy.arange(BLOCK, dtype="f4")
+        with Client(daemon.url) as client, client.session("sums", name="bad") as bad, \
+                client.session("sums", name="good one") as good:
+            for _ in range(40):
+                bad.submit(x).result()
+                good.submit(x).result()
+        said = daemon.wait_for("out", lambda each: each["results"]["expected"] == 40, "all have come")
+        self.assertGreater(said["results"]["dropped"], 20)
+        got = self.pulled(self.socket(zmq.PULL, url), said["results"]["waiting"] * BLOCK)
+        numpy.testing.assert_array_equal(got[:BLOCK], summed(x))
+        self.stop(daemon)
+
+    def test_a_sink_with_keys_lets_in_those_of_its_list(self):
+        own, listed, other = (zmq.curve_keypair() for _ in range(3))
+        port = free_port()
+        url = f"tcp://127.0.0.1:{port}"
+        x = numpy.random.default_rng(8).standard_normal(10 * BLOCK).astype("f4")
+        text = sums() + tape() + sink(
+            "out", f'type = "zmq-push"\nbind = "tcp://*:{port}"\nfrom = "tape.y"\nsecret_key_file = "own.key"\n'
+                   'authorized_keys_file = "list"\n')
+        folder = tempfile.TemporaryDirectory()  # a key is its owner's alone
+        self.addCleanup(folder.cleanup)
+        for name, key in (("own.key", own[1]), ("list", listed[0])):
+            path = os.path.join(folder.name, name)
+            with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
+                file.write(key)
+            text = text.replace(f'"{name}"', f'"{path}"')
+        daemon = self.start(text, {"x.npy": npy(x)})
+        bare = self.socket(zmq.PULL, url)
+        stranger, friend = (self.socket(zmq.PULL, url, curve_serverkey=own[0], curve_publickey=keys[0],
+                                        curve_secretkey=keys[1]) for keys in (other, listed))
+        numpy.testing.assert_allclose(self.pulled(friend, len(x)), summed(x), rtol=1e-6, atol=1e-6)
+        self.assertEqual((bare.poll(0), stranger.poll(0)), (0, 0))
         self.stop(daemon)
 
 

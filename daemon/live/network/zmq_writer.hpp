@@ -26,9 +26,10 @@ struct zmq_writer_settings {
   std::optional<socket_keys> keys{};
 };
 
-/// Writes to a PUB or PUSH socket of its own. A PUB hands each message to every receiver that has room: where one has
-/// none the message is `dropped` for that one alone, or `full`. New receivers are told time and rate with the next
-/// message. A PUSH waits until a receiver is there; what it has given to a connection that breaks is lost with it.
+/// Writes to a PUB or PUSH socket of its own. A PUB hands each message to every receiver that has room. The first that
+/// one has no room for is `dropped`, or `full`; libzmq does not tell how many more that one misses until it has room
+/// again. New receivers are told time and rate with the next message. A PUSH waits until a receiver is there; what it
+/// has given to a connection that breaks is lost with it.
 class zmq_writer final : public result_writer {
  public:
   /// Throws std::runtime_error; what() names the endpoint.

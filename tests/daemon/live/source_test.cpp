@@ -140,6 +140,7 @@ class SourceTest : public ::testing::Test {
   }
 
   source_board board_;
+  source_gates gates_;
   fed_wire wire_;
 };
 
@@ -310,7 +311,7 @@ TEST_F(SourceTest, ChangesWithTheConfigurationAndLeavesWhatIsEqual) {
   shard_rig rig;
   {
     memory_budget memory(std::size_t{1} << 30U);
-    source_set all({door(rig)}, board_, memory, wire_.factory());
+    source_set all({door(rig)}, board_, gates_, memory, wire_.factory());
     all.adopt({declared("one"), declared("two")});
     wait_until([&] { return board_.read(0).size() == 2; });
     EXPECT_EQ(memory.used(), 2 * declared("one").memory_bytes());
