@@ -154,6 +154,7 @@ bool obey(top_key key, top_view& view) {
     case top_key::pipelines:
     case top_key::clients:
     case top_key::sources:
+    case top_key::sinks:
       view.chosen = static_cast<top_section>(static_cast<int>(key) - static_cast<int>(top_key::shards));
       break;
     case top_key::none:
@@ -219,7 +220,8 @@ int top(const global_options& global, const top_options& options) {
 
 void declare_top(CLI::App& app, const global_options& global, action& chosen) {
   auto* const command = app.add_subcommand(
-      "top", "Shows what shards, streams, pipelines, clients and sources do just now, from the daemon's admin HTTP");
+      "top",
+      "Shows what shards, streams, pipelines, clients, sources and sinks do just now, from the daemon's admin HTTP");
   const auto options = std::make_shared<top_options>();
   add_admin_option(*command, options->given);
   add_duration(*command, "--interval", options->interval, "How long to wait between two looks");

@@ -85,6 +85,20 @@ source_status read_source(const json_value& object) {
           .queue_bytes = count(queue, "limit")};
 }
 
+sink_status read_sink(const json_value& object) {
+  const json_value& results = member(object, "results");
+  const json_value& queue = member(object, "queue");
+  return {.name = object.value("name", ""),
+          .state = object.value("state", ""),
+          .trouble = object.value("trouble", ""),
+          .delivered = count(results, "delivered"),
+          .dropped = count(results, "dropped"),
+          .bytes = count(object, "bytes"),
+          .pauses = count(object, "pauses"),
+          .queued_bytes = count(queue, "bytes"),
+          .queue_bytes = count(queue, "limit")};
+}
+
 shard_status read_shard(const json_value& object) {
   const json_value& device = member(object, "device");
   const json_value& requests = member(object, "requests");
@@ -121,9 +135,13 @@ shard_status read_shard(const json_value& object) {
                     .streams = {},
                     .pipelines = {},
                     .clients = {},
-                    .sources = {}};
+                    .sources = {},
+                    .sinks = {}};
   for (const json_value& each : member(object, "sources")) {
     read.sources.push_back(read_source(each));
+  }
+  for (const json_value& each : member(object, "sinks")) {
+    read.sinks.push_back(read_sink(each));
   }
   for (const json_value& each : member(object, "streams")) {
     read.streams.push_back(read_stream(each));
@@ -237,6 +255,19 @@ source_figures figures_of(const source_status& before, const source_status& now,
       .overrun = now.overrun,
       .late = now.late,
       .epochs = now.epochs};
+}
+
+sink_figures figures_of(const sink_status& before, const sink_status& now, double seconds) {
+  return {
+      .name = now.name,
+      .state = now.state,
+      .trouble = now.trouble,
+      .delivered_per_s = rate(before.delivered, now.delivered, seconds),
+      .bytes_per_s = rate(before.bytes, now.bytes, seconds),
+      .queued = now.queue_bytes == 0 ? 0 : static_cast<double>(now.queued_bytes) / static_cast<double>(now.queue_bytes),
+      .dropped = now.dropped,
+      .dropped_per_s = rate(before.dropped, now.dropped, seconds),
+      .pauses = now.pauses};
 }
 
 shard_figures figures_of(const shard_status& before, const shard_status& now, double seconds) {
@@ -360,6 +391,10 @@ void add_shard(top_figures& figures, std::vector<pipeline_sums>& pipelines, cons
     const auto same = [&](const source_status& other) { return other.name == each.name; };
     figures.sources.push_back(figures_of(find_or_empty(before.sources, same), each, now.number, seconds));
   }
+  for (const sink_status& each : now.sinks) {
+    const auto same = [&](const sink_status& other) { return other.name == each.name; };
+    figures.sinks.push_back(figures_of(find_or_empty(before.sinks, same), each, seconds));
+  }
 }
 
 }  // namespace
@@ -379,7 +414,8 @@ top_figures figures_of(const daemon_status* before, const daemon_status& now) {
                    .streams = {},
                    .pipelines = {},
                    .clients = {},
-                   .sources = {}};
+                   .sources = {},
+                   .sinks = {}};
   std::vector<pipeline_sums> pipelines;
   static const std::vector<shard_status> none;
   for (const shard_status& each : now.shards) {
@@ -414,6 +450,12 @@ void sort_figures(top_figures& figures, top_order order) {
   std::sort(figures.sources.begin(), figures.sources.end(), [&](const auto& left, const auto& right) {
     const auto key = [&](const source_figures& source) {
       return order == top_order::busy ? -source.delivered_per_s : order == top_order::trouble ? -source.lost_per_s : 0;
+    };
+    return std::tuple(key(left), left.name) < std::tuple(key(right), right.name);
+  });
+  std::sort(figures.sinks.begin(), figures.sinks.end(), [&](const auto& left, const auto& right) {
+    const auto key = [&](const sink_figures& sink) {
+      return order == top_order::busy ? -sink.delivered_per_s : order == top_order::trouble ? -sink.dropped_per_s : 0;
     };
     return std::tuple(key(left), left.name) < std::tuple(key(right), right.name);
   });

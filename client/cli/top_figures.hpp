@@ -59,6 +59,19 @@ struct source_status {
   std::uint64_t queue_bytes = 0;
 };
 
+/// A sink of the daemon.
+struct sink_status {
+  std::string name;
+  std::string state;
+  std::string trouble;
+  std::uint64_t delivered = 0;  ///< results, as the next one
+  std::uint64_t dropped = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t pauses = 0;
+  std::uint64_t queued_bytes = 0;
+  std::uint64_t queue_bytes = 0;
+};
+
 struct shard_status {
   std::uint32_t number = 0;
   std::string state;
@@ -90,6 +103,7 @@ struct shard_status {
   std::vector<pipeline_status> pipelines;
   std::vector<client_status> clients;
   std::vector<source_status> sources;
+  std::vector<sink_status> sinks;
 };
 
 struct daemon_status {
@@ -171,6 +185,18 @@ struct source_figures {
   std::uint64_t epochs = 0;
 };
 
+struct sink_figures {
+  std::string name;
+  std::string state;
+  std::string trouble;         ///< why it waits
+  double delivered_per_s = 0;  ///< results
+  double bytes_per_s = 0;
+  double queued = 0;          ///< fraction (0 … 1) of its queue in use
+  std::uint64_t dropped = 0;  ///< results since the start
+  double dropped_per_s = 0;
+  std::uint64_t pauses = 0;  ///< times that it paused its sources
+};
+
 /// The figures of `penstock top`. Rates, fractions and quantiles cover the interval before.
 struct top_figures {
   double interval_s = 0;   ///< 0: no earlier answer; rates, fractions and quantiles are since the start
@@ -195,6 +221,7 @@ struct top_figures {
   std::vector<pipeline_figures> pipelines;
   std::vector<client_figures> clients;
   std::vector<source_figures> sources;
+  std::vector<sink_figures> sinks;
 };
 
 /// `before` may be nullptr. A counter that has decreased was reset to 0, so rates are never negative.

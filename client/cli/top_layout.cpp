@@ -193,7 +193,7 @@ void add_help(std::vector<top_line>& lines, const top_view& view) {
       "q        quit",
       "s        sort pipelines and clients: busiest, by name, most trouble first",
       "p        pause; the figures stay as they are until p is pressed again",
-      "tab 1-5  the section that gets the room: shards, streams, pipelines, clients, sources",
+      "tab 1-6  the section that gets the room: shards, streams, pipelines, clients, sources, sinks",
       "h        this page, and back",
       "",
       "Rates, shares and quantiles are those of the time between two answers.",
@@ -223,22 +223,29 @@ top_line keys_line(const std::optional<top_figures>& figures, const top_view& vi
   line.add("q quit  s sort: ", text_role::faint).add(orders[static_cast<std::size_t>(view.order)]);
   line.add("  p ", text_role::faint)
       .add(view.paused ? "PAUSED" : "pause", view.paused ? text_role::warning : text_role::faint);
-  return line.add("  1-5 room  h help", text_role::faint).at_end(interval_text(figures), text_role::faint);
+  return line.add("  1-6 room  h help", text_role::faint).at_end(interval_text(figures), text_role::faint);
 }
 
 void add_sections(std::vector<top_line>& lines, const top_figures& figures, const top_view& view) {
   std::array<section_lines, top_sections> all = lay_out_sections(figures, view);
   std::array<int, top_sections> wanted{};
   int total = 0;
-  const std::size_t sections = top_sections - (all.back().items == 0 ? 1 : 0);
-  for (std::size_t each = 0; each < sections; ++each) {
+  const auto is_left_out = [&](std::size_t each) {
+    return each >= static_cast<std::size_t>(top_section::sources) && all[each].items == 0;
+  };
+  std::size_t sections = 0;
+  for (std::size_t each = 0; each < top_sections; ++each) {
     wanted[each] = static_cast<int>(all[each].rows.size());
-    total += wanted[each] + 1;
+    total += is_left_out(each) ? 0 : wanted[each] + 1;
+    sections += is_left_out(each) ? 0U : 1U;
   }
   const int room = view.rows == 0 ? total : view.rows - static_cast<int>(lines.size()) - 1;
   const bool airy = room >= total + static_cast<int>(sections);
   const auto rows = share_rows(wanted, room - static_cast<int>(sections), view.chosen);
-  for (std::size_t each = 0; each < sections; ++each) {
+  for (std::size_t each = 0; each < top_sections; ++each) {
+    if (is_left_out(each)) {
+      continue;
+    }
     if (airy || view.rows == 0) {
       lines.emplace_back(view.columns);
     }
@@ -478,6 +485,26 @@ top_line source_row(const source_figures& source, int names, const top_view& vie
   return line.right(short_count(static_cast<double>(source.late)), 7).right(std::to_string(source.epochs), 7);
 }
 
+top_line sink_columns(int names, const top_view& view) {
+  top_line line(view.columns - names);
+  line.left("queue", bar_cells + 1).left("state", 8).right("results/s", 10).right("bytes/s", 10);
+  return line.right("dropped", 8).right("pauses", 7);
+}
+
+top_line sink_row(const sink_figures& sink, int names, const top_view& view) {
+  const bool ascii = view.glyphs == bar_glyphs::ascii;
+  top_line line(view.columns);
+  line.add("  ").left(shown_name(sink.name, ascii), names - 3, text_role::strong).add(" ");
+  line.bar(sink.queued, bar_cells, view.glyphs, sink.queued > 0.95 ? text_role::warning : text_role::compute);
+  line.add(" ").left(sink.state, 8, sink.state == "running" ? text_role::good : text_role::warning);
+  if (!sink.trouble.empty()) {
+    return line.add(shown_name(sink.trouble, ascii), text_role::bad);
+  }
+  line.right(short_count(sink.delivered_per_s), 10).right(bytes_text(sink.bytes_per_s), 10);
+  line.right(short_count(static_cast<double>(sink.dropped)), 8, role_of_trouble(sink.dropped_per_s));
+  return line.right(std::to_string(sink.pauses), 7);
+}
+
 template <class Figures>
 int names_width(const std::vector<Figures>& figures, int least, const top_view& view) {
   int longest = 0;
@@ -511,12 +538,19 @@ std::array<section_lines, top_sections> lay_out_sections(const top_figures& figu
   for (const source_figures& each : figures.sources) {
     sources.rows.push_back(source_row(each, source_names, view));
   }
-  return {std::move(shards), stream_section(figures, view), std::move(pipelines), std::move(clients),
-          std::move(sources)};
+  const int sink_names = names_width(figures.sinks, least_client_names, view);
+  section_lines sinks{.columns = sink_columns(sink_names, view), .items = figures.sinks.size(), .rows = {}};
+  for (const sink_figures& each : figures.sinks) {
+    sinks.rows.push_back(sink_row(each, sink_names, view));
+  }
+  return {std::move(shards),    stream_section(figures, view),
+          std::move(pipelines), std::move(clients),
+          std::move(sources),   std::move(sinks)};
 }
 
 top_line section_heading(top_section section, const section_lines& lines, int rows, const top_view& view) {
-  constexpr std::array<std::string_view, top_sections> names{"SHARDS", "STREAMS", "PIPELINES", "CLIENTS", "SOURCES"};
+  constexpr std::array<std::string_view, top_sections> names{"SHARDS",  "STREAMS", "PIPELINES",
+                                                             "CLIENTS", "SOURCES", "SINKS"};
   const auto index = static_cast<std::size_t>(section);
   const std::size_t shown = std::min(static_cast<std::size_t>(std::max(rows, 0)) * lines.per_row, lines.items);
   std::string name = std::to_string(index + 1) + " " + std::string(names[index]);

@@ -66,9 +66,9 @@ class top_line {
 /// A peer's name made safe for the terminal: characters other than Latin letters and printable ASCII become '?'.
 [[nodiscard]] std::string shown_name(std::string_view name, bool ascii);
 
-enum class top_section : std::uint8_t { shards, streams, pipelines, clients, sources };
-/// The last one is left out while there are no sources.
-inline constexpr std::size_t top_sections = 5;
+enum class top_section : std::uint8_t { shards, streams, pipelines, clients, sources, sinks };
+/// Sources and sinks are left out while there are none.
+inline constexpr std::size_t top_sections = 6;
 
 /// The user's choices, and messages beside the figures.
 struct top_view {

@@ -136,6 +136,8 @@ top_key top_screen::wait_for_key(std::chrono::milliseconds patience) {
       return top_key::clients;
     case '5':
       return top_key::sources;
+    case '6':
+      return top_key::sinks;
     case KEY_RESIZE:
       return top_key::resized;
     default:

@@ -20,6 +20,7 @@ enum class top_key : std::uint8_t {
   pipelines,
   clients,
   sources,
+  sinks,
   resized
 };
 

@@ -2,15 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <set>
 #include <string_view>
+#include <system_error>
+
+#include <unistd.h>
 
 #include <sys/socket.h>
 
 #include "base/descriptors.hpp"
 #include "base/process_limits.hpp"
 #include "base/whole_file.hpp"
+#include "daemon/config/sink_text.hpp"
 #include "daemon/config/source_text.hpp"
 #include "daemon/doctor/facts.hpp"
 #include "daemon/live/network/socket_keys.hpp"
@@ -66,6 +72,9 @@ std::vector<finding> check_all(const doctor_facts& facts) {
     for (const source_facts& each : facts.sources) {
       all.push_back(check_source(each));
     }
+    for (const source_facts& each : facts.sinks) {
+      all.push_back(check_sink(each));
+    }
   }
   all.push_back(check_shared_memory(facts.shared_memory));
   all.push_back(check_clock(facts.clock_source));
@@ -78,7 +87,8 @@ std::vector<finding> check_all(const doctor_facts& facts) {
 finding check_configuration(const configuration_facts& configuration) {
   finding made{.check = "configuration",
                .found = configuration.file + ": good, " + counted(configuration.pipelines, "pipeline") +
-                        (configuration.sources == 0 ? "" : ", " + counted(configuration.sources, "source"))};
+                        (configuration.sources == 0 ? "" : ", " + counted(configuration.sources, "source")) +
+                        (configuration.sinks == 0 ? "" : ", " + counted(configuration.sinks, "sink"))};
   made.needed = "a valid configuration";
   if (!configuration.error.empty()) {
     made.level = severity::error;
@@ -145,6 +155,23 @@ finding check_source(const source_facts& source) {
     made.found = source.doubts.front();
     made.why = "results can be wrong without looking so";
     made.todo = "gap = { policy = \"fill\" } or \"new-epoch\"; overrun = \"block\" for files";
+  }
+  return made;
+}
+
+finding check_sink(const source_facts& sink) {
+  finding made{.check = "sink", .found = sink.name + " (" + sink.type + "): good"};
+  made.needed = "one that can begin, and whose receiver gets every result";
+  if (!sink.error.empty()) {
+    made.level = severity::error;
+    made.found = sink.name + " (" + sink.type + "): " + sink.error;
+    made.why = "the daemon starts, and tries again and again; meanwhile results are dropped, or their sources paused";
+    made.todo = "mend what the message says; a reload takes a changed [[sink]]";
+  } else if (!sink.doubts.empty()) {
+    made.level = severity::warning;
+    made.found = sink.doubts.front();
+    made.why = "a receiver can miss results, or take one for another";
+    made.todo = "a larger queue; a topic such as \"{output}\", or one output in from";
   }
   return made;
 }
@@ -403,6 +430,31 @@ source_facts source_of(const source_declaration& source, const settings& setting
   return made;
 }
 
+// Why files can't be made there; "" when they can. Folders that are not there are made.
+std::string fault_of_folder(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path.substr(0, path.find('{'))).parent_path();
+  std::error_code ignored;
+  while (!folder.empty() && !std::filesystem::exists(folder, ignored)) {
+    folder = folder.parent_path();
+  }
+  const std::string name = folder.empty() ? "." : folder.string();
+  return ::access(name.c_str(), W_OK) == 0 ? "" : name + ": " + std::generic_category().message(errno);
+}
+
+source_facts sink_of(const sink_declaration& sink) {
+  source_facts made{.name = sink.name, .type = std::string(name_of(sink.type)), .doubts = doubts_about(sink)};
+  try {
+    if (!sink.path.empty()) {
+      made.error = fault_of_folder(sink.file());
+    } else if (sink.encrypts()) {
+      (void)live::read_socket_keys(sink.server_key, sink.secret_key_file, sink.authorized_keys_file);
+    }
+  } catch (const std::exception& wrong) {
+    made.error = wrong.what();
+  }
+  return made;
+}
+
 std::vector<endpoint_facts> endpoints_of(const settings& settings, std::size_t shards) {
   std::vector<endpoint_facts> all;
   for (const std::vector<std::string>& of_shard : endpoints_of_all(settings.daemon.listen, shards)) {
@@ -431,6 +483,10 @@ std::vector<finding> examine(const std::string& name, const std::function<settin
     facts.configuration.sources = settings.sources.size();
     for (const source_declaration& each : settings.sources) {
       facts.sources.push_back(source_of(each, settings));
+    }
+    facts.configuration.sinks = settings.sinks.size();
+    for (const sink_declaration& each : settings.sinks) {
+      facts.sinks.push_back(sink_of(each));
     }
     facts.load = load_of(settings);
     facts.keys = keys_of(settings.security);

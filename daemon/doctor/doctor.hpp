@@ -31,6 +31,7 @@ namespace penstock {
 [[nodiscard]] finding check_processors(const load_facts& load);
 [[nodiscard]] finding check_endpoint(const endpoint_facts& endpoint);
 [[nodiscard]] finding check_source(const source_facts& source);
+[[nodiscard]] finding check_sink(const source_facts& sink);
 [[nodiscard]] finding check_shared_memory(const shared_memory_facts& memory);
 [[nodiscard]] finding check_clock(const std::string& source);
 /// Of a unit that is installed.

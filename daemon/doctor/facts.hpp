@@ -24,9 +24,10 @@ struct configuration_facts {
   std::string error{};  ///< what is wrong with it; "" when it is valid
   std::size_t pipelines = 0;
   std::size_t sources = 0;
+  std::size_t sinks = 0;
 };
 
-/// A [[source]] of the configuration.
+/// A [[source]] or [[sink]] of the configuration.
 struct source_facts {
   std::string name;
   std::string type;
@@ -117,6 +118,7 @@ struct doctor_facts {
   limit_facts limits{};
   unit_facts unit{};
   std::vector<source_facts> sources{};
+  std::vector<source_facts> sinks{};
   shared_memory_facts shared_memory{};
   std::string clock_source{};
 

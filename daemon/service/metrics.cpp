@@ -473,10 +473,54 @@ void source_metrics::take(const source_report& now, const source_report& before)
   queued_.Add({{"source", now.name}}).Set(static_cast<double>(now.queued_bytes));
 }
 
+sink_metrics::sink_metrics(prometheus::Registry& into)
+    : results_(BuildCounter()
+                   .Name("penstock_sink_results_total")
+                   .Help("Results that a sink is for: delivered, or dropped because nobody took them in time.")
+                   .Register(into)),
+      bytes_(BuildCounter().Name("penstock_sink_bytes_total").Help("Bytes that a sink has written.").Register(into)),
+      pauses_(BuildCounter()
+                  .Name("penstock_sink_pauses_total")
+                  .Help("Times that a full sink paused the sources that its results come of.")
+                  .Register(into)),
+      up_(BuildGauge()
+              .Name("penstock_sink_up")
+              .Help("1 while its receiver takes what comes; 0 while it is full, or waits to try again.")
+              .Register(into)),
+      waiting_(BuildGauge().Name("penstock_sink_waiting_results").Help("Results in the queue.").Register(into)),
+      queued_(BuildGauge().Name("penstock_sink_queued_bytes").Help("What the queue holds.").Register(into)) {}
+
+void sink_metrics::take(const shard_answers& shards) {
+  for (const auto& each : shards) {
+    if (!each) {
+      continue;
+    }
+    for (const sink_report& now : each->sinks) {
+      sink_report& before = seen_[now.name];
+      if (now.results.expected < before.results.expected) {
+        before = {};  // it began anew
+      }
+      const auto add = [&](auto& family, std::uint64_t is, std::uint64_t was, prometheus::Labels labels) {
+        labels.emplace("sink", now.name);
+        family.Add(labels).Increment(rise(is, was));
+      };
+      add(results_, now.results.delivered, before.results.delivered, {{"fate", "delivered"}});
+      add(results_, now.results.dropped, before.results.dropped, {{"fate", "dropped"}});
+      add(bytes_, now.bytes, before.bytes, {});
+      add(pauses_, now.pauses, before.pauses, {});
+      up_.Add({{"sink", now.name}}).Set(now.state == sink_state::running ? 1 : 0);
+      waiting_.Add({{"sink", now.name}}).Set(static_cast<double>(now.results.waiting));
+      queued_.Add({{"sink", now.name}}).Set(static_cast<double>(now.queued_bytes));
+      before = now;
+    }
+  }
+}
+
 metrics::metrics()
     : pipelines_(registry_),
       shards_(registry_),
       sources_(registry_),
+      sinks_(registry_),
       draining_(BuildGauge().Name("penstock_draining").Help("1 while the daemon drains to stop.").Register(registry_)),
       started_(BuildGauge()
                    .Name("penstock_start_time_seconds")
@@ -519,6 +563,7 @@ void metrics::take(const daemon_facts& facts, const shard_answers& shards) {
   pipelines_.take(shards);
   shards_.take(shards);
   sources_.take(shards);
+  sinks_.take(shards);
   draining_.Add({}).Set(facts.state == daemon_state::draining ? 1 : 0);
   started_.Add({}).Set(std::chrono::duration<double>(facts.started.time_since_epoch()).count());
   const std::uint64_t cut = connections_cut();

@@ -137,6 +137,25 @@ class source_metrics {
   std::map<std::string, source_report> seen_;  // as it was last reported
 };
 
+/// What became of the results that sinks are for, as metrics with the label `sink`. As source_metrics. Thread: the
+/// admin's.
+class sink_metrics {
+ public:
+  explicit sink_metrics(prometheus::Registry& into);
+
+  /// Brings the metrics up to date.
+  void take(const shard_answers& shards);
+
+ private:
+  prometheus::Family<prometheus::Counter>& results_;
+  prometheus::Family<prometheus::Counter>& bytes_;
+  prometheus::Family<prometheus::Counter>& pauses_;
+  prometheus::Family<prometheus::Gauge>& up_;
+  prometheus::Family<prometheus::Gauge>& waiting_;
+  prometheus::Family<prometheus::Gauge>& queued_;
+  std::map<std::string, sink_report> seen_;  // as it was last reported
+};
+
 /// Everything that /metrics says. docs/admin-http.md lists it. Thread: the admin's.
 class metrics {
  public:
@@ -156,6 +175,7 @@ class metrics {
   pipeline_metrics pipelines_;
   shard_metrics shards_;
   source_metrics sources_;
+  sink_metrics sinks_;
   prometheus::Family<prometheus::Gauge>& draining_;
   prometheus::Family<prometheus::Gauge>& started_;
   prometheus::Family<prometheus::Gauge>& version_;

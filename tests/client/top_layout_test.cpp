@@ -117,6 +117,26 @@ TEST(TopLayout, SourcesHaveASectionWhereThereAreAny) {
   EXPECT_THAT(text, ::testing::ContainsRegex("tape.*waiting +x.npy: can't be opened\n"));
 }
 
+TEST(TopLayout, SinksHaveASectionWhereThereAreAny) {
+  top_figures figures = busy_daemon(1, 2, 1, 1);
+  EXPECT_THAT(whole(lay_out(figures, sized(80, 24))), Not(HasSubstr("SINKS")));
+  figures.sinks.push_back({.name = "waterfall",
+                           .state = "full",
+                           .trouble = "",
+                           .delivered_per_s = 1200,
+                           .bytes_per_s = 4096,
+                           .queued = 1,
+                           .dropped = 12,
+                           .dropped_per_s = 1,
+                           .pauses = 3});
+  figures.sinks.push_back({.name = "disk", .state = "waiting", .trouble = "can't open /x"});
+  const std::string text = whole(lay_out(figures, sized(80, 24)));
+  EXPECT_THAT(text, HasSubstr("6 SINKS"));
+  EXPECT_THAT(text, Not(HasSubstr("5 SOURCES")));
+  EXPECT_THAT(text, ::testing::ContainsRegex("waterfall.*full +1.20k +[0-9.]+ [A-Za-z]+ +12 +3\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("disk.*waiting +can't open /x\n"));
+}
+
 TEST(TopLayout, EveryHeadingStandsOverTheEndOfItsFigures) {
   const auto lines = texts(lay_out(busy_daemon(1, 2, 1, 1), sized(80, 24)));
   const auto under = [&](const std::string& heading, const std::string& column) {
@@ -139,12 +159,12 @@ TEST(TopLayout, TheChosenSectionGetsTheRoomAndTheOthersSayHowManyTheyShow) {
 }
 
 TEST(TopLayout, RowsAreSharedByNeedThenByChoiceThenInTurn) {
-  EXPECT_THAT(share_rows({1, 4, 5, 6, 0}, 16, top_section::pipelines), ElementsAre(1, 4, 5, 6, 0));
-  EXPECT_THAT(share_rows({9, 9, 9, 9, 0}, 16, top_section::pipelines), ElementsAre(3, 2, 9, 2, 0));
-  EXPECT_THAT(share_rows({9, 9, 9, 9, 0}, 6, top_section::clients), ElementsAre(1, 1, 1, 3, 0));
-  EXPECT_THAT(share_rows({9, 9, 9, 9, 0}, 3, top_section::clients), ElementsAre(1, 1, 1, 0, 0));
-  EXPECT_THAT(share_rows({9, 9, 9, 9, 0}, -5, top_section::clients), Each(0));
-  EXPECT_THAT(share_rows({0, 0, 0, 9, 0}, 5, top_section::shards), ElementsAre(0, 0, 0, 5, 0));
+  EXPECT_THAT(share_rows({1, 4, 5, 6, 0, 0}, 16, top_section::pipelines), ElementsAre(1, 4, 5, 6, 0, 0));
+  EXPECT_THAT(share_rows({9, 9, 9, 9, 0, 0}, 16, top_section::pipelines), ElementsAre(3, 2, 9, 2, 0, 0));
+  EXPECT_THAT(share_rows({9, 9, 9, 9, 0, 0}, 6, top_section::clients), ElementsAre(1, 1, 1, 3, 0, 0));
+  EXPECT_THAT(share_rows({9, 9, 9, 9, 0, 0}, 3, top_section::clients), ElementsAre(1, 1, 1, 0, 0, 0));
+  EXPECT_THAT(share_rows({9, 9, 9, 9, 0, 0}, -5, top_section::clients), Each(0));
+  EXPECT_THAT(share_rows({0, 0, 0, 9, 0, 0}, 5, top_section::shards), ElementsAre(0, 0, 0, 5, 0, 0));
 }
 
 TEST(TopLayout, SaysThatThereIsNoAnswerAndKeepsTheLastFigures) {
@@ -208,7 +228,7 @@ TEST(TopLayout, HelpNamesEveryKey) {
   top_view view = sized(80, 24);
   view.help = true;
   const std::string text = whole(lay_out(busy_daemon(1, 8, 5, 5), view));
-  for (const char* const key : {"\nq ", "\ns ", "\np ", "\ntab 1-5 ", "\nh "}) {
+  for (const char* const key : {"\nq ", "\ns ", "\np ", "\ntab 1-6 ", "\nh "}) {
     EXPECT_THAT(text, HasSubstr(key));
   }
 }

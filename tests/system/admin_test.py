@@ -158,7 +158,8 @@ class AdminTest(unittest.TestCase):
     def test_documentation_names_every_metric_and_no_other(self):
         self.assertEqual(self.load(1).wait(60), 0)  # a metric without a value is not on the page
         families = set(re.findall(r"^# TYPE (\w+)", self.admin.get("/metrics"), re.MULTILINE))
-        fed = Daemon("host", "callback", CONFIGURATION + '[[source]]\nname = "s"\ntype = "stdin"\npipeline = "quick"\n',
+        fed = Daemon("host", "callback", CONFIGURATION + '[[source]]\nname = "s"\ntype = "stdin"\npipeline = "quick"\n'
+                     '[[sink]]\nname = "k"\ntype = "file"\npath = "x"\nfrom = "quick"\n',
                      admin="127.0.0.1:0")
         self.addCleanup(fed.stop)
         wait_until(lambda: Admin(fed.log).counts("penstock_source_up"), "a source")

@@ -91,6 +91,27 @@ TEST(Metrics, SayWhatBecameOfSourcesSamples) {
   EXPECT_EQ(values.at(R"(penstock_source_samples_total{fate="delivered",source="north"})"), 85);
 }
 
+TEST(Metrics, SayWhatBecameOfSinksResults) {
+  metrics made;
+  shard_report shard = made_up_report(0, 50);
+  sink_report& disk = shard.sinks.emplace_back();
+  disk.name = "disk";
+  disk.state = sink_state::full;
+  disk.results = {.expected = 100, .delivered = 70, .dropped = 20, .waiting = 10};
+  disk.bytes = 7000;
+  disk.pauses = 2;
+  auto values = scrape(made, {shard});
+  EXPECT_EQ(values.at(R"(penstock_sink_results_total{fate="dropped",sink="disk"})"), 20);
+  EXPECT_EQ(values.at(R"(penstock_sink_bytes_total{sink="disk"})"), 7000);
+  EXPECT_EQ(values.at(R"(penstock_sink_pauses_total{sink="disk"})"), 2);
+  EXPECT_EQ(values.at(R"(penstock_sink_waiting_results{sink="disk"})"), 10);
+  EXPECT_EQ(values.at(R"(penstock_sink_up{sink="disk"})"), 0);
+  // A reload made it anew.
+  disk.results = {.expected = 5, .delivered = 5};
+  values = scrape(made, {shard});
+  EXPECT_EQ(values.at(R"(penstock_sink_results_total{fate="delivered",sink="disk"})"), 75);
+}
+
 TEST(Metrics, HaveHistogramsWithTheReportsSumAndCount) {
   metrics made;
   (void)scrape(made, {made_up_report(0, 20)});
