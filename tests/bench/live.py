@@ -104,6 +104,13 @@ class Flowgraph:
         for line in self.process.stdout:
             self.said = json.loads(line)
 
+    def wait(self):
+        """Until something came back."""
+        from daemon_process import wait_until
+        wait_until(lambda: self.said.get("compared") or self.process.poll() is not None, "something comes back", 60)
+        if self.process.poll() is not None:
+            raise SystemExit("the flowgraph has ended")
+
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -144,11 +151,9 @@ class Figures:
 
 
 def through(chosen, daemon, graph, figures):
-    end = time.monotonic() + chosen.seconds
-    while time.monotonic() < end:
-        time.sleep(0.2)
-        if graph.process.poll() is not None:
-            raise SystemExit("the flowgraph has ended")
+    graph.wait()
+    time.sleep(chosen.seconds)
+    graph.wait()
     shard, said = daemon.counters()["status"], graph.said
     source, results = shard["sources"][0], shard["sinks"][0]["results"]
     samples = source["samples"]
@@ -177,8 +182,7 @@ def back_again(chosen, daemon, graph, restart, figures):
             if item.account.epoch != epoch:
                 break
         at = time.time()
-    while not graph.said:
-        time.sleep(0.05)
+    graph.wait()
     taken = at - graph.said["began"]
     figures.say("seconds from the flowgraph's return to a result", f"{taken:.3f}", "at most 1", taken <= chosen.patience)
     source = daemon.counters()["status"]["sources"][0]

@@ -5,6 +5,7 @@ that ends with "&" goes on until its part of the page ends, and addresses of thi
 GNU Radio's part needs a Python that has it.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -12,6 +13,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -75,7 +77,13 @@ class LiveWalkthrough(Walkthrough):
         self.environment.update(PENSTOCK_URL=self.url, PENSTOCK_ADMIN=f"unix:{folder}/admin")
 
     def port(self, written):
-        return self.ports.setdefault(written, str(free_port()))
+        """One that nobody has, neither for TCP nor for UDP."""
+        while written not in self.ports:
+            port = free_port()
+            with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                probe.bind(("127.0.0.1", port))
+                self.ports[written] = str(port)
+        return self.ports[written]
 
     def addressed(self, text):
         text = text.replace("tcp://127.0.0.1:7600", self.url)
