@@ -91,8 +91,8 @@ class zmq_reader final : public sample_reader {
 
   zmq_settings settings_;
   zmq::context_t context_;
+  std::optional<key_check> keys_;  // ends behind its socket: without it libzmq would admit everybody
   zmq::socket_t socket_;
-  std::optional<key_check> keys_;
   zmq::socket_t events_;  // of its connections
   int descriptor_ = -1;
   int event_descriptor_ = -1;
