@@ -374,7 +374,11 @@ void sigmf_writer::begin(sigmf_capture capture) {
   } else {
     meta_.captures.push_back(std::move(capture));
   }
-  write_meta();
+  // All of them are written each time.
+  constexpr std::size_t many = 1024;
+  if (meta_.captures.size() <= many || meta_.captures.size() % many == 0) {
+    write_meta();
+  }
 }
 
 void sigmf_writer::append(std::span<const std::byte> samples) {

@@ -67,7 +67,8 @@ struct sigmf_meta {
 [[nodiscard]] std::filesystem::path sigmf_data_path(std::filesystem::path meta);
 
 /// Writes a recording: samples go to NAME.sigmf-data at once, and NAME.sigmf-meta is written anew, as a whole, with
-/// each capture and by `close`. So a recording that was cut off can be read up to where it was written.
+/// each capture and by `close`; from the 1024th capture on with every 1024th. So a recording that was cut off can be
+/// read up to where it was written.
 class sigmf_writer {
  public:
   /// Creates both files, or overwrites them. `meta` without captures. With `continues`, a recording that is there goes
