@@ -19,6 +19,8 @@ namespace penstock {
 namespace {
 
 constexpr int max_nesting = 64;
+// Of samples: sums and differences of such fit into 64 bits.
+constexpr std::uint64_t largest_place = std::uint64_t{1} << 60U;
 
 using json = nlohmann::json;
 
@@ -90,6 +92,9 @@ sigmf_capture capture_of(json object) {
   }
   capture.sample_start = *start;
   capture.global_index = take_count(object, "core:global_index");
+  if (capture.sample_start > largest_place || capture.global_index.value_or(0) > largest_place) {
+    throw sigmf_error("a capture is beyond the sample 2^60");
+  }
   if (const auto time = take<std::string>(object, "core:datetime")) {
     capture.time_ns = parse_sigmf_time(*time);
     if (!capture.time_ns) {

@@ -185,7 +185,8 @@ bool recorded_requests::wait_for(std::uint64_t position) const {
   if (settings_.pace == 0) {
     return !stop_.requested();
   }
-  const double seconds = static_cast<double>(position) / (rate_ * settings_.pace);
+  constexpr double most_seconds = 1e9;
+  const double seconds = std::min(static_cast<double>(position) / (rate_ * settings_.pace), most_seconds);
   const auto due = *began_ + std::chrono::nanoseconds{std::llround(seconds * 1e9)};
   for (auto now = steady_clock::now(); now < due && !stop_.requested(); now = steady_clock::now()) {
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(due - now).count();

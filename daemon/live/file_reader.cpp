@@ -299,7 +299,9 @@ class file_reader final : public sample_reader {
     }
     constexpr auto most_behind = std::chrono::seconds{1};
     const auto due_at = [this](std::int64_t index) {
-      return began_ + std::chrono::nanoseconds{std::llround(static_cast<double>(index - first_) / rate_ * 1e9)};
+      constexpr double most_seconds = 1e9;
+      const double seconds = std::min(static_cast<double>(index - first_) / rate_, most_seconds);
+      return began_ + std::chrono::nanoseconds{std::llround(seconds * 1e9)};
     };
     const std::int64_t next = index_of_next();
     const time_point due = due_at(next + step_);

@@ -95,6 +95,15 @@ TEST(sigmf, HasNamesForTheTypesOfTheDaemon) {
   EXPECT_EQ(sigmf_of_element("bf16"), "");
 }
 
+TEST(sigmf, RefusesPlacesThatNoStreamHas) {
+  for (const char* const capture : {R"({"core:sample_start":1152921504606846977})",
+                                    R"({"core:sample_start":0,"core:global_index":18446744073709551615})"}) {
+    EXPECT_THROW(
+        (void)parse_sigmf(std::string(R"({"global":{"core:datatype":"cf32_le"},"captures":[)") + capture + "]}"),
+        sigmf_error);
+  }
+}
+
 TEST(sigmf, CompletesWhatCapturesDoNotSay) {
   sigmf_meta meta;
   EXPECT_EQ(complete_captures(meta).size(), 1U) << "there is one always";

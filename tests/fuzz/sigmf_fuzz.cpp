@@ -26,6 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const sigmf_meta meta = parse_sigmf(text);
     require(parse_sigmf(print_sigmf(meta)) == meta);
+    for (const sigmf_capture& each : complete_captures(meta)) {
+      require(each.global_index && each.epoch && each.lost_before && *each.global_index >> 62U == 0);
+    }
     if (const std::string_view element = element_of_sigmf(meta.datatype); !element.empty()) {
       require(!sigmf_of_element(element).empty());
     }
