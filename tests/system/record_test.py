@@ -83,12 +83,12 @@ class Record(unittest.TestCase):
 
     def record(self, *words):
         """`penstock record`, once it has subscribed."""
-        before = self.open_subscriptions()
+        wait_until(lambda: self.open_subscriptions() == 0, "those before have ended")
         process = subprocess.Popen([BIN / "penstock", "--url", self.daemon.url, "record", *map(str, words)],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        wait_until(lambda: self.open_subscriptions() > before, "it has subscribed")
+        wait_until(lambda: self.open_subscriptions() == 1, "it has subscribed")
         return process
 
     def end(self, process):
