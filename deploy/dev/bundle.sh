@@ -30,9 +30,9 @@ mib() {
   du -sm "$1" | cut -f 1
 }
 
-# Tests of what a bundle has not: packages, images, pages for people.
+# Tests of what a bundle has not: packages, images, pages for people, examples.
 not_here=()
-for name in completions dashboard deployment dev docker documents install models_bare packages systemd; do
+for name in completions dashboard deployment dev docker documents install live_examples models_bare packages systemd; do
   not_here+=(! -name "${name}_test.py")
 done
 
