@@ -9,9 +9,8 @@
 #include <string_view>
 #include <system_error>
 
-#include <unistd.h>
-
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/descriptors.hpp"
 #include "base/process_limits.hpp"
@@ -19,6 +18,7 @@
 #include "daemon/config/sink_text.hpp"
 #include "daemon/config/source_text.hpp"
 #include "daemon/doctor/facts.hpp"
+#include "daemon/live/file_writer.hpp"
 #include "daemon/live/network/socket_keys.hpp"
 #include "daemon/live/network/udp_reader.hpp"
 #include "daemon/live/reader.hpp"
@@ -236,7 +236,8 @@ finding check_open_files(const load_facts& load, const limit_facts& limits) {
   const std::uint64_t needed = files_needed(load);
   finding made{.check = "open files", .found = files_text(limits.open_files) + " may be open"};
   made.needed = std::to_string(needed) + ", for " + counted(load.max_clients, "client") + " on each of " +
-                counted(load.shards, "shard") + (load.sources == 0 ? "" : ", and " + counted(load.sources, "source"));
+                counted(load.shards, "shard") + (load.sources == 0 ? "" : ", and " + counted(load.sources, "source")) +
+                (load.sinks == 0 ? "" : ", and " + counted(load.sinks, "sink"));
   if (limits.open_files < files_beside_clients + load.source_files + load.shards * files_of_a_shard) {
     made.level = severity::error;
     made.why = "the daemon's own sockets and the device would not get theirs";
@@ -376,9 +377,18 @@ std::size_t files_of(const source_declaration& source) {
   return source.type == source_type::zmq_sub || source.type == source_type::zmq_pull ? 12 : 4;
 }
 
+// Its client has some for each shard, which are as those of a source.
+std::size_t files_of(const sink_declaration& sink) {
+  const bool is_file = sink.type == sink_type::file || sink.type == sink_type::sigmf;
+  return is_file ? 4 + live::most_open_files : sink.type == sink_type::udp ? 4 : 12;
+}
+
 load_facts load_of(const settings& settings) {
   std::size_t source_files = 0;
   for (const source_declaration& each : settings.sources) {
+    source_files += files_of(each);
+  }
+  for (const sink_declaration& each : settings.sinks) {
     source_files += files_of(each);
   }
   std::set<stream_priority> priorities;
@@ -391,6 +401,7 @@ load_facts load_of(const settings& settings) {
           .polls = settings.stream_pool.completion == completion_mode::poll,
           .processors = read_machine_share().processors,
           .sources = settings.sources.size(),
+          .sinks = settings.sinks.size(),
           .source_files = source_files};
 }
 

@@ -85,7 +85,8 @@ struct load_facts {
   std::size_t processors = 0;  ///< that the process may use
   std::size_t io_threads = 1;  ///< of each shard
   std::size_t sources = 0;
-  std::size_t source_files = 0;  ///< that these open
+  std::size_t sinks = 0;
+  std::size_t source_files = 0;  ///< that sources and sinks open
 };
 
 struct shared_memory_facts {
