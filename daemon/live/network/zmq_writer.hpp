@@ -56,8 +56,8 @@ class zmq_writer final : public result_writer {
 
   zmq_writer_settings settings_;
   zmq::context_t context_;
+  std::optional<key_check> keys_;  // ends behind its socket: without it libzmq would admit everybody
   zmq::socket_t socket_;
-  std::optional<key_check> keys_;
   int descriptor_ = -1;
   std::vector<std::string> endpoints_;
   std::vector<zmq::message_t> parts_;
