@@ -227,12 +227,29 @@ class Sinks(unittest.TestCase):
         while not heard or heard[-1] != 1999:
             head, body = pull.recv_multipart()
             header = wire.decode_header(head)
-            self.assertEqual(header.type, wire.MessageType.RESULT)
+            self.assertEqual(header.type, wire.MessageType.PUBLISHED)
             y = numpy.frombuffer(body, "f4")
             numpy.testing.assert_allclose(y, whole[header.sequence * BLOCK:][:BLOCK], rtol=1e-6, atol=1e-6)
             heard.append(header.sequence)
         self.assertEqual(heard, list(range(heard[0], 2000)))
         self.assertLess(heard[0], 1500)  # what the connection had
+        self.stop(daemon)
+
+    def test_what_is_pushed_feeds_another_source_which_knows_what_was_withheld(self):
+        url = f"tcp://127.0.0.1:{free_port()}"
+        x = numpy.random.default_rng(8).standard_normal(9 * BLOCK).astype("f4")
+        meta = {"global": {"core:datatype": "rf32_le", "core:sample_rate": RATE, "core:version": "1.0.0"},
+                "captures": [{"core:sample_start": 0, "core:global_index": 0},
+                             {"core:sample_start": 4 * BLOCK, "core:global_index": 7 * BLOCK}], "annotations": []}
+        daemon = self.start(
+            sums() + tape(path="x.sigmf-meta") + "gap = { policy = \"fill\", discard = true }\n"
+            + sink("out", f'type = "zmq-push"\nbind = "{url}"\nfrom = "tape.y"\nframing = "penstock"\n')
+            + source("again", f'type = "zmq-pull"\nconnect = "{url}"\nblock = {BLOCK}\nframing = "penstock"\n'
+                              'gap = { policy = "new-epoch" }\n'),
+            {"x.sigmf-meta": json.dumps(meta).encode(), "x.sigmf-data": x.tobytes()})
+        said = daemon.wait_for("again", lambda each: each["results"] == 9, "all comes again", "sources")
+        self.assertEqual((said["samples"]["delivered"], said["samples"]["network"], said["gaps"], said["epochs"]),
+                         (9 * BLOCK, 3 * BLOCK, 1, 1))
         self.stop(daemon)
 
     def test_a_file_has_each_result_once_and_goes_on_after_kill_9(self):

@@ -174,10 +174,10 @@ void zmq_writer::compose_tagged(const result_message& message) {
   }
 }
 
-// A RESULT of one tensor.
+// A PUBLISHED of one tensor: a source reads it, and knows from its number and its index what is missing.
 void zmq_writer::compose_penstock(const result_message& message) {
   wire::message_header header;
-  header.type = wire::message_type::result;
+  header.type = wire::message_type::published;
   header.sequence = message.sequence;
   header.tensors = 1;
   header.frames = message.frames;
