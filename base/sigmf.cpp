@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
-#include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -13,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "base/utc_time.hpp"
 #include "base/whole_file.hpp"
 
 namespace penstock {
@@ -26,7 +24,6 @@ using json = nlohmann::json;
 
 constexpr std::size_t largest_meta_bytes = std::size_t{64} << 20U;
 constexpr const char* version = "1.0.0";
-constexpr std::int64_t giga = 1'000'000'000;
 
 struct datatype {
   std::string_view sigmf;
@@ -96,7 +93,7 @@ sigmf_capture capture_of(json object) {
     throw sigmf_error("a capture is beyond the sample 2^60");
   }
   if (const auto time = take<std::string>(object, "core:datetime")) {
-    capture.time_ns = parse_sigmf_time(*time);
+    capture.time_ns = parse_utc_time(*time);
     if (!capture.time_ns) {
       throw sigmf_error("core:datetime is \"" + *time + "\", which is no time");
     }
@@ -212,7 +209,7 @@ std::string print_sigmf(const sigmf_meta& meta) {
       object["core:global_index"] = *each.global_index;
     }
     if (each.time_ns) {
-      object["core:datetime"] = print_sigmf_time(*each.time_ns);
+      object["core:datetime"] = print_utc_time(*each.time_ns);
     }
     if (each.frequency) {
       object["core:frequency"] = *each.frequency;
@@ -244,72 +241,6 @@ std::string_view sigmf_of_element(std::string_view element) noexcept {
   const auto* const found =
       std::find_if(datatypes.begin(), datatypes.end(), [&](const datatype& each) { return each.element == element; });
   return found == datatypes.end() ? "" : found->sigmf;
-}
-
-std::optional<std::int64_t> parse_sigmf_time(std::string_view text) noexcept {
-  const auto number = [&text](std::size_t digits, char behind) -> std::optional<int> {
-    int value = 0;
-    if (text.size() < digits) {
-      return std::nullopt;
-    }
-    const auto [end, error] = std::from_chars(text.data(), text.data() + digits, value);
-    if (error != std::errc{} || end != text.data() + digits || text.front() == '-') {
-      return std::nullopt;
-    }
-    text.remove_prefix(digits);
-    if (behind != '\0') {
-      const bool fits = !text.empty() && (text.front() == behind || (behind == 'T' && text.front() == ' '));
-      text.remove_prefix(fits ? 1 : 0);
-      return fits ? std::optional(value) : std::nullopt;
-    }
-    return value;
-  };
-  const auto year = number(4, '-');
-  const auto month = year ? number(2, '-') : std::nullopt;
-  const auto day = month ? number(2, 'T') : std::nullopt;
-  const auto hour = day ? number(2, ':') : std::nullopt;
-  const auto minute = hour ? number(2, ':') : std::nullopt;
-  const auto second = minute ? number(2, '\0') : std::nullopt;
-  if (!second) {
-    return std::nullopt;
-  }
-  const std::chrono::year_month_day date{std::chrono::year{*year}, std::chrono::month{static_cast<unsigned>(*month)},
-                                         std::chrono::day{static_cast<unsigned>(*day)}};
-  constexpr int first_year = 1678;  // nanoseconds of 64 bits reach from there to 2261
-  constexpr int last_year = 2261;
-  if (!date.ok() || *year < first_year || *year > last_year || *hour > 23 || *minute > 59 || *second > 60) {
-    return std::nullopt;
-  }
-  std::int64_t nanoseconds = 0;
-  if (!text.empty() && text.front() == '.') {
-    text.remove_prefix(1);
-    std::int64_t unit = giga / 10;
-    while (!text.empty() && text.front() >= '0' && text.front() <= '9') {
-      nanoseconds += (text.front() - '0') * unit;
-      unit /= 10;
-      text.remove_prefix(1);
-    }
-  }
-  if (!text.empty() && text != "Z" && text != "z" && text != "+00:00") {
-    return std::nullopt;
-  }
-  const auto days = std::chrono::sys_days(date).time_since_epoch();
-  const std::int64_t seconds =
-      std::chrono::duration_cast<std::chrono::seconds>(days).count() + *hour * 3600 + *minute * 60 + *second;
-  return seconds * giga + nanoseconds;
-}
-
-std::string print_sigmf_time(std::int64_t time_ns) {
-  const std::chrono::sys_time<std::chrono::nanoseconds> time{std::chrono::nanoseconds{time_ns}};
-  const auto day = std::chrono::floor<std::chrono::days>(time);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(time - day);
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%09dZ", static_cast<int>(date.year()),
-                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
-                static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
-  return text.data();
 }
 
 std::filesystem::path sigmf_data_path(std::filesystem::path meta) {

@@ -59,10 +59,6 @@ struct sigmf_meta {
 /// The other way: "" for an element that SigMF does not have.
 [[nodiscard]] std::string_view sigmf_of_element(std::string_view element) noexcept;
 
-/// "2026-01-31T12:00:00.5Z" in nanoseconds since 1970; nullopt when it is none.
-[[nodiscard]] std::optional<std::int64_t> parse_sigmf_time(std::string_view text) noexcept;
-[[nodiscard]] std::string print_sigmf_time(std::int64_t time_ns);
-
 /// NAME.sigmf-data beside NAME.sigmf-meta.
 [[nodiscard]] std::filesystem::path sigmf_data_path(std::filesystem::path meta);
 

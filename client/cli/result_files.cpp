@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <penstock/float16.hpp>
 
+#include "base/utc_time.hpp"
+
 namespace penstock::cli {
 namespace {
 
@@ -95,7 +97,7 @@ std::string json_beginning(std::string_view output, std::uint64_t index, std::sp
                      R"(,"index":)" + std::to_string(index);
   if (!number.empty()) {
     text += R"(,"sample":)" + std::to_string(number.front().sample);
-    text += number.front().time_ns ? R"(,"time":")" + time_text(*number.front().time_ns) + '"' : "";
+    text += number.front().time_ns ? R"(,"time":")" + print_utc_time(*number.front().time_ns) + '"' : "";
   }
   return text + R"(,"values":)";
 }
@@ -116,7 +118,7 @@ std::string csv_lines(const text_rows& rows) {
     std::string_view separator;
     for (const row_number& number : number_of(rows, row)) {
       append_number(text, number.sample);
-      text += number.time_ns ? "," + time_text(*number.time_ns) : "";
+      text += number.time_ns ? "," + print_utc_time(*number.time_ns) : "";
       separator = ",";
     }
     for (std::size_t each = 0; each < items; ++each, at += item) {

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace penstock::cli {
@@ -18,9 +17,7 @@ struct sample_numbers {
 };
 
 /// Nanoseconds since 1970, UTC, of "now", of seconds since then such as 1700000000.25, or of a date and time of ISO
-/// 8601 in UTC such as 2026-11-27T20:15:00.5Z. nullopt for anything else, and beyond the years 1678 to 2262.
+/// 8601 in UTC such as 2026-11-27T20:15:00.5Z. nullopt for anything else, and beyond the years 1678 to 2261.
 [[nodiscard]] std::optional<std::int64_t> parse_time(std::string_view text);
-/// Such as "2026-11-27T20:15:00.500000000Z".
-[[nodiscard]] std::string time_text(std::int64_t time_ns);
 
 }  // namespace penstock::cli

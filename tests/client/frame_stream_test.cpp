@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "base/utc_time.hpp"
 #include "client/cli/gallery.hpp"
 #include "client/cli/load.hpp"
 #include "client/cli/result_files.hpp"
@@ -306,7 +307,7 @@ TEST(SampleTime, IsReadFromSecondsAndDates) {
 
 TEST(SampleTime, IsWrittenAsItIsRead) {
   for (const std::int64_t time : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1'709'164'800'123'456'789}}) {
-    EXPECT_EQ(parse_time(time_text(time)), time) << time_text(time);
+    EXPECT_EQ(parse_time(print_utc_time(time)), time) << print_utc_time(time);
   }
 }
 

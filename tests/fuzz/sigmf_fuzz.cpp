@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/sigmf.hpp"
+#include "base/utc_time.hpp"
 
 namespace {
 
@@ -20,8 +21,8 @@ void require(bool holds) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const auto time = parse_sigmf_time(text)) {
-    require(parse_sigmf_time(print_sigmf_time(*time)) == time);
+  if (const auto time = parse_utc_time(text)) {
+    require(parse_utc_time(print_utc_time(*time)) == time);
   }
   try {
     const sigmf_meta meta = parse_sigmf(text);
