@@ -167,6 +167,16 @@ sigmf_meta parse_sigmf(std::string_view text) {
   return meta;
 }
 
+sigmf_meta read_sigmf(const std::filesystem::path& meta_file) {
+  std::string text;
+  try {
+    text = read_whole_file(meta_file, largest_meta_bytes);
+  } catch (const std::runtime_error& error) {
+    throw sigmf_error(error.what());
+  }
+  return parse_sigmf(text);
+}
+
 std::vector<sigmf_capture> complete_captures(const sigmf_meta& meta) {
   std::vector<sigmf_capture> all = meta.captures;
   if (all.empty() || all.front().sample_start > 0) {
@@ -268,12 +278,7 @@ sigmf_writer::sigmf_writer(const std::filesystem::path& meta_file, sigmf_meta me
 }
 
 void sigmf_writer::take_over() {
-  sigmf_meta before;
-  try {
-    before = parse_sigmf(read_whole_file(meta_file_, largest_meta_bytes));
-  } catch (const file_refused& error) {
-    throw sigmf_error(error.what());
-  }
+  sigmf_meta before = read_sigmf(meta_file_);
   if (before.datatype != meta_.datatype || before.channels != meta_.channels ||
       before.sample_rate != meta_.sample_rate) {
     throw sigmf_error("it is a recording of " + before.datatype + ", " + std::to_string(before.channels) +

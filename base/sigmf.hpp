@@ -47,6 +47,8 @@ struct sigmf_meta {
 
 /// Reads the text of a .sigmf-meta file. Captures are in order. Throws sigmf_error.
 [[nodiscard]] sigmf_meta parse_sigmf(std::string_view text);
+/// Reads a .sigmf-meta file. Throws sigmf_error.
+[[nodiscard]] sigmf_meta read_sigmf(const std::filesystem::path& meta_file);
 /// The captures with index, epoch and lost_before: what a recording does not say follows on, from 0. Where its index
 /// falls back another epoch begins, and where it jumps samples were lost. From the first sample on.
 [[nodiscard]] std::vector<sigmf_capture> complete_captures(const sigmf_meta& meta);

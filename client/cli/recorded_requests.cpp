@@ -6,15 +6,10 @@
 
 #include <poll.h>
 
-#include "base/sigmf.hpp"
-#include "base/whole_file.hpp"
-
 namespace penstock::cli {
 namespace {
 
 using std::chrono::steady_clock;
-
-constexpr std::size_t largest_meta = std::size_t{64} << 20U;
 
 }  // namespace
 
@@ -26,10 +21,8 @@ recorded_requests::recorded_requests(std::filesystem::path meta_file, const pipe
       frame_(pipeline.input.shape.empty() ? 1 : static_cast<std::uint64_t>(pipeline.input.shape.front())),
       variable_(pipeline.input.variable) {
   try {
-    take_segments(read_whole_file(meta_file_, largest_meta), pipeline);
-  } catch (const input_error&) {
-    throw;
-  } catch (const std::exception& error) {
+    take_segments(read_sigmf(meta_file_), pipeline);
+  } catch (const sigmf_error& error) {
     throw input_error(meta_file_.string() + ": " + error.what());
   }
   if (settings_.pace > 0 && rate_ == 0) {
@@ -38,8 +31,7 @@ recorded_requests::recorded_requests(std::filesystem::path meta_file, const pipe
   owed_ = current().lost_before;
 }
 
-void recorded_requests::take_segments(const std::string& text, const pipeline_info& pipeline) {
-  const sigmf_meta meta = parse_sigmf(text);
+void recorded_requests::take_segments(const sigmf_meta& meta, const pipeline_info& pipeline) {
   const tensor_info& input = pipeline.input;
   const bool is_pair = input.dtype != "c64" && input.element.starts_with('c');
   const std::size_t row = input.frame_bytes(1);

@@ -11,6 +11,7 @@
 
 #include <penstock/pipeline_info.hpp>
 
+#include "base/sigmf.hpp"
 #include "client/cli/frame_stream.hpp"
 #include "client/cli/input_stream.hpp"
 
@@ -59,7 +60,7 @@ class recorded_requests {
     std::uint64_t lost_before = 0;
   };
 
-  void take_segments(const std::string& text, const pipeline_info& pipeline);
+  void take_segments(const sigmf_meta& meta, const pipeline_info& pipeline);
   [[nodiscard]] const segment& current() const { return segments_[at_]; }
   void read_samples(std::vector<std::byte>& into, std::uint64_t count);
   void fill(stream_request& request, std::uint64_t count);

@@ -23,7 +23,6 @@
 #include "base/npy.hpp"
 #include "base/sigmf.hpp"
 #include "base/sound_file.hpp"
-#include "base/whole_file.hpp"
 #include "kernels/tensor.hpp"
 
 namespace penstock::live {
@@ -31,7 +30,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t largest_meta = std::size_t{64} << 20U;
 constexpr std::string_view npy_magic = "\x93NUMPY";
 
 [[noreturn]] void refuse_file(const std::string& name, const std::string& why) {
@@ -194,8 +192,8 @@ opened_input open_sigmf(const source_declaration& source, double& rate) {
   const std::filesystem::path path = source.file();
   sigmf_meta meta;
   try {
-    meta = parse_sigmf(read_whole_file(path, largest_meta));
-  } catch (const std::exception& error) {
+    meta = read_sigmf(path);
+  } catch (const sigmf_error& error) {
     refuse_file(source.path, error.what());
   }
   const std::string_view element = element_of_sigmf(meta.datatype);
