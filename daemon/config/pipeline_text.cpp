@@ -485,15 +485,6 @@ std::string print_parameter(const parameters::value& value) {
       value);
 }
 
-template <typename Owner, typename Value, typename Kind>
-setting<Owner> row(std::string_view key, Value Owner::*member, Kind kind, std::string_view help,
-                   bool is_required = false) {
-  setting<Owner> made = make_setting<Owner>(
-      key, [member](auto& owner) -> auto& { return owner.*member; }, kind, change::by_reload, help);
-  made.is_required = is_required;
-  return made;
-}
-
 }  // namespace
 
 const std::vector<setting<pipeline_declaration>>& pipeline_settings() {

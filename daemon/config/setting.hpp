@@ -150,6 +150,16 @@ template <typename Owner, typename Member, typename Kind>
           .print = [=](const Owner& owner) { return kind.print(member(owner)); }};
 }
 
+/// One key of a table of which there are several, such as [[pipeline]]. A reload changes it.
+template <typename Owner, typename Value, typename Kind>
+[[nodiscard]] setting<Owner> row(std::string_view key, Value Owner::*member, Kind kind, std::string_view help,
+                                 bool is_required = false) {
+  setting<Owner> made = make_setting<Owner>(
+      key, [member](auto& owner) -> auto& { return owner.*member; }, kind, change::by_reload, help);
+  made.is_required = is_required;
+  return made;
+}
+
 /// Makes the settings of one part of all settings.
 template <typename Part>
 class settings_of {

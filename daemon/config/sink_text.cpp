@@ -27,15 +27,6 @@ constexpr std::array<named_value<full_policy>, 2> full_names{
 // Each pipeline takes a subscription, of which a client has 16.
 constexpr std::size_t most_feeds = 16;
 
-template <typename Value, typename Kind>
-setting<sink_declaration> key_row(std::string_view key, Value sink_declaration::*member, Kind kind,
-                                  std::string_view help, bool is_required = false) {
-  setting<sink_declaration> made = make_setting<sink_declaration>(
-      key, [member](auto& owner) -> auto& { return owner.*member; }, kind, change::by_reload, help);
-  made.is_required = is_required;
-  return made;
-}
-
 bool is_zmq(sink_type type) noexcept {
   return type == sink_type::zmq_pub || type == sink_type::zmq_push;
 }
@@ -311,47 +302,45 @@ std::string_view name_of(sink_type type) noexcept {
 const std::vector<setting<sink_declaration>>& sink_settings() {
   using declared = sink_declaration;
   static const std::vector<setting<declared>> rows{
-      key_row("name", &declared::name, text_kind{}, "What STATUS and logs call it.", true),
-      key_row("type", &declared::type, named_kind{sink_type_names}, "Where results go.", true),
-      key_row("from", &declared::from, texts_kind{},
-              "What it is fed from: `\"PIPELINE.OUTPUT\"`, or `\"PIPELINE\"` for all outputs. "
-              "A source's name instead of the pipeline's is for the results of that source alone.",
-              true),
-      key_row("sessions", &declared::sessions, texts_kind{},
-              "Patterns of sessions' names, of which one must match; all when left out. "
-              "`*` stands for any letters. "
-              "A session's later epochs, such as `north/1`, go with it."),
-      key_row("bind", &declared::bind, texts_kind{},
-              "Where receivers connect to, for ZeroMQ: `tcp://HOST:PORT` or `ipc://PATH`, one or several."),
-      key_row("connect", &declared::connect, texts_kind{}, "Where to connect to, for ZeroMQ."),
-      key_row("server_key", &declared::server_key, left_out_kind{},
-              "For ZeroMQ with CURVE: the public key of who it connects to."),
-      key_row("secret_key_file", &declared::secret_key_file, left_out_file_kind{},
-              "The sink's own key for CURVE, as `penstock keygen` makes it. "
-              "Needs `server_key` to connect, and `authorized_keys_file` to be connected to."),
-      key_row("authorized_keys_file", &declared::authorized_keys_file, left_out_file_kind{},
-              "Public keys of those who may connect to it, a key a line. "
-              "It is read when the sink begins."),
-      key_row("to", &declared::to, left_out_kind{},
-              "The `ADDRESS:PORT` that packets are sent to, for `udp`; it may be a multicast address."),
-      key_row("path", &declared::path, left_out_kind{},
-              "The file, relative to the configuration's folder; `.sigmf-meta` for a recording. "
-              "`{session}`, `{output}` and `{pipeline}` stand for the result's. "
-              "What is there is continued."),
-      key_row("framing", &declared::framing, named_kind{sink_framing_names}, "How messages hold results."),
-      key_row("topic", &declared::topic, left_out_kind{},
-              "A first part of each ZeroMQ message, by which a SUB socket chooses. "
-              "`{session}`, `{output}` and `{pipeline}` stand for the result's. "
-              "Without it there is no such part."),
-      key_row("sample_rate", &declared::sample_rate, rate_kind{},
-              "Samples per second of the pipelines' input, for tags and recordings. "
-              "The sources' own when left out."),
-      key_row("datagram", &declared::datagram, size_kind{16, 65000},
-              "Bytes of results in one UDP packet, at most; it holds whole items."),
-      key_row("queue", &declared::queue, size_kind{4096, std::size_t{1} << 40U},
-              "Results that may wait for the receiver."),
-      key_row(
-          "on_full", &declared::on_full, named_kind{full_names},
+      row("name", &declared::name, text_kind{}, "What STATUS and logs call it.", true),
+      row("type", &declared::type, named_kind{sink_type_names}, "Where results go.", true),
+      row("from", &declared::from, texts_kind{},
+          "What it is fed from: `\"PIPELINE.OUTPUT\"`, or `\"PIPELINE\"` for all outputs. "
+          "A source's name instead of the pipeline's is for the results of that source alone.",
+          true),
+      row("sessions", &declared::sessions, texts_kind{},
+          "Patterns of sessions' names, of which one must match; all when left out. "
+          "`*` stands for any letters. "
+          "A session's later epochs, such as `north/1`, go with it."),
+      row("bind", &declared::bind, texts_kind{},
+          "Where receivers connect to, for ZeroMQ: `tcp://HOST:PORT` or `ipc://PATH`, one or several."),
+      row("connect", &declared::connect, texts_kind{}, "Where to connect to, for ZeroMQ."),
+      row("server_key", &declared::server_key, left_out_kind{},
+          "For ZeroMQ with CURVE: the public key of who it connects to."),
+      row("secret_key_file", &declared::secret_key_file, left_out_file_kind{},
+          "The sink's own key for CURVE, as `penstock keygen` makes it. "
+          "Needs `server_key` to connect, and `authorized_keys_file` to be connected to."),
+      row("authorized_keys_file", &declared::authorized_keys_file, left_out_file_kind{},
+          "Public keys of those who may connect to it, a key a line. "
+          "It is read when the sink begins."),
+      row("to", &declared::to, left_out_kind{},
+          "The `ADDRESS:PORT` that packets are sent to, for `udp`; it may be a multicast address."),
+      row("path", &declared::path, left_out_kind{},
+          "The file, relative to the configuration's folder; `.sigmf-meta` for a recording. "
+          "`{session}`, `{output}` and `{pipeline}` stand for the result's. "
+          "What is there is continued."),
+      row("framing", &declared::framing, named_kind{sink_framing_names}, "How messages hold results."),
+      row("topic", &declared::topic, left_out_kind{},
+          "A first part of each ZeroMQ message, by which a SUB socket chooses. "
+          "`{session}`, `{output}` and `{pipeline}` stand for the result's. "
+          "Without it there is no such part."),
+      row("sample_rate", &declared::sample_rate, rate_kind{},
+          "Samples per second of the pipelines' input, for tags and recordings. "
+          "The sources' own when left out."),
+      row("datagram", &declared::datagram, size_kind{16, 65000},
+          "Bytes of results in one UDP packet, at most; it holds whole items."),
+      row("queue", &declared::queue, size_kind{4096, std::size_t{1} << 40U}, "Results that may wait for the receiver."),
+      row("on_full", &declared::on_full, named_kind{full_names},
           "What happens with results that the receiver does not take: `drop` counts them, `block` pauses the sources "
           "that they come of. "
           "`block` is the default of `zmq-push`, `file` and `sigmf`.")};

@@ -87,15 +87,6 @@ struct pace_kind {
   }
 };
 
-template <typename Owner, typename Value, typename Kind>
-setting<Owner> row(std::string_view key, Value Owner::*member, Kind kind, std::string_view help,
-                   bool is_required = false) {
-  setting<Owner> made = make_setting<Owner>(
-      key, [member](auto& owner) -> auto& { return owner.*member; }, kind, change::by_reload, help);
-  made.is_required = is_required;
-  return made;
-}
-
 /// A table of its own rows.
 template <typename Owner>
 struct rows_kind {
