@@ -56,22 +56,9 @@ zmq_reader::zmq_reader(const zmq_settings& how) try
   assert(how.sample_bytes > 0);
   set_up(how);
   watch();
-  for (const std::string& endpoint : how.bind) {
-    try {
-      socket_.bind(endpoint);
-    } catch (const zmq::error_t& error) {
-      throw std::runtime_error("cannot bind to " + endpoint + ": " + error.what());
-    }
-    endpoints_.push_back(socket_.get(zmq::sockopt::last_endpoint));
-  }
+  endpoints_ = bind_all(socket_, how.bind);
   give_senders_room();
-  for (const std::string& endpoint : how.connect) {
-    try {
-      socket_.connect(endpoint);
-    } catch (const zmq::error_t& error) {
-      throw std::runtime_error("cannot connect to " + endpoint + ": " + error.what());
-    }
-  }
+  connect_all(socket_, how.connect);
 } catch (const zmq::error_t& error) {
   throw std::runtime_error(std::string("ZeroMQ can't make its socket: ") + error.what());
 }
@@ -87,14 +74,7 @@ void zmq_reader::set_up(const zmq_settings& how) {
   socket_.set(zmq::sockopt::linger, 0);
   socket_.set(zmq::sockopt::rcvhwm, how.high_water_mark);
   socket_.set(zmq::sockopt::maxmsgsize, how.max_message_bytes);
-  socket_.set(zmq::sockopt::ipv6, true);
-  // A sender that was killed is back within a second.
-  socket_.set(zmq::sockopt::reconnect_ivl, 100);
-  socket_.set(zmq::sockopt::reconnect_ivl_max, 500);
-  socket_.set(zmq::sockopt::tcp_keepalive, 1);
-  socket_.set(zmq::sockopt::tcp_keepalive_idle, 30);
-  socket_.set(zmq::sockopt::tcp_keepalive_intvl, 10);
-  socket_.set(zmq::sockopt::tcp_keepalive_cnt, 3);
+  keep_connected(socket_);
   if (how.keys) {
     keys_.emplace(context_, socket_, *how.keys);
   }

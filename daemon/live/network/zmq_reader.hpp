@@ -12,17 +12,11 @@
 #include <zmq.hpp>
 
 #include "daemon/live/network/socket_keys.hpp"
+#include "daemon/live/network/zmq_socket.hpp"
 #include "daemon/live/sample_stream.hpp"
 #include "daemon/live/wire/gnuradio_tags.hpp"
 
 namespace penstock::live {
-
-/// What a message holds behind its topic, which is a part of its own and may be missing.
-enum class zmq_framing : std::uint8_t {
-  raw,            ///< one part: samples
-  gnuradio_tags,  ///< one part: GNU Radio's header with tags, then samples
-  penstock,       ///< a SUBMIT, RESULT or PUBLISHED of Penstock's protocol, of which the first tensor is read
-};
 
 struct zmq_settings {
   enum class pattern_of : std::uint8_t { sub, pull };

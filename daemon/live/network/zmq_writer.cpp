@@ -26,13 +26,7 @@ zmq_writer::zmq_writer(const zmq_writer_settings& how) try
               how.pattern == zmq_writer_settings::pattern_of::pub ? zmq::socket_type::xpub : zmq::socket_type::push) {
   socket_.set(zmq::sockopt::linger, farewell_ms);
   socket_.set(zmq::sockopt::sndhwm, how.high_water_mark);
-  socket_.set(zmq::sockopt::ipv6, true);
-  socket_.set(zmq::sockopt::reconnect_ivl, 100);
-  socket_.set(zmq::sockopt::reconnect_ivl_max, 500);
-  socket_.set(zmq::sockopt::tcp_keepalive, 1);
-  socket_.set(zmq::sockopt::tcp_keepalive_idle, 30);
-  socket_.set(zmq::sockopt::tcp_keepalive_intvl, 10);
-  socket_.set(zmq::sockopt::tcp_keepalive_cnt, 3);
+  keep_connected(socket_);
   if (how.pattern == zmq_writer_settings::pattern_of::pub) {
     socket_.set(zmq::sockopt::xpub_nodrop, true);
     socket_.set(zmq::sockopt::xpub_verbose, true);
@@ -43,21 +37,8 @@ zmq_writer::zmq_writer(const zmq_writer_settings& how) try
     keys_.emplace(context_, socket_, *how.keys);
   }
   descriptor_ = socket_.get(zmq::sockopt::fd);
-  for (const std::string& endpoint : how.bind) {
-    try {
-      socket_.bind(endpoint);
-    } catch (const zmq::error_t& error) {
-      throw std::runtime_error("cannot bind to " + endpoint + ": " + error.what());
-    }
-    endpoints_.push_back(socket_.get(zmq::sockopt::last_endpoint));
-  }
-  for (const std::string& endpoint : how.connect) {
-    try {
-      socket_.connect(endpoint);
-    } catch (const zmq::error_t& error) {
-      throw std::runtime_error("cannot connect to " + endpoint + ": " + error.what());
-    }
-  }
+  endpoints_ = bind_all(socket_, how.bind);
+  connect_all(socket_, how.connect);
 } catch (const zmq::error_t& error) {
   throw std::runtime_error(std::string("ZeroMQ can't make its socket: ") + error.what());
 }

@@ -8,7 +8,7 @@
 #include <zmq.hpp>
 
 #include "daemon/live/network/socket_keys.hpp"
-#include "daemon/live/network/zmq_reader.hpp"
+#include "daemon/live/network/zmq_socket.hpp"
 #include "daemon/live/result_message.hpp"
 
 namespace penstock::live {
