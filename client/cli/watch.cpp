@@ -2,7 +2,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>

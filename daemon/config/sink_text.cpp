@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "base/quantity.hpp"
 #include "base/sigmf.hpp"

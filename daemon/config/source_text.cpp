@@ -2,10 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <initializer_list>
-#include <limits>
-#include <optional>
 
 #include "base/quantity.hpp"
 #include "daemon/config/live_keys.hpp"

@@ -1,8 +1,6 @@
 #include "daemon/live/source.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <ctime>
 #include <deque>
 #include <mutex>
@@ -10,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
 #include <penstock/client.hpp>
 #include <penstock/session.hpp>
 #include <poll.h>
@@ -123,7 +120,7 @@ class source::worker final : public sample_receiver {
   [[nodiscard]] std::uint64_t answered() const noexcept { return shared_->results.load() + shared_->errors.load(); }
   [[nodiscard]] bool connect(time_point now);
   [[nodiscard]] bool open_reader(time_point now);
-  void fail(const std::string& why, time_point now);
+  void fail(const std::string& why);
   [[nodiscard]] bool read(time_point now);
   [[nodiscard]] bool submit_all(time_point now);
   [[nodiscard]] bool submit(const sample_block& block, time_point now);
@@ -134,7 +131,7 @@ class source::worker final : public sample_receiver {
   void look_for_stall(time_point now);
   void look_at_overrun(time_point now);
   void look_at_errors();
-  void report(time_point now);
+  void report();
   [[nodiscard]] bool is_reported() const noexcept;
   void set_trouble(const std::string& trouble);
   void finish();
@@ -231,7 +228,7 @@ void source::worker::run() {
       leave();
       state_ = source_state::ended;
       spdlog::info("source '{}': ended, {} samples delivered", declaration_.name, counts_.delivered);
-      report(now);
+      report();
       continue;
     }
     if (!sent && !got && before == answered()) {
@@ -257,7 +254,7 @@ bool source::worker::connect(time_point now) {
     return true;
   } catch (const std::exception& error) {
     connect_at_ = connect_pause_.next(now);
-    fail(std::string("the shard does not take it: ") + error.what(), now);
+    fail(std::string("the shard does not take it: ") + error.what());
     return false;
   }
 }
@@ -274,12 +271,12 @@ bool source::worker::open_reader(time_point now) {
     return true;
   } catch (const std::exception& error) {
     read_at_ = read_pause_.next(now);
-    fail(error.what(), now);
+    fail(error.what());
     return false;
   }
 }
 
-void source::worker::fail(const std::string& why, time_point /*now*/) {
+void source::worker::fail(const std::string& why) {
   state_ = source_state::waiting;
   set_trouble(why);
 }
@@ -313,7 +310,7 @@ bool source::worker::read(time_point now) {
       return true;
     case read_progress::failed:
       read_at_ = read_pause_.next(now);
-      fail(std::string(reader_->failure()), now);
+      fail(std::string(reader_->failure()));
       reader_.reset();
       // Whatever comes next has another clock.
       for (stream_record& each : streams_) {
@@ -519,7 +516,7 @@ void source::worker::look(time_point now) {
   report_at_ = now + between_reports;
   look_at_overrun(now);
   look_at_errors();
-  report(now);
+  report();
 }
 
 void source::worker::look_for_stall(time_point now) {
@@ -571,7 +568,7 @@ bool source::worker::is_reported() const noexcept {
          reported_.events.connections == events_.connections;
 }
 
-void source::worker::report(time_point /*now*/) {
+void source::worker::report() {
   events_.results = shared_->results.load();
   events_.errors = shared_->errors.load();
   reported_ = {counts_, events_, state_, queue_.size()};
@@ -612,7 +609,7 @@ void source::worker::finish() {
     queue_.drop_front();
   }
   leave();
-  report(clock::now());
+  report();
 }
 
 void source::worker::leave() {

@@ -5,9 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>

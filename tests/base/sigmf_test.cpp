@@ -1,7 +1,6 @@
 #include "base/sigmf.hpp"
 
 #include <array>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>

@@ -1,6 +1,4 @@
-#include <atomic>
 #include <future>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include "daemon/live/network/packet_stream.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace penstock::live {
 namespace {

@@ -6,8 +6,6 @@
 #include <system_error>
 
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 namespace penstock::live {

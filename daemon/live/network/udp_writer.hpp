@@ -1,10 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "base/descriptors.hpp"

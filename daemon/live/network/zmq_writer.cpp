@@ -1,9 +1,7 @@
 #include "daemon/live/network/zmq_writer.hpp"
 
-#include <cerrno>
 #include <cstring>
 #include <stdexcept>
-#include <utility>
 
 #include "daemon/live/wire/gnuradio_tags.hpp"
 

@@ -1,8 +1,6 @@
 #include "daemon/live/source.hpp"
 
 #include <atomic>
-#include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <mutex>
 #include <set>

@@ -1,6 +1,5 @@
 #include "daemon/live/network/udp_reader.hpp"
 
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
