@@ -37,46 +37,47 @@ udp_framing udp_framing_of(source_framing framing) noexcept {
 }
 
 std::unique_ptr<sample_reader> make_zmq_reader(const source_declaration& source, double rate) {
-  zmq_settings how;
-  how.pattern = source.type == source_type::zmq_sub ? zmq_settings::pattern_of::sub : zmq_settings::pattern_of::pull;
-  how.connect = source.connect;
-  how.bind = source.bind;
-  how.topics = source.topics;
+  zmq_settings settings;
+  settings.pattern =
+      source.type == source_type::zmq_sub ? zmq_settings::pattern_of::sub : zmq_settings::pattern_of::pull;
+  settings.connect = source.connect;
+  settings.bind = source.bind;
+  settings.topics = source.topics;
   if (source.encrypts()) {
-    how.keys = read_socket_keys(source.server_key, source.secret_key_file, source.authorized_keys_file);
+    settings.keys = read_socket_keys(source.server_key, source.secret_key_file, source.authorized_keys_file);
   }
-  how.framing = zmq_framing_of(source.framing);
-  how.sample_bytes = source.sample_bytes;
-  how.sample_rate = rate;
-  how.stream_name = source.name;
-  return std::make_unique<zmq_reader>(how);
+  settings.framing = zmq_framing_of(source.framing);
+  settings.sample_bytes = source.sample_bytes;
+  settings.sample_rate = rate;
+  settings.stream_name = source.name;
+  return std::make_unique<zmq_reader>(settings);
 }
 
 std::unique_ptr<sample_reader> make_udp_reader(const source_declaration& source, double rate) {
-  udp_settings how;
-  how.listen = source.listen;
-  how.interface = source.interface;
-  how.kernel_times = source.kernel_times;
-  how.framing = udp_framing_of(source.framing);
-  how.sample_bytes = source.sample_bytes;
-  how.number_bytes = size_of(source.dtype) / (is_complex(source.dtype) ? 2 : 1);
-  how.sample_rate = rate;
-  how.window = source.reorder.window;
-  how.max_wait = source.reorder.max_wait;
-  how.socket_buffer = source.socket_buffer;
-  how.max_streams = source.max_streams;
-  how.stream_name = source.name;
-  return std::make_unique<udp_reader>(how);
+  udp_settings settings;
+  settings.listen = source.listen;
+  settings.interface = source.interface;
+  settings.kernel_times = source.kernel_times;
+  settings.framing = udp_framing_of(source.framing);
+  settings.sample_bytes = source.sample_bytes;
+  settings.number_bytes = size_of(source.dtype) / (is_complex(source.dtype) ? 2 : 1);
+  settings.sample_rate = rate;
+  settings.window = source.reorder.window;
+  settings.max_wait = source.reorder.max_wait;
+  settings.socket_buffer = source.socket_buffer;
+  settings.max_streams = source.max_streams;
+  settings.stream_name = source.name;
+  return std::make_unique<udp_reader>(settings);
 }
 
 std::unique_ptr<sample_reader> make_rtl_tcp_reader(const source_declaration& source, double rate) {
-  rtl_tcp_settings how;
-  how.server = source.connect.front();
+  rtl_tcp_settings settings;
+  settings.server = source.connect.front();
   if (rate > 0 && rate <= std::numeric_limits<std::uint32_t>::max()) {
-    how.sample_rate = static_cast<std::uint32_t>(std::llround(rate));
+    settings.sample_rate = static_cast<std::uint32_t>(std::llround(rate));
   }
-  how.stream_name = source.name;
-  return std::make_unique<rtl_tcp_reader>(how, std::chrono::steady_clock::now());
+  settings.stream_name = source.name;
+  return std::make_unique<rtl_tcp_reader>(settings, std::chrono::steady_clock::now());
 }
 
 }  // namespace

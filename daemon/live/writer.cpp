@@ -26,29 +26,29 @@ int messages_of_queue(const sink_declaration& sink, std::size_t most) {
 
 std::unique_ptr<result_writer> make_zmq_writer(const sink_declaration& sink) {
   const bool is_pub = sink.type == sink_type::zmq_pub;
-  zmq_writer_settings how;
-  how.pattern = is_pub ? zmq_writer_settings::pattern_of::pub : zmq_writer_settings::pattern_of::push;
-  how.connect = sink.connect;
-  how.bind = sink.bind;
-  how.framing = sink.framing == sink_framing::gnuradio_tags ? zmq_framing::gnuradio_tags
-                : sink.framing == sink_framing::penstock    ? zmq_framing::penstock
-                                                            : zmq_framing::raw;
-  how.has_topic = !sink.topic.empty();
-  how.drops = sink.on_full == full_policy::drop;
+  zmq_writer_settings settings;
+  settings.pattern = is_pub ? zmq_writer_settings::pattern_of::pub : zmq_writer_settings::pattern_of::push;
+  settings.connect = sink.connect;
+  settings.bind = sink.bind;
+  settings.framing = sink.framing == sink_framing::gnuradio_tags ? zmq_framing::gnuradio_tags
+                     : sink.framing == sink_framing::penstock    ? zmq_framing::penstock
+                                                                 : zmq_framing::raw;
+  settings.has_topic = !sink.topic.empty();
+  settings.drops = sink.on_full == full_policy::drop;
   if (sink.encrypts()) {
-    how.keys = read_socket_keys(sink.server_key, sink.secret_key_file, sink.authorized_keys_file);
+    settings.keys = read_socket_keys(sink.server_key, sink.secret_key_file, sink.authorized_keys_file);
   }
-  how.high_water_mark = messages_of_queue(sink, is_pub ? most_for_pub : most_for_push);
-  return std::make_unique<zmq_writer>(how);
+  settings.high_water_mark = messages_of_queue(sink, is_pub ? most_for_pub : most_for_push);
+  return std::make_unique<zmq_writer>(settings);
 }
 
 std::unique_ptr<result_writer> make_udp_writer(const sink_declaration& sink) {
-  udp_writer_settings how;
-  how.to = sink.to;
-  how.has_numbers = sink.framing == sink_framing::sequence;
-  how.datagram_bytes = sink.datagram;
-  how.drops = sink.on_full == full_policy::drop;
-  return std::make_unique<udp_writer>(how);
+  udp_writer_settings settings;
+  settings.to = sink.to;
+  settings.has_numbers = sink.framing == sink_framing::sequence;
+  settings.datagram_bytes = sink.datagram;
+  settings.drops = sink.on_full == full_policy::drop;
+  return std::make_unique<udp_writer>(settings);
 }
 
 }  // namespace

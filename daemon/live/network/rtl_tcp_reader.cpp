@@ -20,14 +20,14 @@ std::string reason(int error) {
 
 }  // namespace
 
-rtl_tcp_reader::rtl_tcp_reader(const rtl_tcp_settings& how, time_point now)
-    : settings_(how), deadline_(now + how.patience), memory_(memory_bytes) {
-  const std::string what = "cannot connect to " + how.server;
-  const std::size_t colon = how.server.rfind(':');
+rtl_tcp_reader::rtl_tcp_reader(const rtl_tcp_settings& settings, time_point now)
+    : settings_(settings), deadline_(now + settings.patience), memory_(memory_bytes) {
+  const std::string what = "cannot connect to " + settings.server;
+  const std::size_t colon = settings.server.rfind(':');
   if (colon == std::string::npos) {
     throw std::runtime_error(what + ": it is not HOST:PORT");
   }
-  std::string host = how.server.substr(0, colon);
+  std::string host = settings.server.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   }
@@ -35,7 +35,8 @@ rtl_tcp_reader::rtl_tcp_reader(const rtl_tcp_settings& how, time_point now)
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(host.c_str(), how.server.substr(colon + 1).c_str(), &hints, &found); error != 0) {
+  if (const int error = ::getaddrinfo(host.c_str(), settings.server.substr(colon + 1).c_str(), &hints, &found);
+      error != 0) {
     throw std::runtime_error(what + ": " + ::gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, ::freeaddrinfo);

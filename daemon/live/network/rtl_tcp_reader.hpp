@@ -29,7 +29,7 @@ struct rtl_tcp_settings {
 class rtl_tcp_reader final : public sample_reader {
  public:
   /// Begins to connect. Throws std::runtime_error: no such host, no route.
-  rtl_tcp_reader(const rtl_tcp_settings& how, time_point now);
+  rtl_tcp_reader(const rtl_tcp_settings& settings, time_point now);
   rtl_tcp_reader(const rtl_tcp_reader&) = delete;
   rtl_tcp_reader& operator=(const rtl_tcp_reader&) = delete;
   ~rtl_tcp_reader() override = default;

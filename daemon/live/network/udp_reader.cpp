@@ -73,37 +73,37 @@ std::size_t ask_for_receive_buffer(int socket, std::size_t bytes) noexcept {
   return static_cast<std::size_t>(given) / 2;
 }
 
-udp_reader::udp_reader(const udp_settings& how) : settings_(how) {
-  settings_.window = std::bit_ceil(std::max<std::size_t>(how.window, 1));
-  assert(how.sample_bytes > 0);
-  open(how);
+udp_reader::udp_reader(const udp_settings& settings) : settings_(settings) {
+  settings_.window = std::bit_ceil(std::max<std::size_t>(settings.window, 1));
+  assert(settings.sample_bytes > 0);
+  open(settings);
   make_memory();
 }
 
 udp_reader::~udp_reader() = default;
 
-void udp_reader::open(const udp_settings& how) {
-  const std::size_t colon = how.listen.rfind(':');
-  std::string host = how.listen.substr(0, colon);
+void udp_reader::open(const udp_settings& settings) {
+  const std::size_t colon = settings.listen.rfind(':');
+  std::string host = settings.listen.substr(0, colon);
   std::uint16_t port = 0;
   const std::string_view digits =
-      colon == std::string::npos ? std::string_view() : std::string_view(how.listen).substr(colon + 1);
+      colon == std::string::npos ? std::string_view() : std::string_view(settings.listen).substr(colon + 1);
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), port);
   if (digits.empty() || parsed.ec != std::errc{} || parsed.ptr != digits.data() + digits.size()) {
-    throw std::runtime_error("cannot listen on " + how.listen + ": it is not HOST:PORT");
+    throw std::runtime_error("cannot listen on " + settings.listen + ": it is not HOST:PORT");
   }
   const bool six = host.size() > 2 && host.front() == '[' && host.back() == ']';
   socket_ = file_descriptor(::socket(six ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_) {
     give_up("cannot open a UDP socket");
   }
-  socket_buffer_ = ask_for_receive_buffer(socket_.number(), how.socket_buffer);
+  socket_buffer_ = ask_for_receive_buffer(socket_.number(), settings.socket_buffer);
   ask(SOL_SOCKET, SO_RXQ_OVFL, 1);
-  if (how.kernel_times) {
+  if (settings.kernel_times) {
     ask(SOL_SOCKET, SO_TIMESTAMPNS, 1);
   }
   ask(IPPROTO_UDP, UDP_GRO, 1);
-  bind_to(six ? host.substr(1, host.size() - 2) : host, port, how.interface);
+  bind_to(six ? host.substr(1, host.size() - 2) : host, port, settings.interface);
 }
 
 // What a kernel does not know is done without.

@@ -60,7 +60,7 @@ std::size_t ask_for_receive_buffer(int socket, std::size_t bytes) noexcept;
 class udp_reader final : public sample_reader {
  public:
   /// Throws std::runtime_error: no such address, address in use, no such group or interface.
-  explicit udp_reader(const udp_settings& how);
+  explicit udp_reader(const udp_settings& settings);
   udp_reader(const udp_reader&) = delete;
   udp_reader& operator=(const udp_reader&) = delete;
   ~udp_reader() override;
@@ -115,7 +115,7 @@ class udp_reader final : public sample_reader {
     time_quality quality = time_quality::none;
   };
 
-  void open(const udp_settings& how);
+  void open(const udp_settings& settings);
   void bind_to(const std::string& host, std::uint16_t port, const std::string& interface);
   void ask(int level, int option, int value) noexcept;
   void make_memory();

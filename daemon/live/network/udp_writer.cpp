@@ -30,12 +30,12 @@ bool is_passing(int error) noexcept {
 
 }  // namespace
 
-udp_writer::udp_writer(const udp_writer_settings& how) : settings_(how) {
-  const std::size_t colon = how.to.rfind(':');
+udp_writer::udp_writer(const udp_writer_settings& settings) : settings_(settings) {
+  const std::size_t colon = settings.to.rfind(':');
   if (colon == std::string::npos) {
-    throw cannot_send(how.to, "it is not HOST:PORT");
+    throw cannot_send(settings.to, "it is not HOST:PORT");
   }
-  std::string host = how.to.substr(0, colon);
+  std::string host = settings.to.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   }
@@ -43,17 +43,18 @@ udp_writer::udp_writer(const udp_writer_settings& how) : settings_(how) {
   hints.ai_socktype = SOCK_DGRAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(host.c_str(), how.to.substr(colon + 1).c_str(), &hints, &found); error != 0) {
-    throw cannot_send(how.to, ::gai_strerror(error));
+  if (const int error = ::getaddrinfo(host.c_str(), settings.to.substr(colon + 1).c_str(), &hints, &found);
+      error != 0) {
+    throw cannot_send(settings.to, ::gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, ::freeaddrinfo);
   socket_ = file_descriptor(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_) {
-    throw cannot_send(how.to, std::generic_category().message(errno));
+    throw cannot_send(settings.to, std::generic_category().message(errno));
   }
   std::memcpy(&address_, found->ai_addr, found->ai_addrlen);
   address_bytes_ = found->ai_addrlen;
-  const int bytes = static_cast<int>(how.socket_buffer);
+  const int bytes = static_cast<int>(settings.socket_buffer);
   (void)::setsockopt(socket_.number(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 

@@ -23,7 +23,7 @@ struct udp_writer_settings {
 class udp_writer final : public result_writer {
  public:
   /// Throws std::runtime_error; what() names the address.
-  explicit udp_writer(const udp_writer_settings& how);
+  explicit udp_writer(const udp_writer_settings& settings);
 
   [[nodiscard]] write_progress write(const result_message& message) override;
   void descriptors(std::vector<pollfd>& wanted) const override;

@@ -48,17 +48,18 @@ std::int32_t value_of(const zmq::message_t& event) noexcept {
 
 }  // namespace
 
-zmq_reader::zmq_reader(const zmq_settings& how) try
-    : settings_(how),
+zmq_reader::zmq_reader(const zmq_settings& settings) try
+    : settings_(settings),
       context_(1),
-      socket_(context_, how.pattern == zmq_settings::pattern_of::sub ? zmq::socket_type::sub : zmq::socket_type::pull),
+      socket_(context_,
+              settings.pattern == zmq_settings::pattern_of::sub ? zmq::socket_type::sub : zmq::socket_type::pull),
       parts_(max_parts) {
-  assert(how.sample_bytes > 0);
-  set_up(how);
+  assert(settings.sample_bytes > 0);
+  set_up(settings);
   watch();
-  endpoints_ = bind_all(socket_, how.bind);
+  endpoints_ = bind_all(socket_, settings.bind);
   give_senders_room();
-  connect_all(socket_, how.connect);
+  connect_all(socket_, settings.connect);
 } catch (const zmq::error_t& error) {
   throw std::runtime_error(std::string("ZeroMQ can't make its socket: ") + error.what());
 }
@@ -70,19 +71,19 @@ zmq_reader::~zmq_reader() {
   }
 }
 
-void zmq_reader::set_up(const zmq_settings& how) {
+void zmq_reader::set_up(const zmq_settings& settings) {
   socket_.set(zmq::sockopt::linger, 0);
-  socket_.set(zmq::sockopt::rcvhwm, how.high_water_mark);
-  socket_.set(zmq::sockopt::maxmsgsize, how.max_message_bytes);
+  socket_.set(zmq::sockopt::rcvhwm, settings.high_water_mark);
+  socket_.set(zmq::sockopt::maxmsgsize, settings.max_message_bytes);
   keep_connected(socket_);
-  if (how.keys) {
-    keys_.emplace(context_, socket_, *how.keys);
+  if (settings.keys) {
+    keys_.emplace(context_, socket_, *settings.keys);
   }
-  if (how.pattern == zmq_settings::pattern_of::sub) {
-    for (const std::string& topic : how.topics) {
+  if (settings.pattern == zmq_settings::pattern_of::sub) {
+    for (const std::string& topic : settings.topics) {
       socket_.set(zmq::sockopt::subscribe, topic);
     }
-    if (how.topics.empty()) {
+    if (settings.topics.empty()) {
       socket_.set(zmq::sockopt::subscribe, "");
     }
   }

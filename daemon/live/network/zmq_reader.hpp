@@ -40,7 +40,7 @@ struct zmq_settings {
 class zmq_reader final : public sample_reader {
  public:
   /// Throws std::runtime_error; what() names the endpoint.
-  explicit zmq_reader(const zmq_settings& how);
+  explicit zmq_reader(const zmq_settings& settings);
   zmq_reader(const zmq_reader&) = delete;
   zmq_reader& operator=(const zmq_reader&) = delete;
   ~zmq_reader() override;
@@ -68,7 +68,7 @@ class zmq_reader final : public sample_reader {
     std::int64_t apart = 0;  // from one index to the next, where nothing was missing; 0: not known
   };
 
-  void set_up(const zmq_settings& how);
+  void set_up(const zmq_settings& settings);
   void watch();
   void give_senders_room();
   void hear_of_connections(sample_receiver& receiver);

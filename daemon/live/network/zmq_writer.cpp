@@ -17,26 +17,26 @@ zmq::message_t copy_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-zmq_writer::zmq_writer(const zmq_writer_settings& how) try
-    : settings_(how),
+zmq_writer::zmq_writer(const zmq_writer_settings& settings) try
+    : settings_(settings),
       context_(1),
-      socket_(context_,
-              how.pattern == zmq_writer_settings::pattern_of::pub ? zmq::socket_type::xpub : zmq::socket_type::push) {
+      socket_(context_, settings.pattern == zmq_writer_settings::pattern_of::pub ? zmq::socket_type::xpub
+                                                                                 : zmq::socket_type::push) {
   socket_.set(zmq::sockopt::linger, farewell_ms);
-  socket_.set(zmq::sockopt::sndhwm, how.high_water_mark);
+  socket_.set(zmq::sockopt::sndhwm, settings.high_water_mark);
   keep_connected(socket_);
-  if (how.pattern == zmq_writer_settings::pattern_of::pub) {
+  if (settings.pattern == zmq_writer_settings::pattern_of::pub) {
     socket_.set(zmq::sockopt::xpub_nodrop, true);
     socket_.set(zmq::sockopt::xpub_verbose, true);
   } else {
     socket_.set(zmq::sockopt::immediate, true);
   }
-  if (how.keys) {
-    keys_.emplace(context_, socket_, *how.keys);
+  if (settings.keys) {
+    keys_.emplace(context_, socket_, *settings.keys);
   }
   descriptor_ = socket_.get(zmq::sockopt::fd);
-  endpoints_ = bind_all(socket_, how.bind);
-  connect_all(socket_, how.connect);
+  endpoints_ = bind_all(socket_, settings.bind);
+  connect_all(socket_, settings.connect);
 } catch (const zmq::error_t& error) {
   throw std::runtime_error(std::string("ZeroMQ can't make its socket: ") + error.what());
 }

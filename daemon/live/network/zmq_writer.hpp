@@ -33,7 +33,7 @@ struct zmq_writer_settings {
 class zmq_writer final : public result_writer {
  public:
   /// Throws std::runtime_error; what() names the endpoint.
-  explicit zmq_writer(const zmq_writer_settings& how);
+  explicit zmq_writer(const zmq_writer_settings& settings);
   zmq_writer(const zmq_writer&) = delete;
   zmq_writer& operator=(const zmq_writer&) = delete;
   ~zmq_writer() override = default;

@@ -29,12 +29,12 @@ class UdpReader : public ::testing::Test {
  protected:
   static constexpr std::size_t packet_samples = 16;  // of 4 bytes
 
-  void listen(udp_settings how) {
-    if (how.listen.empty()) {
-      how.listen = "127.0.0.1:0";
+  void listen(udp_settings settings) {
+    if (settings.listen.empty()) {
+      settings.listen = "127.0.0.1:0";
     }
-    how.sample_bytes = 4;
-    reader_.emplace(how);
+    settings.sample_bytes = 4;
+    reader_.emplace(settings);
     const std::string& address = reader_->address();
     const std::size_t colon = address.rfind(':');
     sockaddr_in to{};

@@ -22,14 +22,14 @@ using time_point = sample_reader::time_point;
 class ZmqReader : public ::testing::Test {
  protected:
   // A PUB that waits for the reader's subscription; or a PUSH.
-  void connect(zmq_settings how) {
-    const bool sub = how.pattern == zmq_settings::pattern_of::sub;
+  void connect(zmq_settings settings) {
+    const bool sub = settings.pattern == zmq_settings::pattern_of::sub;
     sender_ = zmq::socket_t(context_, sub ? zmq::socket_type::xpub : zmq::socket_type::push);
     sender_.set(zmq::sockopt::linger, 0);
     sender_.bind("tcp://127.0.0.1:*");
-    how.connect = {sender_.get(zmq::sockopt::last_endpoint)};
-    how.sample_bytes = 4;
-    reader_.emplace(how);
+    settings.connect = {sender_.get(zmq::sockopt::last_endpoint)};
+    settings.sample_bytes = 4;
+    reader_.emplace(settings);
     if (sub) {
       zmq::message_t subscription;
       ASSERT_TRUE(sender_.recv(subscription));
@@ -354,9 +354,9 @@ TEST_F(ZmqReader, ConnectsOnlyToWhoHasTheKeyThatIsExpected) {
 }
 
 TEST_F(ZmqReader, NamesTheEndpointThatCannotBe) {
-  const auto complaint = [](const zmq_settings& how) -> std::string {
+  const auto complaint = [](const zmq_settings& settings) -> std::string {
     try {
-      const zmq_reader reader(how);
+      const zmq_reader reader(settings);
       return "";
     } catch (const std::runtime_error& error) {
       return error.what();

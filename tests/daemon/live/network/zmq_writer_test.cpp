@@ -14,10 +14,10 @@ namespace {
 
 class ZmqWriter : public ::testing::Test {
  protected:
-  void open(zmq_writer_settings how) {
-    is_pub_ = how.pattern == zmq_writer_settings::pattern_of::pub;
-    how.bind = {"tcp://127.0.0.1:*"};
-    writer_.emplace(how);
+  void open(zmq_writer_settings settings) {
+    is_pub_ = settings.pattern == zmq_writer_settings::pattern_of::pub;
+    settings.bind = {"tcp://127.0.0.1:*"};
+    writer_.emplace(settings);
   }
   /// A SUB of everything, or a PULL, which takes at most one message before it is read.
   zmq::socket_t receiver() {
