@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::int64_t second_ns = 1'000'000'000;
+constexpr std::int64_t ns_of_second = 1'000'000'000;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ std::optional<std::int64_t> parse_utc_time(std::string_view text) noexcept {
     if (text.empty() || text.front() < '0' || text.front() > '9') {
       return std::nullopt;
     }
-    std::int64_t unit = second_ns / 10;
+    std::int64_t unit = ns_of_second / 10;
     while (!text.empty() && text.front() >= '0' && text.front() <= '9') {
       nanoseconds += (text.front() - '0') * unit;
       unit /= 10;
@@ -65,7 +65,7 @@ std::optional<std::int64_t> parse_utc_time(std::string_view text) noexcept {
   const auto days = std::chrono::sys_days(date).time_since_epoch();
   const std::int64_t seconds =
       std::chrono::duration_cast<std::chrono::seconds>(days).count() + *hour * 3600 + *minute * 60 + *second;
-  return seconds * second_ns + nanoseconds;
+  return seconds * ns_of_second + nanoseconds;
 }
 
 std::string print_utc_time(std::int64_t time_ns) {
