@@ -23,8 +23,7 @@ struct sigmf_block {
   std::uint64_t lost_before = 0;  ///< of the sender's samples, known to be lost directly before
   std::uint32_t filled = 0;       ///< of the sender's samples, that are filled in and not real
   bool loss_suspected = false;
-  std::uint64_t lost_blocks =
-      0;  ///< of this stream or of others, that were lost directly before; their length is unknown
+  std::uint64_t lost_blocks = 0;  ///< of this stream or of others, lost directly before; their length is unknown
 };
 
 /// Records one stream as SigMF: blocks that follow on go into one capture; a gap, another epoch or another time begins
@@ -63,7 +62,7 @@ class sigmf_recorder {
     std::int64_t index = 0;
     std::int64_t time_ns = 0;
   };
-  /// Of samples that have something in common.
+  /// An annotation of samples that follow each other.
   struct remark {
     std::string label;
     std::uint64_t start = 0;
@@ -96,9 +95,9 @@ class sigmf_recorder {
   std::optional<expected> next_;      // none: the next block begins a capture
   std::optional<time_point> anchor_;  // the first time, and the latest, that count together
   std::optional<time_point> latest_;
-  std::int64_t longest_ns_ = 0;          // between two such, of which the rate is
+  std::int64_t longest_ns_ = 0;          // between two such times, from which the rate was counted
   std::optional<sigmf_block> timeless_;  // began the capture, whose time waits for the rate
-  std::vector<remark> open_;             // may go on with the next block
+  std::vector<remark> open_;             // that may go on with the next block
 };
 
 }  // namespace penstock

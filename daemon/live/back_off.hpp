@@ -6,7 +6,7 @@
 
 namespace penstock::live {
 
-/// Pauses before something that failed is tried again: they double.
+/// Pauses before something that failed is tried again: each is twice the last, up to the longest. One thread.
 class back_off {
  public:
   static constexpr std::chrono::milliseconds first_pause{50};
