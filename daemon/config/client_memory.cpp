@@ -96,15 +96,15 @@ std::size_t memory_limit(const settings& settings, std::size_t machine) noexcept
 void check_memory_limit(const settings& settings, std::size_t limit) {
   const client_needs needs = needs_of_client(settings);
   const std::size_t of_client = needs.total(needs.least_credits);
-  const std::size_t of_sources = memory_of_sources(settings.sources) + memory_of_sinks(settings.sinks);
+  const std::size_t of_sources = memory_of_sources(settings.sources);
   // A source is a client too.
   if (limit < of_sources || limit - of_sources < of_client * (1 + settings.sources.size())) {
-    throw configuration_error(
-        "field 'limits.memory': " + rounded(limit) + " is less than the " + rounded(of_client) + " that " +
-        (settings.sources.empty() ? "" : "each source and ") + "one client takes" +
-        (of_sources == 0 ? "" : " beside " + rounded(of_sources) + " of sources' and sinks' queues") +
-        ": raise it, or lower clients.credit_requests, clients.reply_cache_bytes" +
-        (of_sources == 0 ? "" : ", the queue of sources and sinks") + " or the largest request of a pipeline");
+    throw configuration_error("field 'limits.memory': " + rounded(limit) + " is less than the " + rounded(of_client) +
+                              " that " + (settings.sources.empty() ? "" : "each source and ") + "one client takes" +
+                              (of_sources == 0 ? "" : " beside " + rounded(of_sources) + " of sources' queues") +
+                              ": raise it, or lower clients.credit_requests, clients.reply_cache_bytes" +
+                              (of_sources == 0 ? "" : ", the sources' queue") +
+                              " or the largest request of a pipeline");
   }
 }
 
@@ -112,14 +112,6 @@ std::size_t memory_of_sources(const std::vector<source_declaration>& sources) no
   std::size_t bytes = 0;
   for (const source_declaration& each : sources) {
     bytes += each.memory_bytes();
-  }
-  return bytes;
-}
-
-std::size_t memory_of_sinks(const std::vector<sink_declaration>& sinks) noexcept {
-  std::size_t bytes = 0;
-  for (const sink_declaration& each : sinks) {
-    bytes += each.queue;
   }
   return bytes;
 }
@@ -134,13 +126,12 @@ client_memory memory_of_clients(const settings& settings, std::size_t shards, st
           .recent = most_recent_replies * std::min(most_recent_reply_bytes, settings.clients.reply_cache_bytes),
           .control = most_waiting_control_bytes,
           .shards = shards,
-          .sources = memory_of_sources(settings.sources) + memory_of_sinks(settings.sinks)};
+          .sources = memory_of_sources(settings.sources)};
 }
 
 std::string text_of(const client_memory& memory) {
   return "peers can make it hold at most " + rounded(memory.total()) + ": " + rounded(memory.limit) +
-         " of requests, replies" +
-         (memory.sources == 0 ? "" : ", " + rounded(memory.sources) + " of sources' and sinks' queues") +
+         " of requests, replies" + (memory.sources == 0 ? "" : ", " + rounded(memory.sources) + " of sources' queues") +
          " and shared memory (limits.memory), and for each of " + std::to_string(memory.shards) +
          (memory.shards == 1 ? " shard" : " shards") + " about " + rounded(memory.slots) + " of slots, " +
          rounded(memory.recent) + " of replies that it keeps and " + rounded(memory.control) +

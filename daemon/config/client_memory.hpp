@@ -17,7 +17,7 @@ struct client_memory {
   std::size_t recent = 0;   ///< beside it, of one shard: replies that its clients were lately sent
   std::size_t control = 0;  ///< beside it, of one shard: messages that are no requests and wait
   std::size_t shards = 0;
-  std::size_t sources = 0;  ///< of the limit: what sources and sinks have for their queues
+  std::size_t sources = 0;  ///< of the limit: what sources have for their queues
 
   [[nodiscard]] std::size_t total() const noexcept { return limit + shards * (slots + recent + control); }
 };
@@ -58,8 +58,7 @@ inline constexpr std::size_t least_counted_reply_bytes = 4096;
 [[nodiscard]] std::size_t memory_limit(const settings& settings, std::size_t machine) noexcept;
 /// What queues of sources take of the limit, whatever is in them.
 [[nodiscard]] std::size_t memory_of_sources(const std::vector<source_declaration>& sources) noexcept;
-[[nodiscard]] std::size_t memory_of_sinks(const std::vector<sink_declaration>& sinks) noexcept;
-/// Throws configuration_error when the limit is too small for the sources, the sinks and one client.
+/// Throws configuration_error when the limit is too small for the sources and one client.
 void check_memory_limit(const settings& settings, std::size_t limit);
 
 [[nodiscard]] client_memory memory_of_clients(const settings& settings, std::size_t shards, std::size_t machine);

@@ -44,6 +44,7 @@ struct sink_feed {
   std::string source;                ///< only of this source; "": of everybody
   std::vector<std::string> sources;  ///< of the daemon, that feed it
   double sample_rate = 0;            ///< of the pipeline's input; 0: not known
+  double gain = 0;                   ///< bytes of its results for each byte of the pipeline's input, at most
   std::vector<sink_output> outputs;
 
   bool operator==(const sink_feed&) const = default;

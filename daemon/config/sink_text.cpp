@@ -163,6 +163,8 @@ class feed_finder {
       const auto same = [&](const sink_output& each) { return each.name == name; };
       if ((output.empty() || name == output) && std::none_of(feed.outputs.begin(), feed.outputs.end(), same)) {
         feed.outputs.push_back(made(pipeline, steps, name));
+        feed.gain +=
+            static_cast<double>(feed.outputs.back().spec.bytes()) / static_cast<double>(pipeline.input.bytes());
       }
     }
   }

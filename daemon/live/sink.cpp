@@ -38,7 +38,9 @@ constexpr auto calm_of_sink = 5s;
 // What an item costs in the queue beside its bytes: bounds the number of small ones.
 constexpr std::size_t bytes_beside = 256;
 constexpr std::size_t most_streams_known = 4096;
-constexpr std::size_t least_of_shard = std::size_t{64} << 20U;
+// What a shard keeps for a sink that blocks, beside its queue: results of what its sources have in flight, and what
+// comes while its threads don't run.
+constexpr std::size_t room_of_shard = std::size_t{128} << 20U;
 
 /// The session's name without the epoch that a source puts behind it.
 std::string_view without_epoch(const published& item) {
@@ -138,7 +140,7 @@ class sink::inbox {
     std::size_t cost = 0;
   };
 
-  inbox(sink_declaration wanted, source_gates& gates) : declaration(std::move(wanted)) {
+  inbox(sink_declaration wanted, source_gates& gates) : declaration(std::move(wanted)), most_(declaration.queue) {
     for (const sink_feed& feed : declaration.feeds) {
       for (const std::string& source : feed.sources) {
         gates_.push_back(gates.of(source));
@@ -177,7 +179,7 @@ class sink::inbox {
       bytes_ += cost;
       waiting_.push_back({std::move(what), &feed, cost});
       ++counts_.waiting;
-      if (blocks && bytes_ >= declaration.queue && !full_) {
+      if (blocks && bytes_ >= most_ && !full_) {
         full_ = true;
         ++pauses_;
         close();
@@ -203,9 +205,22 @@ class sink::inbox {
     bytes_ -= done->cost;
     --counts_.waiting;
     ++(delivered ? counts_.delivered : counts_.dropped);
-    if (full_ && bytes_ <= declaration.queue / 2) {
+    if (full_ && bytes_ <= most_ / 2) {
       full_ = false;
       open();
+    }
+  }
+  /// A shard keeps so many bytes of that feed: the queue takes at most half, and sources have what is left for theirs.
+  void fit(std::size_t bytes, const sink_feed& feed) {
+    if (declaration.on_full != full_policy::block) {
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    most_ = std::min(most_, bytes / 2);
+    const double gain = std::max(feed.gain, 1e-6);
+    const double window = std::min(static_cast<double>(bytes - most_) / 2 / gain, 1e15);
+    for (const auto& each : gates_) {
+      each->set_window(this, static_cast<std::size_t>(window));
     }
   }
   /// It has subscribed.
@@ -223,6 +238,9 @@ class sink::inbox {
     }
     if (std::exchange(full_, false)) {
       open();
+    }
+    for (const auto& each : gates_) {
+      each->set_window(this, SIZE_MAX);
     }
   }
   void fill_in(sink_report& report) const {
@@ -247,6 +265,7 @@ class sink::inbox {
   std::vector<std::shared_ptr<source_gate>> gates_;
   mutable std::mutex mutex_;
   std::deque<entry> waiting_;
+  std::size_t most_;  // bytes, from which on it is full
   std::size_t bytes_ = 0;
   std::uint64_t lost_ = 0;  // dropped here since the last one that waits
   sink_counts counts_;
@@ -394,10 +413,11 @@ void sink::worker::connect(door_record& door, time_point now) {
       for (const sink_output& each : feed.outputs) {
         wanted.outputs.push_back(each.name);
       }
-      // The shard does not wait for this sink's threads: what it may keep covers their pauses.
-      wanted.queue_bytes = std::max(declaration_.queue, blocks() ? least_of_shard : 0);
+      // What waits in the queue here is held by the shard.
+      wanted.queue_bytes = declaration_.queue + (blocks() ? room_of_shard : 0);
       door.subscribed.push_back(door.connection->subscribe(
           feed.pipeline, wanted, [box = owner_.inbox_, &feed](published&& what) { box->take(std::move(what), feed); }));
+      inbox_.fit(door.subscribed.back().queue_bytes(), feed);
     }
     door.pause.reset();
     if (writer_ != nullptr) {

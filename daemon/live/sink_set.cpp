@@ -5,23 +5,14 @@
 
 #include <spdlog/spdlog.h>
 
-#include "daemon/config/client_memory.hpp"
 #include "daemon/config/sink_text.hpp"
 
 namespace penstock::live {
 
-sink_set::sink_set(std::vector<shard_door> doors, sink_board& board, source_gates& gates, memory_budget& memory,
-                   writer_factory make_writer)
-    : doors_(std::move(doors)), board_(board), gates_(gates), memory_(memory), make_writer_(std::move(make_writer)) {}
-
-sink_set::~sink_set() {
-  memory_.give_back(taken_);
-}
+sink_set::sink_set(std::vector<shard_door> doors, sink_board& board, source_gates& gates, writer_factory make_writer)
+    : doors_(std::move(doors)), board_(board), gates_(gates), make_writer_(std::move(make_writer)) {}
 
 void sink_set::adopt(const std::vector<sink_declaration>& declared) {
-  // What is told to end still has some of it, for a moment.
-  memory_.charge(memory_of_sinks(declared));
-  memory_.give_back(std::exchange(taken_, memory_of_sinks(declared)));
   std::erase_if(ending_, [](const auto& each) { return each->is_over(); });
   std::vector<std::unique_ptr<sink>> before = std::exchange(running_, {});
   for (const sink_declaration& wanted : declared) {

@@ -3,7 +3,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/memory_budget.hpp"
 #include "daemon/config/sink_declaration.hpp"
 #include "daemon/live/sink.hpp"
 #include "daemon/telemetry/sink_board.hpp"
@@ -13,13 +12,12 @@ namespace penstock::live {
 /// The sinks of the configuration. Thread: the admin's. No call waits, except the destructor.
 class sink_set {
  public:
-  /// `doors`: of all shards. `board`, `gates` and `memory`, of which the queues take theirs, outlive it.
-  sink_set(std::vector<shard_door> doors, sink_board& board, source_gates& gates, memory_budget& memory,
-           writer_factory make_writer);
+  /// `doors`: of all shards. References outlive it.
+  sink_set(std::vector<shard_door> doors, sink_board& board, source_gates& gates, writer_factory make_writer);
   sink_set(const sink_set&) = delete;
   sink_set& operator=(const sink_set&) = delete;
   /// Stops all, and waits for them.
-  ~sink_set();
+  ~sink_set() = default;
 
   /// From now on these are the sinks: what is new begins, what is gone ends, and what is different ends and begins.
   /// One with an equal declaration goes on untouched. Sources that begin after this miss none.
@@ -29,8 +27,6 @@ class sink_set {
   std::vector<shard_door> doors_;
   sink_board& board_;
   source_gates& gates_;
-  memory_budget& memory_;
-  std::size_t taken_ = 0;  // of it
   writer_factory make_writer_;
   std::vector<std::unique_ptr<sink>> running_;
   std::vector<std::unique_ptr<sink>> ending_;

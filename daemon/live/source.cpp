@@ -380,6 +380,11 @@ bool source::worker::submit_all(time_point now) {
       paused_ = true;
       break;
     }
+    constexpr std::uint64_t always_in_flight = 2;
+    const std::uint64_t in_flight = sent_ + in_flight_before_ - answered();
+    if (in_flight >= always_in_flight && in_flight * plan_.block_bytes() >= owner_.gate_->window()) {
+      break;
+    }
     const sample_block* const block = queue_.front();
     if (block == nullptr || !submit(*block, now)) {
       break;

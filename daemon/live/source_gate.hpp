@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,7 +13,8 @@
 
 namespace penstock::live {
 
-/// Lets a source send, or keeps it waiting: sinks that take nothing more close it. Any thread.
+/// Lets a source send, or keeps it waiting: sinks that take nothing more close it, and say how much a source may have
+/// in flight at most, so that they have room for its results. Any thread.
 class source_gate {
  public:
   /// For each `close` there is an `open`.
@@ -24,6 +28,21 @@ class source_gate {
     }
   }
   [[nodiscard]] bool is_open() const noexcept { return closed_.load(std::memory_order_acquire) == 0; }
+  /// Bytes that the source may have in flight, beside its first requests.
+  [[nodiscard]] std::size_t window() const noexcept { return window_.load(std::memory_order_relaxed); }
+  /// What `owner` has room for; SIZE_MAX: anything.
+  void set_window(const void* owner, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    windows_[owner] = bytes;
+    std::size_t least = SIZE_MAX;
+    for (const auto& [each, its] : windows_) {
+      least = std::min(least, its);
+    }
+    window_.store(least, std::memory_order_relaxed);
+    if (bytes == SIZE_MAX) {
+      windows_.erase(owner);
+    }
+  }
   /// `wake` is called when it opens, in place of the one before; it neither blocks nor throws.
   void attach(std::function<void()> wake) {
     const std::lock_guard lock(mutex_);
@@ -32,6 +51,8 @@ class source_gate {
 
  private:
   std::atomic<int> closed_{0};
+  std::atomic<std::size_t> window_{SIZE_MAX};
+  std::map<const void*, std::size_t> windows_;
   std::mutex mutex_;
   std::function<void()> wake_;
 };

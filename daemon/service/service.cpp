@@ -327,7 +327,7 @@ void service::start_sources() {
     doors.push_back(
         {static_cast<std::uint32_t>(number), shards_[number].inner_context(), router_socket::inner_endpoint});
   }
-  sinks_.emplace(doors, sinks_board_, gates_, *memory_, live::make_writer);
+  sinks_.emplace(doors, sinks_board_, gates_, live::make_writer);
   sinks_->adopt(settings_.sinks);
   sources_.emplace(std::move(doors), sources_board_, gates_, *memory_, live::make_reader);
   sources_->adopt(settings_.sources);

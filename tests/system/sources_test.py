@@ -128,7 +128,7 @@ class Sources(unittest.TestCase):
         self.assertIn("1 pipeline, 3 sources", checked.stdout)
         self.assertRegex(checked.stderr, "source 'splice', field 'gap': spliced samples look like those of one signal"
                          r".*, and state is carried across it \('y'\)")
-        self.assertIn("192 MiB of sources' and sinks' queues", checked.stdout)
+        self.assertIn("192 MiB of sources' queues", checked.stdout)
 
     def test_a_file_keeps_its_pace(self):
         seconds = 2.0
