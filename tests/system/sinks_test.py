@@ -204,6 +204,22 @@ class Sinks(unittest.TestCase):
         self.assertEqual(daemon.said("sources")["tape"]["samples"]["overrun"], 0)
         self.stop(daemon)
 
+    def test_a_stalled_sink_that_blocks_fits_into_what_its_shard_keeps(self):
+        url = f"tcp://127.0.0.1:{free_port()}"
+        x = numpy.arange(10 << 20, dtype="f4")
+        block = 16384
+        daemon = self.start(
+            '[limits]\nmemory = "256 MiB"\n[clients]\ncredit_bytes = "4 MiB"\n'
+            + pipeline("twice", "f32", [f"max {block}"], [("y", "affine", "a = 2.0\n")], ["y"])
+            + source("tape", f'type = "file"\npath = "x.npy"\npace = "free"\nblock = {block}\nqueue = "1 MiB"\n',
+                     "twice")
+            + sink("out", f'type = "zmq-push"\nbind = "{url}"\nfrom = "twice"\n'), {"x.npy": npy(x)})
+        daemon.wait_for("out", lambda each: each["pauses"] == 1, "it pauses its source")
+        numpy.testing.assert_array_equal(self.pulled(self.socket(zmq.PULL, url), len(x)), 2 * x)
+        said = daemon.wait_for("out", lambda each: each["results"]["delivered"] == len(x) // block, "all is sent")
+        self.assertEqual(said["results"]["dropped"], 0)
+        self.stop(daemon)
+
     def pulled(self, pull, items):
         got = []
         while sum(map(len, got)) < items:
