@@ -284,6 +284,12 @@ class sink::worker {
  private:
   using time_point = std::chrono::steady_clock::time_point;
 
+  // Something that is counted, and said in the log now and then.
+  struct trouble_count {
+    std::uint64_t seen = 0;
+    time_point at{};
+    bool said = false;
+  };
   // A shard.
   struct door_record {
     explicit door_record(const shard_door& where) : door(where) {}
@@ -312,7 +318,9 @@ class sink::worker {
   void look(time_point now);
   void set_trouble(const std::string& trouble);
   void finish();
-  void report();
+  sink_report report();
+  void say(trouble_count& trouble, std::uint64_t count, bool lasts, time_point now, std::string_view begins,
+           std::string_view ends) const;
 
   sink& owner_;
   inbox& inbox_;
@@ -331,9 +339,8 @@ class sink::worker {
   back_off write_pause_;
   time_point write_at_{};
   time_point report_at_{};
-  std::uint64_t dropped_seen_ = 0;
-  time_point dropped_at_{};
-  bool drops_ = false;
+  trouble_count drops_;
+  trouble_count pauses_;
   std::vector<pollfd> waited_;
   std::optional<sink_board::place> place_;
 };
@@ -618,10 +625,29 @@ void sink::worker::look(time_point now) {
     return;
   }
   report_at_ = now + between_sink_reports;
-  report();
+  const sink_report made = report();
+  say(drops_, made.results.dropped, false, now, "results are dropped: its receiver takes less than comes",
+      "nothing is dropped any more");
+  say(pauses_, made.pauses, made.queued_bytes >= declaration_.queue, now,
+      "its queue is full, and the sources that feed it wait", "its receiver keeps up again");
 }
 
-void sink::worker::report() {
+// A line where something begins to happen, and one where it has not for a while.
+void sink::worker::say(trouble_count& trouble, std::uint64_t count, bool lasts, time_point now, std::string_view begins,
+                       std::string_view ends) const {
+  if (count != trouble.seen || (lasts && trouble.said)) {
+    trouble.seen = count;
+    trouble.at = now;
+    if (!std::exchange(trouble.said, true)) {
+      spdlog::warn("sink '{}': {}", declaration_.name, begins);
+    }
+  } else if (trouble.said && now - trouble.at >= calm_of_sink) {
+    trouble.said = false;
+    spdlog::info("sink '{}': {}", declaration_.name, ends);
+  }
+}
+
+sink_report sink::worker::report() {
   sink_report made;
   made.name = declaration_.name;
   made.type = std::string(name_of(declaration_.type));
@@ -632,17 +658,7 @@ void sink::worker::report() {
   made.queue_bytes = declaration_.queue;
   inbox_.fill_in(made);
   place_->write(made);
-  const time_point now = std::chrono::steady_clock::now();
-  if (made.results.dropped != dropped_seen_) {
-    dropped_seen_ = made.results.dropped;
-    dropped_at_ = now;
-    if (!std::exchange(drops_, true)) {
-      spdlog::warn("sink '{}': results are dropped: its receiver takes less than comes", declaration_.name);
-    }
-  } else if (drops_ && now - dropped_at_ >= calm_of_sink) {
-    drops_ = false;
-    spdlog::info("sink '{}': nothing is dropped any more", declaration_.name);
-  }
+  return made;
 }
 
 // What has come is written as long as the receiver takes it.
@@ -679,7 +695,7 @@ void sink::worker::finish() {
   }
   writer_.reset();
   state_ = sink_state::ended;
-  report();
+  (void)report();
 }
 
 sink::sink(sink_declaration declaration, std::vector<shard_door> doors, sink_board& board, source_gates& gates,

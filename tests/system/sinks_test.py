@@ -202,7 +202,7 @@ class Sinks(unittest.TestCase):
         said = daemon.wait_for("stuck", lambda each: each["results"]["delivered"] == 1000, "all is sent")
         self.assertEqual((said["results"]["dropped"], said["state"], said["bytes"]), (0, "running", x.nbytes))
         self.assertEqual(daemon.said("sources")["tape"]["samples"]["overrun"], 0)
-        self.stop(daemon)
+        self.assertIn("sink 'stuck': its queue is full, and the sources that feed it wait", self.stop(daemon))
 
     def test_a_stalled_sink_that_blocks_fits_into_what_its_shard_keeps(self):
         url = f"tcp://127.0.0.1:{free_port()}"
