@@ -1,21 +1,34 @@
 #!/usr/bin/python3
-"""A GNU Radio flowgraph whose samples go through the daemon and come back: ZMQ PUB with tags, a source, a filter that
-keeps every tenth sample, a sink, ZMQ SUB. Says what is wanted of each figure; the exit code is 1 where one is missed.
+"""Live data at work. Says what is wanted of each figure; the exit code is 1 where one is missed.
 
-    PENSTOCK_BIN=build/release/bin PYTHONPATH=client/python/src:tests/system tests/bench/live.py [--seconds 600]
+    PENSTOCK_BIN=build/release/bin PYTHONPATH=client/python/src:tests/system tests/bench/live.py [PART...]
 
-  through   every sample that comes back is compared with scipy's filter in float64; nothing is lost
-  return    kill -9 of the flowgraph: how soon after its return results come, and that they are of a new epoch
+A GNU Radio flowgraph whose samples go through the daemon and come back: ZMQ PUB with tags, a source, a filter that
+keeps every tenth sample, a sink, ZMQ SUB:
 
-It needs a Python with GNU Radio 3.10, numpy, scipy and pyzmq. --rate and --seconds make it small.
+  through    every sample that comes back is compared with scipy's filter in float64; nothing is lost
+  return     kill -9 of the flowgraph: how soon after its return results come, and that they are of a new epoch
+
+Without GNU Radio:
+
+  isolation  the p99 of ordinary clients beside sinks that are stuck, a source that is flooded, and peers that are dead
+  replay     how well `penstock replay` and a source of type file keep a recording's pace
+
+It needs a Python with numpy and pyzmq, and for the flowgraph GNU Radio 3.10 and scipy. --rate and --seconds make it
+small.
 """
 
 import argparse
+import contextlib
 import json
 import os
+import pathlib
 import signal
+import socket
+import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -192,24 +205,196 @@ def back_again(chosen, daemon, graph, restart, figures):
     return graph
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", nargs="*", help="through, return; both when left out")
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--rate", type=float, default=2.4e6)
-    parser.add_argument("--patience", type=float, default=1, help="seconds for the return")
-    parser.add_argument("--out", help=argparse.SUPPRESS)
-    parser.add_argument("--back", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.part == ["flowgraph"]:
-        return flowgraph(chosen)
+ECHO_RATE = 1000  # requests a second of four ordinary clients together
+RADIO_RATE = 400e3
+CASES = ("without", "stuck", "flooded", "dead")
+
+
+def radio(chosen):
+    """The other process: pushes blocks at its rate."""
+    import zmq
+    with zmq.Context() as context, context.socket(zmq.PUSH) as push:
+        push.connect(chosen.out)
+        block = numpy.ones(8192, numpy.complex64)
+        began, sent = time.monotonic(), 0
+        while True:
+            push.send(block)
+            sent += len(block)
+            time.sleep(max(0, began + sent / chosen.rate - time.monotonic()))
+
+
+def flood(chosen):
+    """The other process: numbered datagrams at full speed, every other two milliseconds: half of a processor."""
+    host, port = chosen.out.split(":")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as box:
+        samples, number = bytes(1464), 0
+        while True:
+            end = time.monotonic() + 0.002
+            while time.monotonic() < end:
+                box.sendto(number.to_bytes(8, "little") + samples, (host, int(port)))
+                number += 1
+            time.sleep(0.002)
+
+
+def listener(chosen):
+    """The other process: a client that hears everything."""
+    from penstock import Client
+    with Client(chosen.out) as client, client.subscribe(["echo", "band"]) as results:
+        for _ in results:
+            pass
+
+
+@contextlib.contextmanager
+def process_of(part, out, rate=0.0):
+    process = subprocess.Popen([sys.executable, __file__, part, "--out", out, "--rate", str(rate)])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def table(kind, name, lines):
+    return f'[[{kind}]]\nname = "{name}"\n{lines}\n'
+
+
+def beside(case, feed, other, pipe):
+    """A configuration: the clients' pipeline, a radio, and what the case says."""
+    from daemon_process import VERSION, pipeline
+    filter_of = [("narrow", "fir", f"decimation = {DECIMATION}\ntaps = {TAPS}\n")]
+    text = (VERSION + pipeline("echo", "f32", [1024], [("y", "affine", "")], ["y"])
+            + pipeline("band", "cf32", ["max 8192"], filter_of, ["narrow"]))
+    common = 'pipeline = "band"\nblock = 8192\nsample_rate = 1e6\n'
+    text += table("source", "radio", common + f'type = "zmq-pull"\nbind = ["tcp://{feed}"]')
+    if case == "stuck":
+        common_of_sinks = 'queue = "1 MiB"\n'
+        text += table("sink", "push", common_of_sinks + f'type = "zmq-push"\nbind = ["tcp://{other}"]\n'
+                                                        'framing = "raw"\nfrom = ["echo", "band"]')
+        text += table("sink", "pipe", common_of_sinks + f'type = "file"\npath = "{pipe}"\nfrom = ["echo"]')
+    if case in ("flooded", "dead"):
+        text += table("source", "box", common + f'type = "udp"\nlisten = "{other}"\nframing = "sequence"')
+    if case == "dead":
+        text += table("source", "nobody", common + f'type = "zmq-sub"\nconnect = ["tcp://{other}"]')
+    return text
+
+
+def measured_beside(case, chosen):
+    """What `penstock bench` says of four clients, in a daemon of its own; and what the daemon says then."""
+    import zmq
+    from daemon_process import BIN, Daemon, backends, free_port, wait_until
+    feed, other, clients = (f"127.0.0.1:{free_port()}" for _ in range(3))
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        pipe, said = pathlib.Path(folder) / "pipe", pathlib.Path(folder) / "said"
+        os.mkfifo(pipe)
+        stack.callback(os.close, os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+        daemon = Daemon(backends()[0], "callback", beside(case, feed, other, pipe), more_urls=(f"tcp://{clients}",))
+        stack.callback(daemon.stop)
+
+        def status():
+            return daemon.counters()["status"]
+
+        stack.enter_context(process_of("radio", f"tcp://{feed}", RADIO_RATE))
+        wait_until(lambda: any(each["samples"]["delivered"] for each in status()["sources"]), "the radio sends")
+        if case == "stuck":
+            puller = stack.enter_context(stack.enter_context(zmq.Context()).socket(zmq.PULL))
+            puller.rcvhwm = 1
+            puller.connect(f"tcp://{other}")
+        if case == "flooded":
+            stack.enter_context(process_of("flood", other))
+            wait_until(lambda: all(each["samples"]["delivered"] for each in status()["sources"]), "the flood comes")
+        if case == "dead":
+            hears = stack.enter_context(process_of("listener", f"tcp://{clients}"))
+            wait_until(lambda: status()["subscriptions"]["open"], "somebody listens")
+        bench = subprocess.Popen([BIN / "penstock", "--url", f"tcp://{clients}", "--transport", "zmq", "bench", "-p",
+                                  "echo", "--clients", "4", "--rate", str(ECHO_RATE), "--warmup", "2s", "--duration",
+                                  f"{chosen.seconds:g}s", "--json", said], stdout=subprocess.DEVNULL)
+        if case == "dead":
+            time.sleep(2 + chosen.seconds / 4)
+            hears.kill()
+        if bench.wait() != 0:
+            raise SystemExit("penstock bench has failed")
+        return json.loads(said.read_text()), status()
+
+
+def isolation(chosen, figures):
+    p99 = {case: [] for case in CASES}
+    for _ in range(chosen.repeats):
+        for case in CASES:
+            said, status = measured_beside(case, chosen)
+            p99[case].append(said["latency_us"]["p99"])
+            check_case(case, status, figures)
+    for case, values in p99.items():
+        print(f"p99 {case}: {statistics.median(values):.0f} us ({min(values):.0f} to {max(values):.0f})")
+    for case in CASES[1:]:
+        ratios = [beside / without for beside, without in zip(p99[case], p99["without"])]
+        middle = statistics.median(ratios)
+        figures.say(f"p99 beside what is {case}, of that without it", f"{middle:.2f} ({min(ratios):.2f} to "
+                    f"{max(ratios):.2f})", f"at most {LIMIT}", middle <= LIMIT)
+
+
+def check_case(case, status, figures):
+    """That it was what it says."""
+    balanced = all(each["samples"]["balanced"] for each in status["sources"])
+    balanced = balanced and all(each["results"]["balanced"] for each in status.get("sinks", ()))
+    if not balanced:
+        figures.say("what is expected is the sum of what came of it", False, True, False)
+    stuck = [each["results"]["dropped"] > 0 and each["pauses"] > 0 for each in status.get("sinks", ())]
+    if not all(stuck):
+        figures.say("sinks are stuck", status["sinks"], "both", False)
+
+
+PACE_RATE = 240e3
+PACE_BOUND = 1e-3
+
+
+def replay(chosen, figures):
+    """Both at once: a source of type file, and the command."""
+    from daemon_process import BIN, VERSION, Daemon, backends, pipeline
+    from penstock import Client
+    with tempfile.TemporaryDirectory() as folder:
+        tape = pathlib.Path(folder) / "tape.sigmf-meta"
+        tape.write_text(json.dumps({"global": {"core:datatype": "cf32_le", "core:sample_rate": PACE_RATE,
+                                               "core:version": "1.0.0"},
+                                    "captures": [{"core:sample_start": 0}], "annotations": []}))
+        with open(tape.with_suffix(".sigmf-data"), "wb") as data:
+            data.truncate(int(chosen.seconds * PACE_RATE) // 4096 * 4096 * 8)
+        text = VERSION + pipeline("power", "cf32", [4096], [("y", "magnitude", "")], ["y"]) + table(
+            "source", "file", f'type = "file"\npath = "{tape}"\npace = "1x"\npipeline = "power"')
+        daemon = Daemon(backends()[0], "callback", text)
+        heard = {"file": [], "command": []}
+        try:
+            with Client(daemon.url) as client, client.subscribe("power") as results:
+                command = subprocess.Popen([BIN / "penstock", "--url", daemon.url, "replay", tape, "--pipeline",
+                                            "power", "--pace", "1x", "--session", "command"],
+                                           stdout=subprocess.DEVNULL)
+                last = int(chosen.seconds * PACE_RATE) // 4096 * 4096 - 4096
+                while not all(times and times[-1][1] >= last for times in heard.values()):
+                    item = results.get(timeout=30)
+                    heard[item.session].append((time.monotonic(), item.account.index))
+                command.wait()
+            status = daemon.counters()["status"]["sources"][0]
+        finally:
+            code, log = daemon.stop()
+            if code != 0:
+                print(log)
+    for who, times in heard.items():
+        at, index = numpy.array(times).T
+        error = numpy.polyfit(at - at[0], (index - index[0]) / PACE_RATE, 1)[0] - 1
+        whole = (index[-1] - index[0]) / PACE_RATE / (at[-1] - at[0]) - 1
+        figures.say(f"error of the rate over {(index[-1] - index[0]) / PACE_RATE:.1f} s, {who}", f"{error:+.2e} "
+                    f"(first to last: {whole:+.2e})", f"at most {PACE_BOUND}", abs(error) < PACE_BOUND)
+    samples = status["samples"]
+    figures.say("samples of the file that were lost", samples["expected"] - samples["delivered"], 0,
+                samples["expected"] == samples["delivered"] and samples["balanced"])
+
+
+def flowgraph_parts(parts, chosen, figures):
     from daemon_process import Daemon, backends, free_port
     out, back = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
-    figures = Figures()
     daemon = Daemon(backends()[0], "callback", configuration(chosen, out, back))
     graph = Flowgraph(chosen, out, back)
     try:
-        for part in chosen.part or ("through", "return"):
+        for part in parts:
             if part == "through":
                 through(chosen, daemon, graph, figures)
             else:
@@ -219,7 +404,35 @@ def main():
         code, log = daemon.stop()
         if code != 0:
             print(log)
-    return 1 if figures.missed or code != 0 else 0
+            figures.missed = True
+
+
+PARTS = ("through", "return", "isolation", "replay")
+PROCESSES = {"flowgraph": flowgraph, "radio": radio, "flood": flood, "listener": listener}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", nargs="*", help=", ".join(PARTS) + "; the first two when left out")
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--rate", type=float, default=2.4e6)
+    parser.add_argument("--patience", type=float, default=1, help="seconds for the return")
+    parser.add_argument("--repeats", type=int, default=5, help="of each case of isolation")
+    parser.add_argument("--out", help=argparse.SUPPRESS)
+    parser.add_argument("--back", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.part and chosen.part[0] in PROCESSES:
+        return PROCESSES[chosen.part[0]](chosen)
+    parts = chosen.part or PARTS[:2]
+    figures = Figures()
+    with_graph = [part for part in parts if part in PARTS[:2]]
+    if with_graph:
+        flowgraph_parts(with_graph, chosen, figures)
+    if "isolation" in parts:
+        isolation(chosen, figures)
+    if "replay" in parts:
+        replay(chosen, figures)
+    return 1 if figures.missed else 0
 
 
 if __name__ == "__main__":
