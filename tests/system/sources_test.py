@@ -132,13 +132,11 @@ class Sources(unittest.TestCase):
 
     def test_a_file_keeps_its_pace(self):
         seconds = 2.0
+        began = time.monotonic()
         daemon = self.start(sums() + file_source("tape", "x.npy", f'pace = "2x"\nsample_rate = {RATE}\nblock = 480\n'),
                             {"x.npy": npy(numpy.zeros(int(seconds * 2 * RATE), "f4"))})
-        daemon.wait_for("tape", lambda each: each["samples"]["delivered"] > 0, "the first block")
-        began = time.monotonic()
         daemon.wait_for_end("tape")
-        taken = time.monotonic() - began
-        self.assertGreater(taken, 0.8 * seconds)  # on a busy machine it may take longer, and never less
+        self.assertGreater(time.monotonic() - began, 0.99 * seconds)  # on a busy machine it takes longer
 
     def test_standard_input_is_read_as_it_comes(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -333,7 +331,7 @@ class Sources(unittest.TestCase):
         began = time.monotonic()
         log = self.stop(daemon)
         self.assertLess(time.monotonic() - began, 10)
-        self.assertNotIn("refused", log)
+        self.assertNotIn("a request failed", log)
 
 
 if __name__ == "__main__":
