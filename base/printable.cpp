@@ -40,4 +40,18 @@ std::string printable(std::string_view text, std::size_t longest) {
   return text.empty() ? shown : shown + "…";
 }
 
+std::string printable_name(std::string_view text, std::size_t longest) {
+  std::string name;
+  while (!text.empty()) {
+    const std::size_t bytes = printable_bytes(text);
+    const std::string_view next = bytes == 0 ? "_" : text.substr(0, bytes);
+    if (name.size() + next.size() > longest) {
+      break;
+    }
+    name += next;
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return name;
+}
+
 }  // namespace penstock

@@ -19,6 +19,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/descriptors.hpp"
+#include "base/printable.hpp"
 #include "daemon/config/sink_text.hpp"
 #include "daemon/live/back_off.hpp"
 #include "daemon/request/wire_tensor.hpp"
@@ -38,6 +39,7 @@ constexpr auto calm_of_sink = 5s;
 // What an item costs in the queue beside its bytes: bounds the number of small ones.
 constexpr std::size_t bytes_beside = 256;
 constexpr std::size_t most_streams_known = 4096;
+constexpr std::size_t longest_client_name = 64;  // of a client
 // What a shard keeps for a sink that blocks, beside its queue: results of what its sources have in flight, and what
 // comes while its threads don't run.
 constexpr std::size_t room_of_shard = std::size_t{128} << 20U;
@@ -157,7 +159,8 @@ class sink::inbox {
 
   /// A client's thread.
   void take(published&& what, const sink_feed& feed) {
-    if (!feed.source.empty() && !(what.is_source && what.client == ("source " + feed.source).substr(0, 64))) {
+    if (!feed.source.empty() &&
+        !(what.is_source && what.client == printable_name("source " + feed.source, longest_client_name))) {
       return;
     }
     {
@@ -404,7 +407,7 @@ void sink::worker::connect(door_record& door, time_point now) {
     client_options options;
     options.url = door.door.endpoint;
     options.zmq_context = door.door.context;
-    options.name = ("sink " + declaration_.name).substr(0, 64);
+    options.name = printable_name("sink " + declaration_.name, longest_client_name);
     options.transport = transport::zmq;
     options.request_timeout = 5s;
     options.stays = true;

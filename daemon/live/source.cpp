@@ -15,6 +15,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/descriptors.hpp"
+#include "base/printable.hpp"
 #include "daemon/config/source_text.hpp"
 #include "daemon/live/back_off.hpp"
 #include "daemon/live/block_assembler.hpp"
@@ -37,21 +38,28 @@ constexpr int most_connections_said = 10;
 // Without a drop for so long the pipeline keeps up again.
 constexpr auto calm = 5s;
 constexpr std::string_view topic_mark = "{topic}";
-constexpr std::size_t longest_session_name = 64;
+constexpr std::size_t longest_name = 64;  // of a session, and of a client
+constexpr std::size_t longest_stem = longest_name - std::string_view("/4294967295").size();  // with any epoch
 
-/// A topic may be any bytes; a session's name may not.
-std::string session_name(const source_declaration& declaration, std::string_view stream, std::uint32_t epoch) {
+/// The session's name with the stream's in it, without its epoch.
+std::string session_name(const source_declaration& declaration, std::string_view stream) {
   std::string name = declaration.session;
   const std::string_view topic = stream.empty() ? std::string_view(declaration.name) : stream;
   for (std::size_t at = name.find(topic_mark); at != name.npos; at = name.find(topic_mark, at + topic.size())) {
     name.replace(at, topic_mark.size(), topic);
   }
-  for (char& letter : name) {
-    letter = static_cast<unsigned char>(letter) < 0x20U || letter == '\x7F' ? '_' : letter;
+  return name;
+}
+
+/// Whether a session of the one can have the name of a session of the other: in an epoch, as "radio/1".
+bool may_meet(std::string_view left, std::string_view right) noexcept {
+  if (left.size() > right.size()) {
+    std::swap(left, right);
   }
-  const std::string end = epoch == 0 ? "" : "/" + std::to_string(epoch);
-  name.resize(std::min(name.size(), longest_session_name - end.size()));
-  return name + end;
+  const auto is_digit = [](char each) { return each >= '0' && each <= '9'; };
+  const std::string_view rest = right.substr(left.size());
+  return right.starts_with(left) &&
+         (rest.empty() || (rest.front() == '/' && std::all_of(rest.begin() + 1, rest.end(), is_digit)));
 }
 
 /// What a request says of its samples, in its header.
@@ -110,6 +118,7 @@ class source::worker final : public sample_receiver {
         : name(std::move(topic)), assembler(number, plan, store, counts, events) {}
 
     std::string name;
+    std::string stem{};  // the name of its sessions, without their epoch
     block_assembler assembler;
     std::optional<session> open{};
     std::uint32_t epoch = 0;  // of the session
@@ -124,6 +133,7 @@ class source::worker final : public sample_receiver {
   [[nodiscard]] bool read(time_point now);
   [[nodiscard]] bool submit_all(time_point now);
   [[nodiscard]] bool submit(const sample_block& block, time_point now);
+  [[nodiscard]] std::string unmet_name(const std::string& wanted) const;
   void open_session(stream_record& record, const sample_block& block);
   [[nodiscard]] bool wait_for_memory();
   void sleep(time_point until, bool for_data, std::uint64_t seen);
@@ -243,7 +253,7 @@ bool source::worker::connect(time_point now) {
     client_options options;
     options.url = owner_.door_.endpoint;
     options.zmq_context = owner_.door_.context;
-    options.name = ("source " + declaration_.name).substr(0, 64);
+    options.name = printable_name("source " + declaration_.name, longest_name);
     options.transport = transport::zmq;
     options.request_timeout = 5s;
     options.stays = true;
@@ -333,8 +343,22 @@ std::optional<stream_number> source::worker::stream(std::string_view name) {
     return std::nullopt;
   }
   const auto number = static_cast<stream_number>(streams_.size());
-  streams_.emplace_back(std::string(name), number, plan_, queue_, counts_, events_);
+  std::string stem = unmet_name(session_name(declaration_, name));
+  streams_.emplace_back(std::string(name), number, plan_, queue_, counts_, events_).stem = std::move(stem);
   return number;
+}
+
+// A topic may be any bytes, and of any length; a session's name may not, and no two that are open have the same.
+std::string source::worker::unmet_name(const std::string& wanted) const {
+  std::string name = printable_name(wanted, longest_name);
+  const auto meets = [&](const stream_record& each) {
+    return may_meet(printable_name(each.stem, longest_stem), printable_name(name, longest_stem));
+  };
+  for (std::size_t number = streams_.size() + 1; std::any_of(streams_.begin(), streams_.end(), meets); ++number) {
+    const std::string end = "~" + std::to_string(number);
+    name = printable_name(wanted, longest_stem - end.size()) + end;
+  }
+  return name;
 }
 
 void source::worker::samples(stream_number stream, const sample_run& run) {
@@ -455,8 +479,9 @@ bool source::worker::submit(const sample_block& block, time_point now) {
 
 void source::worker::open_session(stream_record& record, const sample_block& block) {
   record.open.reset();
+  const std::string end = block.account.epoch == 0 ? "" : "/" + std::to_string(block.account.epoch);
   record.open.emplace(
-      client_->open_session(declaration_.pipeline, session_name(declaration_, record.name, block.account.epoch)));
+      client_->open_session(declaration_.pipeline, printable_name(record.stem, longest_name - end.size()) + end));
   record.epoch = block.account.epoch;
   record.sent = 0;
 }

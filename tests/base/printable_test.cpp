@@ -21,6 +21,13 @@ TEST(Printable, EscapesWhatATerminalWouldActUpon) {
             R"(\xc2\x9b1m)");  // of Latin-1: the same as ESC [
 }
 
+TEST(Printable, MakesNamesThatFit) {
+  EXPECT_EQ(printable_name("Größe", 64), "Größe");
+  EXPECT_EQ(printable_name("Größe", 3), "Gr");
+  EXPECT_EQ(printable_name("a\xff\n\xc3", 64), "a___");
+  EXPECT_EQ(printable_name("\xff\xfe\xfd", 2), "__");
+}
+
 TEST(Printable, EscapesBytesThatAreNoUtf8) {
   EXPECT_EQ(printable("\xff"), R"(\xff)");
   EXPECT_EQ(printable("a\xc3"), R"(a\xc3)");                // cut off

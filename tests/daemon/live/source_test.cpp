@@ -206,6 +206,29 @@ TEST_F(SourceTest, OpensASessionForEachTopicAndEachEpoch) {
   wait_until([&] { return outside.status().at("sessions") == 2; });
 }
 
+// A topic may be any bytes: one whose session is refused would hold up all others.
+TEST_F(SourceTest, NamesSessionsByAnyTopic) {
+  shard_rig rig({.plans = {{.keeps_state = true}}});
+  source_declaration wanted = declared(std::string(56, 'n') + "ö");
+  source north(wanted, door(rig), board_, wire_.factory());
+  const std::vector<std::string> topics{"",
+                                        std::string(64, '\xff'),
+                                        std::string(70, '\xfe'),
+                                        "a",
+                                        "a/1",
+                                        "b\n",
+                                        "b\t",
+                                        std::string(63, 'x') + "\xe2\x82\xac"};
+  for (const std::string& topic : topics) {
+    send(32, 0, topic);
+    send(32, 100, topic);  // a gap: another epoch, whose number takes room
+  }
+  wait_until([&] { return now().events.results == 2 * topics.size(); });
+  EXPECT_EQ(now().trouble, "");
+  const nlohmann::json status = guest(rig).status();
+  EXPECT_EQ(status.at("sessions"), topics.size());
+}
+
 TEST_F(SourceTest, SaysInEachRequestWhichSamplesItHas) {
   penstock::test::scripted_daemon daemon;
   source_declaration wanted = declared();
