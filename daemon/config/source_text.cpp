@@ -271,6 +271,19 @@ void fit_to_pipeline(const table_reader& table, source_declaration& source, cons
   }
 }
 
+/// A stream that gets no session would hold up the others.
+void check_streams(const table_reader& table, source_declaration& source, std::uint32_t most_sessions, bool is_given) {
+  if (!takes(source.type, "max_streams") || source.session.find("{topic}") == std::string::npos) {
+    return;
+  }
+  if (is_given && source.max_streams > most_sessions) {
+    table.refuse_key("max_streams", std::to_string(source.max_streams) +
+                                        " streams are as many sessions; a client has " + std::to_string(most_sessions) +
+                                        " at most (sessions.max_per_client)");
+  }
+  source.max_streams = std::min(source.max_streams, most_sessions);
+}
+
 source_declaration read_source(const toml::table& contents, configuration_place place, std::size_t index,
                                const settings& read) {
   place.position.line = contents.source().begin.line;
@@ -313,6 +326,7 @@ source_declaration read_source(const toml::table& contents, configuration_place 
   require_keys(table, source);
   check_socket_keys(table, source, "source");
   check_session(table, source);
+  check_streams(table, source, read.sessions.max_per_client, contents.contains("max_streams"));
   check_addresses(table, source, read);
   fit_to_pipeline(table, source, read, contents.contains("dtype"));
   return source;

@@ -106,6 +106,7 @@ TEST(source_text, RefusesWhatIsWrong) {
         wrong{"type = 'file'", "field 'path': is missing; a source of type \"file\" needs the file's path"},
         wrong{"type = 'zmq-sub'", "field 'connect': is missing"},
         wrong{"type = 'udp'", "field 'listen': is missing"},
+        wrong{"type = 'udp'\nlisten = '127.0.0.1:4991'\nmax_streams = 33", "a client has 32 at most"},
         wrong{"type = 'tcp'", "field 'connect': is missing"},
         wrong{"type = 'carrier-pigeon'", "field 'type': \"carrier-pigeon\" is given; allowed is one of zmq-sub"},
         wrong{"type = 'file'\npath = 'x'\nconnect = 'tcp://a:1'", "field 'connect': a source of type \"file\" has no"},
