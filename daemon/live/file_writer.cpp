@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -28,7 +30,7 @@ std::runtime_error file_failure(const std::string& what, const std::string& path
 class raw_file {
  public:
   raw_file(const std::string& path, const result_message& first)
-      : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)) {
+      : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666)) {
     struct stat facts {};
     if (!file_ || ::fstat(file_.number(), &facts) != 0) {
       throw file_failure("can't open", path_);
@@ -39,14 +41,23 @@ class raw_file {
     cut();
   }
 
-  void write(const result_message& message) {
-    const std::string_view bytes(reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size());
-    if (!write_all(file_.number(), bytes)) {
-      const std::runtime_error failed = file_failure("can't write to", path_);
-      cut();
-      throw failed;
+  write_progress write(const result_message& message) {
+    while (written_ < message.bytes.size()) {
+      const std::span<const std::byte> rest = message.bytes.subspan(written_);
+      const ssize_t count = ::write(file_.number(), rest.data(), rest.size());
+      if (count >= 0) {
+        written_ += static_cast<std::size_t>(count);
+      } else if (errno == EAGAIN) {
+        return write_progress::full;  // a pipe whose reader is slow
+      } else if (errno != EINTR) {
+        const std::runtime_error failed = file_failure("can't write to", path_);
+        written_ = 0;
+        cut();
+        throw failed;
+      }
     }
-    size_ += static_cast<off_t>(bytes.size());
+    size_ += static_cast<off_t>(std::exchange(written_, 0));
+    return write_progress::written;
   }
 
  private:
@@ -60,6 +71,7 @@ class raw_file {
   std::string path_;
   file_descriptor file_;
   off_t size_ = 0;
+  std::size_t written_ = 0;  // of a message that is not whole
   bool is_regular_ = true;
 };
 
@@ -80,9 +92,9 @@ class recording {
     }
   }
 
-  void write(const result_message& message) {
+  write_progress write(const result_message& message) {
     if (message.bytes.empty()) {
-      return;
+      return write_progress::written;
     }
     try {
       if (message.begins || is_new_) {
@@ -95,6 +107,7 @@ class recording {
         is_new_ = false;
       }
       file_->append(message.bytes);
+      return write_progress::written;
     } catch (const sigmf_error& error) {
       throw std::runtime_error(path_ + ": " + error.what());
     }
@@ -112,8 +125,7 @@ class files_writer final : public result_writer {
  public:
   write_progress write(const result_message& message) override {
     try {
-      file_of(message).write(message);
-      return write_progress::written;
+      return file_of(message).write(message);
     } catch (const std::runtime_error& error) {
       failure_ = error.what();
       return write_progress::failed;

@@ -5,9 +5,12 @@
 #include <fstream>
 #include <string>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptors.hpp"
 #include "base/sigmf.hpp"
 #include "base/whole_file.hpp"
 
@@ -53,6 +56,25 @@ TEST_F(FileWriter, SaysWhatIsWrong) {
   ASSERT_EQ(writer->write(message("x", "ABCDEFGH")), write_progress::written);
   EXPECT_EQ(writer->write(message("x/y", "ABCDEFGH")), write_progress::failed);
   EXPECT_EQ(writer->failure(), "can't open " + path("x/y") + ": Not a directory");
+}
+
+TEST_F(FileWriter, DoesNotWaitForTheReaderOfAPipe) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const auto writer = make_file_writer();
+  EXPECT_EQ(writer->write(message("pipe", "ABCDEFGH")), write_progress::failed);
+  const file_descriptor reader(::open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  std::string sent(std::size_t{1} << 20U, 'x');
+  std::string got;
+  std::string part(4096, '\0');
+  while (writer->write(message("pipe", sent)) == write_progress::full) {
+    const ssize_t count = ::read(reader.number(), part.data(), part.size());
+    ASSERT_GT(count, 0);
+    got.append(part, 0, static_cast<std::size_t>(count));
+  }
+  for (ssize_t count = 1; (count = ::read(reader.number(), part.data(), part.size())) > 0;) {
+    got.append(part, 0, static_cast<std::size_t>(count));
+  }
+  EXPECT_EQ(got, sent);
 }
 
 TEST_F(FileWriter, HasMoreFilesThanAreOpen) {
