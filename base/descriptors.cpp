@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 namespace penstock {
@@ -13,6 +14,11 @@ void file_descriptor::close() noexcept {
   if (number_ >= 0) {
     ::close(release());
   }
+}
+
+// Where the file system has no locks nobody is kept out.
+bool take_alone(int descriptor) noexcept {
+  return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 bool write_all(int descriptor, std::string_view bytes) noexcept {

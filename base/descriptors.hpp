@@ -28,6 +28,9 @@ class file_descriptor {
   int number_ = -1;
 };
 
+/// Takes the file for the one who has it open here. False when another has it: in this process or in another one.
+[[nodiscard]] bool take_alone(int descriptor) noexcept;
+
 /// Writes all of it. False when a write fails; errno says why.
 [[nodiscard]] bool write_all(int descriptor, std::string_view bytes) noexcept;
 

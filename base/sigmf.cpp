@@ -267,12 +267,17 @@ sigmf_writer::sigmf_writer(const std::filesystem::path& meta_file, sigmf_meta me
   sample_bytes_ = found->bytes * meta_.channels;
   const std::filesystem::path data = sigmf_data_path(meta_file_);
   const bool is_there = continues && std::filesystem::exists(meta_file_);
-  data_ = file_descriptor(::open(data.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (is_there ? 0 : O_TRUNC), 0666));
+  data_ = file_descriptor(::open(data.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
   if (!data_) {
     throw sigmf_error(failure("can't create", data));
   }
+  if (!take_alone(data_.number())) {
+    throw sigmf_error("another sink or program writes it");
+  }
   if (is_there) {
     take_over();
+  } else {
+    cut();
   }
   write_meta();
 }

@@ -77,6 +77,21 @@ TEST_F(FileWriter, DoesNotWaitForTheReaderOfAPipe) {
   EXPECT_EQ(got, sent);
 }
 
+TEST_F(FileWriter, LeavesAFileToTheOneThatWritesIt) {
+  for (const char* const name : {"x", "x.sigmf-meta"}) {
+    const auto make = name == std::string("x") ? make_file_writer : make_recording_writer;
+    auto first = make();
+    const auto second = make();
+    ASSERT_EQ(first->write(message(name, "ABCDEFGH")), write_progress::written);
+    EXPECT_EQ(second->write(message(name, "IJKLMNOP")), write_progress::failed);
+    EXPECT_NE(second->failure().find("another sink or program writes"), std::string_view::npos) << second->failure();
+    first.reset();
+    EXPECT_EQ(second->write(message(name, "IJKLMNOP")), write_progress::written);
+  }
+  EXPECT_EQ(text("x"), "ABCDEFGHIJKLMNOP");
+  EXPECT_EQ(text("x.sigmf-data"), "ABCDEFGHIJKLMNOP");
+}
+
 TEST_F(FileWriter, HasMoreFilesThanAreOpen) {
   const auto writer = make_file_writer();
   for (int round = 0; round < 2; ++round) {
