@@ -114,6 +114,11 @@ const json& list_of(const json& all, const char* key) {
   return found == all.end() ? none : *found;
 }
 
+/// Of the years that can be read again.
+std::optional<std::int64_t> readable_time(std::optional<std::int64_t> time_ns) {
+  return time_ns && parse_utc_time(print_utc_time(*time_ns)) ? time_ns : std::nullopt;
+}
+
 std::string failure(const char* what, const std::filesystem::path& file) {
   return std::string(what) + " " + file.string() + ": " + std::strerror(errno);
 }
@@ -315,6 +320,11 @@ sigmf_writer::~sigmf_writer() {
 
 void sigmf_writer::begin(sigmf_capture capture) {
   capture.sample_start = samples_;
+  // What could not be read again.
+  if (capture.global_index.value_or(0) > largest_place) {
+    capture.global_index.reset();
+  }
+  capture.time_ns = readable_time(capture.time_ns);
   if (!meta_.captures.empty() && meta_.captures.back().sample_start == samples_) {
     meta_.captures.back() = std::move(capture);  // nothing was in it
   } else {
@@ -342,7 +352,7 @@ void sigmf_writer::append(std::span<const std::byte> samples) {
 void sigmf_writer::describe(double sample_rate, std::optional<std::int64_t> time_ns) {
   meta_.sample_rate = sample_rate;
   if (time_ns && !meta_.captures.empty()) {
-    meta_.captures.back().time_ns = time_ns;
+    meta_.captures.back().time_ns = readable_time(time_ns);
   }
   write_meta();
 }

@@ -39,6 +39,8 @@ constexpr auto calm_of_sink = 5s;
 // What an item costs in the queue beside its bytes: bounds the number of small ones.
 constexpr std::size_t bytes_beside = 256;
 constexpr std::size_t most_streams_known = 4096;
+// An index beyond these is none: sums of such fit into 64 bits.
+constexpr std::int64_t furthest_place = std::int64_t{1} << 60;
 constexpr std::size_t longest_client_name = 64;  // of a client
 // What a shard keeps for a sink that blocks, beside its queue: results of what its sources have in flight, and what
 // comes while its threads don't run.
@@ -117,7 +119,8 @@ void place_items(stream_record& stream, const sink_output& output, const publish
   if (account) {
     const bool new_epoch = !stream.begun || stream.epoch != account->epoch;
     message.begins = message.begins || new_epoch || account->lost_before > 0;
-    if (account->knows_index() && output.steps > 0) {
+    const bool is_place = view.index <= furthest_place && view.index >= -furthest_place;
+    if (account->knows_index() && is_place && output.steps > 0) {
       const std::int64_t number = floor_division(view.index, output.steps);
       stream.shift = std::max(stream.shift, -number);
       message.offset = static_cast<std::uint64_t>(number + stream.shift);

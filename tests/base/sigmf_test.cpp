@@ -7,8 +7,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/utc_time.hpp"
+#include "base/whole_file.hpp"
 
 namespace penstock {
 namespace {
@@ -103,6 +105,31 @@ TEST(sigmf, RefusesPlacesThatNoStreamHas) {
         (void)parse_sigmf(std::string(R"({"global":{"core:datatype":"cf32_le"},"captures":[)") + capture + "]}"),
         sigmf_error);
   }
+}
+
+TEST(sigmf, WritesNothingThatItDoesNotRead) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("sigmf_test-far-" + std::to_string(::getpid()) + ".sigmf-meta");
+  const std::array<std::byte, 8> sample{};
+  for (const bool continues : {false, true}) {
+    sigmf_meta meta;
+    meta.datatype = "cf32_le";
+    sigmf_writer writer(file, meta, continues);
+    for (const std::int64_t far : {INT64_MIN, std::int64_t{-1}, INT64_MAX}) {
+      sigmf_capture capture;
+      capture.global_index = static_cast<std::uint64_t>(far);
+      capture.time_ns = far;
+      writer.begin(capture);
+      writer.append(sample);
+    }
+    writer.describe(1000, INT64_MAX);
+    writer.describe(0);
+  }
+  const sigmf_meta read = parse_sigmf(read_whole_file(file, 1 << 20));
+  ASSERT_EQ(read.captures.size(), 6U);
+  EXPECT_EQ(read.captures[1].time_ns, -1);
+  std::filesystem::remove(file);
+  std::filesystem::remove(sigmf_data_path(file));
 }
 
 TEST(sigmf, CompletesWhatCapturesDoNotSay) {
