@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <system_error>
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -13,6 +14,14 @@ namespace penstock {
 void file_descriptor::close() noexcept {
   if (number_ >= 0) {
     ::close(release());
+  }
+}
+
+void occupy_standard_descriptors() noexcept {
+  for (const int each : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(each, F_GETFD) == -1) {
+      [[maybe_unused]] const int taken = ::open("/dev/null", each == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
   }
 }
 

@@ -28,6 +28,10 @@ class file_descriptor {
   int number_ = -1;
 };
 
+/// Opens standard input, output and error where they are closed, so that reading and writing still fail: otherwise a
+/// socket or file would get their numbers. To be called before anything else is opened.
+void occupy_standard_descriptors() noexcept;
+
 /// Takes the file for the one who has it open here. False when another has it: in this process or in another one.
 [[nodiscard]] bool take_alone(int descriptor) noexcept;
 

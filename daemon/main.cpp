@@ -17,6 +17,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/child_process.hpp"
+#include "base/descriptors.hpp"
 #include "base/exit_code.hpp"
 #include "base/process_limits.hpp"
 #include "base/unix_listener.hpp"
@@ -264,6 +265,7 @@ int fail(exit_code code, const char* what) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_descriptors();
   if (argc == 2 && argv[1] == compile_word) {
     return run_compiler_process();
   }

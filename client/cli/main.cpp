@@ -3,9 +3,7 @@
 #include <iostream>
 #include <map>
 
-#include <fcntl.h>
-#include <unistd.h>
-
+#include "base/descriptors.hpp"
 #include "base/quantity.hpp"
 #include "client/cli/admin_http.hpp"
 #include "client/cli/commands.hpp"
@@ -84,16 +82,6 @@ int run(int argc, char** argv) {
   return EXIT_FAILURE;
 }
 
-/// Reopens closed standard descriptors: otherwise a socket or file would get their numbers and receive our text.
-void occupy_standard_descriptors() {
-  for (const int each : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(each, F_GETFD) == -1) {
-      // Opened in the opposite direction, so that reading and writing still fail.
-      [[maybe_unused]] const int taken = ::open("/dev/null", each == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-    }
-  }
-}
-
 }  // namespace
 
 client_options client_options_of(const global_options& global) {
@@ -165,7 +153,7 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::n
 }  // namespace penstock::cli
 
 int main(int argc, char** argv) {
-  penstock::cli::occupy_standard_descriptors();
+  penstock::occupy_standard_descriptors();
   try {
     return penstock::cli::run(argc, argv);
   } catch (const std::exception& failure) {

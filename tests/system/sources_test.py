@@ -168,6 +168,16 @@ class Sources(unittest.TestCase):
                 log = process.communicate(timeout=60)[0]
             self.assertEqual(process.returncode, 0, log)
 
+    def test_a_closed_standard_input_is_no_other_descriptor(self):
+        daemon = Fed(backends()[0], "callback", VERSION + SMALL + fixed()
+                     + '[[source]]\nname = "pipe"\ntype = "stdin"\npipeline = "fixed"\n',
+                     wrapper=("sh", "-c", 'exec "$0" "$@" <&-'))
+        self.addCleanup(lambda: daemon.process.poll() is None and daemon.stop())
+        found = daemon.wait_for("pipe", lambda each: "trouble" in each, "it can't be read")
+        self.assertEqual(found["trouble"], "standard input: can't be read: Bad file descriptor")
+        self.assertEqual(os.readlink(f"/proc/{daemon.process.pid}/fd/0"), "/dev/null")
+        self.stop(daemon)
+
     def test_a_reload_starts_stops_and_changes_sources_and_leaves_the_others(self):
         quiet = f'pace = "0.001x"\nsample_rate = {RATE}\nblock = 100\n'
         one, two = file_source("one", "x.npy", quiet), file_source("two", "x.npy", quiet)
