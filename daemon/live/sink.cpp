@@ -343,6 +343,7 @@ class sink::worker {
   bool missed_ = false;                    // one of them was dropped
   std::optional<result_message> message_;  // of output_, as far as it was composed
   back_off write_pause_;
+  bool write_failed_ = false;  // and nothing was written since
   time_point write_at_{};
   time_point report_at_{};
   trouble_count drops_;
@@ -461,8 +462,10 @@ void sink::worker::make_writer(time_point now) {
   try {
     writer_ = owner_.make_writer_(declaration_);
     ++connections_;
-    state_ = sink_state::running;
-    set_trouble("");
+    if (!write_failed_) {
+      state_ = sink_state::running;
+      set_trouble("");
+    }
   } catch (const std::exception& error) {
     write_at_ = write_pause_.next(now);
     state_ = sink_state::waiting;
@@ -500,6 +503,9 @@ bool sink::worker::write_some(time_point until) {
         any = true;
         state_ = sink_state::running;
         write_pause_.reset();
+        if (std::exchange(write_failed_, false)) {
+          set_trouble("");
+        }
         break;
       case write_progress::full:
         state_ = sink_state::full;
@@ -508,6 +514,7 @@ bool sink::worker::write_some(time_point until) {
         state_ = sink_state::waiting;
         write_at_ = write_pause_.next(std::chrono::steady_clock::now());
         set_trouble(std::string(writer_->failure()));
+        write_failed_ = true;
         writer_.reset();
         return any;
     }

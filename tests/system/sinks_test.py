@@ -381,6 +381,20 @@ class Sinks(unittest.TestCase):
         log = self.stop(daemon)
         self.assertIn("sink 'out': cannot bind", log)
 
+    def test_a_file_that_can_not_be_written_is_complained_about_once(self):
+        x = numpy.random.default_rng(9).standard_normal(4 * BLOCK).astype("f4")
+        daemon = self.start(sums() + tape() + sink("out", 'type = "file"\npath = "no/y"\nfrom = "sums.y"\n'),
+                            {"x.npy": npy(x), "no": b""})
+        said = daemon.wait_for("out", lambda each: each["connections"] >= 4, "it is tried again")
+        self.assertEqual((said["state"], said["results"]["waiting"]), ("waiting", 4))
+        self.assertEqual(said["trouble"], f"can't open {daemon.path}/no/y: Not a directory")
+        (daemon.path / "no").unlink()
+        said = daemon.wait_for("out", lambda each: each["results"]["delivered"] == 4, "it goes on")
+        self.assertNotIn("trouble", said)
+        numpy.testing.assert_allclose(numpy.fromfile(daemon.path / "no/y", "f4"), summed(x), rtol=1e-6, atol=1e-6)
+        log = self.stop(daemon)
+        self.assertEqual((log.count("it is tried again"), log.count("sink 'out': goes on")), (1, 1), log)
+
     def test_results_of_clients_come_too_and_what_does_not_fit_is_counted(self):
         url = f"tcp://127.0.0.1:{free_port()}"
         daemon = self.start(sums() + sink("out", f'type = "zmq-push"\nbind = "{url}"\nfrom = "sums.y"\n'
