@@ -4,6 +4,8 @@
 #include <cstring>
 #include <sstream>
 
+#include <fcntl.h>
+
 namespace penstock {
 namespace {
 
@@ -61,7 +63,8 @@ std::string sound_format::text() const {
 
 sound_file::sound_file(int descriptor) {
   SF_INFO info{};
-  file_.reset(sf_open_fd(descriptor, SFM_READ, &info, SF_FALSE));
+  // libsndfile closes what it can't read, whatever it was told.
+  file_.reset(sf_open_fd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 3), SFM_READ, &info, SF_TRUE));
   if (file_ == nullptr) {
     throw sound_error(sf_strerror(nullptr));
   }

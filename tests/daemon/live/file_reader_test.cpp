@@ -6,13 +6,16 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sndfile.h>
 #include <unistd.h>
 
+#include "base/descriptors.hpp"
 #include "base/npy.hpp"
 #include "base/sigmf.hpp"
+#include "base/sound_file.hpp"
 
 namespace penstock::live {
 namespace {
@@ -221,6 +224,13 @@ TEST_F(FileReader, SaysWhatIsWrong) {
   EXPECT_THAT(complaint(), HasSubstr("x.sigmf-meta: it is no JSON object"));
   write("x.sigmf-data", "");
   EXPECT_THAT(complaint(), HasSubstr("name the .sigmf-meta file"));
+}
+
+// libsndfile closes the descriptor of what it can't read: by then another thread may have its number.
+TEST(SoundFile, LeavesTheDescriptorToItsOwner) {
+  const file_descriptor empty(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_THROW(sound_file(empty.number()), sound_error);
+  EXPECT_NE(::fcntl(empty.number(), F_GETFD), -1);
 }
 
 }  // namespace
