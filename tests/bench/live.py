@@ -259,6 +259,12 @@ def table(kind, name, lines):
     return f'[[{kind}]]\nname = "{name}"\n{lines}\n'
 
 
+def stop(daemon):
+    code, log = daemon.stop()
+    if code != 0:
+        raise SystemExit(f"the daemon ended with {code}:\n{log}")
+
+
 def beside(case, feed, other, pipe):
     """A configuration: the clients' pipeline, a radio, and what the case says."""
     from daemon_process import VERSION, pipeline
@@ -289,7 +295,7 @@ def measured_beside(case, chosen):
         os.mkfifo(pipe)
         stack.callback(os.close, os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
         daemon = Daemon(backends()[0], "callback", beside(case, feed, other, pipe), more_urls=(f"tcp://{clients}",))
-        stack.callback(daemon.stop)
+        stack.callback(stop, daemon)
 
         def status():
             return daemon.counters()["status"]
@@ -339,7 +345,7 @@ def check_case(case, status, figures):
     balanced = balanced and all(each["results"]["balanced"] for each in status.get("sinks", ()))
     if not balanced:
         figures.say("what is expected is the sum of what came of it", False, True, False)
-    stuck = [each["results"]["dropped"] > 0 and each["pauses"] > 0 for each in status.get("sinks", ())]
+    stuck = [each["results"]["dropped"] > 0 and each["state"] == "full" for each in status.get("sinks", ())]
     if not all(stuck):
         figures.say("sinks are stuck", status["sinks"], "both", False)
 
