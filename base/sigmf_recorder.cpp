@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/utc_time.hpp"
+
 namespace penstock {
 namespace {
 
@@ -63,6 +65,12 @@ double round_rate(double rate, double span_ns) {
   return rate;
 }
 
+/// What is further is no index: something else was taken for it.
+bool is_place(std::int64_t index) noexcept {
+  constexpr std::int64_t furthest = std::int64_t{1} << 60;
+  return index <= furthest && index >= -furthest;
+}
+
 }  // namespace
 
 sigmf_recorder::sigmf_recorder(const settings& wanted)
@@ -79,7 +87,14 @@ sigmf_recorder::~sigmf_recorder() {
   }
 }
 
-void sigmf_recorder::append(const sigmf_block& block) {
+void sigmf_recorder::append(const sigmf_block& given) {
+  sigmf_block block = given;
+  if (block.index && !is_place(*block.index)) {
+    block.index.reset();
+  }
+  if (!is_place(block.time_index) || !later_by(block.time_ns, 0.0)) {
+    block.time_quality = 0;
+  }
   const std::uint64_t samples = block.bytes.size() / writer_.sample_bytes();
   const bool goes_on = follows(block);
   if (samples == 0) {
@@ -153,7 +168,7 @@ std::optional<std::int64_t> sigmf_recorder::time_of(const sigmf_block& block) co
   if (rate_ == 0) {
     return std::nullopt;
   }
-  return block.time_ns + static_cast<std::int64_t>(std::llround(static_cast<double>(before) / rate_ * second_ns));
+  return later_by(block.time_ns, static_cast<double>(before) / rate_);
 }
 
 void sigmf_recorder::learn_time(const sigmf_block& block) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 
 namespace penstock {
@@ -79,6 +80,17 @@ std::string print_utc_time(std::int64_t time_ns) {
                 static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
                 static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
   return text.data();
+}
+
+std::optional<std::int64_t> later_by(std::int64_t time_ns, double seconds) noexcept {
+  constexpr std::int64_t furthest = std::int64_t{1} << 62;
+  const double by_ns = seconds * 1e9;
+  // Twice the bound still fits, and NaN compares false.
+  if (time_ns > furthest || time_ns < -furthest || !(std::fabs(by_ns) < static_cast<double>(furthest))) {
+    return std::nullopt;
+  }
+  const std::int64_t later = time_ns + std::llround(by_ns);
+  return later <= furthest && later >= -furthest ? std::optional(later) : std::nullopt;
 }
 
 }  // namespace penstock

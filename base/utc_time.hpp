@@ -14,4 +14,7 @@ namespace penstock {
 /// "2026-01-31T12:00:00.500000000Z".
 [[nodiscard]] std::string print_utc_time(std::int64_t time_ns);
 
+/// The time so much later, or earlier. nullopt beyond 2^62 ns from 1970, some 146 years: no clock says that.
+[[nodiscard]] std::optional<std::int64_t> later_by(std::int64_t time_ns, double seconds) noexcept;
+
 }  // namespace penstock

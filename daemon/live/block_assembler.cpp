@@ -5,12 +5,12 @@
 #include <cstring>
 #include <utility>
 
+#include "base/utc_time.hpp"
+
 namespace penstock::live {
 namespace {
 
 constexpr std::size_t most_gaps = 256;
-// An index beyond these is none: something else was taken for it.
-constexpr std::int64_t furthest_index = std::int64_t{1} << 60;
 // A gap of more samples than these is no gap, but another clock.
 constexpr std::int64_t longest_gap = std::int64_t{1} << 40;
 // Samples that come so far behind are not late: the sender began anew.
@@ -344,11 +344,11 @@ void block_assembler::note_time(const sample_run& run, std::int64_t start, std::
   if (run.quality == time_quality::none || (skipped != 0 && plan_.rate == 0)) {
     return;
   }
-  anchor_index_ = start;
-  anchor_ns_ = run.time_ns;
-  anchor_quality_ = run.quality;
-  if (skipped != 0) {
-    anchor_ns_ += std::llround(static_cast<double>(skipped) / plan_.rate * 1e9);
+  const double behind = skipped != 0 ? static_cast<double>(skipped) / plan_.rate : 0.0;
+  if (const auto time_ns = later_by(run.time_ns, behind)) {
+    anchor_index_ = start;
+    anchor_ns_ = *time_ns;
+    anchor_quality_ = run.quality;
   }
 }
 
@@ -359,11 +359,11 @@ void block_assembler::stamp(block_account& account) const noexcept {
   if (anchor_quality_ == time_quality::none || (distance != 0 && plan_.rate == 0)) {
     return;
   }
-  account.time_ns = anchor_ns_;
-  account.quality = anchor_quality_;
-  if (distance != 0) {
-    account.time_ns += std::llround(static_cast<double>(distance) / plan_.rate * 1e9);
-    account.quality = anchor_quality_ == time_quality::arrival ? time_quality::estimated : anchor_quality_;
+  const auto time_ns = later_by(anchor_ns_, distance != 0 ? static_cast<double>(distance) / plan_.rate : 0.0);
+  if (time_ns) {
+    account.time_ns = *time_ns;
+    const bool is_estimate = distance != 0 && anchor_quality_ == time_quality::arrival;
+    account.quality = is_estimate ? time_quality::estimated : anchor_quality_;
   }
 }
 

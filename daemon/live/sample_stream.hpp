@@ -27,6 +27,9 @@ enum class loss_kind : std::uint8_t {
   kernel    ///< in the socket's buffer on this machine
 };
 
+/// An index beyond this, or below its negative, is none: something else was taken for it.
+constexpr std::int64_t furthest_index = std::int64_t{1} << 60;
+
 /// Stands for one of a reader's streams: a topic, a stream id of VITA-49. Small numbers from 0.
 using stream_number = std::uint32_t;
 

@@ -20,8 +20,10 @@
 
 #include "base/descriptors.hpp"
 #include "base/printable.hpp"
+#include "base/utc_time.hpp"
 #include "daemon/config/sink_text.hpp"
 #include "daemon/live/back_off.hpp"
+#include "daemon/live/sample_stream.hpp"
 #include "daemon/request/wire_tensor.hpp"
 
 namespace penstock::live {
@@ -39,8 +41,6 @@ constexpr auto calm_of_sink = 5s;
 // What an item costs in the queue beside its bytes: bounds the number of small ones.
 constexpr std::size_t bytes_beside = 256;
 constexpr std::size_t most_streams_known = 4096;
-// An index beyond these is none: sums of such fit into 64 bits.
-constexpr std::int64_t furthest_place = std::int64_t{1} << 60;
 constexpr std::size_t longest_client_name = 64;  // of a client
 // What a shard keeps for a sink that blocks, beside its queue: results of what its sources have in flight, and what
 // comes while its threads don't run.
@@ -119,7 +119,7 @@ void place_items(stream_record& stream, const sink_output& output, const publish
   if (account) {
     const bool new_epoch = !stream.begun || stream.epoch != account->epoch;
     message.begins = message.begins || new_epoch || account->lost_before > 0;
-    const bool is_place = view.index <= furthest_place && view.index >= -furthest_place;
+    const bool is_place = view.index <= furthest_index && view.index >= -furthest_index;
     if (account->knows_index() && is_place && output.steps > 0) {
       const std::int64_t number = floor_division(view.index, output.steps);
       stream.shift = std::max(stream.shift, -number);
@@ -596,8 +596,8 @@ result_message sink::worker::message_of(const inbox::entry& entry, const sink_ou
   if (account) {
     message.account = wire_account(*account);
     if (account->quality != penstock::time_quality::none) {
-      const auto apart = static_cast<double>(view.index - account->index);
-      message.time_ns = account->time_ns + (rate > 0 ? std::llround(apart / rate * 1e9) : 0);
+      const double apart = static_cast<double>(view.index) - static_cast<double>(account->index);
+      message.time_ns = later_by(account->time_ns, rate > 0 ? apart / rate : 0.0);
     }
   }
   return message;

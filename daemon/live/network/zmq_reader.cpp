@@ -371,6 +371,9 @@ void zmq_reader::take_penstock(sample_receiver& receiver, topic_stream& stream, 
 // that were withheld. It does not say how long those were that are missing: as its neighbours, if these are equal.
 void zmq_reader::find_missing(sample_receiver& receiver, topic_stream& stream, std::uint64_t sequence,
                               std::optional<std::int64_t> index, std::size_t samples) {
+  if (index && (*index > furthest_index || *index < -furthest_index)) {
+    index.reset();
+  }
   const bool follows = stream.samples != 0 && sequence >= stream.sequence;
   const bool is_equal = stream.samples == samples;
   std::uint64_t missing = follows ? sequence - stream.sequence : 0;
