@@ -76,6 +76,10 @@ void block_assembler::samples(const sample_run& run, time_point now) {
     counts_.overrun += fresh;
     return;
   }
+  if (run.restored) {
+    events_.restored += fresh;
+    (block_.bytes != nullptr ? block_.account.flags : flags_) |= account_flag::order_restored;
+  }
   append(run.bytes.data() + skipped * plan_.sample_bytes, fresh);
 }
 

@@ -41,6 +41,7 @@ struct sample_run {
   std::optional<std::int64_t> at{};
   std::int64_t time_ns = 0;  ///< of the first sample, since 1970 UTC; counts where `quality` is not none
   time_quality quality = time_quality::none;
+  bool restored = false;  ///< it came before others that stand before it
 };
 
 /// What a reader hands its samples to. Thread: that of the source; no call is kept beyond its end.
@@ -70,6 +71,9 @@ class sample_receiver {
   /// The next run begins a new epoch: its indices and times have nothing to do with those before (the sender started
   /// again, its rate changed). `why` is a few words for the log.
   virtual void epoch(stream_number stream, std::string_view why) = 0;
+
+  /// Samples came that had come before, and were dropped.
+  virtual void duplicate(stream_number stream, std::uint64_t samples) = 0;
 
   /// Samples may have been lost directly before the next run, nobody knows how many.
   virtual void suspect(stream_number stream) = 0;

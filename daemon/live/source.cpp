@@ -107,6 +107,7 @@ class source::worker final : public sample_receiver {
     streams_[stream].assembler.loss(kind, samples);
   }
   void epoch(stream_number stream, std::string_view why) override;
+  void duplicate(stream_number /*stream*/, std::uint64_t samples) override { events_.duplicates += samples; }
   void suspect(stream_number stream) override { streams_[stream].assembler.suspect(); }
   void malformed(std::string_view why) override;
   void connected(bool stands, std::string_view what) override;

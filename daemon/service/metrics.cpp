@@ -461,6 +461,7 @@ void source_metrics::take(const source_report& now, const source_report& before)
   add(requests_, "outcome", "error", events.errors, earlier.errors);
   add(events_, "event", "filled_sample", events.filled, earlier.filled);
   add(events_, "event", "duplicate_sample", events.duplicates, earlier.duplicates);
+  add(events_, "event", "restored_sample", events.restored, earlier.restored);
   add(events_, "event", "gap", events.gaps, earlier.gaps);
   add(events_, "event", "epoch", events.epochs, earlier.epochs);
   add(events_, "event", "suspected_loss", events.suspected, earlier.suspected);

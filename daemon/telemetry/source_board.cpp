@@ -29,6 +29,7 @@ nlohmann::ordered_json json_of(const source_report& source) {
                                    {"balanced", samples.balanced()}}},
                                  {"filled", events.filled},
                                  {"duplicates", events.duplicates},
+                                 {"restored", events.restored},
                                  {"gaps", events.gaps},
                                  {"epochs", events.epochs},
                                  {"suspected", events.suspected},

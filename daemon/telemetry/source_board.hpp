@@ -32,6 +32,7 @@ struct sample_counts {
 struct source_events {
   std::uint64_t filled = 0;      ///< samples that were filled in, gaps and ends of blocks
   std::uint64_t duplicates = 0;  ///< samples that had come before
+  std::uint64_t restored = 0;    ///< samples that came before others, and were put in order
   std::uint64_t gaps = 0;
   std::uint64_t epochs = 0;           ///< beyond each stream's first
   std::uint64_t suspected = 0;        ///< times that samples may have been lost, nobody knows how many

@@ -41,6 +41,7 @@ class counting_receiver final : public sample_receiver {
   std::span<std::byte> room(stream_number) override { return {}; }
   void loss(stream_number, loss_kind, std::uint64_t samples) override { require(samples > 0); }
   void epoch(stream_number, std::string_view) override { next_.reset(); }
+  void duplicate(stream_number, std::uint64_t samples) override { require(samples > 0); }
   void suspect(stream_number) override {}
   void malformed(std::string_view why) override { require(!why.empty()); }
   void connected(bool, std::string_view) override {}

@@ -313,6 +313,8 @@ class Sources(unittest.TestCase):
                                 "all packets")
         self.assertEqual(found["samples"]["network"], 3 * 32)
         self.assertEqual((found["filled"], found["gaps"], found["epochs"]), (3 * 32, 2, 0))
+        found = daemon.wait_for("box", lambda each: each["duplicates"] == 2 * 32, "the duplicates")
+        self.assertEqual(found["restored"], 32)  # of two that were swapped, the one that came first
         self.assertEqual(found["samples"]["delivered"], 61 * 32)
         self.stop(daemon)
 

@@ -35,7 +35,11 @@ void packet_stream::take(sample_receiver& receiver, const arrival& packet, time_
   if (!started_) {
     start_at(packet.number);
   }
+  const std::uint64_t duplicates = window_.account().duplicates;
   window_.take({packet.number, packet.samples, packet.time_ns, static_cast<std::uint32_t>(packet.quality)}, now, *this);
+  if (window_.account().duplicates > duplicates) {
+    receiver.duplicate(stream_, packet_samples());
+  }
 }
 
 void packet_stream::run(sample_receiver& receiver, std::uint64_t number, std::span<const std::byte> samples,
@@ -43,7 +47,7 @@ void packet_stream::run(sample_receiver& receiver, std::uint64_t number, std::sp
   receiver.samples(stream_, {.bytes = samples, .at = index_of(number), .time_ns = time_ns, .quality = quality});
 }
 
-void packet_stream::in_order(const numbered_packet& packet, bool /*restored*/) {
+void packet_stream::in_order(const numbered_packet& packet, bool restored) {
   if (!started_) {
     start_at(packet.number);
   }
@@ -53,9 +57,11 @@ void packet_stream::in_order(const numbered_packet& packet, bool /*restored*/) {
     base_number_ = packet.number + 1;
     base_index_ = at + static_cast<std::int64_t>(packet.samples.size() / sample_bytes_);
   }
-  receiver_->samples(
-      stream_,
-      {.bytes = packet.samples, .at = at, .time_ns = packet.time_ns, .quality = static_cast<time_quality>(packet.tag)});
+  receiver_->samples(stream_, {.bytes = packet.samples,
+                               .at = at,
+                               .time_ns = packet.time_ns,
+                               .quality = static_cast<time_quality>(packet.tag),
+                               .restored = restored});
 }
 
 void packet_stream::lost(std::uint64_t /*first*/, std::uint64_t packets) {

@@ -53,14 +53,16 @@ void reorder_window::take(const numbered_packet& packet, time_point now, packet_
     give_up_until(packet.number, sink);
   }
   if (packet.number == next_) {
-    deliver(packet, false, sink);
+    deliver(packet, ++arrivals_, sink);
     drain(sink);
   } else {
     hold(packet, now);
   }
 }
 
-void reorder_window::deliver(const numbered_packet& packet, bool restored, packet_sink& sink) {
+void reorder_window::deliver(const numbered_packet& packet, std::uint64_t arrival, packet_sink& sink) {
+  const bool restored = arrival < latest_;
+  latest_ = std::max(latest_, arrival);
   assert(packet.number == next_);
   mark(packet.number, true);
   ++next_;
@@ -73,7 +75,7 @@ void reorder_window::deliver(const numbered_packet& packet, bool restored, packe
 
 void reorder_window::hold(const numbered_packet& packet, time_point now) {
   const std::size_t place = place_of(packet.number);
-  slots_[place] = {true, packet.samples.size(), packet.time_ns, packet.tag, now};
+  slots_[place] = {true, packet.samples.size(), packet.time_ns, packet.tag, ++arrivals_, now};
   std::copy(packet.samples.begin(), packet.samples.end(),
             memory_.begin() + static_cast<std::ptrdiff_t>(place * packet_bytes_));
   if (held_ == 0 || now < waiting_since_) {
@@ -88,8 +90,8 @@ void reorder_window::release(packet_sink& sink) {
   slot& front = slots_[place];
   front.present = false;
   --held_;
-  deliver({next_, std::span(memory_).subspan(place * packet_bytes_, front.bytes), front.time_ns, front.tag}, true,
-          sink);
+  deliver({next_, std::span(memory_).subspan(place * packet_bytes_, front.bytes), front.time_ns, front.tag},
+          front.arrival, sink);
 }
 
 // What is held before `number` is delivered, what is missing is lost.
@@ -164,7 +166,7 @@ void reorder_window::take_old(const numbered_packet& packet, packet_sink& sink) 
     ++account_.restarts;
     sink.restarted();
     start_at(packet.number);
-    deliver(packet, false, sink);
+    deliver(packet, ++arrivals_, sink);
   }
 }
 
@@ -178,8 +180,8 @@ void reorder_window::take_far(const numbered_packet& packet, packet_sink& sink) 
     ++account_.restarts;
     sink.restarted();
     start_at(first.number);
-    deliver(first, false, sink);
-    deliver(packet, false, sink);
+    deliver(first, ++arrivals_, sink);
+    deliver(packet, ++arrivals_, sink);
     return;
   }
   if (probe_) {

@@ -21,7 +21,7 @@ struct numbered_packet {
 class packet_sink {
  public:
   virtual ~packet_sink() = default;
-  /// The next packet in order. `restored`: it came before its turn, and was held.
+  /// The next packet in order. `restored`: it came before a packet of a smaller number, and was held for that.
   virtual void in_order(const numbered_packet& packet, bool restored) = 0;
   /// `packets` from `first` on are given up; the packet behind them comes next.
   virtual void lost(std::uint64_t first, std::uint64_t packets) = 0;
@@ -96,6 +96,7 @@ class reorder_window {
     std::size_t bytes = 0;
     std::int64_t time_ns = 0;
     std::uint32_t tag = 0;
+    std::uint64_t arrival = 0;
     time_point came{};
   };
 
@@ -108,7 +109,7 @@ class reorder_window {
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
     word = delivered ? word | bit : word & ~bit;
   }
-  void deliver(const numbered_packet& packet, bool restored, packet_sink& sink);
+  void deliver(const numbered_packet& packet, std::uint64_t arrival, packet_sink& sink);
   void hold(const numbered_packet& packet, time_point now);
   void release(packet_sink& sink);
   void give_up_until(std::uint64_t number, packet_sink& sink);
@@ -130,6 +131,8 @@ class reorder_window {
   std::uint64_t first_ = 0;
   std::uint64_t next_ = 0;
   std::size_t held_ = 0;
+  std::uint64_t arrivals_ = 0;  // packets that were held or handed over, but for those that passed
+  std::uint64_t latest_ = 0;    // arrival of those handed over
   time_point waiting_since_{};
   std::optional<numbered_packet> probe_;  // far away; its samples lie in memory_
   std::uint64_t last_repeated_ = 0;

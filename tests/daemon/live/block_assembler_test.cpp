@@ -446,6 +446,18 @@ TEST(block_assembler, SuspectsALossOfAStreamWithoutIndicesByItsRate) {
   EXPECT_EQ(rig.counts.network, 0U) << "nobody knows how many";
 }
 
+TEST(block_assembler, SaysWhichBlockHasSamplesThatWerePutInOrder) {
+  assembler_rig rig(plan_with(4, 0, gap_policy::fill, 16));
+  const std::vector<sample> made = samples_at(0, 2);
+  for (const bool restored : {false, false, true, false}) {
+    rig.assembler.samples({.bytes = std::as_bytes(std::span(made)), .restored = restored}, rig.now);
+  }
+  ASSERT_EQ(rig.blocks.all.size(), 2U);
+  EXPECT_EQ(rig.blocks.all[0].account.flags & account_flag::order_restored, 0);
+  EXPECT_EQ(rig.blocks.all[1].account.flags & account_flag::order_restored, account_flag::order_restored);
+  EXPECT_EQ(rig.events.restored, 2U);
+}
+
 TEST(block_assembler, WithholdsWhatTouchesFilledSamples) {
   block_plan plan = plan_with(10, 0, gap_policy::fill, 100);
   plan.gap.discard = true;

@@ -41,6 +41,7 @@ class kept_samples final : public sample_receiver {
   std::span<std::byte> room(stream_number /*stream*/) override { return {}; }
   void loss(stream_number /*stream*/, loss_kind /*kind*/, std::uint64_t /*samples*/) override {}
   void epoch(stream_number /*stream*/, std::string_view /*why*/) override { epochs.push_back(runs.size()); }
+  void duplicate(stream_number /*stream*/, std::uint64_t /*samples*/) override {}
   void suspect(stream_number /*stream*/) override {}
   void malformed(std::string_view /*why*/) override {}
   void connected(bool /*stands*/, std::string_view /*what*/) override {}

@@ -171,6 +171,7 @@ TEST_F(UdpReader, MovesWhatIsMisplacedOutOfTheReceiversMemory) {
   EXPECT_EQ(stream().delivered, 11 * packet_samples);
   EXPECT_EQ(stream().gaps, 0U);
   EXPECT_EQ(reader_->account().restored, 3U);
+  EXPECT_EQ(stream().restored, 3 * packet_samples);
 }
 
 TEST_F(UdpReader, KnowsAGapExactlyAndWaitsForIt) {
@@ -188,8 +189,8 @@ TEST_F(UdpReader, KnowsAGapExactlyAndWaitsForIt) {
   send_numbers({9, 9, 13});
   read_all();
   EXPECT_EQ(stream().late, packet_samples);
-  EXPECT_EQ(reader_->account(),
-            (reorder_account{.delivered = 4, .lost = 2, .late = 1, .duplicates = 1, .restored = 1}));
+  EXPECT_EQ(stream().duplicates, packet_samples);
+  EXPECT_EQ(reader_->account(), (reorder_account{.delivered = 4, .lost = 2, .late = 1, .duplicates = 1}));
 }
 
 TEST_F(UdpReader, SeesThatGnuRadioSendsNoSize) {
@@ -393,7 +394,7 @@ TEST_F(UdpReaderVita, MeasuresAGapThatIsLongerThanItsCount) {
   read_all();
   EXPECT_EQ(stream().gaps, (500 - 13) * packet_samples);
   EXPECT_EQ(stream().delivered, 108 * packet_samples);
-  EXPECT_EQ(reader_->account().restored, 2U + 63U);
+  EXPECT_EQ(reader_->account().restored, 2U);
   EXPECT_NEAR(static_cast<double>(stream().time_ns), 1000e9, 1e9);
 }
 

@@ -20,9 +20,11 @@ class written_receiver final : public sample_receiver {
     std::vector<std::pair<std::int64_t, std::size_t>> places;  // of each run: index, sample in `bytes`
     std::optional<std::int64_t> next;
     std::uint64_t delivered = 0;
-    std::uint64_t gaps = 0;    // samples
-    std::uint64_t kernel = 0;  // samples, said
-    std::uint64_t late = 0;    // samples
+    std::uint64_t gaps = 0;        // samples
+    std::uint64_t kernel = 0;      // samples, said
+    std::uint64_t late = 0;        // samples
+    std::uint64_t duplicates = 0;  // samples
+    std::uint64_t restored = 0;    // samples
     std::uint64_t suspected = 0;
     std::vector<std::string> epochs;
     std::int64_t time_ns = 0;  // of the last run that had one
@@ -57,6 +59,7 @@ class written_receiver final : public sample_receiver {
     if (!room_.empty() && run.bytes.data() == room_.data()) {
       in_room += run.bytes.size();
     }
+    to.restored += run.restored ? static_cast<std::uint64_t>(count) : 0;
     to.next = run.at.value_or(to.next.value_or(0)) + count;
     to.places.emplace_back(*to.next - count, to.bytes.size() / sample_bytes_);
     to.bytes.insert(to.bytes.end(), run.bytes.begin(), run.bytes.end());
@@ -76,6 +79,7 @@ class written_receiver final : public sample_receiver {
     streams[number].epochs.emplace_back(why);
     streams[number].next.reset();
   }
+  void duplicate(stream_number number, std::uint64_t samples) override { streams[number].duplicates += samples; }
   void suspect(stream_number number) override { ++streams[number].suspected; }
   void malformed(std::string_view why) override { ++complaints[std::string(why)]; }
   void connected(bool stands, std::string_view what) override {

@@ -72,12 +72,18 @@ TEST_F(ReorderWindow, RestoresTheOrder) {
   EXPECT_EQ(window_.wanted_at(), time_point::max());
 }
 
+TEST_F(ReorderWindow, RestoresTheOrderOfWhatIsBehindALoss) {
+  take({0, 4, 2, 3});
+  window_.flush(sink_);
+  EXPECT_THAT(events(), ElementsAre("0", "lost 1+1", "2", "3", "4r"));
+}
+
 TEST_F(ReorderWindow, GivesUpWhatIsAWholeWindowBehind) {
   take({0, 2, 3, 4});
   EXPECT_THAT(events(), ElementsAre("0"));
   EXPECT_FALSE(window_.passes(1)) << "others are held";
   take({5});
-  EXPECT_THAT(events(), ElementsAre("lost 1+1", "2r", "3r", "4r", "5"));
+  EXPECT_THAT(events(), ElementsAre("lost 1+1", "2", "3", "4", "5"));
 }
 
 TEST_F(ReorderWindow, GivesUpAfterTheWait) {
@@ -89,19 +95,19 @@ TEST_F(ReorderWindow, GivesUpAfterTheWait) {
   EXPECT_THAT(events(), ElementsAre("0"));
   now_ += milliseconds{1};
   window_.expire(now_, sink_);
-  EXPECT_THAT(events(), ElementsAre("lost 1+1", "2r"));
+  EXPECT_THAT(events(), ElementsAre("lost 1+1", "2"));
   EXPECT_EQ(window_.wanted_at(), time_point{} + milliseconds{3});
   now_ += milliseconds{1};
   window_.expire(now_, sink_);
-  EXPECT_THAT(events(), ElementsAre("lost 3+1", "4r"));
+  EXPECT_THAT(events(), ElementsAre("lost 3+1", "4"));
 }
 
 TEST_F(ReorderWindow, CountsALatePacketOnceAndNotAsLost) {
   take({0, 9, 3, 3, 3});
   EXPECT_THAT(events(), ElementsAre("0", "lost 1+5", "late 3"));
   window_.flush(sink_);
-  EXPECT_THAT(events(), ElementsAre("lost 6+3", "9r"));
-  EXPECT_EQ(window_.account(), (reorder_account{.delivered = 2, .lost = 7, .late = 1, .duplicates = 2, .restored = 1}));
+  EXPECT_THAT(events(), ElementsAre("lost 6+3", "9"));
+  EXPECT_EQ(window_.account(), (reorder_account{.delivered = 2, .lost = 7, .late = 1, .duplicates = 2}));
 }
 
 TEST_F(ReorderWindow, DropsDuplicatesOfWhatIsDeliveredOrHeld) {
@@ -153,13 +159,15 @@ TEST_F(ReorderWindow, RefusesAWindowThatIsNoPowerOfTwo) {
 // What came out, and the same again by the plainest program that does it.
 class balanced_sink : public packet_sink {
  public:
-  void in_order(const numbered_packet& packet, bool was_held) override {
+  void in_order(const numbered_packet& packet, bool is_restored) override {
     EXPECT_EQ(packet.number, next) << "each number, in order, once";
     std::uint64_t said = 0;
     std::memcpy(&said, packet.samples.data(), sizeof said);
     bad += static_cast<std::uint64_t>(said != packet.number * 3);
     ++delivered;
-    restored += static_cast<std::uint64_t>(was_held);
+    EXPECT_EQ(is_restored, came[packet.number] < latest) << "one of a smaller number came after it";
+    latest = std::max(latest, came[packet.number]);
+    restored += static_cast<std::uint64_t>(is_restored);
     next = packet.number + 1;
   }
   void lost(std::uint64_t first, std::uint64_t packets) override {
@@ -173,6 +181,8 @@ class balanced_sink : public packet_sink {
   }
   void restarted() override { ADD_FAILURE() << "nobody began again"; }
 
+  std::vector<std::uint64_t> came;  // of each number: the first arrival, 0 for none
+  std::uint64_t latest = 0;
   std::uint64_t next = 0;
   std::uint64_t delivered = 0;
   std::uint64_t restored = 0;
@@ -234,15 +244,15 @@ TEST(ReorderWindowAccount, BalancesExactlyOverALossyChannel) {
   lossy_channel channel(seed);
 
   // By definition: a packet is late if, when it comes first, one has come that is a whole window ahead of it.
-  std::vector<bool> came(packets);
+  sink.came.resize(packets);
   std::uint64_t highest = 0;
   std::uint64_t arrivals = 0;
   std::uint64_t distinct = 0;
   std::uint64_t late = 0;
   const auto arrived = [&](std::uint64_t number) {
     ++arrivals;
-    if (!came[number]) {
-      came[number] = true;
+    if (sink.came[number] == 0) {
+      sink.came[number] = arrivals;
       ++distinct;
       late += static_cast<std::uint64_t>(number + window_packets <= highest);
     }
