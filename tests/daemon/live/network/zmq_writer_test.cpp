@@ -68,7 +68,7 @@ class ZmqWriter : public ::testing::Test {
 };
 
 TEST_F(ZmqWriter, PutsTheTopicBeforeTheItems) {
-  open({.has_topic = true});
+  open({.has_topic = true, .high_water_mark = 100});
   zmq::socket_t sub = receiver();
   write_until_heard(sub);
   EXPECT_EQ(writer_->write(message()), write_progress::written);
@@ -77,7 +77,7 @@ TEST_F(ZmqWriter, PutsTheTopicBeforeTheItems) {
 }
 
 TEST_F(ZmqWriter, TellsTimeAndRateWhereAStreamBeginsAndToEachNewReceiver) {
-  open({.framing = zmq_framing::gnuradio_tags});
+  open({.framing = zmq_framing::gnuradio_tags, .high_water_mark = 100});
   zmq::socket_t sub = receiver();
   write_until_heard(sub);
   const auto tags_of = [&](bool begins) {
