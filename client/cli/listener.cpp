@@ -35,6 +35,7 @@ void listener::subscribe(const std::string& pipeline, const subscribe_options& w
 void listener::run(const taker& take, stop_event& stop, std::optional<std::chrono::steady_clock::time_point> until,
                    bool to_the_last) {
   constexpr std::chrono::milliseconds look_interval{100};
+  constexpr std::chrono::seconds farewell{1};
   std::mutex mutex;
   std::string failure;
   const auto listen = [&](std::size_t shard) {
@@ -49,6 +50,12 @@ void listener::run(const taker& take, stop_event& stop, std::optional<std::chron
     try {
       while (!stop.requested() && !from.ended() && (!until || std::chrono::steady_clock::now() < *until)) {
         (void)hand_on(from.next(look_interval));
+      }
+      if (to_the_last && stop.signal() != 0) {
+        try {
+          (void)clients_[shard]->ping(farewell);  // answered behind what was sent before
+        } catch (const request_error&) {          // there is no more
+        }
       }
       from.close();
       while (to_the_last && hand_on(from.next(std::chrono::nanoseconds{0}))) {

@@ -29,8 +29,8 @@ class listener {
   /// Throws request_error.
   void subscribe(const std::string& pipeline, const subscribe_options& wanted);
   /// Until `stop`, which it requests itself when `take` or a subscription throws, until that time, or the end of all
-  /// subscriptions. With `to_the_last`, what has come by then is taken too. Throws std::runtime_error with what was
-  /// thrown.
+  /// subscriptions. With `to_the_last`, what has come by then is taken too, and what was sent before a
+  /// signal. Throws std::runtime_error with what was thrown.
   void run(const taker& take, stop_event& stop, std::optional<std::chrono::steady_clock::time_point> until = {},
            bool to_the_last = false);
 

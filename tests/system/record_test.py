@@ -92,6 +92,7 @@ class Record(unittest.TestCase):
         return process
 
     def end(self, process):
+        wait_until(lambda: self.daemon.counters()["status"]["subscriptions"]["queued_bytes"] == 0, "all is sent to it")
         process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=PATIENCE_S)
         self.assertEqual((process.returncode, error), (130, ""), out)
