@@ -13,6 +13,8 @@ Without GNU Radio:
 
   isolation  the p99 of ordinary clients beside sinks that are stuck, a source that is flooded, and peers that are dead
   replay     how well `penstock replay` and a source of type file keep a recording's pace
+  losses     sources of ZeroMQ and UDP whose senders lose, repeat and swap what they send: no result is silently of
+             other samples than it says, each is the filter's, the account balances, and memory is flat
 
 It needs a Python with numpy and pyzmq, and for the flowgraph GNU Radio 3.10 and scipy. --rate and --seconds make it
 small.
@@ -395,6 +397,132 @@ def replay(chosen, figures):
                 samples["expected"] == samples["delivered"] and samples["balanced"])
 
 
+LOSSY_RATE = 1e6  # of the sender of ZeroMQ; that of UDP has half
+TONE = 1 / 50  # cycles a sample
+TONE_BOUND = 1e-6
+SETTLED = 60  # seconds after which memory is flat
+GROWTH_BOUND = 16  # MiB, from then on
+PACKET = 512  # samples
+
+
+TONES = numpy.exp(2j * numpy.pi * TONE * numpy.arange(50 + 8500)).astype(numpy.complex64)
+
+
+def tone(index, count):
+    return TONES[index % 50:][:count]
+
+
+def lossy_radio(chosen):
+    """The other process: publishes messages of any length with GNU Radio's header, and skips some samples."""
+    import struct
+    import zmq
+    random = numpy.random.default_rng(30)
+    with zmq.Context() as context, context.socket(zmq.PUB) as out:
+        out.sndhwm = 0
+        out.connect(chosen.out)
+        began, index = time.monotonic(), 0
+        while True:
+            count = int(random.integers(500, 8500))
+            if random.random() < 0.003:
+                index += int(random.integers(1, 200_000 if random.random() < 0.2 else 20_000))
+            out.send(struct.pack("<HBQQ", 0x5FF0, 1, index, 0) + tone(index, count).tobytes())
+            index += count
+            time.sleep(max(0, began + index / chosen.rate - time.monotonic()))
+
+
+def lossy_box(chosen):
+    """The other process: numbered datagrams, of which some are lost, come twice, or late."""
+    host, port = chosen.out.split(":")
+    random, held = numpy.random.default_rng(31), []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+        def send(packet):
+            out.sendto(packet, (host, int(port)))
+        began, number = time.monotonic(), 0
+        while True:
+            for chance in random.random(8):
+                packet = number.to_bytes(8, "little") + tone(number * PACKET, PACKET).tobytes()
+                number += 1
+                if chance < 0.004:
+                    held += [packet] if chance < 0.002 else []
+                    continue
+                for _ in range(2 if chance < 0.006 else 1):
+                    send(packet)
+                if held and random.random() < 0.3:
+                    send(held.pop())
+            if random.random() < 0.0005:
+                number += int(random.integers(100))
+            time.sleep(max(0, began + number * PACKET / (chosen.rate / 2) - time.monotonic()))
+
+
+class ToneCheck:
+    """Of one pipeline's results: whether each follows on those before, or says why not, and is the filter's tone."""
+
+    def __init__(self):
+        self.checked, self.silent, self.worst, self.ends = 0, 0, 0.0, {}
+        powers = numpy.exp(-2j * numpy.pi * TONE * numpy.arange(len(TAPS)))
+        self.gain = numpy.dot(TAPS, powers)
+
+    def take(self, item):
+        account, given = item.account, item.array.reshape(-1)
+        end, was_filled = self.ends.get(item.session, (None, True))
+        self.ends[item.session] = account.index + len(given) * DECIMATION, account.filled > 0
+        if end is not None and account.index != end and not account.lost_before:
+            self.silent += 1
+        if end is None or account.lost_before or account.filled or was_filled:
+            return  # the filter still has samples that are no tone
+        # The index is that of the tap in the middle.
+        at = account.index_of("narrow") + (len(TAPS) - 1) // 2 + DECIMATION * numpy.arange(len(given))
+        expected = self.gain * numpy.exp(2j * numpy.pi * numpy.mod(TONE * at, 1))
+        self.worst = max(self.worst, float(numpy.abs(given - expected).max(initial=0)))
+        self.checked += 1
+
+
+def losses(chosen, figures):
+    from daemon_process import VERSION, Daemon, backends, free_port, pipeline
+    from penstock import Client
+    radio_url, box = f"tcp://127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    common = 'pipeline = "band"\nblock = 8000\ngap = { policy = "fill", max_fill = "10ms", beyond = "new-epoch" }\n'
+    text = VERSION + pipeline("band", "cf32", ["max 8000"],
+                              [("narrow", "fir", f"decimation = {DECIMATION}\ntaps = {TAPS}\n")], ["narrow"])
+    text += table("source", "radio", common + f'type = "zmq-sub"\nbind = ["{radio_url}"]\n'
+                                              f'framing = "gnuradio-tags"\nsample_rate = {LOSSY_RATE}')
+    text += table("source", "box", common + f'type = "udp"\nlisten = "{box}"\nframing = "sequence"\n'
+                                            f'sample_rate = {LOSSY_RATE / 2}\n'
+                                            'reorder = { window = 64, max_wait = "5ms" }')
+    daemon = Daemon(backends()[0], "callback", text)
+
+    def resident_mib():
+        lines = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+    check, settled, lost = ToneCheck(), None, 0
+    try:
+        with Client(daemon.url) as client, client.subscribe("band") as results, \
+                process_of("lossy_radio", radio_url, LOSSY_RATE), process_of("lossy_box", box, LOSSY_RATE):
+            began = time.monotonic()
+            while time.monotonic() < began + chosen.seconds:
+                item = results.get(timeout=30)
+                lost += item.lost
+                check.take(item)
+                if settled is None and time.monotonic() > began + min(SETTLED, chosen.seconds / 2):
+                    settled = resident_mib()
+        grown, status = resident_mib() - settled, daemon.counters()["status"]
+    finally:
+        stop(daemon)
+    for source in status["sources"]:
+        samples = source["samples"]
+        print(f"{source['name']}: {samples}, {source['gaps']} gaps, {source['epochs']} epochs, "
+              f"{source['duplicates']} samples twice, {source['restored']} put in order")
+        figures.say(f"{source['name']}: what is expected is the sum of what came of it", samples["balanced"], True,
+                    samples["balanced"] and source["gaps"] > 0 and source["errors"] == 0)
+    figures.say("results compared, and those that the listener lost", f"{check.checked}, {lost}", "some, 0",
+                check.checked > 0 and lost == 0)
+    figures.say("results behind a gap that they do not tell", check.silent, 0, check.silent == 0)
+    figures.say("largest difference from the filter's tone", f"{check.worst:.1e}", f"at most {TONE_BOUND}",
+                check.worst <= TONE_BOUND)
+    figures.say("growth of the daemon's memory", f"{grown:.1f} MiB", f"at most {GROWTH_BOUND}", grown <= GROWTH_BOUND)
+
+
 def flowgraph_parts(parts, chosen, figures):
     from daemon_process import Daemon, backends, free_port
     out, back = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
@@ -414,8 +542,9 @@ def flowgraph_parts(parts, chosen, figures):
             figures.missed = True
 
 
-PARTS = ("through", "return", "isolation", "replay")
-PROCESSES = {"flowgraph": flowgraph, "radio": radio, "flood": flood, "listener": listener}
+PARTS = ("through", "return", "isolation", "replay", "losses")
+PROCESSES = {"flowgraph": flowgraph, "radio": radio, "flood": flood, "listener": listener,
+             "lossy_radio": lossy_radio, "lossy_box": lossy_box}
 
 
 def main():
@@ -439,6 +568,8 @@ def main():
         isolation(chosen, figures)
     if "replay" in parts:
         replay(chosen, figures)
+    if "losses" in parts:
+        losses(chosen, figures)
     return 1 if figures.missed else 0
 
 
