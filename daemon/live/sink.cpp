@@ -297,10 +297,10 @@ class sink::worker {
     bool said = false;
   };
   // A shard.
-  struct door_record {
-    explicit door_record(const shard_door& where) : door(where) {}
+  struct shard_link {
+    explicit shard_link(const shard_endpoint& where) : shard(where) {}
 
-    shard_door door;
+    shard_endpoint shard;
     std::atomic<bool> leave{false};  // written by any thread
     std::optional<client> connection{};
     std::vector<subscription> subscribed{};
@@ -310,9 +310,9 @@ class sink::worker {
 
   [[nodiscard]] bool stopping() const noexcept { return owner_.stop_.load(std::memory_order_acquire); }
   [[nodiscard]] bool blocks() const noexcept { return declaration_.on_full == full_policy::block; }
-  void look_at_doors(time_point now);
-  void connect(door_record& door, time_point now);
-  void part(door_record& door);
+  void tend_links(time_point now);
+  void connect(shard_link& link, time_point now);
+  void disconnect(shard_link& link);
   void make_writer(time_point now);
   [[nodiscard]] bool write_some(time_point until);
   [[nodiscard]] write_progress write(const inbox::entry& entry);
@@ -331,7 +331,7 @@ class sink::worker {
   sink& owner_;
   inbox& inbox_;
   const sink_declaration& declaration_;
-  std::deque<door_record> doors_;
+  std::deque<shard_link> links_;
   std::unique_ptr<result_writer> writer_;
   std::map<std::string, stream_record, std::less<>> streams_;
   sink_state state_ = sink_state::starting;
@@ -353,16 +353,16 @@ class sink::worker {
 };
 
 sink::worker::worker(sink& owner) : owner_(owner), inbox_(*owner.inbox_), declaration_(inbox_.declaration) {
-  for (const shard_door& each : owner_.doors_) {
-    doors_.emplace_back(each);
+  for (const shard_endpoint& each : owner_.shards_) {
+    links_.emplace_back(each);
   }
   sink_report first;
   first.name = declaration_.name;
   first.type = std::string(name_of(declaration_.type));
   first.queue_bytes = declaration_.queue;
   place_.emplace(owner_.board_, std::move(first), [this](std::uint32_t shard) {
-    for (door_record& each : doors_) {
-      if (each.door.shard == shard) {
+    for (shard_link& each : links_) {
+      if (each.shard.number == shard) {
         each.leave.store(true, std::memory_order_release);
       }
     }
@@ -373,7 +373,7 @@ sink::worker::worker(sink& owner) : owner_(owner), inbox_(*owner.inbox_), declar
 void sink::worker::run() {
   while (!stopping()) {
     const time_point now = std::chrono::steady_clock::now();
-    look_at_doors(now);
+    tend_links(now);
     if (!writer_ && now >= write_at_) {
       make_writer(now);
     }
@@ -385,10 +385,10 @@ void sink::worker::run() {
   finish();
 }
 
-void sink::worker::look_at_doors(time_point now) {
-  for (door_record& each : doors_) {
+void sink::worker::tend_links(time_point now) {
+  for (shard_link& each : links_) {
     if (each.leave.load(std::memory_order_acquire)) {
-      part(each);
+      disconnect(each);
       continue;
     }
     if (each.connection && std::any_of(each.subscribed.begin(), each.subscribed.end(),
@@ -400,22 +400,22 @@ void sink::worker::look_at_doors(time_point now) {
       connect(each, now);
     }
   }
-  const auto stands = [](const door_record& each) { return each.connection || each.leave.load(); };
-  if (!blocks() || std::all_of(doors_.begin(), doors_.end(), stands)) {
+  const auto stands = [](const shard_link& each) { return each.connection || each.leave.load(); };
+  if (!blocks() || std::all_of(links_.begin(), links_.end(), stands)) {
     inbox_.begin();
   }
 }
 
-void sink::worker::connect(door_record& door, time_point now) {
+void sink::worker::connect(shard_link& link, time_point now) {
   try {
     client_options options;
-    options.url = door.door.endpoint;
-    options.zmq_context = door.door.context;
+    options.url = link.shard.url;
+    options.zmq_context = link.shard.context;
     options.name = printable_name("sink " + declaration_.name, longest_client_name);
     options.transport = transport::zmq;
     options.request_timeout = 5s;
     options.stays = true;
-    door.connection.emplace(std::move(options));
+    link.connection.emplace(std::move(options));
     for (const sink_feed& feed : declaration_.feeds) {
       subscribe_options wanted;
       for (const std::string& each : declaration_.sessions) {
@@ -429,33 +429,33 @@ void sink::worker::connect(door_record& door, time_point now) {
       }
       // What waits in the queue here is held by the shard.
       wanted.queue_bytes = declaration_.queue + (blocks() ? room_of_shard : 0);
-      door.subscribed.push_back(door.connection->subscribe(
+      link.subscribed.push_back(link.connection->subscribe(
           feed.pipeline, wanted, [box = owner_.inbox_, &feed](published&& what) { box->take(std::move(what), feed); }));
-      inbox_.fit(door.subscribed.back().queue_bytes(), feed);
+      inbox_.fit(link.subscribed.back().queue_bytes(), feed);
     }
-    door.pause.reset();
+    link.pause.reset();
     if (writer_ != nullptr) {
       set_trouble("");
     }
   } catch (const std::exception& error) {
-    door.subscribed.clear();
-    door.connection.reset();
-    door.again = door.pause.next(now);
+    link.subscribed.clear();
+    link.connection.reset();
+    link.again = link.pause.next(now);
     set_trouble(std::string("the shard does not take it: ") + error.what());
   }
 }
 
 // An answer to PING comes behind the results.
-void sink::worker::part(door_record& door) {
-  if (!door.connection) {
+void sink::worker::disconnect(shard_link& link) {
+  if (!link.connection) {
     return;
   }
   try {
-    (void)door.connection->ping(sink_farewell);
+    (void)link.connection->ping(sink_farewell);
   } catch (const std::exception&) {  // it is gone already
   }
-  door.subscribed.clear();
-  door.connection.reset();
+  link.subscribed.clear();
+  link.connection.reset();
 }
 
 void sink::worker::make_writer(time_point now) {
@@ -613,14 +613,14 @@ void sink::worker::sleep(time_point until) {
   } else {
     until = std::min(until, write_at_);
   }
-  for (const door_record& each : doors_) {
+  for (const shard_link& each : links_) {
     if (!each.connection && !each.leave.load()) {
       until = std::min(until, each.again);
     }
   }
   inbox_.wake.prepare();
   const bool may_write = state_ != sink_state::full && writer_ != nullptr && !inbox_.empty();
-  const bool is_left = std::any_of(doors_.begin(), doors_.end(), [](const door_record& each) {
+  const bool is_left = std::any_of(links_.begin(), links_.end(), [](const shard_link& each) {
     return each.connection && each.leave.load(std::memory_order_acquire);
   });
   if (!stopping() && !may_write && !is_left) {
@@ -677,8 +677,8 @@ sink_report sink::worker::report() {
 // What has come is written as long as the receiver takes it.
 void sink::worker::finish() {
   inbox_.release();
-  for (door_record& each : doors_) {
-    part(each);
+  for (shard_link& each : links_) {
+    disconnect(each);
   }
   time_point end = std::chrono::steady_clock::now() + sink_farewell;
   while (!inbox_.empty()) {
@@ -711,9 +711,9 @@ void sink::worker::finish() {
   (void)report();
 }
 
-sink::sink(sink_declaration declaration, std::vector<shard_door> doors, sink_board& board, source_gates& gates,
+sink::sink(sink_declaration declaration, std::vector<shard_endpoint> shards, sink_board& board, source_gates& gates,
            writer_factory make_writer, std::unique_ptr<sink> before)
-    : doors_(std::move(doors)),
+    : shards_(std::move(shards)),
       board_(board),
       make_writer_(std::move(make_writer)),
       before_(std::move(before)),

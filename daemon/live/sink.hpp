@@ -24,7 +24,7 @@ using writer_factory = std::function<std::unique_ptr<result_writer>(const sink_d
 class sink {
  public:
   /// Starts the thread. With `before`, which it takes over, it first waits for that one's end. References outlive it.
-  sink(sink_declaration declaration, std::vector<shard_door> doors, sink_board& board, source_gates& gates,
+  sink(sink_declaration declaration, std::vector<shard_endpoint> shards, sink_board& board, source_gates& gates,
        writer_factory make_writer, std::unique_ptr<sink> before = nullptr);
   sink(const sink&) = delete;
   sink& operator=(const sink&) = delete;
@@ -40,7 +40,7 @@ class sink {
   class inbox;
   class worker;
 
-  const std::vector<shard_door> doors_;
+  const std::vector<shard_endpoint> shards_;
   sink_board& board_;
   const writer_factory make_writer_;
   std::unique_ptr<sink> before_;

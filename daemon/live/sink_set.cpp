@@ -9,8 +9,9 @@
 
 namespace penstock::live {
 
-sink_set::sink_set(std::vector<shard_door> doors, sink_board& board, source_gates& gates, writer_factory make_writer)
-    : doors_(std::move(doors)), board_(board), gates_(gates), make_writer_(std::move(make_writer)) {}
+sink_set::sink_set(std::vector<shard_endpoint> shards, sink_board& board, source_gates& gates,
+                   writer_factory make_writer)
+    : shards_(std::move(shards)), board_(board), gates_(gates), make_writer_(std::move(make_writer)) {}
 
 void sink_set::adopt(const std::vector<sink_declaration>& declared) {
   std::erase_if(ending_, [](const auto& each) { return each->is_over(); });
@@ -25,7 +26,7 @@ void sink_set::adopt(const std::vector<sink_declaration>& declared) {
       continue;
     }
     spdlog::info("sink '{}': {}", wanted.name, old != nullptr ? "changed" : "begins");
-    running_.push_back(std::make_unique<sink>(wanted, doors_, board_, gates_, make_writer_, std::move(old)));
+    running_.push_back(std::make_unique<sink>(wanted, shards_, board_, gates_, make_writer_, std::move(old)));
   }
   for (std::unique_ptr<sink>& each : before) {
     if (each != nullptr) {

@@ -12,8 +12,8 @@ namespace penstock::live {
 /// The sinks of the configuration. Thread: the admin's. No call waits, except the destructor.
 class sink_set {
  public:
-  /// `doors`: of all shards. References outlive it.
-  sink_set(std::vector<shard_door> doors, sink_board& board, source_gates& gates, writer_factory make_writer);
+  /// `shards`: of all shards. References outlive it.
+  sink_set(std::vector<shard_endpoint> shards, sink_board& board, source_gates& gates, writer_factory make_writer);
   sink_set(const sink_set&) = delete;
   sink_set& operator=(const sink_set&) = delete;
   /// Stops all, and waits for them.
@@ -24,7 +24,7 @@ class sink_set {
   void adopt(const std::vector<sink_declaration>& declared);
 
  private:
-  std::vector<shard_door> doors_;
+  std::vector<shard_endpoint> shards_;
   sink_board& board_;
   source_gates& gates_;
   writer_factory make_writer_;

@@ -203,7 +203,7 @@ source::worker::worker(source& owner)
   source_report first{.name = declaration_.name,
                       .type = std::string(name_of(declaration_.type)),
                       .pipeline = declaration_.pipeline,
-                      .shard = owner_.door_.shard,
+                      .shard = owner_.shard_.number,
                       .state = state_,
                       .trouble = "",
                       .streams = 0,
@@ -252,8 +252,8 @@ void source::worker::run() {
 bool source::worker::connect(time_point now) {
   try {
     client_options options;
-    options.url = owner_.door_.endpoint;
-    options.zmq_context = owner_.door_.context;
+    options.url = owner_.shard_.url;
+    options.zmq_context = owner_.shard_.context;
     options.name = printable_name("source " + declaration_.name, longest_name);
     options.transport = transport::zmq;
     options.request_timeout = 5s;
@@ -606,7 +606,7 @@ void source::worker::report() {
   place_->write({.name = declaration_.name,
                  .type = std::string(name_of(declaration_.type)),
                  .pipeline = declaration_.pipeline,
-                 .shard = owner_.door_.shard,
+                 .shard = owner_.shard_.number,
                  .state = state_,
                  .trouble = trouble_,
                  .streams = streams_.size(),
@@ -650,10 +650,10 @@ void source::worker::leave() {
   client_.reset();
 }
 
-source::source(source_declaration declaration, shard_door door, source_board& board, reader_factory make_reader,
+source::source(source_declaration declaration, shard_endpoint shard, source_board& board, reader_factory make_reader,
                std::unique_ptr<source> before, std::shared_ptr<source_gate> gate)
     : declaration_(std::move(declaration)),
-      door_(std::move(door)),
+      shard_(std::move(shard)),
       board_(board),
       make_reader_(std::move(make_reader)),
       before_(std::move(before)),

@@ -15,11 +15,11 @@
 
 namespace penstock::live {
 
-/// Where a source connects to its shard.
-struct shard_door {
-  std::uint32_t shard = 0;
+/// Where a source or sink connects to a shard, within the process.
+struct shard_endpoint {
+  std::uint32_t number = 0;
   void* context = nullptr;  ///< as client_options::zmq_context
-  std::string endpoint;
+  std::string url;
 };
 
 /// Makes the reader of a source. Throws std::runtime_error when it can't begin now. `rate`: in, the configuration's;
@@ -32,7 +32,7 @@ class source {
  public:
   /// Starts the thread. With `before`, which it takes over, it first waits for that one's end. `board` outlives it.
   /// While `gate` is closed nothing is sent; nullptr: it never is.
-  source(source_declaration declaration, shard_door door, source_board& board, reader_factory make_reader,
+  source(source_declaration declaration, shard_endpoint shard, source_board& board, reader_factory make_reader,
          std::unique_ptr<source> before = nullptr, std::shared_ptr<source_gate> gate = nullptr);
   source(const source&) = delete;
   source& operator=(const source&) = delete;
@@ -51,7 +51,7 @@ class source {
   struct shared_parts;
 
   const source_declaration declaration_;
-  const shard_door door_;
+  const shard_endpoint shard_;
   source_board& board_;
   const reader_factory make_reader_;
   std::unique_ptr<source> before_;

@@ -10,9 +10,9 @@
 
 namespace penstock::live {
 
-source_set::source_set(std::vector<shard_door> doors, source_board& board, source_gates& gates, memory_budget& memory,
-                       reader_factory make_reader)
-    : doors_(std::move(doors)), board_(board), gates_(gates), memory_(memory), make_reader_(std::move(make_reader)) {}
+source_set::source_set(std::vector<shard_endpoint> shards, source_board& board, source_gates& gates,
+                       memory_budget& memory, reader_factory make_reader)
+    : shards_(std::move(shards)), board_(board), gates_(gates), memory_(memory), make_reader_(std::move(make_reader)) {}
 
 source_set::~source_set() {
   memory_.give_back(taken_);
@@ -36,7 +36,7 @@ void source_set::adopt(const std::vector<source_declaration>& declared) {
     }
     spdlog::info("source '{}': {}, feeds pipeline '{}'", wanted.name, old != nullptr ? "changed" : "begins",
                  wanted.pipeline);
-    running_.push_back(std::make_unique<source>(wanted, doors_[index % doors_.size()], board_, make_reader_,
+    running_.push_back(std::make_unique<source>(wanted, shards_[index % shards_.size()], board_, make_reader_,
                                                 std::move(old), gates_.of(wanted.name)));
   }
   for (std::unique_ptr<source>& each : before) {

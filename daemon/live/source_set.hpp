@@ -13,8 +13,8 @@ namespace penstock::live {
 /// The sources of the configuration. Thread: the admin's. No call waits, except the destructor.
 class source_set {
  public:
-  /// `doors`: of the shards, at least one. `board`, `gates` and `memory`, of which the queues take theirs, outlive it.
-  source_set(std::vector<shard_door> doors, source_board& board, source_gates& gates, memory_budget& memory,
+  /// `shards`: of the shards, at least one. `board`, `gates` and `memory`, of which the queues take theirs, outlive it.
+  source_set(std::vector<shard_endpoint> shards, source_board& board, source_gates& gates, memory_budget& memory,
              reader_factory make_reader);
   source_set(const source_set&) = delete;
   source_set& operator=(const source_set&) = delete;
@@ -31,7 +31,7 @@ class source_set {
   [[nodiscard]] std::size_t size() const noexcept { return running_.size(); }
 
  private:
-  std::vector<shard_door> doors_;
+  std::vector<shard_endpoint> shards_;
   source_board& board_;
   source_gates& gates_;
   memory_budget& memory_;

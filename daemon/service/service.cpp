@@ -322,14 +322,14 @@ void service::stop_shards_behind_sources(std::chrono::steady_clock::time_point e
 }
 
 void service::start_sources() {
-  std::vector<live::shard_door> doors;
+  std::vector<live::shard_endpoint> endpoints;
   for (std::size_t number = 0; number < shards_.size(); ++number) {
-    doors.push_back(
+    endpoints.push_back(
         {static_cast<std::uint32_t>(number), shards_[number].inner_context(), router_socket::inner_endpoint});
   }
-  sinks_.emplace(doors, sinks_board_, gates_, live::make_writer);
+  sinks_.emplace(endpoints, sinks_board_, gates_, live::make_writer);
   sinks_->adopt(settings_.sinks);
-  sources_.emplace(std::move(doors), sources_board_, gates_, *memory_, live::make_reader);
+  sources_.emplace(std::move(endpoints), sources_board_, gates_, *memory_, live::make_reader);
   sources_->adopt(settings_.sources);
 }
 

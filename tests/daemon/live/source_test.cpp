@@ -129,7 +129,7 @@ class SourceTest : public ::testing::Test {
     made.gap.policy = gap_policy::new_epoch;
     return made;
   }
-  shard_door door(shard_rig& rig) { return {0, rig.inner_context(), router_socket::inner_endpoint}; }
+  shard_endpoint endpoint(shard_rig& rig) { return {0, rig.inner_context(), router_socket::inner_endpoint}; }
   source_report now() {
     std::vector<source_report> all = board_.read(0);
     return all.empty() ? source_report{} : all.front();
@@ -147,7 +147,7 @@ TEST_F(SourceTest, HandsItsSamplesToThePipelineAndTakesNoPlaceOfMaxClients) {
   shard_rig rig({.plans = {{.keeps_state = true}}, .max_clients = 1});
   guest outside(rig);
   {
-    source north(declared(), door(rig), board_, wire_.factory());
+    source north(declared(), endpoint(rig), board_, wire_.factory());
     send(100);
     send(28);
     wait_until([&] { return now().events.results == 4; });
@@ -168,7 +168,7 @@ TEST_F(SourceTest, HandsItsSamplesToThePipelineAndTakesNoPlaceOfMaxClients) {
 
 TEST_F(SourceTest, SleepsWhileNothingComes) {
   shard_rig rig;
-  source north(declared(), door(rig), board_, wire_.factory());
+  source north(declared(), endpoint(rig), board_, wire_.factory());
   send(128);
   wait_until([&] { return now().events.results == 4; });
   const int before = wire_.reads;
@@ -178,7 +178,7 @@ TEST_F(SourceTest, SleepsWhileNothingComes) {
 
 TEST_F(SourceTest, EndsWithItsFileOnceAllIsAnswered) {
   shard_rig rig;
-  source north(declared(), door(rig), board_, wire_.factory());
+  source north(declared(), endpoint(rig), board_, wire_.factory());
   send(40);
   wire_.put({feed::kind::end});
   wait_until([&] { return now().state == source_state::ended; });
@@ -191,7 +191,7 @@ TEST_F(SourceTest, OpensASessionForEachTopicAndEachEpoch) {
   shard_rig rig({.plans = {{.keeps_state = true}}});
   source_declaration wanted = declared();
   wanted.max_streams = 2;
-  source north(wanted, door(rig), board_, wire_.factory());
+  source north(wanted, endpoint(rig), board_, wire_.factory());
   send(32, 0, "a");
   send(32, 0, "b");
   send(32, 0, "c");
@@ -210,7 +210,7 @@ TEST_F(SourceTest, OpensASessionForEachTopicAndEachEpoch) {
 TEST_F(SourceTest, NamesSessionsByAnyTopic) {
   shard_rig rig({.plans = {{.keeps_state = true}}});
   source_declaration wanted = declared(std::string(56, 'n') + "ö");
-  source north(wanted, door(rig), board_, wire_.factory());
+  source north(wanted, endpoint(rig), board_, wire_.factory());
   const std::vector<std::string> topics{"",
                                         std::string(64, '\xff'),
                                         std::string(70, '\xfe'),
@@ -275,7 +275,7 @@ TEST_F(SourceTest, SaysInEachRequestWhichSamplesItHas) {
 TEST_F(SourceTest, MakesItsReaderAgainAfterAFailureAndTakesWhatComesForAnotherClock) {
   shard_rig rig;
   wire_.refusals = 2;
-  source north(declared(), door(rig), board_, wire_.factory());
+  source north(declared(), endpoint(rig), board_, wire_.factory());
   send(32, 500);
   wait_until([&] { return now().events.results == 1; });
   EXPECT_EQ(now().trouble, "");
@@ -291,7 +291,7 @@ TEST_F(SourceTest, CountsAStallOnceAndGoesOn) {
   shard_rig rig;
   source_declaration wanted = declared();
   wanted.stall = 20ms;
-  source north(wanted, door(rig), board_, wire_.factory());
+  source north(wanted, endpoint(rig), board_, wire_.factory());
   wait_until([&] { return now().state == source_state::stalled; });
   EXPECT_EQ(now().events.stalls, 1U);
   send(32);
@@ -308,7 +308,7 @@ TEST_F(SourceTest, WaitsForThePipelineOrDropsAsItsPolicySays) {
     wanted.queue = 128;
     source_board board;
     fed_wire wire;
-    source north(wanted, door(rig), board, wire.factory());
+    source north(wanted, endpoint(rig), board, wire.factory());
     for (int each = 0; each < 100; ++each) {
       wire.put({feed::kind::run, std::string(32, '\1'), each * 32, ""});
     }
@@ -333,7 +333,7 @@ TEST_F(SourceTest, ChangesWithTheConfigurationAndLeavesWhatIsEqual) {
   shard_rig rig;
   {
     memory_budget memory(std::size_t{1} << 30U);
-    source_set all({door(rig)}, board_, gates_, memory, wire_.factory());
+    source_set all({endpoint(rig)}, board_, gates_, memory, wire_.factory());
     all.adopt({declared("one"), declared("two")});
     wait_until([&] { return board_.read(0).size() == 2; });
     EXPECT_EQ(memory.used(), 2 * declared("one").memory_bytes());
