@@ -139,6 +139,7 @@ class source::worker final : public sample_receiver {
   [[nodiscard]] bool wait_for_memory();
   void sleep(time_point until, bool for_data, std::uint64_t seen);
   void look(time_point now);
+  void read_on_again();
   void look_for_stall(time_point now);
   void look_at_overrun(time_point now);
   void look_at_errors();
@@ -161,6 +162,7 @@ class source::worker final : public sample_receiver {
   std::optional<source_board::place> place_;
   source_state state_ = source_state::starting;
   std::string trouble_;
+  bool reading_failed_ = false;         // and nothing came since
   std::uint64_t in_flight_before_ = 0;  // requests sent that were answered or given up when the client was last made
   std::uint64_t sent_ = 0;
   bool ended_ = false;
@@ -278,7 +280,9 @@ bool source::worker::open_reader(time_point now) {
     ++events_.connections;
     data_at_ = now;
     state_ = source_state::running;
-    set_trouble("");
+    if (!reading_failed_) {
+      set_trouble("");
+    }
     return true;
   } catch (const std::exception& error) {
     read_at_ = read_pause_.next(now);
@@ -304,11 +308,19 @@ void source::worker::set_trouble(const std::string& trouble) {
   }
 }
 
+// A reader that connects can be made, and fails all the same.
+void source::worker::read_on_again() {
+  if (std::exchange(reading_failed_, false)) {
+    set_trouble("");
+  }
+}
+
 // True when something came.
 bool source::worker::read(time_point now) {
   switch (reader_->read(*this, now, now + read_slice)) {
     case read_progress::some:
       read_pause_.reset();
+      read_on_again();
       return true;
     case read_progress::none:
       return false;
@@ -321,6 +333,7 @@ bool source::worker::read(time_point now) {
       return true;
     case read_progress::failed:
       read_at_ = read_pause_.next(now);
+      reading_failed_ = true;
       fail(std::string(reader_->failure()));
       reader_.reset();
       // Whatever comes next has another clock.
@@ -386,6 +399,9 @@ void source::worker::malformed(std::string_view why) {
 
 // A peer may come and go as often as it likes.
 void source::worker::connected(bool stands, std::string_view what) {
+  if (stands) {
+    read_on_again();
+  }
   if (now_ >= connections_until_) {
     connections_until_ = now_ + between_complaints;
     connections_said_ = 0;
@@ -459,7 +475,7 @@ bool source::worker::submit(const sample_block& block, time_point now) {
     ++events_.blocks;
     queue_.pop_delivered();
     submit_pause_.reset();
-    if (state_ == source_state::running && !trouble_.empty()) {
+    if (state_ == source_state::running && !reading_failed_ && !trouble_.empty()) {
       set_trouble("");
     }
     return true;

@@ -280,9 +280,11 @@ TEST_F(SourceTest, MakesItsReaderAgainAfterAFailureAndTakesWhatComesForAnotherCl
   wait_until([&] { return now().events.results == 1; });
   EXPECT_EQ(now().trouble, "");
   wire_.put({feed::kind::fail});
+  wait_until([&] { return now().events.connections == 2; });
+  EXPECT_NE(now().trouble, "") << "nothing came of the new reader yet";
   send(32, 0);
   wait_until([&] { return now().events.results == 2; });
-  EXPECT_EQ(now().events.connections, 2U);
+  EXPECT_EQ(now().trouble, "");
   EXPECT_EQ(now().events.epochs, 1U);
   EXPECT_EQ(now().samples.expected, 64U);
 }
