@@ -34,7 +34,9 @@ std::optional<incoming> message_reader::receive() {
     message.bytes += message.parts > 0 ? part.size() : 0;
     ++message.parts;
   }
-  message.connection = connection_at(::zmq_msg_get(identity_.handle(), ZMQ_SRCFD));
+  // Not the identity's: where the socket was polled before, libzmq makes one that knows no connection.
+  zmq::message_t& sent = message.parts > 0 ? parts_[0] : identity_;
+  message.connection = connection_at(::zmq_msg_get(sent.handle(), ZMQ_SRCFD));
   meter_heard(message.connection.descriptor, all_bytes, message.parts);
   if (message.parts > parts_.size()) {
     surplus_.rebuild();

@@ -63,6 +63,19 @@ TEST_F(MessageReader, HandsOverHeadAndBody) {
   EXPECT_FALSE(in_.receive());
 }
 
+TEST_F(MessageReader, KnowsTheConnectionAlsoWhereTheSocketWasPolledBefore) {
+  send({"head"});
+  send({"head"});
+  const int connection = receive().connection.descriptor;
+  EXPECT_GE(connection, 0);
+  while (!router_.readable()) {
+  }
+  const std::optional<incoming> message = in_.receive();
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->connection.descriptor, connection);
+  EXPECT_FALSE(message->within_process());
+}
+
 TEST_F(MessageReader, HasNoBodyOfTheMessageBefore) {
   send({"head", "body"});
   send({"only head"});
