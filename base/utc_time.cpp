@@ -70,15 +70,17 @@ std::optional<std::int64_t> parse_utc_time(std::string_view text) noexcept {
 }
 
 std::string print_utc_time(std::int64_t time_ns) {
-  const std::chrono::sys_time<std::chrono::nanoseconds> time{std::chrono::nanoseconds{time_ns}};
-  const auto day = std::chrono::floor<std::chrono::days>(time);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(time - day);
+  // A day's begin may be earlier than 64 bits of nanoseconds reach.
+  const auto second = std::chrono::floor<std::chrono::seconds>(std::chrono::nanoseconds{time_ns});
+  const auto day = std::chrono::floor<std::chrono::days>(second);
+  const std::chrono::year_month_day date{std::chrono::sys_days(day)};
+  const std::chrono::hh_mm_ss clock(second - day);
+  const std::int64_t rest = time_ns % ns_of_second;
   std::array<char, 48> text{};
   std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%09dZ", static_cast<int>(date.year()),
                 static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
                 static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
-                static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
+                static_cast<int>(clock.seconds().count()), static_cast<int>(rest < 0 ? rest + ns_of_second : rest));
   return text.data();
 }
 

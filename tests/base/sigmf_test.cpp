@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/utc_time.hpp"
 #include "base/whole_file.hpp"
 
 namespace penstock {
@@ -76,18 +75,6 @@ TEST(sigmf, RefusesWhatItCantRead) {
   EXPECT_THAT(complaint_about(with(R"([{"core:sample_start": -1}])")), HasSubstr("no whole number"));
   EXPECT_THAT(complaint_about(with(R"([{"core:sample_start": 5}, {"core:sample_start": 4}])")), HasSubstr("order"));
   EXPECT_THAT(complaint_about(with(R"([{"core:sample_start": 5, "core:datetime": "noon"}])")), HasSubstr("noon"));
-}
-
-TEST(utc_time, IsReadToTheNanosecond) {
-  EXPECT_EQ(parse_utc_time("1970-01-01T00:00:00Z"), 0);
-  EXPECT_EQ(parse_utc_time("1970-01-01T00:00:01.000000001Z"), 1'000'000'001);
-  EXPECT_EQ(parse_utc_time("2000-02-29T23:59:59.5+00:00"), 951868799500000000);
-  EXPECT_EQ(print_utc_time(951868799500000000), "2000-02-29T23:59:59.500000000Z");
-  EXPECT_EQ(parse_utc_time(print_utc_time(-1)), -1);
-  for (const char* const wrong : {"", "2000", "2000-01-01T00:00:00.Z", "2001-02-29T00:00:00Z", "2000-01-01T24:00:00Z",
-                                  "2000-01-01T00:00:00+02", "2000-01-01T00:-1:00Z", "9999-01-01T00:00:00Z"}) {
-    EXPECT_FALSE(parse_utc_time(wrong)) << wrong;
-  }
 }
 
 TEST(sigmf, HasNamesForTheTypesOfTheDaemon) {
