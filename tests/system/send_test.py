@@ -116,6 +116,7 @@ class SendTest(unittest.TestCase):
         self.frames_in(self.out / "y.npy", 1)
         daemon.process.send_signal(signal.SIGSTOP)
         self.addCleanup(daemon.process.send_signal, signal.SIGCONT)
+        wait_for(lambda: self.is_stopped(daemon.process.pid) or None, "no thread of the daemon runs")
         process.stdin.write(np.ones(4, "<f4").tobytes())
         wait_for(lambda: self.unread(process.stdin) == 0 or None, "the second frame is read")
         process.send_signal(signal.SIGINT)
@@ -130,6 +131,11 @@ class SendTest(unittest.TestCase):
         count = array.array("i", [0])
         fcntl.ioctl(pipe, termios.FIONREAD, count)
         return count[0]
+
+    @staticmethod
+    def is_stopped(pid):
+        threads = pathlib.Path(f"/proc/{pid}/task").iterdir()
+        return all((each / "stat").read_text().rpartition(")")[2].split()[0] == "T" for each in threads)
 
     @staticmethod
     def pending(pid):
