@@ -123,7 +123,7 @@ class SendTest(unittest.TestCase):
         wait_for(lambda: self.pending(process.pid) == 0 or None, "the first signal")
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(LIMIT), 128 + signal.SIGINT)
+        self.assertEqual(process.wait(LIMIT), 128 + signal.SIGINT, process.stderr.read())
         np.testing.assert_array_equal(np.load(self.out / "y.npy"), np.full((1, 4), 2))
 
     @staticmethod
