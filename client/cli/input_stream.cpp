@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <system_error>
@@ -27,6 +28,15 @@ bool stop_event::request(int signal) noexcept {
 
 namespace {
 
+/// For the signal handler. Set before the handlers are installed.
+stop_event* asked = nullptr;
+
+extern "C" void stop_on_signal(int signal) {
+  if (!asked->request(signal)) {
+    ::_exit(128 + signal);  // the second signal: leave at once; the files are valid
+  }
+}
+
 [[noreturn]] void fail(const std::string& name, int error) {
   throw input_error("can't read " + name + ": " + std::strerror(error));
 }
@@ -42,6 +52,19 @@ int open_input(const std::string& name) {
 }
 
 }  // namespace
+
+void end_stream_on_signals(stop_event& stop) {
+  asked = &stop;
+  for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(each, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) {
+      struct sigaction handler {};
+      handler.sa_handler = &stop_on_signal;
+      sigaction(each, &handler, nullptr);
+    }
+  }
+}
 
 input_stream::input_stream(std::string name, stop_event& stop)
     : input_stream(open_input(name), name == "-" ? "the standard input" : name, stop) {}

@@ -34,6 +34,10 @@ class stop_event {
   static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 };
 
+/// The first SIGINT, SIGTERM or SIGHUP ends the stream like the end of the input, the second ends the program. Ignored
+/// signals, as under nohup, stay ignored. `stop` is valid until the program ends.
+void end_stream_on_signals(stop_event& stop);
+
 /// An input that is malformed, unreadable, or unsuitable for the pipeline. The text says what to do.
 class input_error : public std::runtime_error {
  public:

@@ -9,9 +9,9 @@
 
 #include "base/quantity.hpp"
 #include "client/cli/commands.hpp"
+#include "client/cli/input_stream.hpp"
 #include "client/cli/listener.hpp"
 #include "client/cli/recordings.hpp"
-#include "client/cli/stream_signals.hpp"
 #include "penstock_version.hpp"
 
 namespace penstock::cli {

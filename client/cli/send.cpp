@@ -20,7 +20,6 @@
 #include "client/cli/result_files.hpp"
 #include "client/cli/sample_source.hpp"
 #include "client/cli/sample_time.hpp"
-#include "client/cli/stream_signals.hpp"
 
 namespace penstock::cli {
 namespace {

@@ -13,8 +13,8 @@
 #include "base/quantity.hpp"
 #include "client/cli/commands.hpp"
 #include "client/cli/gallery.hpp"
+#include "client/cli/input_stream.hpp"
 #include "client/cli/listener.hpp"
-#include "client/cli/stream_signals.hpp"
 
 namespace penstock::cli {
 namespace {
