@@ -26,7 +26,7 @@ void occupy_standard_descriptors() noexcept {
 }
 
 // Where the file system has no locks nobody is kept out.
-bool take_alone(int descriptor) noexcept {
+bool lock_file(int descriptor) noexcept {
   return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 

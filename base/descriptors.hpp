@@ -32,8 +32,8 @@ class file_descriptor {
 /// socket or file would get their numbers. To be called before anything else is opened.
 void occupy_standard_descriptors() noexcept;
 
-/// Takes the file for the one who has it open here. False when another has it: in this process or in another one.
-[[nodiscard]] bool take_alone(int descriptor) noexcept;
+/// Locks the file until the descriptor is closed. False if this process or another one holds the lock already.
+[[nodiscard]] bool lock_file(int descriptor) noexcept;
 
 /// Writes all of it. False when a write fails; errno says why.
 [[nodiscard]] bool write_all(int descriptor, std::string_view bytes) noexcept;

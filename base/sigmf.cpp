@@ -276,7 +276,7 @@ sigmf_writer::sigmf_writer(const std::filesystem::path& meta_file, sigmf_meta me
   if (!data_) {
     throw sigmf_error(failure("can't create", data));
   }
-  if (!take_alone(data_.number())) {
+  if (!lock_file(data_.number())) {
     throw sigmf_error("another sink or program writes it");
   }
   if (is_there) {

@@ -63,7 +63,7 @@ std::string sound_format::text() const {
 
 sound_file::sound_file(int descriptor) {
   SF_INFO info{};
-  // libsndfile closes what it can't read, whatever it was told.
+  // A copy: libsndfile closes a descriptor that it can't read, even if it was told not to.
   file_.reset(sf_open_fd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 3), SFM_READ, &info, SF_TRUE));
   if (file_ == nullptr) {
     throw sound_error(sf_strerror(nullptr));

@@ -44,7 +44,7 @@ void block_assembler::loss(loss_kind kind, std::uint64_t samples) noexcept {
 
 void block_assembler::suspect() noexcept {
   ++events_.suspected;
-  (block_.bytes != nullptr ? block_.account.flags : flags_) |= account_flag::loss_suspected;
+  (block_.bytes != nullptr ? block_.account.flags : flags_) |= wire::sample_flag::loss_suspected;
 }
 
 std::span<std::byte> block_assembler::room() {
@@ -78,7 +78,7 @@ void block_assembler::samples(const sample_run& run, time_point now) {
   }
   if (run.restored) {
     events_.restored += fresh;
-    (block_.bytes != nullptr ? block_.account.flags : flags_) |= account_flag::order_restored;
+    (block_.bytes != nullptr ? block_.account.flags : flags_) |= wire::sample_flag::restored;
   }
   append(run.bytes.data() + skipped * plan_.sample_bytes, fresh);
 }
@@ -141,7 +141,7 @@ void block_assembler::begin_epoch(std::int64_t index) {
   begun_ = true;
   epoch_pending_ = false;
   position_ = written_ = index;
-  flags_ |= account_flag::epoch_begins;
+  flags_ |= wire::sample_flag::epoch_begins;
 }
 
 void block_assembler::count_gap(std::int64_t start, bool placed) {
@@ -233,7 +233,7 @@ void block_assembler::close_hole(std::int64_t start) {
   drop_empty();
   ++epoch_;
   ++events_.epochs;
-  flags_ |= account_flag::epoch_begins;
+  flags_ |= wire::sample_flag::epoch_begins;
   lost_before_ += hole;
   written_ = start;
 }
@@ -245,7 +245,7 @@ void block_assembler::drop_empty() {
   }
   store_.give_back(block_.bytes);
   lost_before_ += block_.account.lost_before;
-  flags_ |= static_cast<std::uint8_t>(block_.account.flags & ~account_flag::index_known);
+  flags_ |= static_cast<std::uint8_t>(block_.account.flags & ~wire::sample_flag::index_known);
   block_ = {};
 }
 
@@ -263,7 +263,8 @@ bool block_assembler::open_block() {
   block_.account.index = written_;
   block_.account.epoch = epoch_;
   block_.account.lost_before = std::exchange(lost_before_, 0);
-  block_.account.flags = static_cast<std::uint8_t>(std::exchange(flags_, std::uint8_t{0}) | account_flag::index_known);
+  block_.account.flags =
+      static_cast<std::uint8_t>(std::exchange(flags_, std::uint8_t{0}) | wire::sample_flag::index_known);
   stamp(block_.account);
   return true;
 }
@@ -310,9 +311,9 @@ void block_assembler::fill(std::uint64_t samples) {
 
 void block_assembler::end_block() {
   if (block_.account.filled != 0) {
-    block_.account.flags |= account_flag::has_filled;
+    block_.account.flags |= wire::sample_flag::filled;
     if (plan_.gap.discard) {
-      block_.account.flags |= account_flag::withheld;
+      block_.account.flags |= wire::sample_flag::withheld;
     }
   }
   const sample_block done = std::exchange(block_, sample_block{});

@@ -128,7 +128,7 @@ void block_queue::drop_front() {
   const sample_block block = blocks_.front();
   blocks_.pop_front();
   dropped& gap = dropped_of(block.stream);
-  if (gap.samples == 0 || settled_ || (block.account.flags & account_flag::epoch_begins) != 0) {
+  if (gap.samples == 0 || settled_ || (block.account.flags & wire::sample_flag::epoch_begins) != 0) {
     gap.index = block.account.index;
     gap.time_ns = block.account.time_ns;
     gap.quality = block.account.quality;
@@ -138,8 +138,8 @@ void block_queue::drop_front() {
   }
   gap.samples += block.samples;
   gap.lost_before += block.account.lost_before;
-  gap.flags |=
-      static_cast<std::uint8_t>(block.account.flags & (account_flag::epoch_begins | account_flag::loss_suspected));
+  gap.flags |= static_cast<std::uint8_t>(block.account.flags &
+                                         (wire::sample_flag::epoch_begins | wire::sample_flag::loss_suspected));
   settled_ = false;
   events_.filled -= block.account.filled;
   counts_.waiting -= block.real();
@@ -149,8 +149,8 @@ void block_queue::drop_front() {
 
 void block_queue::begin_epoch() {
   sample_block& block = blocks_.front();
-  if ((block.account.flags & account_flag::epoch_begins) == 0) {
-    block.account.flags |= account_flag::epoch_begins;
+  if ((block.account.flags & wire::sample_flag::epoch_begins) == 0) {
+    block.account.flags |= wire::sample_flag::epoch_begins;
     ++block.account.epoch;
     ++more_epochs_[block.stream];
     ++events_.epochs;
@@ -164,7 +164,7 @@ bool block_queue::settle_front() {
   }
   sample_block& block = blocks_.front();
   dropped& gap = dropped_of(block.stream);
-  const bool begins = ((block.account.flags | gap.flags) & account_flag::epoch_begins) != 0;
+  const bool begins = ((block.account.flags | gap.flags) & wire::sample_flag::epoch_begins) != 0;
   gap_policy policy = plan_.gap.policy;
   if (policy == gap_policy::fill && gap.samples > plan_.max_fill) {
     policy = plan_.gap.beyond;
@@ -184,10 +184,10 @@ bool block_queue::settle_front() {
     zeros.account.filled = static_cast<std::uint32_t>(taken);
     zeros.account.lost_before = std::exchange(gap.lost_before, 0);
     zeros.account.flags =
-        static_cast<std::uint8_t>(std::exchange(gap.flags, std::uint8_t{0}) | account_flag::has_filled |
-                                  (block.account.flags & account_flag::index_known));
+        static_cast<std::uint8_t>(std::exchange(gap.flags, std::uint8_t{0}) | wire::sample_flag::filled |
+                                  (block.account.flags & wire::sample_flag::index_known));
     if (plan_.gap.discard) {
-      zeros.account.flags |= account_flag::withheld;
+      zeros.account.flags |= wire::sample_flag::withheld;
     }
     events_.filled += taken;
     gap.samples -= taken;

@@ -13,8 +13,8 @@
 
 namespace penstock::live {
 
-/// The memory of a source's blocks. Blocks are taken and put by the source's thread, and given back by any: by whoever
-/// is done with a request's bytes. It grows to the largest number in use. Held by everything that refers to a block.
+/// The memory of a source's blocks. The source's thread takes them; any thread gives them back, when a request's bytes
+/// are not needed any more. It grows to the largest number in use. Held by everything that refers to a block.
 class block_pool {
  public:
   explicit block_pool(std::size_t block_bytes) : block_bytes_(block_bytes) {}

@@ -38,7 +38,7 @@ class raw_file {
     size_ = facts.st_size - facts.st_size % static_cast<off_t>(first.unit_bytes);
     // A pipe or device has no length.
     is_regular_ = S_ISREG(facts.st_mode);
-    if (is_regular_ && !take_alone(file_.number())) {
+    if (is_regular_ && !lock_file(file_.number())) {
       throw std::runtime_error("another sink or program writes " + path_);
     }
     cut();

@@ -8,16 +8,6 @@
 
 namespace penstock::live {
 
-/// Flags of an account. The numbers are those of the wire.
-enum account_flag : std::uint8_t {
-  index_known = 1,
-  has_filled = 2,
-  loss_suspected = 4,
-  order_restored = 8,
-  epoch_begins = 16,
-  withheld = 32
-};
-
 /// Which samples of its source's clock a block has.
 struct block_account {
   std::int64_t index = 0;         ///< of the first sample
@@ -26,7 +16,7 @@ struct block_account {
   std::uint32_t epoch = 0;
   std::uint32_t filled = 0;  ///< samples of the block that are filled in
   time_quality quality = time_quality::none;
-  std::uint8_t flags = 0;  ///< account_flag
+  std::uint8_t flags = 0;  ///< of wire::sample_flag
 
   bool operator==(const block_account&) const = default;
 };

@@ -10,16 +10,11 @@
 
 #include <poll.h>
 
+#include "proto/message.hpp"
+
 namespace penstock::live {
 
-/// How well the time of a sample is known. The numbers are those of the wire.
-enum class time_quality : std::uint8_t {
-  none = 0,
-  arrival = 1,     ///< when it arrived here
-  estimated = 2,   ///< from the rate and an earlier time
-  source = 3,      ///< said by the source
-  disciplined = 4  ///< said by the source, whose clock follows a reference
-};
+using wire::time_quality;
 
 /// Where samples were lost before they came here.
 enum class loss_kind : std::uint8_t {

@@ -64,12 +64,12 @@ bool may_meet(std::string_view left, std::string_view right) noexcept {
 
 /// What a request says of its samples, in its header.
 sample_account account_of(const block_account& account) noexcept {
-  static_assert(sample_account::index_known == account_flag::index_known &&
-                sample_account::has_filled == account_flag::has_filled &&
-                sample_account::loss_suspected == account_flag::loss_suspected &&
-                sample_account::restored == account_flag::order_restored &&
-                sample_account::epoch_begins == account_flag::epoch_begins &&
-                sample_account::withheld == account_flag::withheld);
+  static_assert(sample_account::index_known == wire::sample_flag::index_known &&
+                sample_account::has_filled == wire::sample_flag::filled &&
+                sample_account::loss_suspected == wire::sample_flag::loss_suspected &&
+                sample_account::restored == wire::sample_flag::restored &&
+                sample_account::epoch_begins == wire::sample_flag::epoch_begins &&
+                sample_account::withheld == wire::sample_flag::withheld);
   return {.index = account.index,
           .time_ns = account.time_ns,
           .lost_before = account.lost_before,

@@ -24,8 +24,8 @@ struct rtl_tcp_settings {
 };
 
 /// Reads the samples of an rtl_tcp server, pairs of unsigned bytes. The server drops what is not taken from it, and
-/// says nothing of it. When the connection ends, `read` fails, and whoever made the reader makes another one after a
-/// pause; that one begins an epoch.
+/// says nothing of it. When the connection ends, `read` fails; the source makes another reader after a pause, which
+/// begins an epoch.
 class rtl_tcp_reader final : public sample_reader {
  public:
   /// Begins to connect. Throws std::runtime_error: no such host, no route.

@@ -353,7 +353,7 @@ void zmq_reader::take_penstock(sample_receiver& receiver, topic_stream& stream, 
     }
     if (account.quality != wire::time_quality::none) {
       run.time_ns = account.time_ns;
-      run.quality = static_cast<time_quality>(account.quality);
+      run.quality = account.quality;
     }
   }
   if (header.type == wire::message_type::published) {

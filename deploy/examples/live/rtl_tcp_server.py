@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Stands in for rtl_tcp where there is no dongle: a recording of unsigned bytes, I and Q, to whoever connects, again and
-again and at the rate that the client asks for. Prints what it is asked."""
+"""Stands in for rtl_tcp where there is no dongle. Sends a recording of unsigned bytes, I and Q, to each client, in a loop
+and at the rate that the client asks for. Prints the client's commands."""
 
 import argparse
 import selectors

@@ -147,7 +147,7 @@ class reference {
         kept_block& fresh = made.emplace_back();
         fresh.account.index = now.index;
         fresh.account.epoch = now.epoch;
-        fresh.account.flags = begins ? account_flag::epoch_begins : 0;
+        fresh.account.flags = begins ? wire::sample_flag::epoch_begins : 0;
       }
       made.back().samples.push_back(now.value);
       made.back().account.filled += now.value == 0 ? 1 : 0;
@@ -237,8 +237,8 @@ void expect_same(const std::vector<kept_block>& found, const std::vector<kept_bl
     EXPECT_EQ(found[each].account.epoch, wanted[each].account.epoch);
     EXPECT_EQ(found[each].account.filled, wanted[each].account.filled);
     EXPECT_EQ(found[each].account.lost_before, wanted[each].account.lost_before);
-    EXPECT_EQ(found[each].account.flags & account_flag::epoch_begins, wanted[each].account.flags);
-    EXPECT_EQ((found[each].account.flags & account_flag::has_filled) != 0, wanted[each].account.filled != 0);
+    EXPECT_EQ(found[each].account.flags & wire::sample_flag::epoch_begins, wanted[each].account.flags);
+    EXPECT_EQ((found[each].account.flags & wire::sample_flag::filled) != 0, wanted[each].account.filled != 0);
   }
 }
 
@@ -364,7 +364,7 @@ TEST(block_assembler, StandsEachSampleAtItsPlaceWhateverMemoryThereIs) {
         const kept_block& before = rig.blocks.all[each - 1];
         const std::int64_t end = before.account.index + static_cast<std::int64_t>(before.samples.size());
         const bool begins = block.account.epoch != before.account.epoch;
-        EXPECT_EQ(begins, (block.account.flags & account_flag::epoch_begins) != 0);
+        EXPECT_EQ(begins, (block.account.flags & wire::sample_flag::epoch_begins) != 0);
         EXPECT_EQ(block.account.index, end + (begins ? static_cast<std::int64_t>(block.account.lost_before) : 0));
       }
     }
@@ -453,8 +453,8 @@ TEST(block_assembler, SaysWhichBlockHasSamplesThatWerePutInOrder) {
     rig.assembler.samples({.bytes = std::as_bytes(std::span(made)), .restored = restored}, rig.now);
   }
   ASSERT_EQ(rig.blocks.all.size(), 2U);
-  EXPECT_EQ(rig.blocks.all[0].account.flags & account_flag::order_restored, 0);
-  EXPECT_EQ(rig.blocks.all[1].account.flags & account_flag::order_restored, account_flag::order_restored);
+  EXPECT_EQ(rig.blocks.all[0].account.flags & wire::sample_flag::restored, 0);
+  EXPECT_EQ(rig.blocks.all[1].account.flags & wire::sample_flag::restored, wire::sample_flag::restored);
   EXPECT_EQ(rig.events.restored, 2U);
 }
 
@@ -465,9 +465,9 @@ TEST(block_assembler, WithholdsWhatTouchesFilledSamples) {
   rig.run(0, 15);
   rig.run(17, 13);
   ASSERT_EQ(rig.blocks.all.size(), 3U);
-  EXPECT_FALSE(rig.blocks.all[0].account.flags & account_flag::withheld);
-  EXPECT_TRUE(rig.blocks.all[1].account.flags & account_flag::withheld);
-  EXPECT_FALSE(rig.blocks.all[2].account.flags & account_flag::withheld);
+  EXPECT_FALSE(rig.blocks.all[0].account.flags & wire::sample_flag::withheld);
+  EXPECT_TRUE(rig.blocks.all[1].account.flags & wire::sample_flag::withheld);
+  EXPECT_FALSE(rig.blocks.all[2].account.flags & wire::sample_flag::withheld);
 }
 
 }  // namespace

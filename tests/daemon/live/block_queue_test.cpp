@@ -72,7 +72,7 @@ TEST(block_queue, WithholdsWhatItFillsWhereThatIsToBeDiscarded) {
   ASSERT_TRUE(rig.deliver());
   rig.run(10, 80);
   while (const auto block = rig.deliver()) {
-    EXPECT_EQ((block->account.flags & account_flag::withheld) != 0, block->account.filled != 0);
+    EXPECT_EQ((block->account.flags & wire::sample_flag::withheld) != 0, block->account.filled != 0);
   }
 }
 
@@ -109,11 +109,11 @@ TEST(block_queue, BeginsAnEpochBehindMoreThanMayBeFilled) {
   EXPECT_EQ(block->account.index, 40);
   EXPECT_EQ(block->account.lost_before, 30U);
   EXPECT_EQ(block->account.epoch, 1U);
-  EXPECT_NE(block->account.flags & account_flag::epoch_begins, 0);
+  EXPECT_NE(block->account.flags & wire::sample_flag::epoch_begins, 0);
   const auto behind = rig.deliver();
   ASSERT_TRUE(behind);
   EXPECT_EQ(behind->account.epoch, 1U);
-  EXPECT_EQ(behind->account.flags & account_flag::epoch_begins, 0);
+  EXPECT_EQ(behind->account.flags & wire::sample_flag::epoch_begins, 0);
   EXPECT_EQ(rig.events.epochs, 1U);
 }
 
@@ -156,7 +156,7 @@ TEST(block_queue, BalancesWhateverItDrops) {
     std::uint32_t epoch = 0;
     const auto check = [&](const sample_block& block) {
       const bool begins = block.account.epoch != epoch;
-      EXPECT_TRUE(!begins || (block.account.flags & account_flag::epoch_begins) != 0);
+      EXPECT_TRUE(!begins || (block.account.flags & wire::sample_flag::epoch_begins) != 0);
       if (policy != gap_policy::splice) {
         EXPECT_EQ(block.account.index,
                   expected_index ? *expected_index + (begins ? static_cast<std::int64_t>(block.account.lost_before) : 0)

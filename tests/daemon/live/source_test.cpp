@@ -255,7 +255,7 @@ TEST_F(SourceTest, SaysInEachRequestWhichSamplesItHas) {
   EXPECT_EQ(opened(5), "north");
   wire::sample_account first;
   first.index = 100;
-  first.flags = static_cast<std::uint8_t>(account_flag::index_known | account_flag::epoch_begins);
+  first.flags = static_cast<std::uint8_t>(wire::sample_flag::index_known | wire::sample_flag::epoch_begins);
   EXPECT_EQ(account_of_next(), first);
   EXPECT_EQ(opened(6), "north/1");
   wire::sample_account second = first;
@@ -267,7 +267,7 @@ TEST_F(SourceTest, SaysInEachRequestWhichSamplesItHas) {
   third.index = 208;
   third.lost_before = 0;
   third.filled = 2;
-  third.flags = static_cast<std::uint8_t>(account_flag::index_known | account_flag::has_filled);
+  third.flags = static_cast<std::uint8_t>(wire::sample_flag::index_known | wire::sample_flag::filled);
   EXPECT_EQ(account_of_next(), third);
   wait_until([&] { return now().state == source_state::ended; });
 }
