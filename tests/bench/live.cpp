@@ -58,6 +58,7 @@ class block_receiver final : public live::sample_receiver {
   }
   void loss(live::stream_number, live::loss_kind, std::uint64_t samples) override { lost += samples; }
   void epoch(live::stream_number, std::string_view) override {}
+  void duplicate(live::stream_number /*stream*/, std::uint64_t /*samples*/) override {}
   void suspect(live::stream_number) override {}
   void malformed(std::string_view why) override { throw std::runtime_error(std::string(why)); }
   void connected(bool, std::string_view) override {}
