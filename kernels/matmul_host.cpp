@@ -139,21 +139,9 @@ class repeatable_blocks {
       sizes_ = {1};
       return;
     }
-    const auto inner = static_cast<std::size_t>(settings.inner);
-    std::minstd_rand random(1);
-    std::uniform_real_distribution<float> between(-1.0F, 1.0F);
-    // Other orders of summing give some of these results other bits, but not each.
-    const std::size_t rows = enough_results / static_cast<std::size_t>(settings.columns) + 1;
-    std::vector<float> drawn(rows * inner);
-    std::generate(drawn.begin(), drawn.end(), [&] { return between(random); });
-    std::vector<float> tried(drawn.size());
-    round_factors(settings.factor_type(), element_type::f32, drawn.data(), tried.data(), tried.size());
-    std::vector<float> expected;
+    trial rows(settings);
     for (const std::int64_t size : candidates(max_rows)) {
-      const std::vector<float> given = results(product, settings, tried, size);
-      if (!given.empty() &&
-          (expected.empty() || std::memcmp(given.data(), expected.data(), given.size() * sizeof(float)) == 0)) {
-        expected = given;
+      if (rows.repeat(product, size)) {
         sizes_.push_back(size);
       }
     }
@@ -168,31 +156,60 @@ class repeatable_blocks {
   [[nodiscard]] std::int64_t smallest() const noexcept { return sizes_.back(); }
 
  private:
-  static constexpr std::size_t enough_results = 512;
+  /// Random rows, and the bits that blocks give for them. Each column is compared in all of them, since the last
+  /// columns may be summed in another order than the others. Numbers of many sizes, so that also a sum of factors in
+  /// bf16 is rounded at most steps, and another order gives other bits.
+  class trial {
+   public:
+    explicit trial(const matmul_settings& settings)
+        : inner_(static_cast<std::size_t>(settings.inner)),
+          columns_(static_cast<std::size_t>(settings.columns)),
+          x_(rows * inner_) {
+      std::minstd_rand random(1);
+      std::uniform_real_distribution<float> between(-1.0F, 1.0F);
+      std::vector<float> drawn(x_.size());
+      std::uniform_int_distribution<int> exponent(-13, 7);
+      std::generate(drawn.begin(), drawn.end(), [&] { return std::ldexp(between(random), exponent(random)); });
+      round_factors(settings.factor_type(), element_type::f32, drawn.data(), x_.data(), x_.size());
+    }
 
-  /// The results of each row, alone in a block of that size; none if they depend on the place.
-  [[nodiscard]] static std::vector<float> results(const host_product& product, const matmul_settings& settings,
-                                                  const std::vector<float>& rows, std::int64_t size) {
-    const auto inner = static_cast<std::size_t>(settings.inner);
-    const auto columns = static_cast<std::size_t>(settings.columns);
-    const auto count = static_cast<std::size_t>(size);
-    std::vector<float> all;
-    std::vector<float> x(count * inner);
-    std::vector<float> y(count * columns);
-    for (std::size_t row = 0; row < rows.size() / inner; ++row) {
-      for (std::size_t each = 0; each < count; ++each) {
-        std::copy_n(rows.data() + row * inner, inner, x.data() + each * inner);
-      }
-      product.run(x.data(), y.data(), size);
-      for (std::size_t each = 1; each < count; ++each) {
-        if (std::memcmp(y.data(), y.data() + each * columns, columns * sizeof(float)) != 0) {
-          return {};
+    /// Whether every place of a block of that size gives these rows the same bits, those of the sizes before.
+    [[nodiscard]] bool repeat(const host_product& product, std::int64_t size) {
+      const auto count = static_cast<std::size_t>(size);
+      std::vector<float> x(count * inner_);
+      std::vector<float> y(count * columns_);
+      std::vector<std::vector<float>> seen = seen_;
+      // Every place gets at least 3 of the rows, one of few places all of them.
+      const std::size_t rounds = std::clamp<std::size_t>(4 * rows / count, 3, rows);
+      for (std::size_t round = 0; round < rounds; ++round) {
+        const auto row_at = [round](std::size_t place) { return (place + round) % rows; };
+        for (std::size_t place = 0; place < count; ++place) {
+          std::copy_n(x_.data() + row_at(place) * inner_, inner_, x.data() + place * inner_);
+        }
+        product.run(x.data(), y.data(), size);
+        for (std::size_t place = 0; place < count; ++place) {
+          std::vector<float>& expected = seen[row_at(place)];
+          const float* const given = y.data() + place * columns_;
+          if (expected.empty()) {
+            expected.assign(given, given + columns_);
+          } else if (std::memcmp(given, expected.data(), columns_ * sizeof(float)) != 0) {
+            return false;
+          }
         }
       }
-      all.insert(all.end(), y.begin(), y.begin() + static_cast<std::ptrdiff_t>(columns));
+      seen_ = std::move(seen);
+      return true;
     }
-    return all;
-  }
+
+   private:
+    static constexpr std::size_t rows = 24;
+
+    std::size_t inner_;
+    std::size_t columns_;
+    std::vector<float> x_;
+    std::vector<std::vector<float>> seen_ = std::vector<std::vector<float>>(rows);  ///< empty: not yet
+  };
+
   /// From the largest down, so that the largest that works decides.
   [[nodiscard]] static std::vector<std::int64_t> candidates(std::int64_t max_rows) {
     constexpr std::array<std::int64_t, 14> all{384, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 4, 1};
