@@ -400,6 +400,9 @@ class Sinks(unittest.TestCase):
         daemon = self.start(sums() + sink("out", f'type = "zmq-push"\nbind = "{url}"\nfrom = "sums.y"\n'
                                                  'sessions = "good*"\nqueue = "16 KiB"\n'))
         x = numpy.arange(BLOCK, dtype="f4")
+        # Clients do not wait for sinks, as sources do.
+        wait_until(lambda: json.loads(daemon.ask("/api/v1/status")[1])["shards"][0]["subscriptions"]["open"] == 1,
+                   "the sink listens")
         with Client(daemon.url) as client, client.session("sums", name="bad") as bad, \
                 client.session("sums", name="good one") as good:
             for _ in range(40):
