@@ -80,7 +80,7 @@ ordered_json measure(std::size_t bytes, two_way_copies& limit, ordered_json& dev
   figures by_shared;
   figures by_sent;
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    limits.push_back(limit.gb_per_second(bytes, copies));
+    limits.push_back(limit.at_once(bytes, copies));
     shared.turn(span, limits.back(), by_shared);
     sent.turn(span, limits.back(), by_sent);
   }

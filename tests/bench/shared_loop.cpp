@@ -124,16 +124,16 @@ two_way_copies::two_way_copies(const std::string& backend, std::size_t max_bytes
       in_(device_->open_stream(stream_priority::normal)),
       out_(device_->open_stream(stream_priority::normal)) {}
 
-double two_way_copies::gb_per_second(std::size_t bytes, std::size_t copies) {
+double two_way_copies::walk(stream& out, std::size_t bytes, std::size_t copies) {
   const clock::time_point begin = clock::now();
   std::size_t offset = 0;
   for (std::size_t copy = 0; copy < copies; ++copy) {
     require(in_->copy_in(input_.get() + offset, pinned_input_.get() + offset, bytes));
-    require(out_->copy_out(pinned_output_.get() + offset, output_.get() + offset, bytes));
+    require(out.copy_out(pinned_output_.get() + offset, output_.get() + offset, bytes));
     offset = offset + 2 * bytes <= bytes_ ? offset + bytes : 0;
   }
   require(in_->synchronize());
-  require(out_->synchronize());
+  require(out.synchronize());
   return static_cast<double>(bytes * copies) * 1e-9 / std::chrono::duration<double>(clock::now() - begin).count();
 }
 

@@ -61,18 +61,21 @@ class shared_loop {
   std::optional<std::string> failure_;
 };
 
-/// The limit of frames in shared memory: copies of pinned memory in and out at the same time, back to back, one stream
-/// each.
+/// The limit of frames in shared memory: copies of pinned memory in and out, back to back.
 class two_way_copies {
  public:
   /// Opens a device of its own. Throws device_error.
   two_way_copies(const std::string& backend, std::size_t max_bytes);
 
-  /// GB/s each way of `copies` copies of `bytes`, which walk through the memory. Throws std::runtime_error if the
-  /// device fails.
-  [[nodiscard]] double gb_per_second(std::size_t bytes, std::size_t copies);
+  /// GB/s each way of `copies` copies of `bytes`, which walk through the memory: one stream each way. Throws
+  /// std::runtime_error if the device fails.
+  [[nodiscard]] double at_once(std::size_t bytes, std::size_t copies) { return walk(*out_, bytes, copies); }
+  /// The same on one stream: a copy in, then one out.
+  [[nodiscard]] double in_turn(std::size_t bytes, std::size_t copies) { return walk(*in_, bytes, copies); }
 
  private:
+  [[nodiscard]] double walk(stream& out, std::size_t bytes, std::size_t copies);
+
   std::unique_ptr<device> device_;
   std::size_t bytes_;
   device_memory pinned_input_, pinned_output_, input_, output_;
