@@ -153,7 +153,8 @@ class Sources(unittest.TestCase):
 
                 def pipe():
                     shown = subprocess.run([BIN / "penstock", "--url", url, "info", "--json"], capture_output=True)
-                    return json.loads(shown.stdout)["status"]["sources"][0] if shown.returncode == 0 else None
+                    started = json.loads(shown.stdout)["status"].get("sources") if shown.returncode == 0 else None
+                    return started[0] if started else None
                 wait_until(lambda: (lambda each: each and each["samples"]["delivered"] == 200)(pipe()), "two blocks")
                 self.assertEqual(pipe()["samples"]["waiting"], 49)
                 process.stdin.write(bytes(1))
