@@ -11,7 +11,8 @@ from daemon_process import BIN, VERSION, Daemon, pipeline
 from guarded_daemon import GuardedDaemon
 
 MOST_SESSIONS = 4
-CONFIGURATION = (VERSION + f"[sessions]\nmax_sessions = {MOST_SESSIONS}\nmax_per_client = {MOST_SESSIONS}\n"
+CONFIGURATION = (VERSION + "[device]\nslots = 4\nstreams = 2\n"  # large ones: a sanitizer takes long to touch them
+                 + f"[sessions]\nmax_sessions = {MOST_SESSIONS}\nmax_per_client = {MOST_SESSIONS}\n"
                  + pipeline("smooth", "f32", [64], [("y", "fir", "taps = [0.5, 0.5]\n")], ["y"])
                  + pipeline("double", "f32", [64], [("y", "affine", "a = 2.0\n")], ["y"])
                  + pipeline("large", "f32", [4 << 20], [("y", "affine", "a = 2.0\n")], ["y"],
@@ -68,12 +69,12 @@ class BenchSessionsTest(unittest.TestCase):
 
 
 MISSING = [each for each in ("numpy", "zmq") if importlib.util.find_spec(each) is None]
-FRAME = 8192
-TAPS = [1.0] * 1024
-# A batch takes a while, on one stream: what comes meanwhile is one batch, of up to 64 requests.
+FRAME = 256
+# A batch takes a while, on one stream: what comes meanwhile is one batch, of up to 64. All requests of a test fit in the
+# buffer of a socket.
 PIPELINE = pipeline("slow", "f32", [FRAME], [("y", "correlate", f'mode = "valid"\nmethod = "direct"\n'
-                                                               f"template = {TAPS}\n")], ["y"],
-                    "batch = { max_frames = 64 }\n")
+                                                               f"template = {[1.0] * 32768}\n"),
+                                             ("stats", "moments", "")], ["stats"], "batch = { max_frames = 64 }\n")
 
 
 @unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
