@@ -140,9 +140,9 @@ class socket_trial final : public trial {
   comparison contenders_;
 };
 
-/// Frames of 1 MiB in shared memory beside copies of as many bytes in and out in the same turn, by one thread: on few
-/// processors such a batch runs on the shard's, and what two threads copy at once is another multiple of that on each
-/// machine. A raw echo would measure the socket instead.
+/// Frames of 1 MiB in shared memory beside copies of as many bytes in and out by one thread in the same turn. On few
+/// processors the shard's thread runs such a batch itself, and how much faster two threads copy depends on the machine.
+/// A raw echo would measure the socket instead.
 class shared_trial final : public trial {
  public:
   shared_trial()
