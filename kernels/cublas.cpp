@@ -230,7 +230,7 @@ std::shared_ptr<const cublaslt_library> cublaslt_library::load() {
   library.find("cublasLtMatmulPreferenceDestroy", found->destroy_preference);
   library.find("cublasLtMatmulAlgoGetHeuristic", found->find_algorithms);
   library.find("cublasLtMatmulAlgoCheck", found->check_algorithm);
-  library.find("cublasLtMatmulAlgoConfigGetAttribute", found->get_algorithm);
+  library.find("cublasLtMatmulAlgoConfigSetAttribute", found->set_algorithm);
   library.find("cublasLtMatmul", found->multiply);
   check(*found, found->create(&found->context), "be initialised");
   return found;
@@ -300,7 +300,12 @@ class cublaslt_plan {
             const cublaslt_library::algorithm& chosen, std::size_t workspace_bytes) noexcept;
   [[nodiscard]] std::size_t bytes_of(const product_matrix& matrix, std::int64_t rows, std::int64_t columns) const;
   [[nodiscard]] operands make_operands(const void* b) const;
+  /// What cuBLASLt proposes for so many rows, best first; none where it has none.
+  [[nodiscard]] std::vector<cublaslt_library::candidate> proposals(std::int64_t rows);
+  /// Algorithms for `rows` and for `fewest` rows, never none.
   [[nodiscard]] std::vector<cublaslt_library::candidate> candidates(std::int64_t rows, std::int64_t fewest);
+  /// Makes an algorithm sum without splitting the sum; false if it can't.
+  [[nodiscard]] bool keep_whole(cublaslt_library::candidate& tried) const;
   /// Whether an algorithm computes so many rows too; counts its workspace for them.
   [[nodiscard]] bool takes_rows(cublaslt_library::candidate& tried, std::int64_t rows);
   [[nodiscard]] bucket fastest(std::int64_t rows, std::int64_t fewest, operands& memory,
@@ -462,7 +467,7 @@ cublaslt_plan::operands cublaslt_plan::make_operands(const void* b) const {
   return made;
 }
 
-std::vector<cublaslt_library::candidate> cublaslt_plan::candidates(std::int64_t rows, std::int64_t fewest) {
+std::vector<cublaslt_library::candidate> cublaslt_plan::proposals(std::int64_t rows) {
   constexpr int wanted = 32;
   std::vector<cublaslt_library::candidate> found(static_cast<std::size_t>(wanted));
   int count = 0;
@@ -487,32 +492,43 @@ std::vector<cublaslt_library::candidate> cublaslt_plan::candidates(std::int64_t 
     find_with(settings_.repeatable ? 0 : any_reduction);
   }
   if (settings_.repeatable && (met == not_supported || (met == 0 && count == 0))) {
-    find_with(any_reduction);  // those without one are picked out below
+    find_with(any_reduction);  // keep_whole takes it from them
   }
   library_->destroy_preference(preference);
-  const auto shape = [](std::int64_t height, std::int64_t width) {
-    return "[" + std::to_string(height) + ", " + std::to_string(width) + "]";
-  };
-  const std::string product = "cuBLASLt " + std::to_string(library_->get_version()) + " has no algorithm for " +
-                              shape(rows, settings_.k) + " x " + shape(settings_.k, settings_.n) + " of " +
-                              std::string(name_of(settings_.a.type));
   if (met == not_supported) {
-    throw no_algorithm(product);
+    return {};
   }
   check(*library_, met, "find an algorithm");
   found.resize(static_cast<std::size_t>(count));
-  std::erase_if(found, [&](cublaslt_library::candidate& each) {
-    std::int32_t splits = 1;
-    std::uint32_t reduction = 0;
-    std::size_t written = 0;
-    library_->get_algorithm(&each.chosen, algorithm_splits, &splits, sizeof splits, &written);
-    library_->get_algorithm(&each.chosen, algorithm_reduction, &reduction, sizeof reduction, &written);
-    return each.state != 0 || (settings_.repeatable && (splits > 1 || reduction != 0)) || !takes_rows(each, fewest);
-  });
-  if (found.empty()) {
-    throw no_algorithm(product);
-  }
   return found;
+}
+
+std::vector<cublaslt_library::candidate> cublaslt_plan::candidates(std::int64_t rows, std::int64_t fewest) {
+  // For few rows cuBLASLt may propose only algorithms that split the sum; those for many rows compute few as well.
+  constexpr std::int64_t many_rows = 4096;
+  for (const std::int64_t asked : {rows, std::max(rows, many_rows)}) {
+    std::vector<cublaslt_library::candidate> found = proposals(asked);
+    std::erase_if(found, [&](cublaslt_library::candidate& each) {
+      return each.state != 0 || (settings_.repeatable && !keep_whole(each)) || !takes_rows(each, rows) ||
+             !takes_rows(each, fewest);
+    });
+    if (!found.empty()) {
+      return found;
+    }
+  }
+  const auto shape = [](std::int64_t height, std::int64_t width) {
+    return "[" + std::to_string(height) + ", " + std::to_string(width) + "]";
+  };
+  throw no_algorithm("cuBLASLt " + std::to_string(library_->get_version()) + " has no algorithm for " +
+                     shape(rows, settings_.k) + " x " + shape(settings_.k, settings_.n) + " of " +
+                     std::string(name_of(settings_.a.type)));
+}
+
+bool cublaslt_plan::keep_whole(cublaslt_library::candidate& tried) const {
+  constexpr std::int32_t splits = 1;
+  constexpr std::uint32_t reduction = 0;
+  return library_->set_algorithm(&tried.chosen, algorithm_splits, &splits, sizeof splits) == 0 &&
+         library_->set_algorithm(&tried.chosen, algorithm_reduction, &reduction, sizeof reduction) == 0;
 }
 
 bool cublaslt_plan::takes_rows(cublaslt_library::candidate& tried, std::int64_t rows) {

@@ -62,8 +62,7 @@ struct cublaslt_library {
                             candidate* found, int* count) = nullptr;
   result (*check_algorithm)(handle, description, layout a, layout b, layout c, layout d, const algorithm*,
                             candidate* checked) = nullptr;
-  result (*get_algorithm)(const algorithm*, int attribute, void* value, std::size_t bytes,
-                          std::size_t* written) = nullptr;
+  result (*set_algorithm)(algorithm*, int attribute, const void* value, std::size_t bytes) = nullptr;
   result (*multiply)(handle, description, const void* alpha, const void* a, layout, const void* b, layout,
                      const void* beta, const void* c, layout, void* d, layout, const algorithm*, void* workspace,
                      std::size_t workspace_bytes, cudaStream_t) = nullptr;
