@@ -117,6 +117,7 @@ constexpr int note_tensor_core = 0;
 constexpr int note_down_convert = 1;
 constexpr int note_reduced_sums = 2;
 constexpr int note_nondeterministic = 4;
+constexpr int note_winograd = 5;
 constexpr int note_winograd_13x13 = 8;
 
 #if __has_include(<cudnn_graph.h>)
@@ -195,6 +196,7 @@ static_assert(note_tensor_core == CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
 static_assert(note_down_convert == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
 static_assert(note_reduced_sums == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
 static_assert(note_nondeterministic == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+static_assert(note_winograd == CUDNN_NUMERICAL_NOTE_WINOGRAD);
 static_assert(note_winograd_13x13 == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
 #endif
 
@@ -334,8 +336,10 @@ class device_memory {
   explicit device_memory(std::size_t bytes) {
     if (bytes > 0) {
       require_cuda(cudaMalloc(&data_, bytes), "allocate device memory for trying cuDNN's engines");
-      // Small numbers in each type.
-      const cudaError_t filled = cudaMemset(data_, 0x3c, bytes);
+      // Small numbers in each type. They are there before an engine runs: its stream would not wait for them, and what
+      // it keeps in its workspace would be overwritten.
+      cudaError_t filled = cudaMemset(data_, 0x3c, bytes);
+      filled = filled != cudaSuccess ? filled : cudaStreamSynchronize(nullptr);
       if (filled != cudaSuccess) {
         cudaFree(data_);
         require_cuda(filled, "fill device memory");
@@ -696,7 +700,7 @@ class cudnn_convolution::implementation {
     const auto known = static_cast<std::ptrdiff_t>(std::clamp<std::int64_t>(count, 0, std::int64_t{notes.size()}));
     return std::none_of(notes.begin(), notes.begin() + known, [strict](int each) {
       return each == note_nondeterministic || each == note_reduced_sums || each == note_winograd_13x13 ||
-             (strict && (each == note_tensor_core || each == note_down_convert));
+             (strict && (each == note_tensor_core || each == note_down_convert || each == note_winograd));
     });
   }
 

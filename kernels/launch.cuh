@@ -136,7 +136,14 @@ inline fault clear(void* stream, void* memory, std::size_t bytes) noexcept {
   });
 }
 
-/// A table in memory of the current device. The copy that fills it is synchronous.
+/// Copies from pageable memory to the device. cudaMemcpy alone may return before the bytes are there, and only the
+/// default stream would wait for them. Throws std::runtime_error.
+inline void copy_to_device(void* to, const void* from, std::size_t bytes, const char* action) {
+  require_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), action);
+  require_cuda(cudaStreamSynchronize(nullptr), action);
+}
+
+/// A table in memory of the current device, which holds its numbers once it is made.
 template <class T>
 class device_array {
  public:
@@ -146,8 +153,7 @@ class device_array {
   }
   /// Throws std::runtime_error.
   explicit device_array(std::span<const T> values) : device_array(values.size()) {
-    const cudaError_t status = cudaMemcpy(data_, values.data(), values.size_bytes(), cudaMemcpyHostToDevice);
-    require_cuda(status, "copy a table to the device");
+    copy_to_device(data_, values.data(), values.size_bytes(), "copy a table to the device");
   }
   device_array(device_array&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
   device_array(const device_array&) = delete;

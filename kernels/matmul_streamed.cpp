@@ -97,8 +97,7 @@ class matmul_streamed final : public operation {
     if (settings_.bias != nullptr) {
       std::vector<float> bias(static_cast<std::size_t>(settings_.columns));
       read_numbers(*settings_.bias, "bias", element_type::f32, 0, bias);
-      require_cuda(cudaMemcpy(bias_.data(), bias.data(), bias.size() * sizeof(float), cudaMemcpyHostToDevice),
-                   "copy a bias");
+      copy_to_device(bias_.data(), bias.data(), bias.size() * sizeof(float), "copy a bias");
     }
     try {
       for (std::unique_ptr<tile_buffer>& each : tiles_) {
@@ -143,8 +142,7 @@ class matmul_streamed final : public operation {
   void make_products(std::int64_t max_rows) {
     const auto library = cublaslt_library::load();
     // The tile's memory has weights to try algorithms with.
-    require_cuda(cudaMemcpy(tiles_.front()->data(), weights_.data(), bytes_of(tile_rows_), cudaMemcpyHostToDevice),
-                 "copy a tile");
+    copy_to_device(tiles_.front()->data(), weights_.data(), bytes_of(tile_rows_), "copy a tile");
     const auto make = [&](std::int64_t rows, bool adds, bool ends) {
       const product_matrix out{.type = element_type::f32, .leading = settings_.columns};
       const product_settings product{
