@@ -300,11 +300,11 @@ class cublaslt_plan {
             const cublaslt_library::algorithm& chosen, std::size_t workspace_bytes) noexcept;
   [[nodiscard]] std::size_t bytes_of(const product_matrix& matrix, std::int64_t rows, std::int64_t columns) const;
   [[nodiscard]] operands make_operands(const void* b) const;
-  /// What cuBLASLt proposes for so many rows, best first; none where it has none.
+  /// The algorithms that cuBLASLt proposes for so many rows, best first; may be empty.
   [[nodiscard]] std::vector<cublaslt_library::candidate> proposals(std::int64_t rows);
-  /// Algorithms for `rows` and for `fewest` rows, never none.
+  /// Algorithms that compute `rows` and also `fewest` rows. Throws no_algorithm if there is none.
   [[nodiscard]] std::vector<cublaslt_library::candidate> candidates(std::int64_t rows, std::int64_t fewest);
-  /// Makes an algorithm sum without splitting the sum; false if it can't.
+  /// Sets an algorithm to add up each sum in one piece; false if it can't.
   [[nodiscard]] bool keep_whole(cublaslt_library::candidate& tried) const;
   /// Whether an algorithm computes so many rows too; counts its workspace for them.
   [[nodiscard]] bool takes_rows(cublaslt_library::candidate& tried, std::int64_t rows);
@@ -492,7 +492,7 @@ std::vector<cublaslt_library::candidate> cublaslt_plan::proposals(std::int64_t r
     find_with(settings_.repeatable ? 0 : any_reduction);
   }
   if (settings_.repeatable && (met == not_supported || (met == 0 && count == 0))) {
-    find_with(any_reduction);  // keep_whole takes it from them
+    find_with(any_reduction);  // keep_whole undoes their splits
   }
   library_->destroy_preference(preference);
   if (met == not_supported) {

@@ -696,6 +696,7 @@ class cudnn_convolution::implementation {
                                 &count, notes.data()) != 0) {
       return false;
     }
+    // In f32, Winograd's way rounds more than the bound of convolve.hpp allows.
     const bool strict = settings_.compute == convolution_compute::f32;
     const auto known = static_cast<std::ptrdiff_t>(std::clamp<std::int64_t>(count, 0, std::int64_t{notes.size()}));
     return std::none_of(notes.begin(), notes.begin() + known, [strict](int each) {

@@ -209,8 +209,9 @@ fault cuda_torch_device::copy(torch_run* run, const torch_tensor& to, const torc
   if (to.is_contiguous() && from.is_contiguous()) {
     const auto bytes = static_cast<std::size_t>(to.elements()) * size_of(to.type);
     if (run == nullptr || (run->prepares() && !on_device)) {
-      const fault failed = run == nullptr ? fault{} : taken(cudaStreamSynchronize(stream_of(run)));
-      return failed ? failed : taken(cudaMemcpy(to.first(), from.first(), bytes, cudaMemcpyDefault));
+      fault failed = run == nullptr ? fault{} : taken(cudaStreamSynchronize(stream_of(run)));
+      failed = failed ? failed : taken(cudaMemcpy(to.first(), from.first(), bytes, cudaMemcpyDefault));
+      return failed ? failed : taken(cudaStreamSynchronize(nullptr));  // other streams do not wait for the copy
     }
     if (on_device) {
       return taken(cudaMemcpyAsync(to.first(), from.first(), bytes, cudaMemcpyDeviceToDevice, stream_of(run)));

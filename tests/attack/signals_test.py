@@ -111,22 +111,24 @@ class SignalsTest(unittest.TestCase):
         until = time.monotonic() + max(LONG, 3)
         handles, over = [], threading.Event()
         threads = [threading.Thread(target=open_again, args=(handles, over)) for _ in range(2)]
-        for each in threads:
-            each.start()
         with SharedClient(daemon.url) as client:
-            while time.monotonic() < until and daemon.process.poll() is None:
-                try:
-                    arena = client.attach(1 << 12)
-                except (ConnectionError, TypeError):  # the daemon still counts too many that seem to be kept
-                    time.sleep(0.01)
-                    continue
-                handles.append(os.open(f"/proc/self/fd/{arena.descriptor}", os.O_PATH))
-                arena.end()
-                if len(handles) > 4:
-                    os.close(handles.pop(0))
-            over.set()
             for each in threads:
-                each.join()
+                each.start()
+            try:
+                while time.monotonic() < until and daemon.process.poll() is None:
+                    try:
+                        arena = client.attach(1 << 12)
+                    except (ConnectionError, TypeError):  # the daemon still counts too many that seem to be kept
+                        time.sleep(0.01)
+                        continue
+                    handles.append(os.open(f"/proc/self/fd/{arena.descriptor}", os.O_PATH))
+                    arena.end()
+                    if len(handles) > 4:
+                        os.close(handles.pop(0))
+            finally:
+                over.set()
+                for each in threads:
+                    each.join()
             for each in handles:
                 os.close(each)
             self.assert_well(daemon)

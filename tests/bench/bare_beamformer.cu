@@ -79,6 +79,7 @@ class launcher {
       require(cudaMemcpy(made.samples, batch.data(), samples_bytes_, cudaMemcpyHostToDevice));
       lanes_.push_back(made);
     }
+    require(cudaStreamSynchronize(nullptr));  // the lanes' streams do not wait for the copies
   }
 
   // Batches a second over about so many seconds.
