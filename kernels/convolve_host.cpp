@@ -40,8 +40,8 @@ class convolve_host final : public operation {
     for (shape.frames = 1; shape.frames <= std::min(max_frames, most_frames) &&
                            (shape.frames == 1 || shape.frames * frame_bytes <= most_bytes);
          shape.frames *= 2) {
-      pieces_.emplace_back(library, shape, weights.data(), settings_.bias == nullptr ? nullptr : bias.data(),
-                           onednn_choice::fastest, pieces_.empty() ? nullptr : &pieces_.back());
+      pieces_.emplace_back(library, shape, weights.data(), settings_.bias == nullptr ? nullptr : bias.data(), 1.0,
+                           pieces_.empty() ? nullptr : &pieces_.back());
       workspace = std::max(workspace, pieces_.back().workspace_bytes());
     }
     const auto floats = [&](std::int64_t elements) {

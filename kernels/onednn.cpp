@@ -475,14 +475,14 @@ std::shared_ptr<const onednn_library> load_onednn() {
 class onednn_convolution::implementation {
  public:
   implementation(std::shared_ptr<const onednn_library> library, const convolution_shape& shape, const float* weights,
-                 const float* bias, onednn_choice choice, const implementation* like)
+                 const float* bias, double longest, const implementation* like)
       : library_(std::move(library)), given_(shape), shape_(lying(shape)), packed_(weights != nullptr) {
     const single_thread alone(*library_);
     engine_ = onednn_handle(library_->destroy_engine);
     check(library_->create_engine(engine_.place(), onednn_library::cpu, 0), "create its engine");
     plain_source_ = plain_image(*library_, input_extents(shape_));
     plain_bias_ = strided(*library_, 1, {shape_.filters}, {1});
-    choose(weights, bias, choice, like == nullptr ? nullptr : &like->chosen_);
+    choose(weights, bias, longest, like == nullptr ? nullptr : &like->chosen_);
   }
 
   [[nodiscard]] const convolution_shape& shape() const noexcept { return given_; }
@@ -891,11 +891,10 @@ class onednn_convolution::implementation {
     }
   }
 
-  /// Of those that take hardly longer than the fastest, the one whose sums are nearest to exact ones, if it is clearly
-  /// nearer. The root mean squares of some errors on random inputs are compared.
+  /// Of those that take up to `longest` times as long as the fastest, the one whose sums are nearest to exact ones, if
+  /// it is clearly nearer. The root mean squares of some errors on random inputs are compared.
   [[nodiscard]] std::size_t most_accurate(const std::vector<plan>& plans, const std::vector<double>& seconds,
-                                          std::size_t fastest, const float* weights) const {
-    constexpr double longer = 1.25;
+                                          std::size_t fastest, double longest, const float* weights) const {
     constexpr double nearer = 0.8;
     constexpr std::int64_t most_results = 509;
     std::minstd_rand random(1);
@@ -923,7 +922,7 @@ class onednn_convolution::implementation {
     std::size_t best = fastest;
     double least = nearer * error(plans[fastest]);
     for (std::size_t index = 0; index < plans.size(); ++index) {
-      if (index != fastest && seconds[index] <= longer * seconds[fastest]) {
+      if (index != fastest && seconds[index] <= longest * seconds[fastest]) {
         if (const double found = error(plans[index]); found < least) {
           least = found;
           best = index;
@@ -933,13 +932,13 @@ class onednn_convolution::implementation {
     return best;
   }
 
-  void choose(const float* weights, const float* bias, onednn_choice choice, const plan* like) {
+  void choose(const float* weights, const float* bias, double longest, const plan* like) {
     packed_bias_.assign(static_cast<std::size_t>(shape_.filters), 0.0F);
     if (packed_ && shape_.bias) {
       std::copy_n(bias, packed_bias_.size(), packed_bias_.begin());
     }
-    const bool looks_at_errors = choice == onednn_choice::accurate && packed_ && !shape_.transposed &&
-                                 shape_.activation == convolution_activation::none;
+    const bool looks_at_errors =
+        longest > 1.0 && packed_ && !shape_.transposed && shape_.activation == convolution_activation::none;
     std::vector<plan> plans = candidates(looks_at_errors ? parts() : 1);
     if (packed_ && shape_.activation == convolution_activation::relu) {
       largest_safe_ =
@@ -965,7 +964,7 @@ class onednn_convolution::implementation {
       }
     }
     if (looks_at_errors && plans.size() > 1) {
-      best = most_accurate(plans, seconds, best, weights);
+      best = most_accurate(plans, seconds, best, longest, weights);
     }
     chosen_ = std::move(plans[best]);
     const unsigned callers = std::max(1U, std::thread::hardware_concurrency());
@@ -988,9 +987,9 @@ class onednn_convolution::implementation {
 };
 
 onednn_convolution::onednn_convolution(std::shared_ptr<const onednn_library> library, const convolution_shape& shape,
-                                       const float* weights, const float* bias, onednn_choice choice,
+                                       const float* weights, const float* bias, double longest,
                                        const onednn_convolution* like)
-    : implementation_(std::make_unique<implementation>(std::move(library), shape, weights, bias, choice,
+    : implementation_(std::make_unique<implementation>(std::move(library), shape, weights, bias, longest,
                                                        like == nullptr ? nullptr : like->implementation_.get())) {}
 onednn_convolution::onednn_convolution(onednn_convolution&&) noexcept = default;
 onednn_convolution::~onednn_convolution() = default;

@@ -19,14 +19,6 @@ struct onednn_library;
 /// std::runtime_error, which says what is missing and what to install.
 [[nodiscard]] std::shared_ptr<const onednn_library> load_onednn();
 
-/// Which of oneDNN's implementations, and in which layout.
-enum class onednn_choice {
-  fastest,
-  /// Of those that take up to a quarter longer than the fastest, the one with the smallest error, if that is clearly
-  /// smaller: orders of summing differ. Long sums may be taken in parts. Weights must be packed.
-  accurate,
-};
-
 /// One convolution in f32 with its bias and activation, by oneDNN on the thread that calls it: it starts no others.
 /// Tensors are plain, as convolution_shape says; where oneDNN is faster in a layout of its own, `run` changes the
 /// layout in the workspace. The constructor measures.
@@ -36,10 +28,14 @@ class onednn_convolution {
  public:
   /// Packs `weights` and `bias`, which it does not need after that. With nullptr for `weights` each run gets them, and
   /// packs them in its workspace. `like`, if there is one, got the same weights: both share what is packed alike.
+  ///
+  /// Takes oneDNN's fastest implementation and layout. With a `longest` above 1 it takes another one, with a clearly
+  /// smaller error, that needs up to so many times the fastest's time: orders of summing differ. Long sums may then be
+  /// taken in parts. Only where weights are packed.
+  ///
   /// Throws std::runtime_error with oneDNN's error.
   onednn_convolution(std::shared_ptr<const onednn_library> library, const convolution_shape& shape,
-                     const float* weights, const float* bias, onednn_choice choice,
-                     const onednn_convolution* like = nullptr);
+                     const float* weights, const float* bias, double longest, const onednn_convolution* like = nullptr);
   onednn_convolution(onednn_convolution&& other) noexcept;
   onednn_convolution(const onednn_convolution&) = delete;
   onednn_convolution& operator=(const onednn_convolution&) = delete;
