@@ -6,6 +6,7 @@
 #include "kernels/convert.hpp"
 #include "kernels/convolve.hpp"
 #include "kernels/correlate.hpp"
+#include "kernels/demodulate.hpp"
 #include "kernels/detect.hpp"
 #include "kernels/fir.hpp"
 #include "kernels/fold.hpp"
@@ -13,6 +14,7 @@
 #include "kernels/iir.hpp"
 #include "kernels/magnitude.hpp"
 #include "kernels/matmul.hpp"
+#include "kernels/mix.hpp"
 #include "kernels/moments.hpp"
 #include "kernels/moving_zscore.hpp"
 #include "kernels/power_spectrum.hpp"
@@ -30,6 +32,7 @@
   X(convert, nullptr, false, "to", "scale", "planar")                                                                \
   X(convolve, nullptr, false, "weights", "bias", "stride", "padding", "dilation", "groups", "activation", "compute") \
   X(correlate, nullptr, false, "template", "template_imag", "mode", "method")                                        \
+  X(demodulate, demodulate_session, false, "kind", "gain")                                                           \
   X(detect, nullptr, false, "high", "low", "max_events")                                                             \
   X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                            \
   X(histogram, nullptr, false, "range")                                                                              \
@@ -37,6 +40,7 @@
   X(magnitude, nullptr, false, "squared")                                                                            \
   X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable", "weights_in", "tile_bytes",    \
     "engine")                                                                                                        \
+  X(mix, mix_session, false, "frequency", "rate", "phase")                                                           \
   X(moments, nullptr, false)                                                                                         \
   X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold")            \
   X(multiply, nullptr, false, "conjugate")                                                                           \

@@ -214,6 +214,31 @@ def iir(case, x):
     return {"sosfilt": lambda: signal.sosfilt(sections, x, axis=1)}
 
 
+def mix(case, x):
+    turned = (np.arange(x.shape[1]) * case["frequency"]).reshape(-1, *[1] * (x.ndim - 2))
+    y = np.empty(x.shape, np.complex64)
+
+    def by_exp():
+        return np.multiply(x, np.exp(2j * np.pi * turned).astype(np.complex64), out=y)
+
+    return {"exp, multiply": by_exp}
+
+
+def demodulate(case, x):
+    if case["kind"] == "am":
+        y = np.empty(x.shape, np.float32)
+        return {"abs": lambda: np.abs(x, out=y)}
+    if case["kind"] == "pm":
+        return {"angle, unwrap": lambda: np.unwrap(np.angle(x), axis=1)}
+
+    def by_product():
+        y = np.zeros(x.shape, np.float32)
+        y[:, 1:] = np.angle(x[:, 1:] * x[:, :-1].conj())
+        return y
+
+    return {"multiply, angle": by_product}
+
+
 def moving_zscore(case, x):
     steps, floor = case["window"], case.get("floor", 1e-4)
 

@@ -59,7 +59,11 @@ std::vector<session_frame> operator_case::session_frames() const {
   if (definition.session == nullptr) {
     return {};
   }
-  const session_traits traits = definition.session(settings, inputs).value();
+  const std::optional<session_traits> keeps = definition.session(settings, inputs);
+  if (!keeps) {
+    return {};
+  }
+  const session_traits& traits = *keeps;
   const std::int64_t steps = traits.whole_frames ? 1 : inputs.front().shape.front();
   std::vector<session_frame> frames_;
   for (std::int32_t index = 0; index < frames; ++index) {
@@ -247,6 +251,11 @@ void add_sessions(case_list& cases) {
   cases.add("iir, 2 sections", "iir", with({{"sections", butterworth()}}), type::f32);
   cases.add("iir, 2 sections cf32", "iir", with({{"sections", butterworth()}}), type::cf32);
   cases.add("iir, 2 sections, 8 channels", "iir", with({{"sections", butterworth()}}), type::f32, 1, {8});
+  cases.add("mix", "mix", with({{"frequency", 0.1}}), type::cf32);
+  for (const char* const kind : {"fm", "am", "pm"}) {
+    const parameters settings = with({{"kind", std::string(kind)}});
+    cases.add((std::string("demodulate, ") + kind).c_str(), "demodulate", settings, type::cf32);
+  }
   cases.add("moving_zscore, 256 steps", "moving_zscore", with({{"window", std::int64_t{256}}}), type::f32);
   cases.add("reframe to 256", "reframe", with({{"length", std::int64_t{256}}}), type::f32);
   for (const char* const kind : {"mean", "peak"}) {

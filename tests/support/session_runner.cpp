@@ -26,15 +26,17 @@ class session_cut {
  public:
   /// `remaining`: the steps of each session. `most` and `least`: steps of the longest and the shortest frame, equal for
   /// a fixed input. `places`: of the pool, at least one a session.
-  session_cut(std::uint64_t seed, const std::vector<std::int64_t>& remaining, std::int64_t least, std::int64_t most,
-              step_rate rate, std::int32_t places)
-      : engine_{seed}, sessions_(remaining.size()), least_{least}, most_{most}, rate_{rate} {
+  session_cut(const session_case& setup, const std::vector<std::int64_t>& remaining, std::int64_t least,
+              std::int64_t most, step_rate rate, std::int32_t places)
+      : engine_{setup.seed}, sessions_(remaining.size()), least_{least}, most_{most}, rate_{rate} {
     std::vector<std::int32_t> free(static_cast<std::size_t>(places));
     std::iota(free.begin(), free.end(), 0);
     std::shuffle(free.begin(), free.end(), engine_);
     for (std::size_t index = 0; index < sessions_.size(); ++index) {
-      sessions_[index] = {
-          .remaining = remaining[index], .place = free[index], .half = static_cast<std::int32_t>(integer(0, 1))};
+      sessions_[index] = {.position = setup.earlier_steps,
+                          .remaining = remaining[index],
+                          .place = free[index],
+                          .half = static_cast<std::int32_t>(integer(0, 1))};
     }
   }
 
@@ -220,8 +222,11 @@ class session_run {
       }
       remaining.push_back(steps);
     }
-    session_cut cut{setup_.seed, remaining, fixed ? most : setup_.least_steps,
-                    most,        rate_,     static_cast<std::int32_t>(places_)};
+    session_cut cut{setup_, remaining, fixed ? most : setup_.least_steps,
+                    most,   rate_,     static_cast<std::int32_t>(places_)};
+    if (setup_.earlier_steps > 0) {
+      std::fill_n(memory_.at(pool_), pool_.bytes, std::byte{});
+    }
     for (session_batch batch = cut.next(setup_.max_frames); !batch.frames.empty();
          batch = cut.next(setup_.max_frames)) {
       run_batch(batch);
@@ -258,7 +263,7 @@ class session_run {
     for (std::size_t index = 0; index < batch.frames.size(); ++index) {
       const session_frame& frame = batch.frames[index];
       const std::byte* const from =
-          signals_[batch.owners[index]].data() + static_cast<std::size_t>(frame.position) * step;
+          signals_[batch.owners[index]].data() + static_cast<std::size_t>(frame.position - setup_.earlier_steps) * step;
       std::copy_n(from, static_cast<std::size_t>(frame.steps) * step,
                   memory_.at(input_) + index * setup_.input.bytes(batch.leading));
     }

@@ -21,6 +21,9 @@ struct session_case {
   std::uint64_t seed = 1;
   std::int64_t max_frames = 6;   ///< the most frames of a batch
   std::int64_t least_steps = 1;  ///< of a frame of a variable input; 0: some frames are empty
+  /// Steps that each session had before its signal. The states are then zero bytes, as such steps of zeros leave them
+  /// in an operator that keeps steps.
+  std::int64_t earlier_steps = 0;
 
   /// The output's spec; throws parameter_error.
   [[nodiscard]] tensor_spec output() const;
