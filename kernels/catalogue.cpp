@@ -40,7 +40,34 @@ PENSTOCK_OPERATORS(PENSTOCK_INFERENCE)
 
 #define PENSTOCK_DEFINITION(name, session, overwrites, ...) \
   {#name, name##_keys, infer_##name, make_##name##_host, session, overwrites},
-constexpr operator_definition all_operators[] = {PENSTOCK_OPERATORS(PENSTOCK_DEFINITION)};
+constexpr operator_definition operators_along_last[] = {PENSTOCK_OPERATORS(PENSTOCK_DEFINITION)};
+
+#define PENSTOCK_ALONG_AXIS(name, keeps_axis)                                                              \
+  tensor_spec infer_##name##_row(const parameters& settings, const tensor_spec& row) {                     \
+    return parse_##name(settings, row).output;                                                             \
+  }                                                                                                        \
+  constexpr row_operator name##_rows{#name, keeps_axis, infer_##name##_row, make_##name##_host};           \
+  tensor_spec infer_##name##_along_axis(const parameters& settings, std::span<const tensor_spec> inputs) { \
+    return infer_along_axis(name##_rows, settings, inputs);                                                \
+  }                                                                                                        \
+  std::unique_ptr<operation> make_##name##_along_axis(const operation_request& request) {                  \
+    return make_along_axis_host(name##_rows, request);                                                     \
+  }
+PENSTOCK_ROW_OPERATORS(PENSTOCK_ALONG_AXIS)
+
+constexpr auto with_axes() {
+  auto made = std::to_array(operators_along_last);
+#define PENSTOCK_WITH_AXIS(row_name, keeps_axis)     \
+  for (operator_definition & each : made) {          \
+    if (each.name == #row_name) {                    \
+      each.infer = infer_##row_name##_along_axis;    \
+      each.make_host = make_##row_name##_along_axis; \
+    }                                                \
+  }
+  PENSTOCK_ROW_OPERATORS(PENSTOCK_WITH_AXIS)
+  return made;
+}
+constexpr auto all_operators = with_axes();
 
 // What users bring. The host runs expressions, models and plug-ins; a GPU runs expressions as kernels.
 constexpr auto kernel_keys =
@@ -68,6 +95,22 @@ std::vector<std::string_view> operator_names() {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::optional<std::size_t> axis_of(const operator_definition& definition, const parameters& settings,
+                                   std::span<const tensor_spec> inputs) {
+  if (definition.session != nullptr) {
+    if (const auto traits = definition.session(settings, inputs); traits && !traits->whole_frames) {
+      return 0;
+    }
+  }
+  if (std::find(definition.keys.begin(), definition.keys.end(), "axis") != definition.keys.end()) {
+    return parse_axis(settings, inputs[0], definition.name == "concat" ? 0 : -1);
+  }
+  if (definition.name == "correlate" || definition.name == "matmul") {
+    return inputs[0].shape.size() - 1;
+  }
+  return std::nullopt;
 }
 
 const operator_definition* find_operator(std::string_view name) noexcept {

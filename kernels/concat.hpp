@@ -37,13 +37,7 @@ struct concat_settings {
 };
 
 [[nodiscard]] inline std::size_t parse_concat_axis(const parameters& settings, const tensor_spec& input) {
-  const std::int64_t axis = settings.integer("axis", 0);
-  const auto axes = static_cast<std::int64_t>(input.shape.size());
-  if (axis < -axes || axis >= axes) {
-    throw parameter_error("axis", "must be an axis of " + input.text() + ", " + std::to_string(-axes) + " to " +
-                                      std::to_string(axes - 1) + ", not " + std::to_string(axis));
-  }
-  const auto from_first = static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
+  const std::size_t from_first = parse_axis(settings, input, 0);
   if (input.variable && from_first == 0) {
     throw parameter_error("axis", "must be one behind the leading \"max N\" of " + input.text());
   }

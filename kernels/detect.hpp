@@ -27,6 +27,7 @@ namespace penstock {
 ///   high        number, finite in f32, required, in the unit of the samples
 ///   low         number, finite in f32, at most `high`, default `high`
 ///   max_events  integer 1 … 65536, default 64
+///   axis        along_axis.hpp
 /// A NaN is neither ≥ high nor < low, and never a peak. An infinity is a sample like others. Indices and values are
 /// exact.
 struct detect_settings {

@@ -28,6 +28,7 @@ namespace penstock {
 /// axis, the output does not have it.
 /// Parameters:
 ///   range  [lo, hi], finite, lo < hi, in the unit of the values; default [-1, 1]. Only floating-point types have it.
+///   axis   along_axis.hpp
 /// A NaN is counted in no bin; infinities count in the first and the last one.
 struct histogram_settings {
   element_type type = element_type::u8;

@@ -19,9 +19,10 @@ namespace penstock {
 ///
 /// Input: f32, cf32, f16, bf16 or f64; the last extent N may be "max N" when it is the leading one.
 /// Output: f32 [..., 5] for real input, [..., 3, 5] for cf32 with the rows I, Q and |z|; the five are in the order
-/// above. If "max N" is the last axis, the output does not have it. No parameters. A NaN makes all five of its row NaN.
-/// An infinity makes mean, std and rms of its row not finite (which of infinity and NaN is not specified); min and max
-/// still hold.
+/// above. If "max N" is the last axis, the output does not have it. Parameters:
+///   axis  along_axis.hpp
+/// A NaN makes all five of its row NaN. An infinity makes mean, std and rms of its row not finite (which of infinity
+/// and NaN is not specified); min and max still hold.
 struct moments_settings {
   bool complex_input = false;
   std::int64_t views = 1;  ///< 1, or 3 for I, Q, |z|

@@ -103,6 +103,11 @@ struct operator_definition {
 /// A built-in operator, `map`, or one that runs users' code; nullptr if there is no such operator.
 [[nodiscard]] const operator_definition* find_operator(std::string_view name) noexcept;
 
+/// The axis of its first input along which an operator works; none for one that works on each element by itself, or
+/// whose axes its parameters do not tell. Call it only with what `infer` has accepted.
+[[nodiscard]] std::optional<std::size_t> axis_of(const operator_definition& definition, const parameters& settings,
+                                                 std::span<const tensor_spec> inputs);
+
 /// The CUDA implementation of an operator; nullptr if there is none. Exists in the CUDA module only.
 [[nodiscard]] make_operation find_cuda_operation(std::string_view name) noexcept;
 

@@ -69,7 +69,7 @@ void require_element_type(std::string_view operator_name, const tensor_spec& inp
 
 void require_fixed_last_axis(std::string_view operator_name, const tensor_spec& input) {
   if (frame_rows{input}.has_variable_length()) {
-    refuse_input(operator_name, "works along the last axis, which must be fixed, not " + input.text());
+    refuse_input(operator_name, "works along an axis that must be fixed, not that of " + input.text());
   }
 }
 
@@ -98,6 +98,16 @@ std::int64_t parse_integer(const parameters& settings, std::string_view key, std
                                                 std::to_string(most) + ", not " + std::to_string(number));
   }
   return number;
+}
+
+std::size_t parse_axis(const parameters& settings, const tensor_spec& input, std::int64_t absent) {
+  const std::int64_t axis = settings.integer("axis", absent);
+  const auto axes = static_cast<std::int64_t>(input.shape.size());
+  if (axis < -axes || axis >= axes) {
+    throw parameter_error("axis", "must be an axis of " + input.text() + ", " + std::to_string(-axes) + " to " +
+                                      std::to_string(axes - 1) + ", not " + std::to_string(axis));
+  }
+  return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
 }
 
 bool is_finite_f32(double number) noexcept {

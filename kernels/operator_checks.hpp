@@ -31,6 +31,8 @@ void require_fixed_last_axis(std::string_view operator_name, const tensor_spec& 
 /// An integer from `least` to `most`; `absent` where the key is missing, without which it is required.
 [[nodiscard]] std::int64_t parse_integer(const parameters& settings, std::string_view key, std::int64_t least,
                                          std::int64_t most, std::optional<std::int64_t> absent = std::nullopt);
+/// The parameter `axis`, an axis of the input; negative ones count from the last, −1.
+[[nodiscard]] std::size_t parse_axis(const parameters& settings, const tensor_spec& input, std::int64_t absent);
 /// Whether a number is finite in f32.
 [[nodiscard]] bool is_finite_f32(double number) noexcept;
 /// The number of parameter `key` as f32, in which it is finite.

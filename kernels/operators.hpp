@@ -2,6 +2,7 @@
 
 #include "kernels/accumulate.hpp"
 #include "kernels/affine.hpp"
+#include "kernels/along_axis.hpp"
 #include "kernels/concat.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/convolve.hpp"
@@ -19,7 +20,16 @@
 #include "kernels/moving_zscore.hpp"
 #include "kernels/power_spectrum.hpp"
 #include "kernels/reframe.hpp"
+#include "kernels/transpose.hpp"
 #include "kernels/window.hpp"
+
+/// The operators that work on rows: X(NAME, keeps_axis), as in row_operator.
+#define PENSTOCK_ROW_OPERATORS(X) \
+  X(detect, false)                \
+  X(histogram, false)             \
+  X(moments, false)               \
+  X(power_spectrum, true)         \
+  X(window, true)
 
 /// Every operator, sorted by name: X(NAME, session, overwrites, KEYS...), as in operator_definition. Each has
 /// parse_NAME, whose result has an `output`, make_NAME_host and make_NAME_cuda. docs/first-operator.md says what else a
@@ -33,17 +43,18 @@
   X(convolve, nullptr, false, "weights", "bias", "stride", "padding", "dilation", "groups", "activation", "compute") \
   X(correlate, nullptr, false, "template", "template_imag", "mode", "method")                                        \
   X(demodulate, demodulate_session, false, "kind", "gain")                                                           \
-  X(detect, nullptr, false, "high", "low", "max_events")                                                             \
+  X(detect, nullptr, false, "high", "low", "max_events", "axis")                                                     \
   X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                            \
-  X(histogram, nullptr, false, "range")                                                                              \
+  X(histogram, nullptr, false, "range", "axis")                                                                      \
   X(iir, iir_session, false, "sections")                                                                             \
   X(magnitude, nullptr, false, "squared")                                                                            \
   X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable", "weights_in", "tile_bytes",    \
     "engine")                                                                                                        \
   X(mix, mix_session, false, "frequency", "rate", "phase")                                                           \
-  X(moments, nullptr, false)                                                                                         \
+  X(moments, nullptr, false, "axis")                                                                                 \
   X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold")            \
   X(multiply, nullptr, false, "conjugate")                                                                           \
-  X(power_spectrum, nullptr, false, "window", "scale", "floor")                                                      \
+  X(power_spectrum, nullptr, false, "window", "scale", "floor", "axis")                                              \
   X(reframe, reframe_session, false, "length")                                                                       \
-  X(window, nullptr, true, "window")
+  X(transpose, nullptr, false, "axes")                                                                               \
+  X(window, nullptr, true, "window", "axis")

@@ -25,6 +25,7 @@ namespace penstock {
 ///   scale   "power" (default): P, in f32's range. "db": 10 log10(P / (sum w)²), over all of f32's range of X: a
 ///           full-scale complex tone on a bin reads 0 dB, a real one -6.02 dB.
 ///   floor   number from -700 to 700, default -200: the least level that "db" shows; only with "db"
+///   axis    along_axis.hpp
 /// Within 1e-5 of the row's largest P. A NaN or an infinity makes every bin of its row not finite.
 struct power_spectrum_settings {
   bool complex_input = false;

@@ -34,6 +34,7 @@ enum class window_function { hann, hamming, blackman, rectangular };
 /// Input: f32 or cf32, any shape whose last extent is fixed. Output: the input's spec.
 /// Parameters:
 ///   window  "hann" (default) | "hamming" | "blackman" | "rectangular"; all periodic.
+///   axis    along_axis.hpp
 /// NaN and infinities stay where they are (an infinity at w[k] = 0 gives NaN).
 struct window_settings {
   std::vector<float> coefficients;  ///< one for each element of a row

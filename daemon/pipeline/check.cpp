@@ -336,6 +336,7 @@ void checker::check_stage(std::size_t index) {
     if (definition->session != nullptr) {
       stage.session = definition->session(stage.settings, inputs);
     }
+    stage.axis = axis_of(*definition, stage.settings, inputs);
     if (definition->named_outputs != nullptr) {
       stage.named_outputs = definition->named_outputs(stage.settings, inputs);
     }
@@ -421,7 +422,10 @@ namespace {
 /// A dimension of at most so many is short: rather channels than time.
 constexpr std::int64_t most_channels = 64;
 
-/// What works on each row, along the last dimension.
+/// Of at most so many, a spectrum has no use: rather across channels than along time.
+constexpr std::int64_t most_of_handful = 8;
+
+/// What works on each row, along the last dimension or its axis.
 constexpr std::array<std::string_view, 6> row_operators{"correlate", "detect",         "histogram",
                                                         "moments",   "power_spectrum", "window"};
 
@@ -439,16 +443,23 @@ struct layout {
   bool is_row_made = false;  ///< its last dimension is what an operator made of a row
 };
 
+/// Whether its first dimension comes from another one of its input.
 bool swaps_axes(const stage_declaration& stage) {
-  return stage.op == "convert" && stage.settings.flag("planar", false);
+  if (stage.op != "transpose") {
+    return stage.op == "convert" && stage.settings.flag("planar", false);
+  }
+  const auto axes = static_cast<double>(stage.output.shape.size());
+  const double first = stage.settings.has("axes") ? stage.settings.numbers("axes").front() : -1.0;
+  return first != 0.0 && first != -axes;
 }
 
-bool joins_first_axis(const stage_declaration& stage) {
-  if (stage.op != "concat") {
-    return false;
-  }
-  const std::int64_t axis = stage.settings.integer("axis", 0);
-  return axis == 0 || -axis == static_cast<std::int64_t>(stage.output.shape.size());
+/// Whether its first dimension, joined or worked on as rows, is no time any longer.
+bool takes_first_axis(const stage_declaration& stage) {
+  return !stage.session && stage.axis == std::size_t{0};
+}
+
+bool is_spectrum(const stage_declaration& stage) {
+  return stage.op == "power_spectrum";
 }
 
 bool steps_along_first(const stage_declaration& stage) {
@@ -465,12 +476,11 @@ layout layout_behind(const stage_declaration& stage, const layout& source) {
   }
   if (works_on_rows(stage)) {
     made.is_row_made = true;
-    made.steps = source.spec.shape.size() == 1 ? 0 : made.steps;
   }
   if (swaps_axes(stage)) {
     made.is_planar = true;
     made.steps = 0;
-  } else if (joins_first_axis(stage)) {
+  } else if (takes_first_axis(stage)) {
     made.steps = 0;
   }
   return made;
@@ -483,9 +493,12 @@ std::string doubt_about(const stage_declaration& stage, const layout& source) {
   }
   const std::int64_t first = shape.front();
   const std::int64_t last = shape.back();
-  if (works_on_rows(stage) && !source.is_row_made && last <= most_channels && last < shape[shape.size() - 2]) {
+  if (works_on_rows(stage) && !source.is_row_made && !stage.settings.has("axis") &&
+      ((last <= most_channels && last < shape[shape.size() - 2]) || (is_spectrum(stage) && last <= most_of_handful))) {
     return "'" + stage.op + "' works along the last dimension of " + source.spec.text() + ", which has " +
-           std::to_string(last) + " elements: if these are channels, see \"Several channels\", docs/channels.md";
+           std::to_string(last) + " elements: if these are channels, " +
+           (stage.op == "correlate" ? "" : "name the right one by 'axis', or ") +
+           "see \"Several channels\", docs/channels.md";
   }
   if (!steps_along_first(stage)) {
     return "";

@@ -54,6 +54,7 @@ struct stage_declaration {
   std::vector<operator_output> named_outputs;  ///< all, with the names by which others read them: "STAGE.NAME"
   step_rate rate;                              ///< between the pipeline's input and a variable output
   std::optional<session_traits> session;       ///< of an operator that keeps state
+  std::optional<std::size_t> axis;             ///< of its first input, along which it works
 
   /// Of one of its fields; "" for the stage.
   [[nodiscard]] configuration_place place(const std::string& pipeline, const std::string& field = "") const {

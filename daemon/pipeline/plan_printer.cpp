@@ -98,27 +98,39 @@ std::string text_table::text(std::string_view indent) const {
 struct plan_step {
   std::string name;                ///< of the stage; "copy in", "copy out"
   std::string op;                  ///< empty for a copy
+  std::string axis;                ///< along which it works, and that axis's extent
   std::vector<std::size_t> reads;  ///< indices of plan::buffers
   std::size_t writes = 0;          ///< the first of the buffers that it writes
   std::size_t written = 1;         ///< how many; 0 for a copy out
 };
 
+/// "1 (3)", "0 (max 4096)".
+std::string axis_text(const stage_declaration& stage, const tensor_spec& input) {
+  if (!stage.axis) {
+    return "";
+  }
+  return std::to_string(*stage.axis) + (input.variable && *stage.axis == 0 ? " (max " : " (") +
+         std::to_string(input.shape[*stage.axis]) + ")";
+}
+
 /// All steps, in the order in which they are enqueued.
 std::vector<plan_step> steps_of(const plan& shown) {
-  std::vector<plan_step> steps{{.name = "copy in", .op = "", .reads = {}, .writes = 0}};
-  for (const plan_stage& stage : shown.stages) {
+  std::vector<plan_step> steps{{.name = "copy in", .op = "", .axis = "", .reads = {}, .writes = 0}};
+  for (std::size_t index = 0; index < shown.stages.size(); ++index) {
+    const plan_stage& stage = shown.stages[index];
     std::string with;
     for (const std::string& each : stage.fused) {
       with += (with.empty() ? " (with '" : ", '") + each + "'";
     }
     steps.push_back({.name = stage.name,
                      .op = with.empty() ? stage.op : stage.op + with + ")",
+                     .axis = axis_text(shown.declaration.stages[index], shown.buffers[stage.inputs.front()].spec),
                      .reads = stage.inputs,
                      .writes = stage.output,
                      .written = stage.outputs});
   }
   for (const plan_output& output : shown.outputs) {
-    steps.push_back({.name = "copy out", .op = "", .reads = {output.buffer}, .written = 0});
+    steps.push_back({.name = "copy out", .op = "", .axis = "", .reads = {output.buffer}, .written = 0});
   }
   return steps;
 }
@@ -233,8 +245,15 @@ std::string waits_text(const std::vector<std::uint32_t>& waits, const std::vecto
 std::string steps_text(const plan& shown) {
   const std::vector<plan_step> steps = steps_of(shown);
   const std::vector<std::size_t> recorders = recorders_of(shown);
-  text_table table(
-      {{"step", true}, {"lanes"}, {"stage"}, {"operator"}, {"waits for"}, {"reads"}, {"writes"}, {"records"}});
+  text_table table({{"step", true},
+                    {"lanes"},
+                    {"stage"},
+                    {"operator"},
+                    {"axis"},
+                    {"waits for"},
+                    {"reads"},
+                    {"writes"},
+                    {"records"}});
   for (std::size_t step = 0; step < steps.size(); ++step) {
     const schedule_step& scheduled = shown.order.steps[step];
     std::vector<std::string> reads;
@@ -249,11 +268,11 @@ std::string steps_text(const plan& shown) {
     if (writes.empty()) {
       writes.emplace_back("reply");
     }
-    table.add({std::to_string(step), lanes_text(shown.order, step), steps[step].name, steps[step].op,
+    table.add({std::to_string(step), lanes_text(shown.order, step), steps[step].name, steps[step].op, steps[step].axis,
                waits_text(scheduled.waits, recorders), listed(reads), listed(writes),
                scheduled.event < 0 ? "" : "e" + std::to_string(scheduled.event)});
   }
-  table.add({std::to_string(steps.size()), lanes_text(shown.order, steps.size()), "completion", "",
+  table.add({std::to_string(steps.size()), lanes_text(shown.order, steps.size()), "completion", "", "",
              waits_text(shown.order.joins, recorders), "", "", ""});
   return table.text(indent);
 }
@@ -399,7 +418,8 @@ void add_nodes(std::string& out, const plan& shown, const std::vector<plan_step>
   for (std::size_t step = 0; step < steps.size(); ++step) {
     const std::uint32_t lane = shown.order.steps[step].lane;
     add_node(out, step, lane, steps[step].op.empty() ? "ellipse" : "box",
-             {steps[step].name, steps[step].op, "lane " + std::to_string(lane)});
+             {steps[step].name, steps[step].op, steps[step].axis.empty() ? "" : "axis " + steps[step].axis,
+              "lane " + std::to_string(lane)});
   }
   add_node(out, steps.size(), 0, "ellipse, peripheries=2", {"completion", "lane 0"});
 }

@@ -19,6 +19,7 @@
 #include "daemon/live/writer.hpp"
 #include "daemon/net/message_memory.hpp"
 #include "daemon/net/router_socket.hpp"
+#include "daemon/pipeline/check.hpp"
 #include "daemon/service/code_proof.hpp"
 #include "daemon/service/process.hpp"
 #include "penstock_version.hpp"
@@ -156,6 +157,11 @@ void service::start_shards() {
   if (settings_.shared_memory.max_bytes != 0) {
     registry_.emplace(shards_, devices);
     shm_server_.emplace(settings_.shared_memory, settings_.security, *registry_, *memory_);
+  }
+  for (const pipeline_declaration& each : settings_.pipelines) {
+    for (const std::string& doubt : doubts_about(each)) {
+      spdlog::warn("{}", doubt);
+    }
   }
   configuration_.emplace(admin_, shards_, std::move(devices), keys_ ? &*keys_ : nullptr, settings_, read_);
   for (shard_thread& each : shards_) {

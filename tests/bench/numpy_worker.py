@@ -98,6 +98,18 @@ def convert(case, x):
             "copy, multiply": copy_first}
 
 
+def transpose(case, x):
+    axes = case.get("axes", range(x.ndim - 1)[::-1])
+    turned = x.transpose(0, *(1 + int(axis) % (x.ndim - 1) for axis in axes))
+    y = np.empty(turned.shape, x.dtype)
+
+    def copy():
+        y[...] = turned
+        return y
+
+    return {"copy": copy}
+
+
 def moments_of(v):
     count = v.shape[-1]
     mean = v.mean(axis=-1)

@@ -180,14 +180,14 @@ list butterworth() {
 class case_list {
  public:
   /// Both shapes; `element` is the shape of one sample.
-  void add(const char* name, const char* op, parameters settings, type element_kind, std::size_t inputs = 1,
+  void add(const std::string& name, const char* op, parameters settings, type element_kind, std::size_t inputs = 1,
            const std::vector<std::int64_t>& element = {}) {
     for (const auto& [frames, samples] : {std::pair{batch, few}, std::pair{std::int64_t{1}, many}}) {
       add_one(name, op, settings, {element_kind, with_samples(samples, element)}, frames, inputs);
     }
   }
-  void add_one(const char* name, const char* op, parameters settings, const tensor_spec& input, std::int64_t frames,
-               std::size_t inputs = 1, bool one_session = false) {
+  void add_one(const std::string& name, const char* op, parameters settings, const tensor_spec& input,
+               std::int64_t frames, std::size_t inputs = 1, bool one_session = false) {
     cases_.push_back({.name = name,
                       .op = op,
                       .settings = std::move(settings),
@@ -226,6 +226,14 @@ void add_conversions(case_list& cases) {
   cases.add("convert, planar i16 of 2 channels", "convert", with({{"planar", true}}), type::i16, 1, {2});
 }
 
+void add_axes(case_list& cases) {
+  for (const type kind : {type::f32, type::cf32}) {
+    const std::string of = kind == type::f32 ? " of f32" : " of cf32";
+    cases.add("transpose, 8 channels" + of, "transpose", {}, kind, 1, {8});
+    cases.add_one("transpose, a square" + of, "transpose", {}, {kind, {few, few}}, 4);
+  }
+}
+
 void add_rows(case_list& cases) {
   cases.add("moments", "moments", {}, type::f32);
   cases.add("moments, cf32", "moments", {}, type::cf32);
@@ -261,11 +269,11 @@ void add_sessions(case_list& cases) {
   for (const char* const kind : {"mean", "peak"}) {
     const std::string name = std::string("accumulate, ") + kind;
     const parameters frames = with({{"frames", std::int64_t{16}}, {"kind", std::string(kind)}});
-    cases.add_one((name + " of 16 frames").c_str(), "accumulate", frames, {type::f32, {few}}, batch, 1, true);
+    cases.add_one(name + " of 16 frames", "accumulate", frames, {type::f32, {few}}, batch, 1, true);
     parameters rows = frames;
     rows.set("frames", std::int64_t{256});
     rows.set("along", std::string("rows"));
-    cases.add_one((name + " of 256 steps").c_str(), "accumulate", rows, {type::f32, {many}}, 1);
+    cases.add_one(name + " of 256 steps", "accumulate", rows, {type::f32, {many}}, 1);
   }
 }
 
@@ -297,7 +305,7 @@ void add_convolutions(case_list& cases) {
 void add_layer(case_list& cases, const std::string& name, std::int64_t size, std::int64_t rows, type kind,
                parameters settings = {}) {
   settings.set("weights", weights_of({size, size}));
-  cases.add_one(name.c_str(), "matmul", settings, {kind, {rows, size}}, batch);
+  cases.add_one(name, "matmul", settings, {kind, {rows, size}}, batch);
 }
 
 void add_products(case_list& cases) {
@@ -347,7 +355,8 @@ operator_case beyond_cache(operator_case subject) {
   constexpr std::size_t bytes = std::size_t{256} << 20U;
   subject.frames = 1;
   const std::size_t frame = subject.input_bytes() + subject.output_bytes();
-  subject.frames = static_cast<std::int64_t>(bytes / frame / 1024 * 1024);
+  const auto fitting = static_cast<std::int64_t>(bytes / frame);
+  subject.frames = fitting >= 1024 ? fitting / 1024 * 1024 : fitting;
   subject.beyond_cache = true;
   subject.earlier_frames = enough_frames;
   return subject;
@@ -359,6 +368,7 @@ std::vector<operator_case> operator_cases() {
   case_list all;
   add_elementwise(all);
   add_conversions(all);
+  add_axes(all);
   add_rows(all);
   add_convolutions(all);
   add_sessions(all);

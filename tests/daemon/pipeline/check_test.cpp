@@ -322,6 +322,32 @@ TEST(Doubts, AreRaisedByAFilterOrAScoreThatTakesChannelsForTime) {
   }
 }
 
+TEST(Doubts, AreRaisedByASpectrumOverAHandful) {
+  EXPECT_EQ(doubts_about(checked(reals({2, 8}), {stage("psd", "power_spectrum", {})})).size(), 1U);
+  EXPECT_THAT(doubts_about(checked(reals({2, 9}), {stage("psd", "power_spectrum", {})})), testing::IsEmpty());
+  EXPECT_THAT(doubts_about(checked(reals({8}), {stage("psd", "power_spectrum", {})})), testing::IsEmpty());
+}
+
+TEST(Doubts, AreNotRaisedWhereTheAxisIsNamed) {
+  for (const std::int64_t axis : {1, 2, -1}) {
+    EXPECT_THAT(doubts_about(checked(reals({1280, 3}, true), {reframe("blocks", {}, 256),
+                                                              stage("psd", "power_spectrum", {}, {{"axis", axis}})})),
+                testing::IsEmpty())
+        << axis;
+  }
+}
+
+TEST(Axis, IsThatAlongWhichAStageWorks) {
+  const auto made =
+      checked(reals({1280, 3}), {zscore(), stage("psd", "power_spectrum", {}, {{"axis", std::int64_t{0}}}),
+                                 stage("level", "affine", {}), stage("stats", "moments", {})});
+  EXPECT_EQ(made.stages[0].axis, std::size_t{0});
+  EXPECT_EQ(made.stages[1].axis, std::size_t{0});
+  EXPECT_EQ(made.stages[2].axis, std::nullopt);
+  EXPECT_EQ(made.stages[3].axis, std::size_t{1});
+  EXPECT_THAT(steps_of_stages(made), testing::ElementsAre(1, 0, 0, 0));
+}
+
 TEST(Doubts, AreNotRaisedByTheWaysThatWork) {
   EXPECT_THAT(doubts_about(checked(reals({1280, 3}, true), {zscore()})), testing::IsEmpty());
   EXPECT_THAT(doubts_about(checked(reals({1280, 3}), {zscore(), planar(), stage("psd", "power_spectrum", {}),

@@ -83,6 +83,18 @@ TEST_F(plan_printer, ShowsWhatASessionKeeps) {
   EXPECT_THAT(text, EndsWith("\n  state     26,624 bytes (26.0 KiB) a session, in two halves\n"));
 }
 
+TEST_F(plan_printer, NamesTheAxisOfEachStageThatHasOne) {
+  const auto declared =
+      pipeline({convert("sound", {}), stage("low", "fir", {}, {{"taps", std::vector<double>{0.5, 0.5}}}),
+                stage("psd", "power_spectrum", {}, {{"axis", std::int64_t{-1}}})});
+  const std::string text = print_plan(compile(declared), "fake device");
+  EXPECT_THAT(text, HasSubstr("operator        axis      reads  writes"));
+  EXPECT_THAT(text, HasSubstr("convert                   input  sound f32[1024]"));
+  EXPECT_THAT(text, HasSubstr("fir             0 (1024)  sound  low f32[1024]"));
+  EXPECT_THAT(text, HasSubstr("power_spectrum  0 (1024)  low    psd f32[513]"));
+  EXPECT_THAT(print_plan_graph(compile(declared), ""), HasSubstr("low\\nfir\\naxis 0 (1024)\\nlane 0"));
+}
+
 TEST_F(plan_printer, DrawsADiamondForGraphviz) {
   const std::string lane_0 = "fillcolor=\"#cfe3f7\"];\n";
   const std::string lane_1 = "fillcolor=\"#fbe0bf\"];\n";

@@ -1,0 +1,91 @@
+#include "kernels/along_axis.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "kernels/launch.cuh"
+#include "kernels/operator_checks.hpp"
+#include "kernels/transpose.hpp"
+
+namespace penstock {
+namespace {
+
+[[nodiscard]] constexpr std::size_t aligned(std::size_t bytes) noexcept {
+  return (bytes + 255) / 256 * 256;
+}
+
+class along_axis_cuda final : public operation {
+ public:
+  along_axis_cuda(axis_rows rows, bool keeps_axis, const tensor_spec& result, std::int64_t max_rows,
+                  std::unique_ptr<operation> by_row)
+      : rows_{std::move(rows)},
+        keeps_axis_{keeps_axis},
+        element_{size_of(rows_.input.type)},
+        result_element_{size_of(result.type)},
+        result_length_{result.elements()},
+        by_row_{std::move(by_row)},
+        multiprocessors_{multiprocessor_count()},
+        results_at_{aligned(static_cast<std::size_t>(max_rows) * rows_.row().bytes())},
+        scratch_at_{results_at_ + (keeps_axis ? aligned(static_cast<std::size_t>(max_rows) * result.bytes()) : 0)} {}
+
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_at_ + by_row_->scratch_bytes(); }
+
+  [[nodiscard]] std::size_t own_bytes() const noexcept override { return by_row_->own_bytes(); }
+
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    const std::int64_t outer = rows_.outer(arguments.extent);
+    const std::int64_t length = rows_.length(arguments.extent);
+    const std::int64_t inner = rows_.inner();
+    auto* const rows = static_cast<std::byte*>(arguments.scratch);
+    if (const fault failed = turn(stream, arguments.inputs[0], rows, {outer, length, inner}, element_)) {
+      return failed;
+    }
+    operation_arguments of_rows = arguments;
+    const void* const inputs[] = {rows};
+    of_rows.inputs = inputs;
+    of_rows.output = keeps_axis_ ? rows + results_at_ : arguments.output;
+    of_rows.scratch = rows + scratch_at_;
+    of_rows.extent = {.frames = outer * inner, .leading = length};
+    if (const fault failed = by_row_->run(stream, of_rows); failed || !keeps_axis_) {
+      return failed;
+    }
+    return turn(stream, rows + results_at_, arguments.output, {outer, inner, result_length_}, result_element_);
+  }
+
+ private:
+  /// Exchanges the last two axes.
+  fault turn(void* stream, const void* from, void* to, const std::array<std::int64_t, 3>& sizes,
+             std::size_t element) const noexcept {
+    constexpr std::array<std::size_t, 3> order{0, 2, 1};
+    return enqueue_transpose(stream, multiprocessors_, from, to, transposition_of(sizes, order), element);
+  }
+
+  const axis_rows rows_;
+  const bool keeps_axis_;
+  const std::size_t element_;  ///< bytes
+  const std::size_t result_element_;
+  const std::int64_t result_length_;
+  const std::unique_ptr<operation> by_row_;
+  const std::int64_t multiprocessors_;
+  const std::size_t results_at_;  ///< bytes into the scratch, behind the rows
+  const std::size_t scratch_at_;  ///< of the operator's own
+};
+
+}  // namespace
+
+std::unique_ptr<operation> make_along_axis_cuda(const row_operator& rows, const operation_request& request) {
+  axis_rows along{request.inputs[0], parse_axis(request.settings, request.inputs[0], -1)};
+  if (along.is_last()) {
+    return rows.make(request);
+  }
+  const std::array<tensor_spec, 1> row{along.row()};
+  const std::int64_t max_rows = along.inner() * along.outer({request.max_frames, along.input.shape.front()});
+  std::unique_ptr<operation> by_row = rows.make({.settings = request.settings, .inputs = row, .max_frames = max_rows});
+  return std::make_unique<along_axis_cuda>(std::move(along), rows.keeps_axis, rows.infer(request.settings, row[0]),
+                                           max_rows, std::move(by_row));
+}
+
+}  // namespace penstock

@@ -1,0 +1,199 @@
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+
+#include "kernels/launch.cuh"
+#include "kernels/pack.cuh"
+#include "kernels/transpose.hpp"
+
+namespace penstock {
+namespace {
+
+/// In the order of the target, one element a thread.
+template <class Word, class Index>
+__global__ void __launch_bounds__(block_threads)
+    gather_elements(const Word* __restrict__ from, Word* __restrict__ to, const __grid_constant__ transposition copy,
+                    std::int64_t count) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
+  for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; at < count;
+       at += stride) {
+    auto left = static_cast<Index>(at);
+    std::int64_t source = 0;
+    for (auto axis = static_cast<int>(copy.count); axis-- > 1;) {
+      const auto size = static_cast<Index>(copy.dimensions[axis].size);
+      const Index next = left / size;
+      source += static_cast<std::int64_t>(left - next * size) * copy.dimensions[axis].from_stride;
+      left = next;
+    }
+    to[at] = from[source + static_cast<std::int64_t>(left) * copy.dimensions[0].from_stride];
+  }
+}
+
+constexpr int tile_side = 32;
+
+/// A tile of the last axis of the source by the last of the target at a time, through shared memory.
+struct tile_grid {
+  int columns = 0;  ///< the axis along which the source's elements lie together
+  std::int64_t tiles_across = 0;
+  std::int64_t tiles_down = 0;
+  std::int64_t tiles = 0;  ///< of all
+};
+
+template <class Word>
+__global__ void __launch_bounds__(block_threads)
+    turn_tiles(const Word* __restrict__ from, Word* __restrict__ to, const __grid_constant__ transposition copy,
+               tile_grid grid) {
+  constexpr int steps = block_threads / tile_side;
+  __shared__ Word tile[tile_side][tile_side + 1];
+  const int lane = static_cast<int>(threadIdx.x) % tile_side;
+  const int first = static_cast<int>(threadIdx.x) / tile_side;
+  const int rows = static_cast<int>(copy.count) - 1;
+  const std::int64_t row_count = copy.dimensions[rows].size;
+  const std::int64_t column_count = copy.dimensions[grid.columns].size;
+  const std::int64_t row_stride = copy.dimensions[rows].from_stride;
+  const std::int64_t column_stride = copy.dimensions[grid.columns].to_stride;
+  for (std::int64_t at = blockIdx.x; at < grid.tiles; at += gridDim.x) {
+    std::int64_t left = at / grid.tiles_across;
+    const std::int64_t column = (at - left * grid.tiles_across) * tile_side;
+    const std::int64_t matrix = left / grid.tiles_down;
+    const std::int64_t row = (left - matrix * grid.tiles_down) * tile_side;
+    left = matrix;
+    std::int64_t source = 0;
+    std::int64_t target = 0;
+    for (int axis = rows; axis-- > 0;) {
+      if (axis != grid.columns) {
+        const std::int64_t next = left / copy.dimensions[axis].size;
+        const std::int64_t index = left - next * copy.dimensions[axis].size;
+        source += index * copy.dimensions[axis].from_stride;
+        target += index * copy.dimensions[axis].to_stride;
+        left = next;
+      }
+    }
+    for (int each = first; each < tile_side; each += steps) {
+      if (row + each < row_count && column + lane < column_count) {
+        tile[each][lane] = from[source + (row + each) * row_stride + column + lane];
+      }
+    }
+    __syncthreads();
+    for (int each = first; each < tile_side; each += steps) {
+      if (column + each < column_count && row + lane < row_count) {
+        to[target + (column + each) * column_stride + row + lane] = tile[lane][each];
+      }
+    }
+    __syncthreads();
+  }
+}
+
+/// Axes shorter than this leave most of a tile's lanes without work.
+constexpr std::int64_t least_tile = tile_side / 4;
+
+template <class Word>
+fault gather(void* stream, std::int64_t multiprocessors, const void* from, void* to, const transposition& copy,
+             std::int64_t count) noexcept {
+  constexpr std::int64_t most_32_bits = std::int64_t{1} << 31;
+  auto* const kernel =
+      count < most_32_bits ? &gather_elements<Word, std::uint32_t> : &gather_elements<Word, std::uint64_t>;
+  return launch(stream, grid_of(divide_up(count, block_threads), resident_blocks(multiprocessors)), dim3(block_threads),
+                kernel, static_cast<const Word*>(from), static_cast<Word*>(to), copy, count);
+}
+
+/// In the order of the target. Runs that lie together on both sides go as words of up to 16 bytes.
+fault gather_runs(void* stream, std::int64_t multiprocessors, const void* from, void* to, transposition copy,
+                  std::size_t element) noexcept {
+  transposition::dimension& last = copy.dimensions[copy.count - 1];
+  std::size_t word = element;
+  if (last.from_stride == 1) {
+    word = std::gcd(std::size_t{16}, static_cast<std::size_t>(last.size) * element);
+    word = std::gcd(word, static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(from)));
+    for (std::size_t at = 0; at + 1 < copy.count; ++at) {
+      word = std::gcd(word, static_cast<std::size_t>(copy.dimensions[at].from_stride) * element);
+    }
+  }
+  const auto ratio = static_cast<std::int64_t>(word / element);
+  for (std::size_t at = 0; ratio > 1 && at + 1 < copy.count; ++at) {
+    copy.dimensions[at].from_stride /= ratio;
+  }
+  last.size /= ratio;
+  const std::int64_t count = copy.elements();
+  switch (word) {
+    case 1:
+      return gather<machine_word<1>::type>(stream, multiprocessors, from, to, copy, count);
+    case 2:
+      return gather<machine_word<2>::type>(stream, multiprocessors, from, to, copy, count);
+    case 4:
+      return gather<machine_word<4>::type>(stream, multiprocessors, from, to, copy, count);
+    case 8:
+      return gather<machine_word<8>::type>(stream, multiprocessors, from, to, copy, count);
+    default:
+      return gather<machine_word<16>::type>(stream, multiprocessors, from, to, copy, count);
+  }
+}
+
+template <class Word>
+fault turn(void* stream, std::int64_t multiprocessors, const void* from, void* to, const transposition& copy,
+           std::size_t columns) noexcept {
+  const transposition::dimension& across = copy.dimensions[columns];
+  const transposition::dimension& down = copy.dimensions[copy.count - 1];
+  const std::int64_t count = copy.elements();
+  if (across.size < least_tile || down.size < least_tile) {
+    return gather<Word>(stream, multiprocessors, from, to, copy, count);
+  }
+  tile_grid grid{.columns = static_cast<int>(columns),
+                 .tiles_across = divide_up(across.size, tile_side),
+                 .tiles_down = divide_up(down.size, tile_side)};
+  grid.tiles = count / (across.size * down.size) * grid.tiles_across * grid.tiles_down;
+  return launch(stream, grid_of(grid.tiles, resident_blocks(multiprocessors)), dim3(block_threads), &turn_tiles<Word>,
+                static_cast<const Word*>(from), static_cast<Word*>(to), copy, grid);
+}
+
+class transpose_cuda final : public operation {
+ public:
+  explicit transpose_cuda(transpose_settings settings)
+      : settings_{std::move(settings)}, multiprocessors_{multiprocessor_count()} {}
+
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    return enqueue_transpose(stream, multiprocessors_, arguments.inputs[0], arguments.output,
+                             settings_.copy(arguments.extent), size_of(settings_.input.type));
+  }
+
+ private:
+  const transpose_settings settings_;
+  const std::int64_t multiprocessors_;
+};
+
+}  // namespace
+
+fault enqueue_transpose(void* stream, std::int64_t multiprocessors, const void* from, void* to,
+                        const transposition& copy, std::size_t element) noexcept {
+  if (copy.elements() <= 0) {
+    return {};
+  }
+  transposition made = copy;
+  if (made.count == 0) {
+    made.dimensions[made.count++] = {1, 1, 1};
+  }
+  std::size_t columns = made.count - 1;
+  for (std::size_t at = 0; at < made.count; ++at) {
+    columns = made.dimensions[at].from_stride == 1 ? at : columns;
+  }
+  if (columns == made.count - 1) {
+    return gather_runs(stream, multiprocessors, from, to, made, element);
+  }
+  switch (element) {
+    case 1:
+      return turn<machine_word<1>::type>(stream, multiprocessors, from, to, made, columns);
+    case 2:
+      return turn<machine_word<2>::type>(stream, multiprocessors, from, to, made, columns);
+    case 4:
+      return turn<machine_word<4>::type>(stream, multiprocessors, from, to, made, columns);
+    default:
+      return turn<machine_word<8>::type>(stream, multiprocessors, from, to, made, columns);
+  }
+}
+
+std::unique_ptr<operation> make_transpose_cuda(const operation_request& request) {
+  return std::make_unique<transpose_cuda>(parse_transpose(request.settings, request.inputs[0]));
+}
+
+}  // namespace penstock

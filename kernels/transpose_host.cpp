@@ -1,0 +1,147 @@
+#include "kernels/transpose.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "kernels/function_attributes.hpp"
+
+namespace penstock {
+namespace {
+
+/// A tile is a cache line wide on both sides.
+template <class Word>
+inline constexpr std::size_t tile = 64 / sizeof(Word);
+
+/// A whole tile: rows lie together in the source, columns in the target.
+template <class Word>
+[[gnu::always_inline]] inline void turn_tile(const Word* __restrict from, std::int64_t from_pitch, Word* __restrict to,
+                                             std::int64_t to_pitch) noexcept {
+  constexpr std::size_t side = tile<Word> < 16 ? tile<Word> : 16;
+  Word block[side][side];
+  for (std::size_t row = 0; row < side; ++row) {
+    std::memcpy(block[row], from + static_cast<std::int64_t>(row) * from_pitch, sizeof block[row]);
+  }
+  for (std::size_t column = 0; column < side; ++column) {
+    Word line[side];
+    for (std::size_t row = 0; row < side; ++row) {
+      line[row] = block[row][column];
+    }
+    std::memcpy(to + static_cast<std::int64_t>(column) * to_pitch, line, sizeof line);
+  }
+}
+
+/// `rows` of `columns` elements, which lie together, to `columns` of `rows`.
+template <class Word>
+[[gnu::always_inline]] inline void turn(const Word* __restrict from, std::int64_t from_pitch, Word* __restrict to,
+                                        std::int64_t to_pitch, std::int64_t rows, std::int64_t columns) noexcept {
+  constexpr auto side = static_cast<std::int64_t>(tile<Word> < 16 ? tile<Word> : 16);
+  for (std::int64_t row = 0; row < rows; row += side) {
+    const std::int64_t last_row = std::min(row + side, rows);
+    for (std::int64_t column = 0; column < columns; column += side) {
+      const std::int64_t last_column = std::min(column + side, columns);
+      if (last_row - row == side && last_column - column == side) {
+        turn_tile(from + row * from_pitch + column, from_pitch, to + column * to_pitch + row, to_pitch);
+        continue;
+      }
+      for (std::int64_t c = column; c < last_column; ++c) {
+        for (std::int64_t r = row; r < last_row; ++r) {
+          to[c * to_pitch + r] = from[r * from_pitch + c];
+        }
+      }
+    }
+  }
+}
+
+PENSTOCK_VECTOR_CLONES void turn_bytes(const void* from, std::int64_t from_pitch, void* to, std::int64_t to_pitch,
+                                       std::int64_t rows, std::int64_t columns, std::size_t element) {
+  switch (element) {
+    case 1:
+      return turn(static_cast<const std::uint8_t*>(from), from_pitch, static_cast<std::uint8_t*>(to), to_pitch, rows,
+                  columns);
+    case 2:
+      return turn(static_cast<const std::uint16_t*>(from), from_pitch, static_cast<std::uint16_t*>(to), to_pitch, rows,
+                  columns);
+    case 4:
+      return turn(static_cast<const std::uint32_t*>(from), from_pitch, static_cast<std::uint32_t*>(to), to_pitch, rows,
+                  columns);
+    default:
+      return turn(static_cast<const std::uint64_t*>(from), from_pitch, static_cast<std::uint64_t*>(to), to_pitch, rows,
+                  columns);
+  }
+}
+
+class transpose_host final : public operation {
+ public:
+  explicit transpose_host(transpose_settings settings) : settings_{std::move(settings)} {}
+
+  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
+    transpose(arguments.inputs[0], arguments.output, settings_.copy(arguments.extent), size_of(settings_.input.type));
+    return {};
+  }
+
+ private:
+  const transpose_settings settings_;
+};
+
+}  // namespace
+
+void transpose(const void* from, void* to, const transposition& copy, std::size_t element) noexcept {
+  const auto* const source = static_cast<const std::byte*>(from);
+  auto* const target = static_cast<std::byte*>(to);
+  if (copy.elements() <= 0) {
+    return;
+  }
+  if (copy.count == 0) {
+    std::memcpy(to, from, element);
+    return;
+  }
+  // The last axis, and the one along which the source's elements lie together, are gone through at once.
+  const std::size_t last = copy.count - 1;
+  std::size_t first_of_source = last;
+  for (std::size_t at = 0; at < copy.count; ++at) {
+    first_of_source = copy.dimensions[at].from_stride == 1 ? at : first_of_source;
+  }
+  const auto bytes = static_cast<std::int64_t>(element);
+  std::array<std::int64_t, transposition::most_axes> place{};
+  std::int64_t from_offset = 0;
+  std::int64_t to_offset = 0;
+  for (;;) {
+    const transposition::dimension& rows = copy.dimensions[last];
+    const transposition::dimension& columns = copy.dimensions[first_of_source];
+    if (first_of_source == last && rows.from_stride != 1) {
+      turn_bytes(source + from_offset * bytes, rows.from_stride, target + to_offset * bytes, 0, rows.size, 1, element);
+    } else if (first_of_source == last) {
+      std::memcpy(target + to_offset * bytes, source + from_offset * bytes,
+                  static_cast<std::size_t>(rows.size) * element);
+    } else {
+      turn_bytes(source + from_offset * bytes, rows.from_stride, target + to_offset * bytes, columns.to_stride,
+                 rows.size, columns.size, element);
+    }
+    std::size_t at = copy.count;
+    while (at-- > 0) {
+      if (at == last || at == first_of_source) {
+        continue;
+      }
+      from_offset += copy.dimensions[at].from_stride;
+      to_offset += copy.dimensions[at].to_stride;
+      if (++place[at] < copy.dimensions[at].size) {
+        break;
+      }
+      from_offset -= copy.dimensions[at].size * copy.dimensions[at].from_stride;
+      to_offset -= copy.dimensions[at].size * copy.dimensions[at].to_stride;
+      place[at] = 0;
+    }
+    if (at == static_cast<std::size_t>(-1)) {
+      return;
+    }
+  }
+}
+
+std::unique_ptr<operation> make_transpose_host(const operation_request& request) {
+  return std::make_unique<transpose_host>(parse_transpose(request.settings, request.inputs[0]));
+}
+
+}  // namespace penstock
