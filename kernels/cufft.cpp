@@ -18,8 +18,10 @@ namespace {
 #if __has_include(<cufft.h>)
 static_assert(cufft_library::success == CUFFT_SUCCESS);
 static_assert(cufft_library::real_to_complex == CUFFT_R2C);
+static_assert(cufft_library::complex_to_real == CUFFT_C2R);
 static_assert(cufft_library::complex_to_complex == CUFFT_C2C);
 static_assert(cufft_library::forward == CUFFT_FORWARD);
+static_assert(cufft_library::inverse == CUFFT_INVERSE);
 static_assert(sizeof(cufft_library::handle) == sizeof(cufftHandle));
 static_assert(sizeof(cufft_library::result) == sizeof(cufftResult));
 #endif
@@ -54,6 +56,7 @@ std::shared_ptr<const cufft_library> cufft_library::load() {
   library.find("cufftSetStream", found->set_stream);
   library.find("cufftSetWorkArea", found->set_work_area);
   library.find("cufftExecR2C", found->execute_real_to_complex);
+  library.find("cufftExecC2R", found->execute_complex_to_real);
   library.find("cufftExecC2C", found->execute_complex_to_complex);
   library.find("cufftDestroy", found->destroy);
   library.find("cufftGetVersion", found->get_version);
@@ -91,15 +94,19 @@ fault cufft_fault(cufft_library::result result) noexcept {
 cufft_plan::cufft_plan(std::shared_ptr<const cufft_library> library, kind transform, std::int64_t length,
                        std::int64_t rows)
     : library_(std::move(library)), transform_(transform), rows_(rows) {
-  const bool real = transform == kind::real_to_complex;
   check(*library_, library_->create(&handle_), "create a plan");
   try {
     check(*library_, library_->set_auto_allocation(handle_, 0), "keep its work area apart");
     long long extent = length;
-    const long long bins = real ? extent / 2 + 1 : extent;
-    const int type = real ? cufft_library::real_to_complex : cufft_library::complex_to_complex;
+    const long long bins = extent / 2 + 1;
+    const bool to_real = transform == kind::complex_to_real;
+    const bool from_real = transform == kind::real_to_complex;
+    const int type = to_real     ? cufft_library::complex_to_real
+                     : from_real ? cufft_library::real_to_complex
+                                 : cufft_library::complex_to_complex;
     check(*library_,
-          library_->make_plan_many(handle_, 1, &extent, nullptr, 1, extent, nullptr, 1, bins, type, rows, &work_bytes_),
+          library_->make_plan_many(handle_, 1, &extent, nullptr, 1, to_real ? bins : extent, nullptr, 1,
+                                   from_real ? bins : extent, type, rows, &work_bytes_),
           ("plan " + std::to_string(rows) + " transforms of " + std::to_string(length)).c_str());
     check(*library_, library_->get_size(handle_, &work_bytes_), "tell the size of its work area");
   } catch (...) {
@@ -132,7 +139,11 @@ fault cufft_plan::run(void* stream, void* work, void* input, void* output) const
     if (transform_ == kind::real_to_complex) {
       return cufft_fault(library_->execute_real_to_complex(handle_, input, output));
     }
-    return cufft_fault(library_->execute_complex_to_complex(handle_, input, output, cufft_library::forward));
+    if (transform_ == kind::complex_to_real) {
+      return cufft_fault(library_->execute_complex_to_real(handle_, input, output));
+    }
+    const int direction = transform_ == kind::complex_inverse ? cufft_library::inverse : cufft_library::forward;
+    return cufft_fault(library_->execute_complex_to_complex(handle_, input, output, direction));
   });
 }
 

@@ -16,8 +16,10 @@ namespace penstock {
 struct cufft_library {
   static constexpr int success = 0;
   static constexpr int real_to_complex = 0x2a;
+  static constexpr int complex_to_real = 0x2c;
   static constexpr int complex_to_complex = 0x29;
   static constexpr int forward = -1;
+  static constexpr int inverse = 1;
 
   using handle = int;
   using result = int;
@@ -31,6 +33,7 @@ struct cufft_library {
   result (*set_stream)(handle, void* stream) = nullptr;
   result (*set_work_area)(handle, void*) = nullptr;
   result (*execute_real_to_complex)(handle, void* input, void* output) = nullptr;
+  result (*execute_complex_to_real)(handle, void* input, void* output) = nullptr;
   result (*execute_complex_to_complex)(handle, void* input, void* output, int direction) = nullptr;
   result (*destroy)(handle) = nullptr;
   result (*get_version)(int*) = nullptr;
@@ -43,13 +46,13 @@ struct cufft_library {
 /// The name of the error, such as "CUFFT_EXEC_FAILED", with static storage; none for success.
 [[nodiscard]] fault cufft_fault(cufft_library::result result) noexcept;
 
-/// One forward transform of `rows` rows of `length` elements, in float32, unnormalised: complex to complex, or real to
-/// `length / 2 + 1` bins. Rows are contiguous, without padding.
+/// One transform of `rows` rows of `length` elements, in float32, unnormalised: complex to complex in both directions,
+/// real to `length / 2 + 1` bins, and these to real. Rows are contiguous, without padding.
 ///
 /// Thread: one at a time. Owns a cuFFT handle, and no device memory other than cuFFT's tables.
 class cufft_plan {
  public:
-  enum class kind { real_to_complex, complex_to_complex };
+  enum class kind { real_to_complex, complex_to_real, complex_to_complex, complex_inverse };
 
   /// On the current device. Throws std::runtime_error with cuFFT's error name.
   cufft_plan(std::shared_ptr<const cufft_library> library, kind transform, std::int64_t length, std::int64_t rows);
@@ -62,7 +65,8 @@ class cufft_plan {
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
   /// Bytes of the work area of `run`.
   [[nodiscard]] std::size_t work_bytes() const noexcept { return work_bytes_; }
-  /// Enqueues the transform on the kernel_queue `stream`. A complex transform may be in place, a real one may not.
+  /// Enqueues the transform on the kernel_queue `stream`. A complex transform may be in place, a real one may not. An
+  /// input that is not the output is kept, but for that of complex_to_real.
   /// `work` is device memory, aligned to 256 bytes, never nullptr.
   fault run(void* stream, void* work, void* input, void* output) const noexcept;
 

@@ -39,19 +39,29 @@ fftwf_complex* as_complex(float* values) noexcept {
 
 }  // namespace
 
-fft_plan::fft_plan(std::int64_t length, bool complex_input) : complex_input_{complex_input} {
-  const auto in = allocate_complex(static_cast<std::size_t>(length));
-  const auto out = allocate_complex(static_cast<std::size_t>(length));
+fft_plan::fft_plan(std::int64_t length, kind transform, input after) : kind_{transform} {
+  const auto in = allocate_complex(static_cast<std::size_t>(length) + 1);
+  const auto out = allocate_complex(static_cast<std::size_t>(length) + 1);
   if (in == nullptr || out == nullptr) {
     throw std::runtime_error("no memory to plan a DFT of " + std::to_string(length));
   }
   const fftwf_iodim64 row{.n = length, .is = 1, .os = 1};
-  const unsigned flags = FFTW_MEASURE | FFTW_DESTROY_INPUT;
+  const unsigned flags = FFTW_MEASURE | (after == input::kept ? FFTW_PRESERVE_INPUT : FFTW_DESTROY_INPUT);
   const std::lock_guard hold{planner_lock()};
   fftwf_set_timelimit(planning_seconds);
-  plan_ = complex_input ? fftwf_plan_guru64_dft(1, &row, 0, nullptr, as_complex(in.get()), as_complex(out.get()),
-                                                FFTW_FORWARD, flags)
-                        : fftwf_plan_guru64_dft_r2c(1, &row, 0, nullptr, in.get(), as_complex(out.get()), flags);
+  switch (transform) {
+    case kind::complex:
+    case kind::complex_inverse:
+      plan_ = fftwf_plan_guru64_dft(1, &row, 0, nullptr, as_complex(in.get()), as_complex(out.get()),
+                                    transform == kind::complex ? FFTW_FORWARD : FFTW_BACKWARD, flags);
+      break;
+    case kind::real:
+      plan_ = fftwf_plan_guru64_dft_r2c(1, &row, 0, nullptr, in.get(), as_complex(out.get()), flags);
+      break;
+    case kind::real_inverse:
+      plan_ = fftwf_plan_guru64_dft_c2r(1, &row, 0, nullptr, as_complex(in.get()), out.get(), flags);
+      break;
+  }
   if (plan_ == nullptr) {
     throw std::runtime_error("FFTW has no plan for a DFT of " + std::to_string(length));
   }
@@ -62,11 +72,19 @@ fft_plan::~fft_plan() {
   fftwf_destroy_plan(plan_);
 }
 
+bool fft_plan::takes(const float* array) noexcept {
+  return fftwf_alignment_of(const_cast<float*>(array)) == 0;
+}
+
 void fft_plan::execute(float* in, float* out) const noexcept {
-  if (complex_input_) {
-    fftwf_execute_dft(plan_, as_complex(in), as_complex(out));
-  } else {
-    fftwf_execute_dft_r2c(plan_, in, as_complex(out));
+  switch (kind_) {
+    case kind::complex:
+    case kind::complex_inverse:
+      return fftwf_execute_dft(plan_, as_complex(in), as_complex(out));
+    case kind::real:
+      return fftwf_execute_dft_r2c(plan_, in, as_complex(out));
+    case kind::real_inverse:
+      return fftwf_execute_dft_c2r(plan_, as_complex(in), out);
   }
 }
 
@@ -247,7 +265,7 @@ fft_correlation::fft_correlation(std::int64_t length, std::int64_t taps, bool co
       taps_{static_cast<std::size_t>(std::min(taps, length))},
       complex_{complex_samples},
       piece_{piece_for(taps_ * parts())},
-      transform_{length, complex_samples} {}
+      transform_{length, complex_samples ? fft_plan::kind::complex : fft_plan::kind::real} {}
 
 std::size_t fft_correlation::sample_space() const noexcept {
   return space_for(parts() * length_);

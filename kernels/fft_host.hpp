@@ -8,7 +8,7 @@ struct fftwf_plan_s;
 
 namespace penstock {
 
-/// A forward DFT of one row in single precision, by FFTW.
+/// A DFT of one row in single precision, unnormalised, by FFTW.
 ///
 /// Thread: any thread creates and destroys it; this class serializes access to FFTW's planner. Any number of threads
 /// call `execute` at once.
@@ -17,20 +17,28 @@ class fft_plan {
   /// Alignment of the arrays that `execute` takes, in bytes.
   static constexpr std::size_t alignment = 64;
 
-  /// Complex to complex, or real to the half-complex length/2 + 1. Measures for at most one second. Throws
+  /// Complex to complex in both directions, real to its length/2 + 1 bins, and these to real.
+  enum class kind { complex, complex_inverse, real, real_inverse };
+  /// What `execute` does with its input.
+  enum class input { overwritten, kept };
+
+  /// `length` counts the complex or real elements, not the bins. Measures for at most one second. Throws
   /// std::runtime_error if FFTW has no plan.
-  fft_plan(std::int64_t length, bool complex_input);
+  fft_plan(std::int64_t length, kind transform, input after = input::overwritten);
   ~fft_plan();
   fft_plan(const fft_plan&) = delete;
   fft_plan& operator=(const fft_plan&) = delete;
 
-  /// `in`: length floats, or twice as many for complex input (re, im, re, ...); it may be overwritten. `out`: complex,
-  /// in the same layout. Both are aligned and do not overlap.
+  /// Whether `execute` takes an array where it lies, though it is not aligned to `alignment`.
+  [[nodiscard]] static bool takes(const float* array) noexcept;
+  /// Complex numbers lie as re, im, re, ... Both arrays are aligned and do not overlap.
   void execute(float* in, float* out) const noexcept;
+  /// For an input that is kept.
+  void execute(const float* in, float* out) const noexcept { execute(const_cast<float*>(in), out); }
 
  private:
   fftwf_plan_s* plan_ = nullptr;
-  bool complex_input_;
+  kind kind_;
 };
 
 /// Blocks of `length` samples against a template of `taps` through the discrete Fourier transform, on the host:

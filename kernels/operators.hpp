@@ -11,6 +11,7 @@
 #include "kernels/detect.hpp"
 #include "kernels/fir.hpp"
 #include "kernels/fold.hpp"
+#include "kernels/fourier.hpp"
 #include "kernels/histogram.hpp"
 #include "kernels/iir.hpp"
 #include "kernels/magnitude.hpp"
@@ -26,7 +27,9 @@
 /// The operators that work on rows: X(NAME, keeps_axis), as in row_operator.
 #define PENSTOCK_ROW_OPERATORS(X) \
   X(detect, false)                \
+  X(fft, true)                    \
   X(histogram, false)             \
+  X(ifft, true)                   \
   X(moments, false)               \
   X(power_spectrum, true)         \
   X(window, true)
@@ -44,8 +47,10 @@
   X(correlate, nullptr, false, "template", "template_imag", "mode", "method")                                        \
   X(demodulate, demodulate_session, false, "kind", "gain")                                                           \
   X(detect, nullptr, false, "high", "low", "max_events", "axis")                                                     \
+  X(fft, nullptr, false, "half", "shift", "norm", "axis")                                                            \
   X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                            \
   X(histogram, nullptr, false, "range", "axis")                                                                      \
+  X(ifft, nullptr, false, "half", "length", "shift", "norm", "axis")                                                 \
   X(iir, iir_session, false, "sections")                                                                             \
   X(magnitude, nullptr, false, "squared")                                                                            \
   X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable", "weights_in", "tile_bytes",    \

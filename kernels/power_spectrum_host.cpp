@@ -70,7 +70,8 @@ PENSTOCK_VECTOR_CLONES void decibels(const float* __restrict bins, float* __rest
 class power_spectrum_host final : public operation {
  public:
   explicit power_spectrum_host(power_spectrum_settings settings)
-      : settings_{std::move(settings)}, transform_{settings_.length, settings_.complex_input} {}
+      : settings_{std::move(settings)},
+        transform_{settings_.length, settings_.complex_input ? fft_plan::kind::complex : fft_plan::kind::real} {}
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
     return (row_space() + 2 * static_cast<std::size_t>(settings_.bins)) * sizeof(float);

@@ -426,7 +426,7 @@ constexpr std::int64_t most_channels = 64;
 constexpr std::int64_t most_of_handful = 8;
 
 /// What works on each row, along the last dimension or its axis.
-constexpr std::array<std::string_view, 6> row_operators{"correlate", "detect",         "histogram",
+constexpr std::array<std::string_view, 8> row_operators{"correlate", "detect",         "fft",   "histogram", "ifft",
                                                         "moments",   "power_spectrum", "window"};
 
 bool works_on_rows(const stage_declaration& stage) {
@@ -459,7 +459,7 @@ bool takes_first_axis(const stage_declaration& stage) {
 }
 
 bool is_spectrum(const stage_declaration& stage) {
-  return stage.op == "power_spectrum";
+  return stage.op == "power_spectrum" || stage.op == "fft";
 }
 
 bool steps_along_first(const stage_declaration& stage) {

@@ -234,6 +234,16 @@ void add_axes(case_list& cases) {
   }
 }
 
+void add_transforms(case_list& cases) {
+  cases.add("fft", "fft", {}, type::cf32);
+  cases.add("fft of f32", "fft", {}, type::f32);
+  cases.add("fft, shifted", "fft", with({{"shift", true}}), type::cf32);
+  cases.add_one("fft of 1021", "fft", {}, {type::cf32, {1021}}, batch);
+  cases.add_one("fft along the first of 2 axes", "fft", with({{"axis", std::int64_t{0}}}), {type::cf32, {few, 64}}, 4);
+  cases.add("ifft", "ifft", {}, type::cf32);
+  cases.add_one("ifft to f32", "ifft", with({{"half", true}}), {type::cf32, {513}}, batch);
+}
+
 void add_rows(case_list& cases) {
   cases.add("moments", "moments", {}, type::f32);
   cases.add("moments, cf32", "moments", {}, type::cf32);
@@ -369,6 +379,7 @@ std::vector<operator_case> operator_cases() {
   add_elementwise(all);
   add_conversions(all);
   add_axes(all);
+  add_transforms(all);
   add_rows(all);
   add_convolutions(all);
   add_sessions(all);

@@ -20,8 +20,11 @@ struct row_case {
 const std::vector<row_case>& row_cases() {
   static const std::vector<row_case> cases{
       {"detect", {{"high", 1.0}, {"max_events", std::int64_t{4}}}, element_type::f32, false},
+      {"fft", {}, element_type::f32, true},
+      {"fft", {{"shift", true}}, element_type::cf32, true},
       {"histogram", {}, element_type::f32, false},
       {"histogram", {}, element_type::ci8, false},
+      {"ifft", {{"half", true}}, element_type::cf32, true},
       {"moments", {}, element_type::f32, false},
       {"moments", {}, element_type::cf32, false},
       {"power_spectrum", {}, element_type::f32, true},

@@ -35,7 +35,7 @@ TEST(Catalogue, FindsEachOperatorThatItLists) {
 
 TEST(Catalogue, FindsNoOther) {
   EXPECT_EQ(find_operator(""), nullptr);
-  EXPECT_EQ(find_operator("fft"), nullptr);
+  EXPECT_EQ(find_operator("dft"), nullptr);
   EXPECT_EQ(find_operator("Convert"), nullptr);
 }
 
