@@ -20,7 +20,10 @@
 #include "kernels/moments.hpp"
 #include "kernels/moving_zscore.hpp"
 #include "kernels/power_spectrum.hpp"
+#include "kernels/reduce.hpp"
 #include "kernels/reframe.hpp"
+#include "kernels/slice.hpp"
+#include "kernels/top.hpp"
 #include "kernels/transpose.hpp"
 #include "kernels/window.hpp"
 
@@ -32,6 +35,7 @@
   X(ifft, true)                   \
   X(moments, false)               \
   X(power_spectrum, true)         \
+  X(top, false)                   \
   X(window, true)
 
 /// Every operator, sorted by name: X(NAME, session, overwrites, KEYS...), as in operator_definition. Each has
@@ -60,6 +64,9 @@
   X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold")            \
   X(multiply, nullptr, false, "conjugate")                                                                           \
   X(power_spectrum, nullptr, false, "window", "scale", "floor", "axis")                                              \
+  X(reduce, nullptr, false, "function", "axis")                                                                      \
   X(reframe, reframe_session, false, "length")                                                                       \
+  X(slice, nullptr, false, "start", "stop", "step", "axis")                                                          \
+  X(top, nullptr, false, "count", "smallest", "axis")                                                                \
   X(transpose, nullptr, false, "axes")                                                                               \
   X(window, nullptr, true, "window", "axis")

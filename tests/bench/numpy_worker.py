@@ -116,6 +116,37 @@ def transpose(case, x):
     return {"copy": copy}
 
 
+def reduce(case, x):
+    axis, name = axis_of(case), case.get("function", "mean")
+    if name in ("rms", "power"):
+        power = lambda: np.mean(np.square(x), axis=axis)
+        return {"square, mean": power if name == "power" else lambda: np.sqrt(power())}
+    return {name: lambda: getattr(np, name)(x, axis=axis)}
+
+
+def slice_of(case, x):
+    part = slice(*(None if case.get(key) is None else int(case[key]) for key in ("start", "stop", "step")))
+    view = x.swapaxes(axis_of(case), -1)[..., part].swapaxes(axis_of(case), -1)
+    return {"copy": lambda: np.ascontiguousarray(view)}
+
+
+def top(case, x):
+    count = case.get("count", 1)
+
+    def listed(places):
+        return np.stack([places.astype(np.float32), np.take_along_axis(x, places, -1)], axis=-1)
+
+    if count == 1:
+        return {"argmax": lambda: listed(np.argmax(x, axis=-1, keepdims=True))}
+
+    def partitioned():
+        places = np.argpartition(x, -count, axis=-1)[..., -count:]
+        order = np.argsort(-np.take_along_axis(x, places, -1), axis=-1)
+        return listed(np.take_along_axis(places, order, -1))
+
+    return {"argpartition, argsort": partitioned}
+
+
 def moments_of(v):
     count = v.shape[-1]
     mean = v.mean(axis=-1)
@@ -342,7 +373,7 @@ def matmul(case, x):
 
 
 # Those whose name is taken.
-OPERATORS = {"fft": fft_of}
+OPERATORS = {"fft": fft_of, "slice": slice_of}
 
 
 def seconds_of(run, least):

@@ -234,6 +234,21 @@ void add_axes(case_list& cases) {
   }
 }
 
+void add_reductions(case_list& cases) {
+  for (const char* const name : {"mean", "max", "rms"}) {
+    const parameters function = with({{"function", std::string(name)}});
+    cases.add(std::string("reduce, ") + name, "reduce", function, type::f32);
+    parameters first = function;
+    first.set("axis", std::int64_t{0});
+    cases.add(std::string("reduce, ") + name + " of 8 channels", "reduce", first, type::f32, 1, {8});
+    cases.add_one(std::string("reduce, ") + name + " of 64 rows", "reduce", first, {type::f32, {64, few}}, batch);
+  }
+  cases.add("slice, half", "slice", with({{"start", std::int64_t{100}}, {"stop", std::int64_t{612}}}), type::f32);
+  cases.add("slice, every second", "slice", with({{"step", std::int64_t{2}}}), type::f32);
+  cases.add("top, 1", "top", {}, type::f32);
+  cases.add("top, 8", "top", with({{"count", std::int64_t{8}}}), type::f32);
+}
+
 void add_transforms(case_list& cases) {
   cases.add("fft", "fft", {}, type::cf32);
   cases.add("fft of f32", "fft", {}, type::f32);
@@ -379,6 +394,7 @@ std::vector<operator_case> operator_cases() {
   add_elementwise(all);
   add_conversions(all);
   add_axes(all);
+  add_reductions(all);
   add_transforms(all);
   add_rows(all);
   add_convolutions(all);

@@ -29,6 +29,7 @@ const std::vector<row_case>& row_cases() {
       {"moments", {}, element_type::cf32, false},
       {"power_spectrum", {}, element_type::f32, true},
       {"power_spectrum", {{"scale", std::string{"db"}}}, element_type::cf32, true},
+      {"top", {{"count", std::int64_t{3}}}, element_type::f32, false},
       {"window", {}, element_type::cf32, true}};
   return cases;
 }

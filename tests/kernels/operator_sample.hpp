@@ -77,6 +77,7 @@ struct operator_sample {
       {"moving_zscore", {settings_of({{"window", std::int64_t{2}}}), element_type::f32}},
       {"multiply", {{}, element_type::cf32, 2, false}},
       {"reframe", {settings_of({{"length", std::int64_t{1}}})}},
+      {"top", {{}, element_type::f32}},
   };
   const auto found = named.find(op);
   return found == named.end() ? operator_sample{} : found->second;

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/launch.cuh"
+#include "kernels/top.hpp"
+
+namespace penstock {
+namespace {
+
+/// An element and its index, as a key that sorts as the list does: the larger key comes first. 0 is no element.
+[[nodiscard]] __device__ __forceinline__ unsigned long long key_of(float value, std::int64_t index, bool smallest) {
+  if (isnan(value)) {
+    return 0;
+  }
+  // Zeros of both signs are equal.
+  const unsigned bits = __float_as_uint(value == 0.0F ? 0.0F : smallest ? -value : value);
+  const unsigned ordered = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+  return static_cast<unsigned long long>(ordered) << 32 | (0xffffffffU - static_cast<unsigned>(index));
+}
+
+[[nodiscard]] __device__ __forceinline__ unsigned long long larger(unsigned long long a, unsigned long long b) {
+  return a > b ? a : b;
+}
+
+/// The largest key of a block, in every thread.
+__device__ unsigned long long largest_of_block(unsigned long long key, unsigned long long (&warps)[block_warps]) {
+  for (int distance = warp_threads / 2; distance > 0; distance /= 2) {
+    key = larger(key, __shfl_xor_sync(~0U, key, distance));
+  }
+  __syncthreads();
+  if (threadIdx.x % warp_threads == 0) {
+    warps[threadIdx.x / warp_threads] = key;
+  }
+  __syncthreads();
+  key = warps[0];
+  for (int warp = 1; warp < static_cast<int>(blockDim.x) / warp_threads; ++warp) {
+    key = larger(key, warps[warp]);
+  }
+  return key;
+}
+
+/// A block takes a row or a segment of one, and goes over it once for each element of the list: the next is the largest
+/// below the one before. It leaves the keys.
+__global__ void __launch_bounds__(block_threads)
+    list_largest(const float* __restrict__ input, unsigned long long* __restrict__ keys, std::int64_t rows,
+                 std::int64_t length, std::int64_t segments, std::int64_t segment_length, std::int64_t count,
+                 bool smallest) {
+  __shared__ unsigned long long warps[block_warps];
+  for (std::int64_t item = blockIdx.x; item < rows * segments; item += gridDim.x) {
+    const std::int64_t row = item / segments;
+    const std::int64_t first = (item - row * segments) * segment_length;
+    const std::int64_t end = min(first + segment_length, length);
+    unsigned long long before = ~0ULL;
+    for (std::int64_t place = 0; place < count; ++place) {
+      unsigned long long best = 0;
+#pragma unroll 4
+      for (std::int64_t at = first + threadIdx.x; at < end; at += blockDim.x) {
+        const unsigned long long key = key_of(input[row * length + at], at, smallest);
+        best = key < before ? larger(best, key) : best;
+      }
+      before = largest_of_block(best, warps);
+      if (threadIdx.x == 0) {
+        keys[item * count + place] = before;
+      }
+    }
+  }
+}
+
+/// A block takes the keys of a row's segments, and lists their largest with the values at them.
+__global__ void __launch_bounds__(block_threads)
+    write_largest(const float* __restrict__ input, const unsigned long long* __restrict__ keys,
+                  float* __restrict__ output, std::int64_t rows, std::int64_t length, std::int64_t segments,
+                  std::int64_t count) {
+  __shared__ unsigned long long warps[block_warps];
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const std::int64_t listed = segments * count;
+    unsigned long long before = ~0ULL;
+    for (std::int64_t place = 0; place < count; ++place) {
+      unsigned long long best = 0;
+      for (std::int64_t at = threadIdx.x; at < listed; at += blockDim.x) {
+        const unsigned long long key = keys[row * listed + at];
+        best = key < before ? larger(best, key) : best;
+      }
+      before = largest_of_block(best, warps);
+      if (threadIdx.x == 0) {
+        const std::int64_t index = 0xffffffffU - static_cast<unsigned>(before);
+        float* const entry = output + (row * count + place) * 2;
+        entry[0] = before == 0 ? -1.0F : static_cast<float>(index);
+        entry[1] = before == 0 ? 0.0F : input[row * length + index];
+      }
+    }
+  }
+}
+
+constexpr std::int64_t least_segment = 16384;
+
+class top_cuda final : public operation {
+ public:
+  top_cuda(top_settings settings, std::int64_t max_frames, std::int64_t longest)
+      : settings_{std::move(settings)},
+        multiprocessors_{multiprocessor_count()},
+        max_keys_{(settings_.rows.count({max_frames, longest}) + 4 * multiprocessors_) * settings_.count} {}
+
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
+    return static_cast<std::size_t>(max_keys_) * sizeof(unsigned long long);
+  }
+
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    const std::int64_t rows = settings_.rows.count(arguments.extent);
+    const std::int64_t length = settings_.rows.length(arguments.extent);
+    if (rows <= 0) {
+      return {};
+    }
+    // Segments of all rows: at most 4 a multiprocessor more than rows.
+    const std::int64_t wanted =
+        std::max<std::int64_t>(std::min(length / least_segment, 4 * multiprocessors_ / rows), 1);
+    const std::int64_t segment_length = std::max<std::int64_t>(divide_up(length, wanted), 1);
+    const std::int64_t segments = std::max<std::int64_t>(divide_up(length, segment_length), 1);
+    const auto* const input = static_cast<const float*>(arguments.inputs[0]);
+    auto* const keys = static_cast<unsigned long long*>(arguments.scratch);
+    if (const fault failed = launch(stream, grid_of(rows * segments, resident_blocks(multiprocessors_)),
+                                    dim3(threads_for(segment_length)), &list_largest, input, keys, rows, length,
+                                    segments, segment_length, settings_.count, settings_.smallest)) {
+      return failed;
+    }
+    return launch(stream, grid_of(rows, resident_blocks(multiprocessors_)),
+                  dim3(threads_for(segments * settings_.count)), &write_largest, input,
+                  static_cast<const unsigned long long*>(keys), static_cast<float*>(arguments.output), rows, length,
+                  segments, settings_.count);
+  }
+
+ private:
+  const top_settings settings_;
+  const std::int64_t multiprocessors_;
+  const std::int64_t max_keys_;
+};
+
+}  // namespace
+
+std::unique_ptr<operation> make_top_cuda(const operation_request& request) {
+  return std::make_unique<top_cuda>(parse_top(request.settings, request.inputs[0]), request.max_frames,
+                                    request.inputs[0].shape.front());
+}
+
+}  // namespace penstock
