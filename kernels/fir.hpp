@@ -18,6 +18,22 @@
 
 namespace penstock {
 
+/// Whether taps are the same from both ends, but for a rounding, for a sign, and for complex ones for their
+/// conjugation.
+[[nodiscard]] inline bool has_linear_phase(const std::vector<float>& taps,
+                                           const std::vector<float>& taps_imag) noexcept {
+  // Whether the numbers are `sign` times the same from behind, within 1e-6 of the largest.
+  const auto mirrored = [](const std::vector<float>& numbers, float sign) {
+    float largest = 0;
+    for (const float number : numbers) {
+      largest = std::max(largest, std::abs(number));
+    }
+    return std::equal(numbers.begin(), numbers.end(), numbers.rbegin(),
+                      [=](float front, float back) { return std::abs(front - sign * back) <= 1e-6F * largest; });
+  };
+  return (mirrored(taps, 1) || mirrored(taps, -1)) && (mirrored(taps_imag, 1) || mirrored(taps_imag, -1));
+}
+
 /// fir: a finite impulse response filter along a session, with decimation by D.
 ///
 ///   y[m] = sum over k = 0 … K − 1 of h[k] · x[D·m − k],   x = 0 before the session's first step
@@ -50,27 +66,14 @@ struct fir_settings {
   tensor_spec output;
 
   [[nodiscard]] step_rate rate() const noexcept { return {decimation, decimation - 1}; }
-  /// The group delay of a filter of linear phase; 0 for any other. Its taps are the same from both ends, but for a
-  /// rounding, for a sign, and for complex ones for their conjugation.
+  /// The group delay of a filter of linear phase; 0 for any other.
   [[nodiscard]] double delay() const noexcept {
-    const bool linear = mirrored(taps, 1) || mirrored(taps, -1);
-    return linear && (mirrored(taps_imag, 1) || mirrored(taps_imag, -1)) ? static_cast<double>(length() - 1) / 2 : 0;
+    return has_linear_phase(taps, taps_imag) ? static_cast<double>(length() - 1) / 2 : 0;
   }
   [[nodiscard]] bool complex_taps() const noexcept { return !taps_imag.empty(); }
   [[nodiscard]] std::int64_t length() const noexcept { return static_cast<std::int64_t>(taps.size()); }
   [[nodiscard]] std::size_t state_bytes() const noexcept {
     return static_cast<std::size_t>(kept * channels) * size_of(input.type);
-  }
-
- private:
-  /// Whether the numbers are `sign` times the same from behind, within 1e-6 of the largest.
-  [[nodiscard]] static bool mirrored(const std::vector<float>& numbers, float sign) noexcept {
-    float largest = 0;
-    for (const float number : numbers) {
-      largest = std::max(largest, std::abs(number));
-    }
-    return std::equal(numbers.begin(), numbers.end(), numbers.rbegin(),
-                      [=](float front, float back) { return std::abs(front - sign * back) <= 1e-6F * largest; });
   }
 };
 
@@ -100,6 +103,19 @@ inline constexpr std::size_t max_fir_taps = 65536;
   return taps;
 }
 
+/// The imaginary parts of `count` taps; none for real taps.
+[[nodiscard]] inline std::vector<float> parse_fir_taps_imag(const parameters& settings, std::size_t count) {
+  if (!settings.has("taps_imag")) {
+    return {};
+  }
+  std::vector<float> taps = parse_fir_taps(settings, "taps_imag");
+  if (taps.size() != count) {
+    throw parameter_error("taps_imag", "must be as many numbers as taps, " + std::to_string(count) + ", not " +
+                                           std::to_string(taps.size()));
+  }
+  return taps;
+}
+
 [[nodiscard]] inline std::int64_t parse_fir_decimation(const parameters& settings, const tensor_spec& input) {
   const std::int64_t decimation = settings.integer("decimation", 1);
   if (decimation < 1 || decimation > std::numeric_limits<std::int32_t>::max()) {
@@ -118,13 +134,7 @@ inline constexpr std::size_t max_fir_taps = 65536;
   require_element_type("fir", input, {element_type::f32, element_type::cf32});
   fir_settings parsed;
   parsed.taps = parse_fir_taps(settings, "taps");
-  if (settings.has("taps_imag")) {
-    parsed.taps_imag = parse_fir_taps(settings, "taps_imag");
-    if (parsed.taps_imag.size() != parsed.taps.size()) {
-      throw parameter_error("taps_imag", "must be as many numbers as taps, " + std::to_string(parsed.taps.size()) +
-                                             ", not " + std::to_string(parsed.taps_imag.size()));
-    }
-  }
+  parsed.taps_imag = parse_fir_taps_imag(settings, parsed.taps.size());
   parsed.decimation = parse_fir_decimation(settings, input);
   parsed.method = parse_sum_method(settings);
   parsed.channels = input.elements() / input.shape.front();

@@ -3,6 +3,7 @@
 #include "kernels/accumulate.hpp"
 #include "kernels/affine.hpp"
 #include "kernels/along_axis.hpp"
+#include "kernels/channelize.hpp"
 #include "kernels/concat.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/convolve.hpp"
@@ -45,6 +46,7 @@
   X(accumulate, accumulate_session, false, "frames", "kind", "along")                                                \
   X(add, nullptr, false)                                                                                             \
   X(affine, nullptr, true, "a", "b")                                                                                 \
+  X(channelize, channelize_session, false, "channels", "hop", "taps")                                                \
   X(concat, nullptr, false, "axis")                                                                                  \
   X(convert, nullptr, false, "to", "scale", "planar")                                                                \
   X(convolve, nullptr, false, "weights", "bias", "stride", "padding", "dilation", "groups", "activation", "compute") \

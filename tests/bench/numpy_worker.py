@@ -308,6 +308,21 @@ def demodulate(case, x):
     return {"multiply, angle": by_product}
 
 
+def channelize(case, x):
+    channels = case["channels"]
+    h = signal.firwin(20 * channels + 1, 1 / channels, window=("kaiser", 5.0)).astype(np.float32)
+    arms = np.concatenate([h, np.zeros(-len(h) % channels, np.float32)]).reshape(-1, channels)
+    padded = np.concatenate([np.zeros((x.shape[0], arms.size - channels), x.dtype), x], axis=1)
+    blocks = padded.reshape(x.shape[0], -1, channels)[:, :, ::-1]  # newest first, as the taps
+    count = x.shape[1] // channels
+
+    def bank():
+        sums = sum(arms[arm] * blocks[:, len(arms) - 1 - arm:len(arms) - 1 - arm + count] for arm in range(len(arms)))
+        return fft.ifft(sums, axis=-1, norm="forward", overwrite_x=True)
+
+    return {"products, ifft": bank}
+
+
 def moving_zscore(case, x):
     steps, floor = case["window"], case.get("floor", 1e-4)
 

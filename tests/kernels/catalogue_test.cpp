@@ -72,7 +72,8 @@ TEST(Catalogue, TellsOfEachOperatorWithStateWhereItsResultsStand) {
       with_state.insert(known.name);
     }
   }
-  const std::set<std::string_view> told{"accumulate", "demodulate", "fir", "iir", "mix", "moving_zscore", "reframe"};
+  const std::set<std::string_view> told{"accumulate", "channelize", "demodulate",    "fir",
+                                        "iir",        "mix",        "moving_zscore", "reframe"};
   EXPECT_EQ(with_state, told);
 }
 
