@@ -4,6 +4,7 @@
 #include "kernels/affine.hpp"
 #include "kernels/along_axis.hpp"
 #include "kernels/channelize.hpp"
+#include "kernels/clock.hpp"
 #include "kernels/concat.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/convolve.hpp"
@@ -47,6 +48,7 @@
   X(add, nullptr, false)                                                                                             \
   X(affine, nullptr, true, "a", "b")                                                                                 \
   X(channelize, channelize_session, false, "channels", "hop", "taps")                                                \
+  X(clock, clock_session, false, "omega", "detector", "gain_mu", "gain_omega", "limit", "mu", "output")              \
   X(concat, nullptr, false, "axis")                                                                                  \
   X(convert, nullptr, false, "to", "scale", "planar")                                                                \
   X(convolve, nullptr, false, "weights", "bias", "stride", "padding", "dilation", "groups", "activation", "compute") \

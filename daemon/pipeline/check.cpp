@@ -358,6 +358,11 @@ void checker::check_stage(std::size_t index) {
   }
 }
 
+/// Whether it gives one block of each frame, however long that is, with a count of what is in it.
+bool gives_blocks(const stage_declaration& stage) {
+  return stage.op == "clock";
+}
+
 // Follows how long the variable frames of a session become. The lengths of two inputs must agree at every moment, and
 // where they differ from frame to frame only what works step by step makes sense of them.
 void checker::check_lengths(std::size_t index) {
@@ -376,7 +381,7 @@ void checker::check_lengths(std::size_t index) {
   }
   const step_rate given = rate.value_or(step_rate{});
   const std::vector<operator_output> outputs = stage.outputs();
-  if (given.ragged() &&
+  if (given.ragged() && !gives_blocks(stage) &&
       !std::all_of(outputs.begin(), outputs.end(), [](const operator_output& each) { return each.spec.variable; })) {
     refuse_stage(index, "from",
                  "its input's length differs from frame to frame, so nothing can be made of a frame as a whole; a "
@@ -480,7 +485,7 @@ layout layout_behind(const stage_declaration& stage, const layout& source) {
   if (swaps_axes(stage)) {
     made.is_planar = true;
     made.steps = 0;
-  } else if (takes_first_axis(stage)) {
+  } else if (takes_first_axis(stage) || gives_blocks(stage)) {
     made.steps = 0;
   }
   return made;

@@ -290,6 +290,7 @@ void add_sessions(case_list& cases) {
     cases.add((std::string("demodulate, ") + kind).c_str(), "demodulate", settings, type::cf32);
   }
   cases.add("channelize to 64", "channelize", with({{"channels", std::int64_t{64}}}), type::cf32);
+  cases.add("clock", "clock", with({{"omega", 8.0}}), type::f32);
   cases.add("moving_zscore, 256 steps", "moving_zscore", with({{"window", std::int64_t{256}}}), type::f32);
   cases.add("reframe to 256", "reframe", with({{"length", std::int64_t{256}}}), type::f32);
   for (const char* const kind : {"mean", "peak"}) {

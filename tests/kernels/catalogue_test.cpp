@@ -72,7 +72,7 @@ TEST(Catalogue, TellsOfEachOperatorWithStateWhereItsResultsStand) {
       with_state.insert(known.name);
     }
   }
-  const std::set<std::string_view> told{"accumulate", "channelize", "demodulate",    "fir",
+  const std::set<std::string_view> told{"accumulate", "channelize", "clock",         "demodulate", "fir",
                                         "iir",        "mix",        "moving_zscore", "reframe"};
   EXPECT_EQ(with_state, told);
 }

@@ -66,6 +66,7 @@ struct operator_sample {
       {"accumulate", {settings_of({{"frames", std::int64_t{3}}}), element_type::f32}},
       {"add", {{}, element_type::cf32, 2, false}},
       {"channelize", {settings_of({{"channels", std::int64_t{2}}, {"hop", std::int64_t{1}}})}},
+      {"clock", {settings_of({{"omega", 2.0}}), element_type::f32}},
       {"concat", {{}, element_type::cf32, 2, false}},
       {"convolve", {settings_of({{"weights", npy_of({2, 1, 1, 3})}}), element_type::f32}},
       {"correlate", {settings_of({{"template", list{1.0, 0.5}}}), element_type::cf32, 1, false}},

@@ -271,7 +271,7 @@ class session_run {
   }
 
   [[nodiscard]] std::size_t output_pitch(const session_batch& batch) const {
-    return output_spec_.bytes(rate_.most(batch.leading));
+    return setup_.block_each_frame ? output_spec_.bytes() : output_spec_.bytes(rate_.most(batch.leading));
   }
 
   [[nodiscard]] std::vector<region> writable(const session_batch& batch) const {
@@ -286,7 +286,9 @@ class session_run {
   void collect(const session_batch& batch) {
     for (std::size_t index = 0; index < batch.frames.size(); ++index) {
       const std::byte* const first = memory_.at(output_) + index * output_pitch(batch);
-      const std::size_t bytes = static_cast<std::size_t>(batch.frames[index].produced) * setup_.output_step_bytes();
+      const std::size_t bytes =
+          setup_.block_each_frame ? output_spec_.bytes()
+                                  : static_cast<std::size_t>(batch.frames[index].produced) * setup_.output_step_bytes();
       std::vector<std::byte>& result = results_[batch.owners[index]];
       result.insert(result.end(), first, first + bytes);
     }

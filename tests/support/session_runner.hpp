@@ -24,6 +24,7 @@ struct session_case {
   /// Steps that each session had before its signal. The states are then zero bytes, as such steps of zeros leave them
   /// in an operator that keeps steps.
   std::int64_t earlier_steps = 0;
+  bool block_each_frame = false;  ///< the output is a block of one size for each frame, not steps
 
   /// The output's spec; throws parameter_error.
   [[nodiscard]] tensor_spec output() const;

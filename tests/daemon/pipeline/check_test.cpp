@@ -269,6 +269,13 @@ std::vector<std::int64_t> next_of(const pipeline_declaration& made, std::int64_t
   return all;
 }
 
+TEST(StepsOfStages, AreNoneOfAClockWhichGivesABlockOfFramesOfAnyLength) {
+  const auto made =
+      checked(reals({4096}, true), {fir_of("slow", {1}, 8), stage("bits", "clock", {}, {{"omega", 5.0}})});
+  EXPECT_THAT(steps_of_stages(made), testing::ElementsAre(8, 0));
+  EXPECT_FALSE(made.stages[1].output.variable);
+}
+
 TEST(TimingOfStages, FollowsDecimationsBlocksAndDelays) {
   const auto made = checked(reals({4096}, true), {fir_of("slow", {1, 2, 1}, 8), reframe("blocks", {}, 32),
                                                   stage("psd", "power_spectrum", {}), zscore()});
