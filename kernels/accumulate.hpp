@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "kernels/operation.hpp"
 #include "kernels/operator_checks.hpp"
@@ -15,18 +18,26 @@ namespace penstock {
 ///   y[n] = mean or max of x[max(0, n-K+1)] … x[n], n counting the session's steps from its start
 /// Means are summed in float64, anew for every window, so nothing drifts.
 ///
-/// Input: f32, any shape; fixed for along = "frames". Output: the input's spec.
+/// Input: f32, any shape; fixed for along = "frames". Output: the input's spec; with `every` of E one result for E
+/// steps, those at n = E − 1, 2·E − 1, …: [N / E, ...] for a fixed N, a multiple of E, and at most ⌈N / E⌉ for "max N".
 /// State: K - 1 steps (one for K = 1).
 /// Parameters:
 ///   frames  integer, 1 … 4096: K; required
 ///   kind    "mean" (default) or "peak"
 ///   along   "frames" (default): a step is a frame, each of its elements a channel; "rows": a step is an index of the
 ///           first dimension
+///   every   integer, 1 … 2³¹ − 1, default 1: E; above 1 only along "rows"
 /// A NaN in the window makes the result NaN, with "peak" too; it leaves with its step.
 struct accumulate_settings {
   sliding_window window;
   bool peak = false;
+  std::int64_t every = 1;
   tensor_spec output;
+
+  [[nodiscard]] step_rate rate() const noexcept { return {every, 0}; }
+  /// Whether to compute the result of each step, of which the wanted ones are then picked, rather than each wanted
+  /// window by itself: where each step is in many of these.
+  [[nodiscard]] bool picks() const noexcept { return every > 1 && window.length > 8 * every; }
 };
 
 /// Throws parameter_error.
@@ -43,12 +54,30 @@ struct accumulate_settings {
     throw parameter_error(
         "along", "= \"frames\" needs frames of one fixed shape, not " + input.text() + "; \"rows\" takes them");
   }
+  parsed.every = settings.integer("every", 1);
+  if (parsed.every < 1 || parsed.every > std::numeric_limits<std::int32_t>::max()) {
+    throw parameter_error("every", "must be from 1 to 2147483647 steps, not " + std::to_string(parsed.every));
+  }
+  if (parsed.every > 1) {
+    const std::int64_t steps = input.shape.front();
+    if (parsed.window.whole_frames) {
+      throw parameter_error("every",
+                            "above 1 needs along = \"rows\": a frame of several steps gives one result for "
+                            "so many of them");
+    }
+    if (!input.variable && steps % parsed.every != 0) {
+      throw parameter_error("every", "must divide the " + std::to_string(steps) + " steps of " + input.text() +
+                                         ", or the input be \"max " + std::to_string(steps) + "\"");
+    }
+    parsed.output.shape.front() = parsed.rate().most(steps);
+  }
   return parsed;
 }
 
 [[nodiscard]] inline std::optional<session_traits> accumulate_session(const parameters& settings,
                                                                       std::span<const tensor_spec> inputs) {
-  return session_traits{.whole_frames = parse_accumulate(settings, inputs[0]).window.whole_frames, .rate = {}};
+  const accumulate_settings parsed = parse_accumulate(settings, inputs[0]);
+  return session_traits{.whole_frames = parsed.window.whole_frames, .rate = parsed.rate()};
 }
 
 [[nodiscard]] std::unique_ptr<operation> make_accumulate_host(const operation_request& request);

@@ -167,21 +167,81 @@ PENSTOCK_VECTOR_CLONES void peak_lanes(const sliding_stretch& stretch, std::int6
   fold_stretch<take_larger, sliding_lanes>(stretch, window);
 }
 
+/// Adds steps × channels values to the totals of the channels.
+template <class Join>
+[[gnu::always_inline]] inline void fold_steps(const float* values, std::int64_t steps, std::int64_t channels,
+                                              double* totals) noexcept {
+  for (; steps >= 4; steps -= 4, values += 4 * channels) {
+    const float* const second = values + channels;
+    const float* const third = second + channels;
+    const float* const fourth = third + channels;
+#pragma omp simd
+    for (std::int64_t channel = 0; channel < channels; ++channel) {
+      const double one = Join::joined(static_cast<double>(values[channel]), static_cast<double>(second[channel]));
+      const double two = Join::joined(static_cast<double>(third[channel]), static_cast<double>(fourth[channel]));
+      totals[channel] = Join::joined(totals[channel], Join::joined(one, two));
+    }
+  }
+  for (; steps > 0; --steps, values += channels) {
+#pragma omp simd
+    for (std::int64_t channel = 0; channel < channels; ++channel) {
+      totals[channel] = Join::joined(totals[channel], static_cast<double>(values[channel]));
+    }
+  }
+}
+
+/// The same of one channel.
+template <class Join>
+[[gnu::always_inline]] inline void fold_row(const float* values, std::int64_t steps, double* total) noexcept {
+  constexpr std::int64_t lanes = 16;
+  double lane_totals[lanes];
+  std::fill_n(lane_totals, lanes, static_cast<double>(Join::absent));
+  for (; steps >= lanes; steps -= lanes, values += lanes) {
+#pragma omp simd
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      lane_totals[lane] = Join::joined(lane_totals[lane], static_cast<double>(values[lane]));
+    }
+  }
+  for (const double each : lane_totals) {
+    *total = Join::joined(*total, each);
+  }
+  for (; steps > 0; --steps, ++values) {
+    *total = Join::joined(*total, static_cast<double>(*values));
+  }
+}
+
+PENSTOCK_VECTOR_CLONES void add_steps(const float* values, std::int64_t steps, std::int64_t channels, double* totals) {
+  channels == 1 ? fold_row<add_up>(values, steps, totals) : fold_steps<add_up>(values, steps, channels, totals);
+}
+PENSTOCK_VECTOR_CLONES void raise_steps(const float* values, std::int64_t steps, std::int64_t channels,
+                                        double* totals) {
+  channels == 1 ? fold_row<take_larger>(values, steps, totals)
+                : fold_steps<take_larger>(values, steps, channels, totals);
+}
+
 struct mean_fold {
+  using join = add_up;
   static constexpr float absent = add_up::absent;
   static constexpr std::size_t scratch = 2;
 
   void operator()(const sliding_stretch& stretch, std::int64_t window, std::int64_t lanes) const noexcept {
     (lanes == 1 ? mean_line : mean_lanes)(stretch, window);
   }
+  static void fold(const float* values, std::int64_t steps, std::int64_t channels, double* totals) noexcept {
+    add_steps(values, steps, channels, totals);
+  }
 };
 
 struct peak_fold {
+  using join = take_larger;
   static constexpr float absent = take_larger::absent;
   static constexpr std::size_t scratch = 2;
 
   void operator()(const sliding_stretch& stretch, std::int64_t window, std::int64_t lanes) const noexcept {
     (lanes == 1 ? peak_line : peak_lanes)(stretch, window);
+  }
+  static void fold(const float* values, std::int64_t steps, std::int64_t channels, double* totals) noexcept {
+    raise_steps(values, steps, channels, totals);
   }
 };
 
@@ -194,18 +254,88 @@ struct store_results {
 template <class Fold>
 class accumulate_host final : public operation {
  public:
-  explicit accumulate_host(const accumulate_settings& settings) : sliding_{settings.window, {}, {}} {}
+  accumulate_host(const accumulate_settings& settings, std::int64_t max_frames)
+      : sliding_{settings.window, {}, {}}, settings_{settings}, max_frames_{max_frames} {}
 
-  [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return sliding_.scratch_bytes(); }
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
+    if (settings_.picks()) {
+      return all_bytes() + sliding_.scratch_bytes();
+    }
+    return settings_.every == 1 ? sliding_.scratch_bytes()
+                                : static_cast<std::size_t>(settings_.window.channels()) * sizeof(double);
+  }
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return sliding_.state_bytes(); }
 
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
-    sliding_.run(arguments);
+    if (settings_.every == 1) {
+      sliding_.run(arguments);
+    } else if (settings_.picks()) {
+      operation_arguments all = arguments;
+      all.output = arguments.scratch;
+      all.scratch = static_cast<std::byte*>(arguments.scratch) + all_bytes();
+      sliding_.run(all);
+      pick(arguments);
+    } else {
+      fold_windows(arguments);
+    }
     return {};
   }
 
  private:
+  /// Of the results of each step, a multiple of 64.
+  [[nodiscard]] std::size_t all_bytes() const noexcept {
+    constexpr std::size_t line = 64;
+    return (static_cast<std::size_t>(max_frames_) * settings_.window.input.bytes() + line - 1) / line * line;
+  }
+
+  /// Calls each(frame, step, output): `step` of the frame has a result, whose place in the output is `output`.
+  template <class Each>
+  void visit_results(const operation_arguments& arguments, const Each& each) const noexcept {
+    const batch_extent& extent = arguments.extent;
+    const std::int64_t pitch = settings_.output.elements(settings_.rate().most(extent.leading));
+    for (std::int32_t frame = 0; frame < extent.frames; ++frame) {
+      const session_frame& entry = arguments.session.frames[frame];
+      float* out = static_cast<float*>(arguments.output) + frame * pitch;
+      std::int64_t step = settings_.every - 1 - entry.position % settings_.every;
+      for (std::int32_t made = 0; made < entry.produced; ++made, step += settings_.every) {
+        each(frame, step, out);
+        out += settings_.window.channels();
+      }
+    }
+  }
+
+  void pick(const operation_arguments& arguments) const noexcept {
+    const session_history<float> history = settings_.window.history(arguments);
+    const auto* const all = static_cast<const float*>(arguments.scratch);
+    visit_results(arguments, [&](std::int32_t frame, std::int64_t step, float* out) {
+      std::copy_n(all + frame * history.pitch + step * history.channels, history.channels, out);
+    });
+  }
+
+  void fold_windows(const operation_arguments& arguments) const noexcept {
+    const session_history<float> history = settings_.window.history(arguments);
+    const std::int64_t channels = history.channels;
+    auto* const totals = static_cast<double*>(arguments.scratch);
+    visit_results(arguments, [&](std::int32_t frame, std::int64_t step, float* out) {
+      const std::int64_t before = arguments.session.frames[frame].position + step + 1;
+      const std::int64_t held = std::min(before, settings_.window.length);
+      std::fill_n(totals, channels, static_cast<double>(Fold::absent));
+      visit_runs(history, frame, step + 1 - held, held,
+                 [&](const float* values, std::int64_t /*offset*/, std::int64_t steps) {
+                   if (values != nullptr) {
+                     Fold::fold(values, steps, channels, totals);
+                   }
+                 });
+      for (std::int64_t channel = 0; channel < channels; ++channel) {
+        out[channel] = static_cast<float>(Fold::join::result(totals[channel], static_cast<std::int32_t>(held)));
+      }
+    });
+    keep_steps(history, arguments.extent.frames);
+  }
+
   const sliding_window_host<Fold, store_results> sliding_;
+  const accumulate_settings settings_;
+  const std::int64_t max_frames_;
 };
 
 }  // namespace
@@ -213,9 +343,9 @@ class accumulate_host final : public operation {
 std::unique_ptr<operation> make_accumulate_host(const operation_request& request) {
   const accumulate_settings settings = parse_accumulate(request.settings, request.inputs[0]);
   if (settings.peak) {
-    return std::make_unique<accumulate_host<peak_fold>>(settings);
+    return std::make_unique<accumulate_host<peak_fold>>(settings, request.max_frames);
   }
-  return std::make_unique<accumulate_host<mean_fold>>(settings);
+  return std::make_unique<accumulate_host<mean_fold>>(settings, request.max_frames);
 }
 
 }  // namespace penstock

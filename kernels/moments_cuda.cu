@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -109,7 +111,18 @@ __device__ __forceinline__ void row_shifts(const T* row, double (&shifts)[views_
   }
 }
 
-__device__ void write_results(const view_moments& gathered, double shift, std::int64_t length, float* out) {
+/// Where the results of each view of each row go. `centres` is nullptr unless a second pass takes powers.
+struct moments_output {
+  float* results;
+  int each;          ///< results of one view of one row
+  double2* centres;  ///< mean and scale, of one view of one row
+
+  [[nodiscard]] __device__ float* at(std::int64_t view_of_row) const { return results + view_of_row * each; }
+};
+
+__device__ void write_results(const view_moments& gathered, double shift, std::int64_t length,
+                              const moments_output& output, std::int64_t view_of_row) {
+  float* const out = output.at(view_of_row);
   const double n = static_cast<double>(length);
   const double offset = gathered.sum / n;
   const double mean = shift + offset;
@@ -121,6 +134,10 @@ __device__ void write_results(const view_moments& gathered, double shift, std::i
   out[2] = gathered.nan != 0 ? not_a_number : gathered.low;
   out[3] = gathered.nan != 0 ? not_a_number : gathered.high;
   out[4] = static_cast<float>(sqrt(variance + mean * mean));
+  if (output.centres != nullptr) {
+    const double scale = 1.0 / sqrt(variance);
+    output.centres[view_of_row] = make_double2(mean, isfinite(scale) ? scale : 1.0);
+  }
 }
 
 /// One thread's share of the elements, then its warp's.
@@ -149,7 +166,7 @@ __device__ __forceinline__ void gather(const T* elements, std::int64_t count, co
 
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-    moments_by_warp(const T* __restrict__ input, row_split split, float* __restrict__ output) {
+    moments_by_warp(const T* __restrict__ input, row_split split, const moments_output output) {
   constexpr int count = views_of<T>;
   const int lane = static_cast<int>(threadIdx.x) % warp_threads;
   const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * block_warps;
@@ -162,7 +179,7 @@ __global__ void __launch_bounds__(block_threads)
 #pragma unroll
     for (int view = 0; view < count; ++view) {
       if (lane == view) {
-        write_results(gathered[view], shifts[view], split.length, output + (row * count + view) * moments_results);
+        write_results(gathered[view], shifts[view], split.length, output, row * count + view);
       }
     }
   }
@@ -181,9 +198,9 @@ __device__ __forceinline__ double chosen(const double (&values)[Count], int inde
 
 /// Joins the moments of the warps of a block in warp_moments[0], where thread `view` of the block may read its own
 /// view.
-template <int Count>
-__device__ __forceinline__ void join_warps(const view_moments (&gathered)[Count],
-                                           view_moments (&warp_moments)[block_warps][Count], int thread) {
+template <class Sums, int Count>
+__device__ __forceinline__ void join_warps(const Sums (&gathered)[Count], Sums (&warp_moments)[block_warps][Count],
+                                           int thread) {
   if (thread % warp_threads == 0) {
 #pragma unroll
     for (int view = 0; view < Count; ++view) {
@@ -202,7 +219,7 @@ __device__ __forceinline__ void join_warps(const view_moments (&gathered)[Count]
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     moments_by_block(const T* __restrict__ input, row_split split, view_moments* __restrict__ parts,
-                     float* __restrict__ output) {
+                     const moments_output output) {
   constexpr int count = views_of<T>;
   __shared__ view_moments warp_moments[block_warps][count];
   const int thread = static_cast<int>(threadIdx.x);
@@ -218,7 +235,7 @@ __global__ void __launch_bounds__(block_threads)
     if (thread < count) {
       const view_moments& whole = warp_moments[0][thread];
       if (split.segments == 1) {
-        write_results(whole, chosen(shifts, thread), split.length, output + (row * count + thread) * moments_results);
+        write_results(whole, chosen(shifts, thread), split.length, output, row * count + thread);
       } else {
         parts[item * count + thread] = whole;
       }
@@ -231,7 +248,7 @@ __global__ void __launch_bounds__(block_threads)
 template <class T>
 __global__ void __launch_bounds__(warp_threads)
     join_segments(const T* __restrict__ input, row_split split, const view_moments* __restrict__ parts,
-                  float* __restrict__ output) {
+                  const moments_output output) {
   constexpr int count = views_of<T>;
   const std::int64_t row = blockIdx.x;
   double shifts[count];
@@ -245,25 +262,158 @@ __global__ void __launch_bounds__(warp_threads)
     }
     whole.merge_warp();
     if (threadIdx.x == 0) {
-      write_results(whole, shifts[view], split.length, output + (row * count + view) * moments_results);
+      write_results(whole, shifts[view], split.length, output, row * count + view);
+    }
+  }
+}
+
+/// Sums of the powers of t = (v - mean) · scale of one view of a row or of a part of it.
+struct view_powers {
+  double squares;
+  double cubes;
+  double fourths;
+
+  __device__ void clear() { squares = cubes = fourths = 0.0; }
+  __device__ __forceinline__ void take(double value, const double2& centre) {
+    const double t = (value - centre.x) * centre.y;
+    const double square = t * t;
+    squares += square;
+    cubes = fma(square, t, cubes);
+    fourths = fma(square, square, fourths);
+  }
+  __device__ __forceinline__ void merge(const view_powers& other) {
+    squares += other.squares;
+    cubes += other.cubes;
+    fourths += other.fourths;
+  }
+  __device__ void merge_warp() {
+    for (int distance = warp_threads / 2; distance > 0; distance /= 2) {
+      view_powers other;
+      other.squares = __shfl_xor_sync(~0U, squares, distance);
+      other.cubes = __shfl_xor_sync(~0U, cubes, distance);
+      other.fourths = __shfl_xor_sync(~0U, fourths, distance);
+      merge(other);
+    }
+  }
+};
+
+__device__ void write_powers(const view_powers& sums, std::int64_t length, const moments_output& output,
+                             std::int64_t view_of_row) {
+  const double n = static_cast<double>(length);
+  const double2 centre = output.centres[view_of_row];
+  const double variance = sums.squares / n;
+  const double scaled_mean = centre.x * centre.y;
+  const bool flat = variance <= least_variance * scaled_mean * scaled_mean;
+  float* const out = output.at(view_of_row);
+  out[5] = flat ? not_a_number : static_cast<float>(sums.cubes / n / (variance * sqrt(variance)));
+  out[6] = flat ? not_a_number : static_cast<float>(sums.fourths / n / (variance * variance) - 3.0);
+}
+
+/// One thread's share of the elements, then its warp's.
+template <class T>
+__device__ __forceinline__ void gather_powers(const T* elements, std::int64_t count, const double2* row_centres,
+                                              int thread, int threads, view_powers (&into)[views_of<T>]) {
+  double2 centres[views_of<T>];
+#pragma unroll
+  for (int view = 0; view < views_of<T>; ++view) {
+    into[view].clear();
+    centres[view] = row_centres[view];
+  }
+  visit_elements(elements, count, thread, threads, [&](T element) {
+    double wide[views_of<T>];
+    views(element, wide);
+#pragma unroll
+    for (int view = 0; view < views_of<T>; ++view) {
+      into[view].take(wide[view], centres[view]);
+    }
+  });
+#pragma unroll
+  for (view_powers& view : into) {
+    view.merge_warp();
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    powers_by_warp(const T* __restrict__ input, row_split split, const moments_output output) {
+  constexpr int count = views_of<T>;
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * block_warps;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / warp_threads;
+       row < split.rows; row += warps) {
+    view_powers gathered[count];
+    gather_powers(input + row * split.length, split.length, output.centres + row * count, lane, warp_threads, gathered);
+#pragma unroll
+    for (int view = 0; view < count; ++view) {
+      if (lane == view) {
+        write_powers(gathered[view], split.length, output, row * count + view);
+      }
+    }
+  }
+}
+
+/// As moments_by_block.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    powers_by_block(const T* __restrict__ input, row_split split, view_powers* __restrict__ parts,
+                    const moments_output output) {
+  constexpr int count = views_of<T>;
+  __shared__ view_powers warp_powers[block_warps][count];
+  const int thread = static_cast<int>(threadIdx.x);
+  for (std::int64_t item = blockIdx.x; item < split.items(); item += gridDim.x) {
+    const std::int64_t row = item / split.segments;
+    const std::int64_t first = (item - row * split.segments) * split.segment_length;
+    view_powers gathered[count];
+    gather_powers(input + row * split.length + first, min(split.segment_length, split.length - first),
+                  output.centres + row * count, thread, block_threads, gathered);
+    join_warps(gathered, warp_powers, thread);
+    if (thread < count) {
+      const view_powers& whole = warp_powers[0][thread];
+      if (split.segments == 1) {
+        write_powers(whole, split.length, output, row * count + thread);
+      } else {
+        parts[item * count + thread] = whole;
+      }
+    }
+    __syncthreads();
+  }
+}
+
+/// One warp a row: the results from its segments' parts.
+template <int Count>
+__global__ void __launch_bounds__(warp_threads)
+    join_powers(row_split split, const view_powers* __restrict__ parts, const moments_output output) {
+  const std::int64_t row = blockIdx.x;
+#pragma unroll
+  for (int view = 0; view < Count; ++view) {
+    view_powers whole;
+    whole.clear();
+    for (std::int64_t segment = threadIdx.x; segment < split.segments; segment += warp_threads) {
+      whole.merge(parts[(row * split.segments + segment) * Count + view]);
+    }
+    whole.merge_warp();
+    if (threadIdx.x == 0) {
+      write_powers(whole, split.length, output, row * Count + view);
     }
   }
 }
 
 class moments_cuda final : public operation {
  public:
-  explicit moments_cuda(moments_settings settings)
-      : settings_{std::move(settings)}, multiprocessors_{multiprocessor_count()} {}
+  moments_cuda(moments_settings settings, std::int64_t max_frames)
+      : settings_{std::move(settings)},
+        multiprocessors_{multiprocessor_count()},
+        max_views_{settings_.rows.count({.frames = max_frames, .leading = settings_.input.shape.front()}) *
+                   settings_.views} {}
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
-    if (settings_.rows.max_length() < 2 * min_segment) {
-      return 0;
-    }
-    const std::int64_t parts = max_segmented_items(multiprocessors_) * settings_.views;
-    return static_cast<std::size_t>(parts) * sizeof(view_moments);
+    return centres_bytes() +
+           (settings_.rows.max_length() < 2 * min_segment
+                ? 0
+                : static_cast<std::size_t>(max_segmented_items(multiprocessors_) * settings_.views) * part_bytes);
   }
 
-  [[nodiscard]] bool single_pass() const noexcept override { return true; }
+  [[nodiscard]] bool single_pass() const noexcept override { return !takes_powers(); }
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     switch (settings_.input.type) {
@@ -281,6 +431,13 @@ class moments_cuda final : public operation {
   }
 
  private:
+  static constexpr std::size_t part_bytes = std::max(sizeof(view_moments), sizeof(view_powers));
+
+  [[nodiscard]] bool takes_powers() const noexcept { return settings_.results > 5; }
+  [[nodiscard]] std::size_t centres_bytes() const noexcept {
+    return takes_powers() ? static_cast<std::size_t>(max_views_) * sizeof(double2) : 0;
+  }
+
   template <class T>
   fault gather_rows(void* stream, const operation_arguments& arguments) noexcept {
     const row_split split =
@@ -289,30 +446,46 @@ class moments_cuda final : public operation {
       return {};
     }
     const auto* const in = static_cast<const T*>(arguments.inputs[0]);
-    auto* const out = static_cast<float*>(arguments.output);
-    auto* const parts = static_cast<view_moments*>(arguments.scratch);
+    const moments_output out{static_cast<float*>(arguments.output), static_cast<int>(settings_.results),
+                             takes_powers() ? static_cast<double2*>(arguments.scratch) : nullptr};
+    void* const parts = static_cast<std::byte*>(arguments.scratch) + centres_bytes();
     const dim3 grid = grid_of_items(split, multiprocessors_);
+    const dim3 rows(static_cast<unsigned>(split.rows));
     if (split.warp_per_row) {
-      return launch(stream, grid, dim3(block_threads), &moments_by_warp<T>, in, split, out);
+      const fault failed = launch(stream, grid, dim3(block_threads), &moments_by_warp<T>, in, split, out);
+      return failed || !takes_powers() ? failed
+                                       : launch(stream, grid, dim3(block_threads), &powers_by_warp<T>, in, split, out);
     }
-    if (const fault failed = launch(stream, grid, dim3(block_threads), &moments_by_block<T>, in, split, parts, out)) {
+    auto* const moments = static_cast<view_moments*>(parts);
+    if (const fault failed = launch(stream, grid, dim3(block_threads), &moments_by_block<T>, in, split, moments, out)) {
       return failed;
     }
-    if (split.segments == 1) {
+    if (split.segments > 1) {
+      if (const fault failed = launch(stream, rows, dim3(warp_threads), &join_segments<T>, in, split, moments, out)) {
+        return failed;
+      }
+    }
+    if (!takes_powers()) {
       return {};
     }
-    return launch(stream, dim3(static_cast<unsigned>(split.rows)), dim3(warp_threads), &join_segments<T>, in, split,
-                  parts, out);
+    auto* const powers = static_cast<view_powers*>(parts);
+    if (const fault failed = launch(stream, grid, dim3(block_threads), &powers_by_block<T>, in, split, powers, out)) {
+      return failed;
+    }
+    return split.segments == 1
+               ? fault{}
+               : launch(stream, rows, dim3(warp_threads), &join_powers<views_of<T>>, split, powers, out);
   }
 
   const moments_settings settings_;
   const std::int64_t multiprocessors_;
+  const std::int64_t max_views_;  ///< of the rows of a batch
 };
 
 }  // namespace
 
 std::unique_ptr<operation> make_moments_cuda(const operation_request& request) {
-  return std::make_unique<moments_cuda>(parse_moments(request.settings, request.inputs[0]));
+  return std::make_unique<moments_cuda>(parse_moments(request.settings, request.inputs[0]), request.max_frames);
 }
 
 }  // namespace penstock

@@ -11,6 +11,7 @@
 #include "kernels/correlate.hpp"
 #include "kernels/demodulate.hpp"
 #include "kernels/detect.hpp"
+#include "kernels/detrend.hpp"
 #include "kernels/fir.hpp"
 #include "kernels/fold.hpp"
 #include "kernels/fourier.hpp"
@@ -44,7 +45,7 @@
 /// parse_NAME, whose result has an `output`, make_NAME_host and make_NAME_cuda. docs/first-operator.md says what else a
 /// new one needs.
 #define PENSTOCK_OPERATORS(X)                                                                                        \
-  X(accumulate, accumulate_session, false, "frames", "kind", "along")                                                \
+  X(accumulate, accumulate_session, false, "frames", "kind", "along", "every")                                       \
   X(add, nullptr, false)                                                                                             \
   X(affine, nullptr, true, "a", "b")                                                                                 \
   X(channelize, channelize_session, false, "channels", "hop", "taps")                                                \
@@ -55,6 +56,7 @@
   X(correlate, nullptr, false, "template", "template_imag", "mode", "method")                                        \
   X(demodulate, demodulate_session, false, "kind", "gain")                                                           \
   X(detect, nullptr, false, "high", "low", "max_events", "axis")                                                     \
+  X(detrend, nullptr, false, "type")                                                                                 \
   X(fft, nullptr, false, "half", "shift", "norm", "axis")                                                            \
   X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                            \
   X(histogram, nullptr, false, "range", "axis")                                                                      \
@@ -64,12 +66,12 @@
   X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable", "weights_in", "tile_bytes",    \
     "engine")                                                                                                        \
   X(mix, mix_session, false, "frequency", "rate", "phase")                                                           \
-  X(moments, nullptr, false, "axis")                                                                                 \
+  X(moments, nullptr, false, "order", "axis")                                                                        \
   X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold")            \
   X(multiply, nullptr, false, "conjugate")                                                                           \
   X(power_spectrum, nullptr, false, "window", "scale", "floor", "axis")                                              \
   X(reduce, nullptr, false, "function", "axis")                                                                      \
-  X(reframe, reframe_session, false, "length")                                                                       \
+  X(reframe, reframe_session, false, "length", "hop", "padding")                                                     \
   X(slice, nullptr, false, "start", "stop", "step", "axis")                                                          \
   X(top, nullptr, false, "count", "smallest", "axis")                                                                \
   X(transpose, nullptr, false, "axes")                                                                               \

@@ -34,8 +34,7 @@ class reframe_host final : public operation {
       if (same != 0) {
         std::memcpy(out, history.input + index * history.pitch, same * pitch);
       } else {
-        const session_frame& frame = arguments.session.frames[index];
-        copy_steps(history, index, -(frame.position % settings_.length), frame.produced * settings_.length, out);
+        copy_rows(history, index, out);
       }
       const std::size_t done = std::max<std::size_t>(same, 1);
       index += static_cast<std::int32_t>(done);
@@ -48,15 +47,15 @@ class reframe_host final : public operation {
   }
 
  private:
-  /// Number of frames from this one on that fill whole rows by themselves and use all of their space: they are copied
-  /// as they are.
+  /// Number of frames from this one on whose rows are their own steps, each once, in all of their space: they are
+  /// copied as they are.
   std::int32_t unchanged(const session_history<std::byte>& history, std::int32_t index, std::int64_t frames,
                          std::size_t pitch) const noexcept {
     const std::int32_t first = index;
-    for (; index < frames; ++index) {
+    for (; settings_.hop == settings_.length && index < frames; ++index) {
       const session_frame& frame = history.session.frames[index];
       const std::int64_t bytes = frame.steps * history.channels;
-      if (frame.position % settings_.length != 0 || frame.produced * settings_.length != frame.steps ||
+      if (settings_.start(frame.position) != frame.position || frame.produced * settings_.length != frame.steps ||
           bytes != history.pitch || static_cast<std::size_t>(bytes) != pitch) {
         break;
       }
@@ -64,11 +63,31 @@ class reframe_host final : public operation {
     return index - first;
   }
 
+  /// Copies the rows that a frame completes.
+  void copy_rows(const session_history<std::byte>& history, std::int32_t index, std::byte* out) const noexcept {
+    const session_frame& frame = history.session.frames[index];
+    std::int64_t start = settings_.start(frame.position) - frame.position;
+    if (settings_.hop == settings_.length) {
+      copy_steps(history, index, start, frame.produced * settings_.length, out);
+      return;
+    }
+    const std::int64_t row_bytes = settings_.length * history.channels;
+    std::int64_t row = 0;
+    for (; row < frame.produced && start < 0; ++row, start += settings_.hop) {
+      copy_steps(history, index, start, settings_.length, out + row * row_bytes);
+    }
+    const std::byte* from = history.input + index * history.pitch + start * history.channels;
+    for (; row < frame.produced; ++row, from += settings_.hop * history.channels) {
+      std::memcpy(out + row * row_bytes, from, static_cast<std::size_t>(row_bytes));
+    }
+  }
+
   /// Writes the new state of a session: only the steps of its incomplete row are read later.
   void keep_waiting(const session_history<std::byte>& history, std::int32_t index) const noexcept {
     const session_frame& frame = history.session.frames[index];
     if (frame.next < 0) {
-      const std::int64_t waiting = (frame.position + frame.steps) % settings_.length;
+      const std::int64_t taken = frame.position + frame.steps;
+      const std::int64_t waiting = std::max<std::int64_t>(taken - settings_.start(taken), 0);
       copy_steps(history, index, frame.steps - waiting, waiting, history.kept(frame, -waiting));
     }
   }

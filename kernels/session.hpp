@@ -11,21 +11,26 @@
 namespace penstock {
 
 /// Ratio of output steps to input steps, counted from the start of a session. A decimation by D gives an output at once
-/// and then one for every D steps: {D, D − 1}. Frames of N steps are output when they are complete: {N, 0}.
+/// and then one for every D steps: {D, D − 1}. Frames of N steps are output when they are complete: {N, 0}. Frames of N
+/// steps that begin at every H-th step: {H, H − N}, where nothing comes before the first is complete.
 struct step_rate {
   std::int64_t divisor = 1;
-  std::int64_t offset = 0;  ///< 0 … divisor − 1
+  std::int64_t offset = 0;  ///< at most divisor − 1
 
   bool operator==(const step_rate&) const = default;
   /// Output steps after `taken` input steps.
-  [[nodiscard]] constexpr std::int64_t total(std::int64_t taken) const noexcept { return (taken + offset) / divisor; }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::int64_t total(std::int64_t taken) const noexcept {
+    return taken + offset > 0 ? (taken + offset) / divisor : 0;
+  }
   /// Maximum output of `taken` consecutive input steps.
   [[nodiscard]] constexpr std::int64_t most(std::int64_t taken) const noexcept {
     return (taken + divisor - 1) / divisor;
   }
   /// True if the number of output steps of a frame depends on its position in the session.
-  [[nodiscard]] constexpr bool ragged() const noexcept { return divisor != 1; }
-  /// This rate followed by `next`: ⌊(⌊(n + a) / d⌋ + b) / e⌋ = ⌊(n + a + d·b) / (d·e)⌋.
+  [[nodiscard]] constexpr bool ragged() const noexcept { return divisor != 1 || offset != 0; }
+  /// True if the first output steps of a session come later than their number says: its frames begin with fewer.
+  [[nodiscard]] constexpr bool begins_late() const noexcept { return offset < 0; }
+  /// This rate followed by `next`: ⌊(⌊(n + a) / d⌋ + b) / e⌋ = ⌊(n + a + d·b) / (d·e)⌋, and 0 where that is negative.
   [[nodiscard]] constexpr step_rate then(const step_rate& next) const noexcept {
     return {divisor * next.divisor, offset + divisor * next.offset};
   }

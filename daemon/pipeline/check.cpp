@@ -431,8 +431,9 @@ constexpr std::int64_t most_channels = 64;
 constexpr std::int64_t most_of_handful = 8;
 
 /// What works on each row, along the last dimension or its axis.
-constexpr std::array<std::string_view, 10> row_operators{
-    "correlate", "detect", "fft", "histogram", "ifft", "moments", "power_spectrum", "reduce", "top", "window"};
+constexpr std::array<std::string_view, 11> row_operators{"correlate", "detect", "detrend", "fft",
+                                                         "histogram", "ifft",   "moments", "power_spectrum",
+                                                         "reduce",    "top",    "window"};
 
 bool works_on_rows(const stage_declaration& stage) {
   return std::find(row_operators.begin(), row_operators.end(), stage.op) != row_operators.end();

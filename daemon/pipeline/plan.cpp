@@ -212,7 +212,9 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
   compiled.outputs = outputs.size();
   for (const operator_output& each : outputs) {
     if (each.spec.variable) {
-      made.period = std::lcm(made.period, stage.rate.divisor);
+      // Where a session's first frames give fewer steps, no length makes several frames give the same.
+      made.period = stage.rate.begins_late() ? std::max(made.period, made.declaration.input.shape.front() + 1)
+                                             : std::lcm(made.period, stage.rate.divisor);
     }
     made.buffers.push_back(
         {each.name, each.spec, stage.rate, 0, batch_bytes(each.spec, made.max_frames), made.stages.size() + 1});

@@ -13,7 +13,7 @@ import sys
 import time
 
 import numpy as np
-from scipy import fft, ndimage, signal
+from scipy import fft, ndimage, signal, stats
 
 ELEMENTS = {
     "u8": (np.uint8, 1), "i8": (np.int8, 1), "i16": (np.int16, 1), "i32": (np.int32, 1), "f32": (np.float32, 1),
@@ -147,6 +147,10 @@ def top(case, x):
     return {"argpartition, argsort": partitioned}
 
 
+def detrend(case, x):
+    return {"scipy.signal.detrend": lambda: signal.detrend(x, type=case.get("type", "linear"))}
+
+
 def moments_of(v):
     count = v.shape[-1]
     mean = v.mean(axis=-1)
@@ -155,7 +159,10 @@ def moments_of(v):
     return np.stack([mean, deviation, v.min(axis=-1), v.max(axis=-1), rms], axis=-1)
 
 
-def moments(_case, x):
+def moments(case, x):
+    if case.get("order") == 4:
+        return {"mean, std, min, max, einsum; skew, kurtosis": lambda: np.concatenate(
+            [moments_of(x), np.stack([stats.skew(x, axis=-1), stats.kurtosis(x, axis=-1)], axis=-1)], axis=-1)}
     if x.dtype == np.float32:
         return {"mean, std, min, max, einsum": lambda: moments_of(x)}
     return {"mean, std, min, max, einsum of re, im, abs":
@@ -375,6 +382,12 @@ def moving_zscore(case, x):
 
 
 def reframe(case, x):
+    length = case["length"]
+    hop = case.get("hop", length)
+    if hop != length:
+        padded = np.pad(x, [(0, 0), (case["padding"], 0)])
+        return {"sliding_window_view": lambda: np.lib.stride_tricks.sliding_window_view(padded, length,
+                                                                                       1)[:, ::hop].copy()}
     y = np.empty_like(x)
 
     def copy():
@@ -386,6 +399,9 @@ def reframe(case, x):
 
 def accumulate(case, x):
     steps, peak = case["frames"], case.get("kind") == "peak"
+    if case.get("every", 1) > 1:
+        blocks = x.reshape(x.shape[0], -1, steps, *x.shape[2:])
+        return {"reshape, reduce": lambda: blocks.max(axis=2) if peak else blocks.mean(axis=2, dtype=np.float64)}
     series = x if case.get("along") == "rows" else x.reshape(1, x.shape[0], -1)
     origin = (steps - 1) // 2 if steps % 2 else steps // 2 - 1
 

@@ -260,8 +260,10 @@ void add_transforms(case_list& cases) {
 }
 
 void add_rows(case_list& cases) {
+  cases.add("detrend", "detrend", {}, type::f32);
   cases.add("moments", "moments", {}, type::f32);
   cases.add("moments, cf32", "moments", {}, type::cf32);
+  cases.add("moments, order 4", "moments", with({{"order", std::int64_t{4}}}), type::f32);
   cases.add("histogram, u8", "histogram", {}, type::u8);
   cases.add("histogram, f32", "histogram", {}, type::f32);
   cases.add("detect", "detect", with({{"high", 0.9}, {"low", 0.3}}), type::f32);
@@ -293,6 +295,9 @@ void add_sessions(case_list& cases) {
   cases.add("clock", "clock", with({{"omega", 8.0}}), type::f32);
   cases.add("moving_zscore, 256 steps", "moving_zscore", with({{"window", std::int64_t{256}}}), type::f32);
   cases.add("reframe to 256", "reframe", with({{"length", std::int64_t{256}}}), type::f32);
+  cases.add("reframe to 256, every 64", "reframe",
+            with({{"length", std::int64_t{256}}, {"hop", std::int64_t{64}}, {"padding", std::int64_t{192}}}),
+            type::f32);
   for (const char* const kind : {"mean", "peak"}) {
     const std::string name = std::string("accumulate, ") + kind;
     const parameters frames = with({{"frames", std::int64_t{16}}, {"kind", std::string(kind)}});
@@ -301,6 +306,8 @@ void add_sessions(case_list& cases) {
     rows.set("frames", std::int64_t{256});
     rows.set("along", std::string("rows"));
     cases.add_one(name + " of 256 steps", "accumulate", rows, {type::f32, {many}}, 1);
+    rows.set("every", std::int64_t{256});
+    cases.add_one(name + " of each 256 steps", "accumulate", rows, {type::f32, {many}}, 1);
   }
 }
 

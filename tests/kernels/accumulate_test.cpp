@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -14,12 +15,16 @@ struct accumulation {
   std::int64_t frames = 4;
   bool peak = false;
   bool rows = false;
+  std::int64_t every = 1;
 };
 
 /// Each window on its own, in float64.
 std::vector<double> window_by_window(const std::vector<float>& x, std::size_t channels, const accumulation& window) {
   std::vector<double> y;
   for (std::size_t at = 0; at < x.size(); ++at) {
+    if ((at / channels + 1) % static_cast<std::size_t>(window.every) != 0) {
+      continue;
+    }
     const auto count = std::min(static_cast<std::size_t>(window.frames), at / channels + 1);
     double sum = 0.0;
     double largest = -std::numeric_limits<double>::infinity();
@@ -40,6 +45,7 @@ class accumulate_operation : public session_test {
     setup.settings.set("frames", window.frames);
     setup.settings.set("kind", std::string{window.peak ? "peak" : "mean"});
     setup.settings.set("along", std::string{window.rows ? "rows" : "frames"});
+    setup.settings.set("every", window.every);
     setup.seed = static_cast<std::uint64_t>(random_.integer(1, 1'000'000'000));
     setup.max_frames = random_.integer(1, 40);
     setup.least_steps = random_.integer(0, 1);
@@ -129,6 +135,37 @@ TEST_P(accumulate_operation, LosesOnlyTheWindowsThatHoldANan) {
   }
 }
 
+TEST_P(accumulate_operation, GivesOneResultForSoManySteps) {
+  SCOPED_TRACE(random_.trace());
+  const std::array<std::array<std::int64_t, 2>, 7> windows{
+      {{1, 2}, {4, 4}, {7, 3}, {5, 11}, {64, 64}, {300, 2}, {97, 31}}};
+  for (const auto& [length, every] : windows) {
+    for (const std::int64_t channels : {1, 3, 64, 101}) {
+      for (const bool peak : {false, true}) {
+        const accumulation window{.frames = length, .peak = peak, .rows = true, .every = every};
+        session_case setup = make(window, {.type = element_type::f32, .shape = {50, channels}, .variable = true});
+        setup.age = random_.integer(0, 1) * every * (std::int64_t{3} << 32U);
+        setup.aged_from = length;
+        expect_results(setup, window, random_signals(random_, setup, {1, 2 * every, random_.integer(200, 900)}, 3.0));
+        const tensor_spec fixed{.type = element_type::f32, .shape = {2 * every, channels}};
+        expect_results(make(window, fixed), window, random_signals(random_, make(window, fixed), {every, 400}));
+      }
+    }
+  }
+}
+
+TEST_P(accumulate_operation, LosesOnlyTheWantedWindowsThatHoldANan) {
+  for (const std::int64_t length : {4, 100}) {
+    for (const bool peak : {false, true}) {
+      const accumulation window{.frames = length, .peak = peak, .rows = true, .every = 4};
+      const session_case setup = make(window, {.type = element_type::f32, .shape = {33}, .variable = true});
+      session_signals signals = random_signals(random_, setup, {500});
+      signals[0][201] = nan;
+      expect_results(setup, window, signals);
+    }
+  }
+}
+
 TEST(Accumulate, SaysWhatAStepIs) {
   parameters settings;
   settings.set("frames", std::int64_t{4});
@@ -159,6 +196,11 @@ TEST(Accumulate, RefusesWhatItCannotDo) {
                  {{.type = element_type::f32, .shape = {8}, .variable = true}}, "along", "f32[max 8]");
   expect_refused("accumulate", with("kind", std::string{"mean"}), {{.type = element_type::i16, .shape = {8}}}, "from",
                  "takes f32");
+  expect_refused("accumulate", with("every", std::int64_t{0}), {input}, "every", "from 1");
+  expect_refused("accumulate", with("every", std::int64_t{4}), {input}, "every", "along = \"rows\"");
+  parameters rows = with("every", std::int64_t{3});
+  rows.set("along", std::string{"rows"});
+  expect_refused("accumulate", rows, {input}, "every", "divide the 8 steps");
 }
 
 }  // namespace

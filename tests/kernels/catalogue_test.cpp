@@ -107,6 +107,7 @@ std::vector<shape_row> shapes() {
       {"power_spectrum", {}, {{cf32, {4, 7}, true}}, {f32, {4, 7}, true}},
       {"moments", {}, {{f32, {1024}}}, {f32, {5}}},
       {"moments", {}, {{f32, {1024}, true}}, {f32, {5}}},
+      {"moments", {{"order", std::int64_t{4}}}, {{cf32, {8, 1024}}}, {f32, {8, 3, 7}}},
       {"moments", {}, {{f32, {8, 1024}, true}}, {f32, {8, 5}, true}},
       {"moments", {}, {{cf32, {1024}, true}}, {f32, {3, 5}}},
       {"moments", {}, {{cf32, {8, 1024}, true}}, {f32, {8, 3, 5}, true}},
@@ -124,6 +125,11 @@ std::vector<shape_row> shapes() {
       {"concat", {}, {{i64, {4, 2}}, {i64, {1, 2}}}, {i64, {5, 2}}},
       {"reframe", {{"length", std::int64_t{4}}}, {{u8, {8}}}, {u8, {2, 4}}},
       {"reframe", {{"length", std::int64_t{10}}}, {{ci16, {8, 3}, true}}, {ci16, {1, 10, 3}, true}},
+      {"reframe",
+       {{"length", std::int64_t{4}}, {"hop", std::int64_t{2}}, {"padding", std::int64_t{2}}},
+       {{f32, {8}}},
+       {f32, {4, 4}}},
+      {"reframe", {{"length", std::int64_t{4}}, {"hop", std::int64_t{9}}}, {{f32, {8}, true}}, {f32, {1, 4}, true}},
       {"add", {}, {{f32, {4}}, {f32, {4}}}, {f32, {4}}},
       {"add", {}, std::vector<tensor_spec>(32, {cf32, {4, 2}, true}), {cf32, {4, 2}, true}},
       {"multiply", {{"conjugate", true}}, {{cf32, {4}, true}, {cf32, {4}, true}}, {cf32, {4}, true}},
@@ -168,6 +174,7 @@ void expect_all_refused(const std::vector<refusal_row>& rows) {
 }
 
 TEST(OperatorRefusal, NamesTheParameterAndWhatIsAllowed) {
+  const std::int64_t eight = 8;
   expect_all_refused({
       {"convert", {{"to", std::string{"f8"}}}, {{u8, {4}}}, "to", "an element type, such as \"f32\" or \"cf32\""},
       {"convert", {{"to", std::string{"ci16"}}}, {{f32, {4}}}, "to", "a real type or \"cf32\" for f32[4]"},
@@ -198,10 +205,19 @@ TEST(OperatorRefusal, NamesTheParameterAndWhatIsAllowed) {
       {"affine", {{"b", 1e39}}, {{f32, {4}}}, "b", "finite"},
       {"affine", {{"b", 1e39}}, {{bf16, {4}}}, "b", "finite"},
       {"affine", {{"a", infinity}}, {{f64, {4}}}, "a", "a finite number"},
+      {"moments", {{"order", std::int64_t{3}}}, {{f32, {4}}}, "order", "must be 2, or 4"},
       {"reframe", {{"length", 4.0}}, {{u8, {100}}}, "length", "an integer"},
       {"reframe", {{"length", std::int64_t{0}}}, {{u8, {100}}}, "length", "from 1"},
       {"reframe", {{"length", std::int64_t{1} << 31}}, {{u8, {100}}}, "length", "2147483647"},
       {"reframe", {{"length", std::int64_t{8}}}, {{u8, {100}}}, "length", "divide the 100 steps of u8[100]"},
+      {"reframe", {{"length", eight}, {"hop", std::int64_t{0}}}, {{u8, {100}}}, "hop", "from 1"},
+      {"reframe", {{"length", eight}, {"hop", std::int64_t{3}}}, {{u8, {100}}}, "hop", "divide the 100 steps"},
+      {"reframe",
+       {{"length", eight}, {"hop", std::int64_t{4}}},
+       {{u8, {100}}},
+       "padding",
+       "at least 'length' - 'hop', 4"},
+      {"reframe", {{"length", eight}, {"padding", eight}}, {{u8, {100}, true}}, "padding", "from 0 to 7"},
   });
 }
 

@@ -89,6 +89,90 @@ TEST_P(moments_operation, MatchTwoPassesOnAnyShape) {
   }
 }
 
+/// As scipy.stats.skew and kurtosis, in extended precision.
+std::array<double, 2> skewness_and_kurtosis(const std::vector<double>& values) {
+  const auto n = static_cast<long double>(values.size());
+  long double sum = 0.0L;
+  for (const double v : values) {
+    sum += v;
+  }
+  std::array<long double, 5> powers{};
+  for (const double v : values) {
+    long double power = 1.0L;
+    for (long double& each : powers) {
+      each += power / n;
+      power *= v - sum / n;
+    }
+  }
+  return {static_cast<double>(powers[3] / std::pow(powers[2], 1.5L)),
+          static_cast<double>(powers[4] / (powers[2] * powers[2]) - 3.0L)};
+}
+
+void expect_powers(const float* got, const std::vector<double>& view, const std::string& where) {
+  ASSERT_NO_FATAL_FAILURE(expect_moments(got, view, where));
+  const auto [skewness, kurtosis] = skewness_and_kurtosis(view);
+  ASSERT_NEAR(got[5], skewness, 1e-5 * std::max(1.0, std::abs(skewness))) << where;
+  ASSERT_NEAR(got[6], kurtosis, 1e-5 * std::max(3.0, std::abs(kurtosis))) << where;
+}
+
+TEST_P(moments_operation, OfOrderFourHaveSkewnessAndKurtosis) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const bool complex : {false, true}) {
+    for (const std::int64_t length : {7, 513, 3001, 100003}) {
+      for (const double mean : {0.0, 1e6}) {
+        operation_case setup{
+            .op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {3, length}}};
+        setup.input.type = complex ? element_type::cf32 : element_type::f32;
+        setup.settings.set("order", std::int64_t{4});
+        auto x = random.normal(values_in(setup.input, setup.extent), mean, 1.0);
+        for (std::size_t at = 0; at < x.size(); at += 5) {
+          x[at] = static_cast<float>(mean + std::exp(static_cast<double>(x[at]) - mean));
+        }
+        x.front() = static_cast<float>(mean + 1e5);
+        const auto y = run<float>(setup, x);
+        const std::size_t views = complex ? 3 : 1;
+        const std::size_t step = static_cast<std::size_t>(length) * (complex ? 2 : 1);
+        ASSERT_EQ(y.size(), 7 * views * 3);
+        for (std::size_t row = 0; row < 3; ++row) {
+          const auto expected = views_of(&x[row * step], static_cast<std::size_t>(length), complex);
+          for (std::size_t view = 0; view < views; ++view) {
+            ASSERT_NO_FATAL_FAILURE(expect_powers(&y[7 * (row * views + view)], expected[view],
+                                                  setup.text() + ", row " + std::to_string(row) + ", view " +
+                                                      std::to_string(view) + ", mean " + std::to_string(mean)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(moments_operation, OfOrderFourTakeF64OfAnyUnit) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const double unit : {1e-120, 1.0, 1e120}) {
+    operation_case setup{.op = "moments", .settings = {}, .input = {.type = element_type::f64, .shape = {20011}}};
+    setup.settings.set("order", std::int64_t{4});
+    std::vector<double> x(20011);
+    for (double& each : x) {
+      each = unit * random.real(0.0, 1.0) * random.real(0.0, 1.0);
+    }
+    const auto y = run<float>(setup, x);
+    const auto [skewness, kurtosis] = skewness_and_kurtosis(x);
+    EXPECT_NEAR(y[5], skewness, 1e-5) << unit;
+    EXPECT_NEAR(y[6], kurtosis, 3e-5) << unit;
+  }
+}
+
+TEST_P(moments_operation, OfOrderFourAreNanForAFlatRow) {
+  operation_case setup{.op = "moments", .settings = {}, .input = {.type = element_type::f32, .shape = {100}}};
+  setup.settings.set("order", std::int64_t{4});
+  const auto y = run<float>(setup, std::vector<float>(100, 0.1F));
+  EXPECT_EQ(y[0], 0.1F);
+  EXPECT_TRUE(std::isnan(y[5]));
+  EXPECT_TRUE(std::isnan(y[6]));
+}
+
 TEST_P(moments_operation, MatchTwoPassesOfOtherWidths) {
   random_input random;
   SCOPED_TRACE(random.trace());

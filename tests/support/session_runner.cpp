@@ -17,7 +17,8 @@ namespace {
 /// A batch of frames of several sessions.
 struct session_batch {
   std::vector<session_frame> frames;
-  std::vector<std::size_t> owners;  ///< the session of each frame
+  std::vector<std::size_t> owners;   ///< the session of each frame
+  std::vector<std::int64_t> starts;  ///< of each frame, without its session's age
   std::int64_t leading = 0;
 };
 
@@ -28,7 +29,13 @@ class session_cut {
   /// a fixed input. `places`: of the pool, at least one a session.
   session_cut(const session_case& setup, const std::vector<std::int64_t>& remaining, std::int64_t least,
               std::int64_t most, step_rate rate, std::int32_t places)
-      : engine_{setup.seed}, sessions_(remaining.size()), least_{least}, most_{most}, rate_{rate} {
+      : engine_{setup.seed},
+        sessions_(remaining.size()),
+        least_{least},
+        most_{most},
+        age_{setup.age},
+        aged_from_{setup.aged_from},
+        rate_{rate} {
     std::vector<std::int32_t> free(static_cast<std::size_t>(places));
     std::iota(free.begin(), free.end(), 0);
     std::shuffle(free.begin(), free.end(), engine_);
@@ -90,15 +97,17 @@ class session_cut {
     session& owning = sessions_[owner];
     const auto index = static_cast<std::int32_t>(batch.frames.size());
     const std::int32_t steps = length(owning.remaining);
+    const std::int64_t position = owning.position + (owning.position >= aged_from_ ? age_ : 0);
     batch.frames.push_back(
-        {.position = owning.position,
+        {.position = position,
          .steps = steps,
-         .produced = static_cast<std::int32_t>(rate_.total(owning.position + steps) - rate_.total(owning.position)),
+         .produced = static_cast<std::int32_t>(rate_.total(position + steps) - rate_.total(position)),
          .previous = owning.last,
          .next = -1,
          .place = owning.place,
          .half = owning.half});
     batch.owners.push_back(owner);
+    batch.starts.push_back(owning.position);
     if (owning.last >= 0) {
       batch.frames[static_cast<std::size_t>(owning.last)].next = index;
     }
@@ -111,6 +120,8 @@ class session_cut {
   std::vector<session> sessions_;
   std::int64_t least_;
   std::int64_t most_;
+  std::int64_t age_;
+  std::int64_t aged_from_;
   step_rate rate_;
 };
 
@@ -262,8 +273,8 @@ class session_run {
     const std::size_t step = setup_.input_step_bytes();
     for (std::size_t index = 0; index < batch.frames.size(); ++index) {
       const session_frame& frame = batch.frames[index];
-      const std::byte* const from =
-          signals_[batch.owners[index]].data() + static_cast<std::size_t>(frame.position - setup_.earlier_steps) * step;
+      const std::byte* const from = signals_[batch.owners[index]].data() +
+                                    static_cast<std::size_t>(batch.starts[index] - setup_.earlier_steps) * step;
       std::copy_n(from, static_cast<std::size_t>(frame.steps) * step,
                   memory_.at(input_) + index * setup_.input.bytes(batch.leading));
     }

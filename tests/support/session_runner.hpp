@@ -25,6 +25,10 @@ struct session_case {
   /// in an operator that keeps steps.
   std::int64_t earlier_steps = 0;
   bool block_each_frame = false;  ///< the output is a block of one size for each frame, not steps
+  /// Steps that each session is older than its signal, from `aged_from` steps of it on: as if it had seen so many
+  /// before. A multiple of what the operator repeats itself after.
+  std::int64_t age = 0;
+  std::int64_t aged_from = 1;
 
   /// The output's spec; throws parameter_error.
   [[nodiscard]] tensor_spec output() const;

@@ -39,10 +39,12 @@ CHAIN = [fir("odd", "input", ODD, 4), fir("even", "odd", EVEN, 2), fir("half", "
          ("psd", "power_spectrum", 'from = "rows"\n'),
          ("average", "accumulate", 'from = "psd"\nframes = 2\nalong = "rows"\n'),
          ("blocks", "reframe", f'from = "input"\nlength = {LENGTH}\n'),
+         ("windows", "reframe", f'from = "input"\nlength = {LENGTH}\nhop = 5\n'),
+         ("padded", "reframe", f'from = "odd"\nlength = {LENGTH}\nhop = 7\npadding = 20\n'),
          ("same", "affine", 'from = "input"\n')]
 OUTPUTS = [name for name, _, _ in CHAIN]
 STEPS = {"odd": 4, "even": 8, "half": 3, "minimum": 5, "rows": 4 * LENGTH, "psd": 4 * LENGTH, "average": 4 * LENGTH,
-         "blocks": LENGTH, "same": 1}
+         "blocks": LENGTH, "windows": 5, "padded": 4 * 7, "same": 1}
 #: The same of taps that are complex, or symmetric but for a sign or a conjugation.
 PHASES = {"opposite": ([1.0, 2.0, 0.0, -2.0, -1.0], None), "hermitian": ([1.0, 2.0, 1.0], [1.0, 0.0, -1.0]),
           "no_phase": ([1.0, 2.0, 1.0], [1.0, 0.0, 1.5]), "one": ([2.0], [1.0])}
@@ -70,7 +72,8 @@ def stands_at(clock):
     is clock[n]."""
     rows = lambda k: 4 * LENGTH * k - 16  # noqa: E731
     steps = {"odd": lambda k: 4 * k - 16, "even": lambda k: 8 * k - 16 - 4 * 7.5, "half": lambda k: 3 * k - 7.5,
-             "minimum": lambda k: 5 * k, "rows": rows, "psd": rows, "average": rows, "blocks": lambda k: LENGTH * k, "same": lambda k: k}
+             "minimum": lambda k: 5 * k, "rows": rows, "psd": rows, "average": rows, "blocks": lambda k: LENGTH * k, "windows": lambda k: 5 * k,
+             "padded": lambda k: 4 * (7 * k - 20) - 16, "same": lambda k: k}
     return {name: (lambda k, step=step: math.floor(clock[0] + step(k))) for name, step in steps.items()}
 
 
@@ -125,7 +128,7 @@ class SampleAccountTest(unittest.TestCase):
 
     def check_ramps(self, result):
         """Filters of linear phase give the ramp itself, once they have passed the start; half a sample is rounded."""
-        for name in ("odd", "even", "half", "rows", "blocks", "same"):
+        for name in ("odd", "even", "half", "rows", "blocks", "windows", "padded", "same"):
             array = result[name]
             values = array if array.ndim == 1 else array[:, 0]
             index = result.account.index_of(name) + STEPS[name] * np.arange(len(values))

@@ -461,6 +461,14 @@ TEST_F(plan_of_sessions, RepeatsAfterThePeriodsOfAllItsVariableBuffers) {
   EXPECT_EQ(compile({fir("a", {}, 1)}, true).period, 1);
 }
 
+TEST_F(plan_of_sessions, TakesOneFrameARequestWhereOverlappingRowsBeginLate) {
+  stage_declaration rows = reframe("rows", {}, 8);
+  rows.settings.set("hop", std::int64_t{4});
+  EXPECT_EQ(compile({rows}, true).period, 961) << "no frame is so long";
+  rows.settings.set("padding", std::int64_t{4});
+  EXPECT_EQ(compile({rows}, true).period, 4);
+}
+
 TEST_F(plan_of_sessions, SpacesFramesForTheMostThatALeadingExtentCanGive) {
   const plan made = compile({fir("a", {}, 4), reframe("b", {}, 5)}, true);
   EXPECT_EQ(made.buffers[0].pitch(10), 10 * sizeof(float));
