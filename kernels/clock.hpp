@@ -180,7 +180,9 @@ PENSTOCK_HOST_DEVICE void run_clock(const clock_loop& loop, std::int64_t steps, 
 
 [[nodiscard]] inline std::optional<session_traits> clock_session(const parameters& /*settings*/,
                                                                  std::span<const tensor_spec> /*inputs*/) {
-  return session_traits{};
+  session_traits traits;
+  traits.frame_results = true;
+  return traits;
 }
 
 [[nodiscard]] std::unique_ptr<operation> make_clock_host(const operation_request& request);

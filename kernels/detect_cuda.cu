@@ -295,10 +295,198 @@ class detect_cuda final : public operation {
   const std::int64_t multiprocessors_;
 };
 
+/// What the search of sessions needs of detect_settings.
+struct event_rules {
+  float high;
+  float low;
+  std::int64_t gap;
+  std::int64_t min_length;
+  std::int64_t most;  ///< listed
+  std::int64_t channels;
+  std::int64_t in_pitch;  ///< elements from one frame to the next
+  std::int64_t out_pitch;
+
+  /// Numbers of the output for each channel.
+  [[nodiscard]] __device__ std::int64_t channel_results() const { return (most + 1) * event_numbers; }
+};
+
+/// A warp's search of one channel: 32 samples at a time. Every lane has the state.
+struct event_search {
+  const event_rules& rules;
+  event_state state;
+  std::int64_t found = 0;
+  double* out = nullptr;  ///< of this frame and channel
+  int lane;
+
+  __device__ event_search(const event_rules& with, int this_lane) : rules{with}, lane{this_lane} {}
+
+  /// Tells of the event that is over.
+  __device__ void list() {
+    state.phase = event_state::off;
+    if (state.end - state.start < rules.min_length) {
+      return;
+    }
+    if (found < rules.most && lane == 0) {
+      double* const row = out + (found + 1) * event_numbers;
+      row[0] = static_cast<double>(state.start);
+      row[1] = static_cast<double>(state.end);
+      row[2] = static_cast<double>(state.peak);
+      row[3] = static_cast<double>(state.value);
+    }
+    ++found;
+  }
+
+  /// Raises the peak by the samples of lanes first … end − 1.
+  __device__ void raise(float value, std::int64_t sample, int first, int end) {
+    const bool above = lane >= first && lane < end && value > state.value;
+    if (__ballot_sync(~0U, above) == 0) {
+      return;
+    }
+    const float candidate = above ? value : -INFINITY;
+    float largest = candidate;
+    for (int distance = warp_threads / 2; distance > 0; distance /= 2) {
+      largest = fmaxf(largest, __shfl_xor_sync(~0U, largest, distance));
+    }
+    state.peak = sample + __ffs(__ballot_sync(~0U, above && candidate == largest)) - 1;
+    state.value = largest;
+  }
+
+  /// Takes `count` ≤ 32 samples, of which this lane has one; the first is number `sample` of the session.
+  __device__ void take(float value, std::int64_t sample, int count) {
+    const unsigned sets = __ballot_sync(~0U, lane < count && value >= rules.high);
+    const unsigned resets = __ballot_sync(~0U, lane < count && value < rules.low);
+    for (int at = 0; at < count;) {
+      const unsigned rest = ~0U << static_cast<unsigned>(at);
+      if (state.phase == event_state::on) {
+        const int end = (resets & rest) != 0 ? __ffs(resets & rest) - 1 : count;
+        raise(value, sample, at, end);
+        at = end;
+        if (end < count) {
+          state.phase = event_state::pausing;
+          state.end = sample + end;
+        }
+        continue;
+      }
+      const int next = (sets & rest) != 0 ? __ffs(sets & rest) - 1 : count;
+      const std::int64_t over = state.end + rules.gap;  // the sample after which a pause has been too long
+      if (state.phase == event_state::pausing && over < sample + count && over < sample + next) {
+        list();
+        at = max(at, static_cast<int>(over - sample));
+        continue;
+      }
+      if (next == count) {
+        return;
+      }
+      const float first = __shfl_sync(~0U, value, next);
+      if (state.phase == event_state::off) {
+        state.start = sample + next;
+        state.peak = sample + next;
+        state.value = first;
+      } else if (first > state.value) {
+        state.peak = sample + next;
+        state.value = first;
+      }
+      state.phase = event_state::on;
+      at = next + 1;
+    }
+  }
+
+  /// Writes what a frame has beside its events.
+  __device__ void finish() {
+    const std::int64_t listed = min(found, rules.most);
+    const bool under_way = state.phase != event_state::off;
+    if (lane == 0) {
+      out[0] = static_cast<double>(found);
+      out[1] = static_cast<double>(listed);
+      out[2] = under_way ? static_cast<double>(state.start) : -1.0;
+      out[3] = under_way ? static_cast<double>(state.value) : 0.0;
+    }
+    for (std::int64_t number = (listed + 1) * event_numbers + lane; number < rules.channel_results();
+         number += warp_threads) {
+      out[number] = number % event_numbers == event_numbers - 1 ? 0.0 : -1.0;
+    }
+  }
+};
+
+/// One warp for each channel of each session of the batch, which takes the session's frames one after the other.
+__global__ void __launch_bounds__(block_threads)
+    search_sessions(const float* __restrict__ input, const session_arguments session, std::int64_t frames,
+                    const event_rules rules, double* __restrict__ output) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const std::int64_t channel = static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / warp_threads;
+  if (channel >= rules.channels) {
+    return;
+  }
+  for (auto first = static_cast<std::int32_t>(blockIdx.y); first < frames;
+       first += static_cast<std::int32_t>(gridDim.y)) {
+    const session_frame& entry = session.frames[first];
+    if (entry.previous >= 0) {
+      continue;
+    }
+    event_search search(rules, lane);
+    if (entry.position != 0) {
+      search.state = reinterpret_cast<const event_state*>(session.half(entry.place, entry.half))[channel];
+    }
+    for (std::int32_t index = first; index >= 0; index = session.frames[index].next) {
+      const session_frame& frame = session.frames[index];
+      const float* const samples = input + index * rules.in_pitch + channel;
+      search.found = 0;
+      search.out = output + index * rules.out_pitch + channel * rules.channel_results();
+      const auto load = [&](std::int32_t at) {
+        return at + lane < frame.steps ? samples[(at + lane) * rules.channels] : 0.0F;
+      };
+      float value = load(0);
+      for (std::int32_t at = 0; at < frame.steps; at += warp_threads) {
+        const float next = load(at + warp_threads);
+        search.take(value, frame.position + at, min(frame.steps - at, warp_threads));
+        value = next;
+      }
+      search.finish();
+    }
+    if (lane == 0) {
+      reinterpret_cast<event_state*>(session.half(entry.place, 1 - entry.half))[channel] = search.state;
+    }
+  }
+}
+
+class detect_session_cuda final : public operation {
+ public:
+  explicit detect_session_cuda(detect_settings settings) : settings_{std::move(settings)} {}
+
+  [[nodiscard]] std::size_t state_bytes() const noexcept override {
+    return static_cast<std::size_t>(settings_.channels()) * sizeof(event_state);
+  }
+
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    const batch_extent& extent = arguments.extent;
+    if (extent.frames <= 0) {
+      return {};
+    }
+    const event_rules rules{.high = settings_.high,
+                            .low = settings_.low,
+                            .gap = settings_.gap,
+                            .min_length = settings_.min_length,
+                            .most = settings_.max_events,
+                            .channels = settings_.channels(),
+                            .in_pitch = settings_.input.elements(extent.leading),
+                            .out_pitch = settings_.output.elements()};
+    const dim3 grid(static_cast<unsigned>(divide_up(rules.channels, block_warps)),
+                    static_cast<unsigned>(std::min<std::int64_t>(extent.frames, max_grid_rows)));
+    return launch(stream, grid, dim3(block_threads), &search_sessions, static_cast<const float*>(arguments.inputs[0]),
+                  arguments.session, extent.frames, rules, static_cast<double*>(arguments.output));
+  }
+
+ private:
+  const detect_settings settings_;
+};
+
 }  // namespace
 
 std::unique_ptr<operation> make_detect_cuda(const operation_request& request) {
   detect_settings parsed = parse_detect(request.settings, request.inputs[0]);
+  if (parsed.along_session) {
+    return std::make_unique<detect_session_cuda>(std::move(parsed));
+  }
   const std::int64_t max_rows = parsed.rows.count({request.max_frames, request.inputs[0].shape.front()});
   return std::make_unique<detect_cuda>(std::move(parsed), max_rows);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "kernels/function_attributes.hpp"
@@ -87,10 +88,128 @@ class detect_host final : public operation {
   const detect_settings settings_;
 };
 
+/// Searches the channels of sessions.
+class detect_session_host final : public operation {
+ public:
+  explicit detect_session_host(detect_settings settings)
+      : settings_{std::move(settings)}, channels_{static_cast<std::size_t>(settings_.channels())} {}
+
+  [[nodiscard]] std::size_t state_bytes() const noexcept override { return channels_ * sizeof(event_state); }
+
+  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
+    for (std::int32_t first = 0; first < arguments.extent.frames; ++first) {
+      const session_frame& entry = arguments.session.frames[first];
+      if (entry.previous >= 0) {
+        continue;
+      }
+      const auto* const before = reinterpret_cast<const event_state*>(arguments.session.half(entry.place, entry.half));
+      auto* const states = reinterpret_cast<event_state*>(arguments.session.half(entry.place, 1 - entry.half));
+      if (entry.position == 0) {
+        std::fill_n(states, channels_, event_state{});
+      } else {
+        std::copy_n(before, channels_, states);
+      }
+      for (std::int32_t frame = first; frame >= 0; frame = arguments.session.frames[frame].next) {
+        search_frame(arguments, frame, states);
+      }
+    }
+    return {};
+  }
+
+ private:
+  void search_frame(const operation_arguments& arguments, std::int32_t frame, event_state* states) const noexcept {
+    const session_frame& entry = arguments.session.frames[frame];
+    const auto* const in =
+        static_cast<const float*>(arguments.inputs[0]) + frame * settings_.input.elements(arguments.extent.leading);
+    auto* const out = static_cast<double*>(arguments.output) + frame * settings_.output.elements();
+    for (std::size_t channel = 0; channel < channels_; ++channel) {
+      out[channel * channel_results()] = 0.0;
+    }
+    const std::size_t count = static_cast<std::size_t>(entry.steps) * channels_;
+    bool any = std::any_of(states, states + channels_, is_under_way);
+    for (std::size_t at = 0; at < count;) {
+      if (!any) {
+        at = next_start(in, at, count, settings_.high) / channels_ * channels_;
+        any = at < count;
+        continue;
+      }
+      const std::int64_t sample = entry.position + static_cast<std::int64_t>(at / channels_);
+      any = false;
+      for (std::size_t channel = 0; channel < channels_; ++channel) {
+        take(in[at + channel], sample, states[channel], out + channel * channel_results());
+        any = any || is_under_way(states[channel]);
+      }
+      at += channels_;
+    }
+    for (std::size_t channel = 0; channel < channels_; ++channel) {
+      finish(states[channel], out + channel * channel_results());
+    }
+  }
+
+  [[nodiscard]] static bool is_under_way(const event_state& state) noexcept { return state.phase != event_state::off; }
+  /// Numbers of the output for each channel.
+  [[nodiscard]] std::size_t channel_results() const noexcept {
+    return static_cast<std::size_t>((settings_.max_events + 1) * event_numbers);
+  }
+
+  void take(float value, std::int64_t sample, event_state& state, double* out) const noexcept {
+    if (state.phase == event_state::on ? !(value < settings_.low) : value >= settings_.high) {
+      if (state.phase == event_state::off) {
+        state = {.start = sample, .end = -1, .peak = sample, .value = value, .phase = event_state::on};
+      } else if (value > state.value) {
+        state.value = value;
+        state.peak = sample;
+      }
+      state.phase = event_state::on;
+      return;
+    }
+    if (state.phase == event_state::on) {
+      state.phase = event_state::pausing;
+      state.end = sample;
+    }
+    if (state.phase == event_state::pausing && sample - state.end >= settings_.gap) {
+      state.phase = event_state::off;
+      if (state.end - state.start >= settings_.min_length) {
+        list(state, out);
+      }
+    }
+  }
+
+  /// out[0] counts the events.
+  void list(const event_state& state, double* out) const noexcept {
+    if (out[0] < static_cast<double>(settings_.max_events)) {
+      double* const row = out + (static_cast<std::ptrdiff_t>(out[0]) + 1) * event_numbers;
+      row[0] = static_cast<double>(state.start);
+      row[1] = static_cast<double>(state.end);
+      row[2] = static_cast<double>(state.peak);
+      row[3] = static_cast<double>(state.value);
+    }
+    out[0] += 1.0;
+  }
+
+  void finish(const event_state& state, double* out) const noexcept {
+    const auto listed = std::min(static_cast<std::int64_t>(out[0]), settings_.max_events);
+    out[1] = static_cast<double>(listed);
+    out[2] = is_under_way(state) ? static_cast<double>(state.start) : -1.0;
+    out[3] = is_under_way(state) ? static_cast<double>(state.value) : 0.0;
+    for (std::int64_t unused = listed + 1; unused <= settings_.max_events; ++unused) {
+      std::fill_n(out + unused * event_numbers, event_numbers - 1, -1.0);
+      out[unused * event_numbers + event_numbers - 1] = 0.0;
+    }
+  }
+
+  const detect_settings settings_;
+  const std::size_t channels_;
+};
+
 }  // namespace
 
 std::unique_ptr<operation> make_detect_host(const operation_request& request) {
-  return std::make_unique<detect_host>(parse_detect(request.settings, request.inputs[0]));
+  detect_settings settings = parse_detect(request.settings, request.inputs[0]);
+  if (settings.along_session) {
+    return std::make_unique<detect_session_host>(std::move(settings));
+  }
+  return std::make_unique<detect_host>(std::move(settings));
 }
 
 }  // namespace penstock

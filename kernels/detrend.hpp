@@ -22,7 +22,8 @@ namespace penstock {
 /// one. Output: the input's spec. A row of one sample becomes 0.
 /// Parameters:
 ///   type  "linear" (default) or "constant"
-/// Error: within 1e-6 of the largest difference between two samples of the row. A NaN or an infinity makes its row not finite.
+/// Error: within 1e-6 of the largest difference between two samples of the row. A NaN or an infinity makes its row not
+/// finite.
 struct detrend_settings {
   bool linear = true;
   std::int64_t parts = 1;  ///< 2 for cf32

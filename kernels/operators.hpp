@@ -55,7 +55,7 @@
   X(convolve, nullptr, false, "weights", "bias", "stride", "padding", "dilation", "groups", "activation", "compute") \
   X(correlate, nullptr, false, "template", "template_imag", "mode", "method")                                        \
   X(demodulate, demodulate_session, false, "kind", "gain")                                                           \
-  X(detect, nullptr, false, "high", "low", "max_events", "axis")                                                     \
+  X(detect, detect_session, false, "high", "low", "max_events", "along", "gap", "min_length", "axis")                \
   X(detrend, nullptr, false, "type")                                                                                 \
   X(fft, nullptr, false, "half", "shift", "norm", "axis")                                                            \
   X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                            \

@@ -385,7 +385,7 @@ class batch_runner {
     for (std::size_t at = 0; at < batch.frames.size(); ++at) {
       for (std::size_t output = 0; output < outputs.size(); ++output) {
         std::size_t bytes = pitch(output, batch);
-        if (subject_.session && !subject_.session->whole_frames) {
+        if (subject_.session && !subject_.session->whole_frames && !subject_.session->frame_results) {
           const tensor_spec& spec = subject_.outputs[output];
           bytes = spec.bytes() / static_cast<std::size_t>(spec.shape.front()) *
                   static_cast<std::size_t>(batch.table[at].produced);
@@ -540,7 +540,7 @@ class session_proof {
     // A session with another input of one fixed shape can be cut in one way only.
     cuts_freely_ = std::all_of(subject.inputs.begin(), subject.inputs.end(),
                                [](const tensor_spec& each) { return each.variable; }) &&
-                   !subject.session->whole_frames;
+                   !subject.session->whole_frames && !subject.session->frame_results;
     constexpr int frames_of_session = 5;
     for (std::size_t session = 0; session < sessions; ++session) {
       made_session& made = made_.emplace_back();

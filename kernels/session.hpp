@@ -43,6 +43,8 @@ struct session_traits {
   /// Input steps between the last one that an output step needs and the one at which it stands: a filter's group delay,
   /// or all of a frame but its first step. 0 where it is not known.
   double delay = 0;
+  /// Each frame gives one result of fixed shape, whatever its length: not steps. The rate is then 1.
+  bool frame_results = false;
 };
 
 /// Where the first dimension of a tensor lies among the steps of the pipeline's input. Of a tensor whose first

@@ -42,13 +42,13 @@ std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_cloc
   if (output.op == "power_spectrum") {
     return std::make_unique<spectrogram>(title, clock);
   }
-  if (output.op == "moments") {
+  if (output.op == "moments" && output.shape.back() == moments_table::moments) {
     return std::make_unique<moments_table>(title, clock.complex_input);
   }
   if (output.op == "histogram") {
     return std::make_unique<bar_chart>(title);
   }
-  if (output.op == "detect" && output.shape.size() >= 2) {
+  if (output.op == "detect" && output.shape.size() >= 2 && output.shape.back() == 2) {
     return std::make_unique<event_table>(title, clock, static_cast<std::size_t>(output.shape.end()[-2]));
   }
   return std::make_unique<line_chart>(title, clock);

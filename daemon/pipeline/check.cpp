@@ -358,11 +358,6 @@ void checker::check_stage(std::size_t index) {
   }
 }
 
-/// Whether it gives one block of each frame, however long that is, with a count of what is in it.
-bool gives_blocks(const stage_declaration& stage) {
-  return stage.op == "clock";
-}
-
 // Follows how long the variable frames of a session become. The lengths of two inputs must agree at every moment, and
 // where they differ from frame to frame only what works step by step makes sense of them.
 void checker::check_lengths(std::size_t index) {
@@ -381,7 +376,8 @@ void checker::check_lengths(std::size_t index) {
   }
   const step_rate given = rate.value_or(step_rate{});
   const std::vector<operator_output> outputs = stage.outputs();
-  if (given.ragged() && !gives_blocks(stage) &&
+  const bool takes_any_length = stage.session && stage.session->frame_results;
+  if (given.ragged() && !takes_any_length &&
       !std::all_of(outputs.begin(), outputs.end(), [](const operator_output& each) { return each.spec.variable; })) {
     refuse_stage(index, "from",
                  "its input's length differs from frame to frame, so nothing can be made of a frame as a whole; a "
@@ -436,7 +432,7 @@ constexpr std::array<std::string_view, 11> row_operators{"correlate", "detect", 
                                                          "reduce",    "top",    "window"};
 
 bool works_on_rows(const stage_declaration& stage) {
-  return std::find(row_operators.begin(), row_operators.end(), stage.op) != row_operators.end();
+  return !stage.session && std::find(row_operators.begin(), row_operators.end(), stage.op) != row_operators.end();
 }
 
 /// How the frames of the input, or of a stage's output, lie.
@@ -475,7 +471,10 @@ bool steps_along_first(const stage_declaration& stage) {
 layout layout_behind(const stage_declaration& stage, const layout& source) {
   layout made = source;
   made.spec = stage.output;
-  if (steps_along_first(stage)) {
+  if (stage.session && stage.session->frame_results) {
+    made.is_row_made = true;
+    made.steps = 0;
+  } else if (steps_along_first(stage)) {
     made.steps *= stage.session->rate.divisor;
     made.timing = source.steps > 0 ? source.timing.then(*stage.session) : source.timing;
     made.is_reframed = made.is_reframed || stage.op == "reframe";
@@ -486,7 +485,7 @@ layout layout_behind(const stage_declaration& stage, const layout& source) {
   if (swaps_axes(stage)) {
     made.is_planar = true;
     made.steps = 0;
-  } else if (takes_first_axis(stage) || gives_blocks(stage)) {
+  } else if (takes_first_axis(stage)) {
     made.steps = 0;
   }
   return made;

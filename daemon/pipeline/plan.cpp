@@ -243,7 +243,8 @@ void add_outputs(plan& made) {
 bool works_step_by_step(const plan& made) {
   return std::all_of(made.stages.begin(), made.stages.end(), [&](const plan_stage& stage) {
     const auto outputs = std::span(made.buffers).subspan(stage.output, stage.outputs);
-    return std::all_of(outputs.begin(), outputs.end(), [](const plan_buffer& each) { return each.spec.variable; }) ||
+    return (stage.state && stage.state->traits.frame_results) ||
+           std::all_of(outputs.begin(), outputs.end(), [](const plan_buffer& each) { return each.spec.variable; }) ||
            std::none_of(stage.inputs.begin(), stage.inputs.end(),
                         [&](std::size_t input) { return made.buffers[input].spec.variable; });
   });

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <numbers>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <type_traits>
 #include <utility>
@@ -56,14 +57,12 @@ std::size_t operator_case::sessions() const noexcept {
 
 std::vector<session_frame> operator_case::session_frames() const {
   const operator_definition& definition = *find_operator(op);
-  if (definition.session == nullptr) {
+  const std::optional<session_traits> kept =
+      definition.session == nullptr ? std::nullopt : definition.session(settings, inputs);
+  if (!kept) {
     return {};
   }
-  const std::optional<session_traits> keeps = definition.session(settings, inputs);
-  if (!keeps) {
-    return {};
-  }
-  const session_traits& traits = *keeps;
+  const session_traits& traits = *kept;
   const std::int64_t steps = traits.whole_frames ? 1 : inputs.front().shape.front();
   std::vector<session_frame> frames_;
   for (std::int32_t index = 0; index < frames; ++index) {

@@ -59,7 +59,8 @@ TEST(Catalogue, TellsWhichOperatorsKeepAState) {
     const operator_sample sample = sample_of(known.name);
     const std::vector<tensor_spec> inputs(sample.inputs, {.type = sample.type, .shape = {2, 8}});
     const auto made = known.make_host({.settings = sample.settings, .inputs = inputs, .max_frames = 2});
-    EXPECT_EQ(made->state_bytes() > 0, known.session != nullptr) << known.name;
+    const bool keeps = known.session != nullptr && known.session(sample.settings, inputs).has_value();
+    EXPECT_EQ(made->state_bytes() > 0, keeps) << known.name;
   }
 }
 
@@ -72,8 +73,8 @@ TEST(Catalogue, TellsOfEachOperatorWithStateWhereItsResultsStand) {
       with_state.insert(known.name);
     }
   }
-  const std::set<std::string_view> told{"accumulate", "channelize", "clock",         "demodulate", "fir",
-                                        "iir",        "mix",        "moving_zscore", "reframe"};
+  const std::set<std::string_view> told{"accumulate", "channelize", "clock", "demodulate",    "detect",
+                                        "fir",        "iir",        "mix",   "moving_zscore", "reframe"};
   EXPECT_EQ(with_state, told);
 }
 
@@ -148,6 +149,8 @@ std::vector<shape_row> shapes() {
       {"detect", {{"high", 1.0}, {"max_events", std::int64_t{3}}}, {{f32, {1024}, true}}, {f32, {4, 2}}},
       {"detect", {{"high", std::int64_t{1}}}, {{f32, {6, 1024}, true}}, {f32, {6, 65, 2}, true}},
       {"detect", {{"high", 1.0}}, {{f32, {1 << 24}}}, {f32, {65, 2}}},
+      {"detect", {{"high", 1.0}, {"along", std::string{"session"}}}, {{f32, {8, 3}, true}}, {f64, {3, 65, 4}}},
+      {"detect", {{"high", 1.0}, {"along", std::string{"session"}}}, {{f32, {1 << 25}}}, {f64, {65, 4}}},
   };
 }
 
@@ -317,6 +320,13 @@ TEST(OperatorRefusal, OfADetectionAllowsRowsWhoseIndicesF32Holds) {
       {"detect", {{"high", 1.0}, {"max_events", std::int64_t{0}}}, row, "max_events", "from 1 to 65536, not 0"},
       {"detect", {{"high", 1.0}, {"max_events", std::int64_t{65537}}}, row, "max_events", "not 65537"},
       {"detect", {{"high", 1.0}, {"max_events", 3.0}}, row, "max_events", "an integer"},
+      {"detect", {{"high", 1.0}, {"gap", std::int64_t{2}}}, row, "gap", "along = \"session\""},
+      {"detect", {{"high", 1.0}, {"along", std::string{"time"}}}, row, "along", "\"row\" or \"session\""},
+      {"detect",
+       {{"high", 1.0}, {"along", std::string{"session"}}, {"min_length", std::int64_t{0}}},
+       row,
+       "min_length",
+       "from 1"},
       {"detect", {{"high", 1.0}}, {{cf32, {4}}}, "from", "takes f32, not cf32[4]"},
       {"detect", {{"high", 1.0}}, {{f32, {2, (1 << 24) + 1}}}, "from", "16777216"},
   });

@@ -77,7 +77,6 @@ class clock_operation : public session_test {
                        .input = {.type = element_type::f32, .shape = {longest, channels}, .variable = true},
                        .seed = static_cast<std::uint64_t>(random_.integer(0, 1 << 30))};
     setup.least_steps = random_.integer(0, 1);
-    setup.block_each_frame = true;
     return setup;
   }
 

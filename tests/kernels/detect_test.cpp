@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "tests/kernels/operation_test.hpp"
 #include "tests/kernels/random_input.hpp"
@@ -177,6 +179,160 @@ TEST_P(detect_operation, GivesAnEmptyListForAVariableFrameWithoutSamples) {
   operation_case setup = detection({.type = element_type::f32, .shape = {10'000}, .variable = true}, {0.0F, 0.0F, 2});
   setup.extent = {.frames = 2, .leading = 0};
   EXPECT_EQ(run<float>(setup, std::vector<float>{}), (std::vector<float>{0, 0, -1, 0, -1, 0, 0, 0, -1, 0, -1, 0}));
+}
+
+struct event_limits {
+  float high = 1.0F;
+  float low = 0.5F;
+  std::int64_t gap = 0;
+  std::int64_t min_length = 1;
+};
+
+using event_row = std::array<double, 4>;
+
+/// The events of one channel of a whole session: first all that the thresholds make, then joined, then those that are
+/// long enough and over before the session is.
+std::vector<event_row> events_of(const std::vector<float>& x, std::size_t channels, std::size_t channel,
+                                 const event_limits& limits) {
+  const std::size_t steps = x.size() / channels;
+  std::vector<std::pair<std::size_t, std::size_t>> spans;
+  bool on = false;
+  for (std::size_t n = 0; n < steps; ++n) {
+    const float value = x[n * channels + channel];
+    if (!on && value >= limits.high) {
+      spans.emplace_back(n, steps);
+      on = true;
+    } else if (on && value < limits.low) {
+      spans.back().second = n;
+      on = false;
+    }
+  }
+  const auto gap = static_cast<std::size_t>(limits.gap);
+  for (std::size_t next = 1; next < spans.size();) {
+    if (spans[next].first - spans[next - 1].second <= gap) {
+      spans[next - 1].second = spans[next].second;
+      spans.erase(spans.begin() + static_cast<std::ptrdiff_t>(next));
+    } else {
+      ++next;
+    }
+  }
+  std::vector<event_row> events;
+  for (const auto& [start, end] : spans) {
+    if (end + gap >= steps || end - start < static_cast<std::size_t>(limits.min_length)) {
+      continue;
+    }
+    std::size_t peak = start;
+    for (std::size_t n = start; n < end; ++n) {
+      peak = x[n * channels + channel] > x[peak * channels + channel] ? n : peak;
+    }
+    events.push_back({static_cast<double>(start), static_cast<double>(end), static_cast<double>(peak),
+                      static_cast<double>(x[peak * channels + channel])});
+  }
+  return events;
+}
+
+class detect_session_operation : public session_test {
+ protected:
+  session_case make(const event_limits& limits, tensor_spec input, std::int64_t most) {
+    session_case setup{.op = "detect", .settings = {}, .input = std::move(input)};
+    setup.settings.set("high", static_cast<double>(limits.high));
+    setup.settings.set("low", static_cast<double>(limits.low));
+    setup.settings.set("along", std::string{"session"});
+    setup.settings.set("gap", limits.gap);
+    setup.settings.set("min_length", limits.min_length);
+    setup.settings.set("max_events", most);
+    setup.seed = static_cast<std::uint64_t>(random_.integer(1, 1'000'000'000));
+    setup.least_steps = random_.integer(0, 1);
+    return setup;
+  }
+
+  /// The events that the frames of a session tell, one after the other, of one channel.
+  static std::vector<event_row> told(const std::vector<double>& results, const session_case& setup,
+                                     std::size_t channel) {
+    const std::size_t frame = setup.output_step_bytes() / sizeof(double);
+    const auto channels = setup.input_step_bytes() / sizeof(float);
+    const std::size_t each = frame / channels;
+    std::vector<event_row> events;
+    for (std::size_t first = channel * each; first < results.size(); first += frame) {
+      const double* const row = &results[first];
+      EXPECT_EQ(row[1], std::min(row[0], static_cast<double>(each / 4 - 1)));
+      for (std::size_t event = 1; event < each / 4; ++event) {
+        const event_row got{row[4 * event], row[4 * event + 1], row[4 * event + 2], row[4 * event + 3]};
+        if (static_cast<double>(event) <= row[1]) {
+          events.push_back(got);
+        } else {
+          EXPECT_EQ(got, (event_row{-1.0, -1.0, -1.0, 0.0}));
+        }
+      }
+    }
+    return events;
+  }
+
+  random_input random_;
+};
+PENSTOCK_ON_EACH_BACKEND(detect_session_operation);
+
+TEST_P(detect_session_operation, TellsEachEventOnceHoweverTheSessionIsCut) {
+  SCOPED_TRACE(random_.trace());
+  const std::array<event_limits, 5> all{{{},
+                                         {.gap = 3},
+                                         {.gap = 40, .min_length = 9},
+                                         {.low = 1.0F, .min_length = 2},
+                                         {.high = 0.1F, .low = -1.5F, .gap = 1}}};
+  for (const event_limits& limits : all) {
+    for (const std::int64_t channels : {1, 3, 64}) {
+      for (const std::int64_t length : {1, 7, 100}) {
+        session_case setup =
+            make(limits, {.type = element_type::f32, .shape = {length, channels}, .variable = true}, length / 2 + 2);
+        session_signals signals = random_signals(random_, setup, {1, 500, 1003});
+        for (std::vector<float>& signal : signals) {
+          for (std::size_t at = 0; at < signal.size(); at += 37) {
+            signal[at] = nan;
+          }
+          signal[signal.size() / 2] = infinity;
+          signal[signal.size() / 3] = -infinity;
+        }
+        const auto results = run<double>(setup, signals);
+        for (std::size_t session = 0; session < signals.size(); ++session) {
+          for (std::size_t channel = 0; channel < static_cast<std::size_t>(channels); ++channel) {
+            ASSERT_EQ(told(results[session], setup, channel),
+                      events_of(signals[session], static_cast<std::size_t>(channels), channel, limits))
+                << setup.text() << ", gap " << limits.gap << ", min_length " << limits.min_length << ", session "
+                << session << ", channel " << channel;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(detect_session_operation, CountsSamplesBeyondWhatThirtyTwoBitsHold) {
+  SCOPED_TRACE(random_.trace());
+  const event_limits limits{.gap = 2};
+  session_case setup = make(limits, {.type = element_type::f32, .shape = {50, 2}, .variable = true}, 60);
+  setup.least_steps = 1;
+  setup.age = std::int64_t{3} << 40U;
+  session_signals signals = random_signals(random_, setup, {700});
+  std::fill_n(signals[0].begin(), 2 * 60, 0.0F);
+  const auto results = run<double>(setup, signals);
+  for (const std::size_t channel : {0U, 1U}) {
+    std::vector<event_row> expected = events_of(signals[0], 2, channel, limits);
+    for (event_row& event : expected) {
+      for (std::size_t number = 0; number < 3; ++number) {
+        event[number] += static_cast<double>(setup.age);
+      }
+    }
+    EXPECT_EQ(told(results[0], setup, channel), expected);
+  }
+}
+
+TEST_P(detect_session_operation, TellsWhatIsUnderWayAndHowManyItDoesNotList) {
+  const session_case setup = make({}, {.type = element_type::f32, .shape = {8}}, 2);
+  const std::vector<float> signal{2, 0, 3, 0, 4, 0, 1, 5, 0.5F, 0.75F, 6, 7, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0};
+  const auto results = run<double>(setup, session_signals{signal});
+  const std::vector<double> expected{3,  2, 6,  5,  0,  1, 0, 2, 2,  3, 2, 3,  0,  0, 6,  7,  -1, -1,
+                                     -1, 0, -1, -1, -1, 0, 1, 1, -1, 0, 6, 16, 11, 7, -1, -1, -1, 0};
+  EXPECT_EQ(results[0], expected);
 }
 
 }  // namespace

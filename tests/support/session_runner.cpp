@@ -200,6 +200,7 @@ class session_run {
         setup_{setup},
         signals_{signals},
         whole_frames_{setup.traits().whole_frames},
+        frame_results_{setup.traits().frame_results},
         rate_{setup.traits().rate},
         output_spec_{setup.output()},
         results_(signals.size()) {
@@ -282,7 +283,7 @@ class session_run {
   }
 
   [[nodiscard]] std::size_t output_pitch(const session_batch& batch) const {
-    return setup_.block_each_frame ? output_spec_.bytes() : output_spec_.bytes(rate_.most(batch.leading));
+    return output_spec_.bytes(rate_.most(batch.leading));
   }
 
   [[nodiscard]] std::vector<region> writable(const session_batch& batch) const {
@@ -297,9 +298,8 @@ class session_run {
   void collect(const session_batch& batch) {
     for (std::size_t index = 0; index < batch.frames.size(); ++index) {
       const std::byte* const first = memory_.at(output_) + index * output_pitch(batch);
-      const std::size_t bytes =
-          setup_.block_each_frame ? output_spec_.bytes()
-                                  : static_cast<std::size_t>(batch.frames[index].produced) * setup_.output_step_bytes();
+      const std::size_t results = frame_results_ ? 1 : static_cast<std::size_t>(batch.frames[index].produced);
+      const std::size_t bytes = results * setup_.output_step_bytes();
       std::vector<std::byte>& result = results_[batch.owners[index]];
       result.insert(result.end(), first, first + bytes);
     }
@@ -309,6 +309,7 @@ class session_run {
   const session_case setup_;
   const std::span<const std::vector<std::byte>> signals_;
   const bool whole_frames_;
+  const bool frame_results_;
   const step_rate rate_;
   const tensor_spec output_spec_;
   std::vector<std::vector<std::byte>> results_;
@@ -340,7 +341,8 @@ std::size_t session_case::input_step_bytes() const {
 
 std::size_t session_case::output_step_bytes() const {
   const tensor_spec out = output();
-  return traits().whole_frames ? out.bytes() : out.bytes() / static_cast<std::size_t>(out.shape.front());
+  return traits().whole_frames || traits().frame_results ? out.bytes()
+                                                         : out.bytes() / static_cast<std::size_t>(out.shape.front());
 }
 
 std::string session_case::text() const {

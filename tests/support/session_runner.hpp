@@ -24,7 +24,6 @@ struct session_case {
   /// Steps that each session had before its signal. The states are then zero bytes, as such steps of zeros leave them
   /// in an operator that keeps steps.
   std::int64_t earlier_steps = 0;
-  bool block_each_frame = false;  ///< the output is a block of one size for each frame, not steps
   /// Steps that each session is older than its signal, from `aged_from` steps of it on: as if it had seen so many
   /// before. A multiple of what the operator repeats itself after.
   std::int64_t age = 0;
@@ -33,7 +32,7 @@ struct session_case {
   /// The output's spec; throws parameter_error.
   [[nodiscard]] tensor_spec output() const;
   [[nodiscard]] session_traits traits() const;
-  /// Bytes of one step of the signals and of one step of the results.
+  /// Bytes of one step of the signals and of one step of the results, or of the result of a frame.
   [[nodiscard]] std::size_t input_step_bytes() const;
   [[nodiscard]] std::size_t output_step_bytes() const;
   /// For failures: operator, input, seed.
