@@ -33,7 +33,11 @@ struct iir_section {
 /// Parameters:
 ///   sections  6·S numbers, b0 b1 b2 a0 a1 a2 of each section in order; 1 ≤ S ≤ 64, a0 ≠ 0, poles inside the unit
 ///             circle; required
-/// A NaN or an infinity makes the rest of the session not finite, in its channel (for cf32, in its part). On the host a
+///   on_nan    what an invalid sample, a NaN or an infinity, does to its channel (for cf32, to its part):
+///             "spread" (default): it makes the rest of the session not finite
+///             "reset": the output is NaN at it, and the filter begins behind it, at rest
+///             "hold":  the output is NaN at it, and the filter goes on behind it as if it had not come
+/// With "reset" and "hold" each channel is filtered one step after the other on CUDA. On the host a
 /// state below 1e-100 at the end of a frame becomes zero, since arithmetic on denormal numbers is slow.
 ///
 /// On CUDA the steps of a channel are filtered in parallel: each thread filters a few steps from rest, a scan joins the
@@ -44,6 +48,7 @@ struct iir_settings {
   std::vector<iir_section> sections;
   std::int64_t lanes = 1;  ///< real values of a step
   bool complex_input = false;
+  enum class invalid { spread, reset, hold } on_nan = invalid::spread;
   tensor_spec input;
   tensor_spec output;
 
@@ -99,6 +104,7 @@ inline constexpr std::size_t max_iir_sections = 64;
   }
   parsed.complex_input = is_complex(input.type);
   parsed.lanes = input.elements() / input.shape.front() * (parsed.complex_input ? 2 : 1);
+  parsed.on_nan = static_cast<iir_settings::invalid>(parse_choice(settings, "on_nan", {"spread", "reset", "hold"}));
   parsed.input = input;
   parsed.output = input;
   return parsed;

@@ -89,6 +89,62 @@ std::vector<double> make_powers(std::span<const iir_section> sections) {
   return powers;
 }
 
+/// What filter_valid needs.
+struct valid_filter {
+  session_history<float> history;  ///< of lanes
+  std::int64_t frames;
+  const iir_section* sections;
+  int count;   ///< of the sections
+  bool reset;  ///< an invalid sample puts its lane to rest
+  float* output;
+};
+
+/// A thread takes one lane of a session through its frames of the batch, one step after the other; invalid samples
+/// don't reach the filter. The state lies where it is left.
+__global__ void __launch_bounds__(block_threads) filter_valid(const valid_filter filter) {
+  const session_history<float>& history = filter.history;
+  const std::int64_t lanes = history.channels;
+  const std::int64_t lane = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (lane >= lanes) {
+    return;
+  }
+  for (auto first = static_cast<std::int32_t>(blockIdx.y); first < filter.frames;
+       first += static_cast<std::int32_t>(gridDim.y)) {
+    const session_frame& entry = history.session.frames[first];
+    if (entry.previous >= 0) {
+      continue;
+    }
+    const auto* const before = reinterpret_cast<const double*>(history.session.half(entry.place, entry.half)) + lane;
+    auto* const state = reinterpret_cast<double*>(history.session.half(entry.place, 1 - entry.half)) + lane;
+    for (int row = 0; row < 2 * filter.count; ++row) {
+      state[row * lanes] = entry.position == 0 ? 0.0 : before[row * lanes];
+    }
+    for (std::int32_t index = first; index >= 0; index = history.session.frames[index].next) {
+      const std::int64_t begin = index * history.pitch + lane;
+      for (std::int32_t step = 0; step < history.session.frames[index].steps; ++step) {
+        const float sample = history.input[begin + step * lanes];
+        if (!isfinite(sample)) {
+          filter.output[begin + step * lanes] = NAN;
+          for (int row = 0; filter.reset && row < 2 * filter.count; ++row) {
+            state[row * lanes] = 0.0;
+          }
+          continue;
+        }
+        double x = static_cast<double>(sample);
+        for (int section = 0; section < filter.count; ++section) {
+          const iir_section& each = filter.sections[section];
+          double* const delays = state + 2 * section * lanes;
+          const double y = fma(each.b0, x, delays[0]);
+          delays[0] = fma(each.b1, x, fma(-each.a1, y, delays[lanes]));
+          delays[lanes] = fma(each.b2, x, -each.a2 * y);
+          x = y;
+        }
+        filter.output[begin + step * lanes] = static_cast<float>(x);
+      }
+    }
+  }
+}
+
 /// Lanes side by side, see lanes_for.
 template <int Lanes>
 class iir_cuda final : public operation {
@@ -103,6 +159,7 @@ class iir_cuda final : public operation {
         powers_{make_powers(
             std::span{settings_.sections}.first(std::min(settings_.sections.size(), max_chunked_sections)))} {
     load_kernel(&filter_sessions<Lanes>);
+    load_kernel(&filter_valid);
     load_kernel(&filter_chunks<Lanes, false>);
     load_kernel(carrier());
     load_kernel(&filter_chunks<Lanes, true>);
@@ -127,6 +184,18 @@ class iir_cuda final : public operation {
                                          .length = 0};
     const section_table table{sections_.data(), maps_.data(), static_cast<int>(settings_.sections.size())};
     auto* const output = static_cast<float*>(arguments.output);
+    if (settings_.on_nan != iir_settings::invalid::spread) {
+      const int threads = threads_for(settings_.lanes);
+      const dim3 grid(static_cast<unsigned>(divide_up(settings_.lanes, threads)),
+                      static_cast<unsigned>(std::min<std::int64_t>(extent.frames, max_grid_rows)));
+      return launch(stream, grid, dim3(static_cast<unsigned>(threads)), &filter_valid,
+                    valid_filter{.history = history,
+                                 .frames = extent.frames,
+                                 .sections = sections_.data(),
+                                 .count = static_cast<int>(settings_.sections.size()),
+                                 .reset = settings_.on_nan == iir_settings::invalid::reset,
+                                 .output = output});
+    }
     const int power = chunk_power(extent);
     if (power == 0) {
       const dim3 grid(static_cast<unsigned>(extent.frames * groups_));

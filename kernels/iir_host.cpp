@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -193,6 +194,37 @@ lane_group group_for(std::int64_t left) noexcept {
                            : lane_group{1, filter_one};
 }
 
+/// Whether any of `count` values is a NaN or an infinity.
+PENSTOCK_VECTOR_CLONES bool any_invalid(const float* values, std::int64_t count) {
+  unsigned any = 0;
+#pragma omp simd reduction(| : any)
+  for (std::int64_t i = 0; i < count; ++i) {
+    any |= std::isfinite(values[i]) ? 0U : 1U;
+  }
+  return any != 0;
+}
+
+/// One lane whose invalid samples don't reach the filter; `state` is of this lane alone.
+void filter_valid(const lane_run& run, bool reset) noexcept {
+  lane_run left = run;
+  while (left.steps > 0) {
+    lane_run valid = left;
+    valid.steps = 0;
+    while (valid.steps < left.steps && std::isfinite(left.input[valid.steps * left.stride])) {
+      ++valid.steps;
+    }
+    filter_one(valid);
+    skip(left, valid.steps);
+    if (left.steps > 0) {
+      *left.output = std::numeric_limits<float>::quiet_NaN();
+      if (reset) {
+        std::fill_n(left.state, 2 * left.sections.size(), 0.0);
+      }
+      skip(left, 1);
+    }
+  }
+}
+
 class iir_host final : public operation {
  public:
   explicit iir_host(iir_settings settings) : settings_{std::move(settings)}, blocks_{settings_.sections} {}
@@ -223,12 +255,42 @@ class iir_host final : public operation {
     std::int32_t last = first;
     for (std::int32_t frame = first; frame >= 0; frame = frames[frame].next) {
       const std::int64_t begin = frame * pitch + lane;
-      group.filter({settings_.sections, blocks_, static_cast<const float*>(arguments.inputs[0]) + begin,
-                    static_cast<float*>(arguments.output) + begin, frames[frame].steps, settings_.lanes, state.data()});
+      const lane_run run{settings_.sections,
+                         blocks_,
+                         static_cast<const float*>(arguments.inputs[0]) + begin,
+                         static_cast<float*>(arguments.output) + begin,
+                         frames[frame].steps,
+                         settings_.lanes,
+                         state.data()};
+      if (settings_.on_nan == iir_settings::invalid::spread ||
+          !any_invalid(run.input - lane, frames[frame].steps * settings_.lanes)) {
+        group.filter(run);
+      } else {
+        filter_lanes(run, group.lanes);
+      }
       clear_traces(std::span{state}.first(settings_.sections.size() * 2 * static_cast<std::size_t>(group.lanes)));
       last = frame;
     }
     leave(arguments.session, frames[last], lane, group.lanes, state.data());
+  }
+
+  /// Each lane by itself.
+  void filter_lanes(const lane_run& run, std::int64_t lanes) const noexcept {
+    const auto rows = static_cast<std::int64_t>(2 * settings_.sections.size());
+    std::array<double, max_iir_sections * 2> state;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        state[static_cast<std::size_t>(row)] = run.state[row * lanes + lane];
+      }
+      lane_run own = run;
+      own.input += lane;
+      own.output += lane;
+      own.state = state.data();
+      filter_valid(own, settings_.on_nan == iir_settings::invalid::reset);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        run.state[row * lanes + lane] = state[static_cast<std::size_t>(row)];
+      }
+    }
   }
 
   static void clear_traces(std::span<double> state) noexcept {

@@ -61,7 +61,7 @@
   X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                            \
   X(histogram, nullptr, false, "range", "axis")                                                                      \
   X(ifft, nullptr, false, "half", "length", "shift", "norm", "axis")                                                 \
-  X(iir, iir_session, false, "sections")                                                                             \
+  X(iir, iir_session, false, "sections", "on_nan")                                                                   \
   X(magnitude, nullptr, false, "squared")                                                                            \
   X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable", "weights_in", "tile_bytes",    \
     "engine")                                                                                                        \

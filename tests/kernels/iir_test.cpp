@@ -65,6 +65,35 @@ std::vector<double> difference_equation(const std::vector<float>& input, std::si
   return x;
 }
 
+/// The same where invalid samples give NaN: each lane by itself, either as a session for each run between them, or as
+/// one session without them.
+std::vector<double> without_invalid(const std::vector<float>& input, std::size_t lanes, const coefficients& c,
+                                    bool reset) {
+  std::vector<double> results(input.size(), std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    std::vector<float> run;
+    std::vector<std::size_t> places;
+    const auto finish = [&] {
+      const std::vector<double> filtered = difference_equation(run, 1, c);
+      for (std::size_t at = 0; at < places.size(); ++at) {
+        results[places[at]] = filtered[at];
+      }
+      run.clear();
+      places.clear();
+    };
+    for (std::size_t at = lane; at < input.size(); at += lanes) {
+      if (std::isfinite(input[at])) {
+        run.push_back(input[at]);
+        places.push_back(at);
+      } else if (reset) {
+        finish();
+      }
+    }
+    finish();
+  }
+  return results;
+}
+
 class iir_operation : public session_test {
  protected:
   session_case make(const coefficients& sections, tensor_spec input) {
@@ -104,6 +133,29 @@ class iir_operation : public session_test {
   random_input random_;
 };
 PENSTOCK_ON_EACH_BACKEND(iir_operation);
+
+TEST_P(iir_operation, GoesOnBehindInvalidSamplesWhereAsked) {
+  SCOPED_TRACE(random_.trace());
+  for (const bool reset : {false, true}) {
+    for (const std::int64_t channels : {1, 3, 13}) {
+      const coefficients sections = channels == 3 ? band_pass : any_sections();
+      session_case setup = make(sections, {.type = element_type::f32, .shape = {100, channels}, .variable = true});
+      setup.settings.set("on_nan", std::string{reset ? "reset" : "hold"});
+      session_signals signals = random_signals(random_, setup, {1, 300, 1001});
+      signals[0][0] = nan;
+      for (std::size_t at = 50; at + 3 < signals[2].size(); at += 101) {
+        signals[2][at] = at % 2 == 0 ? nan : infinity;
+        signals[2][at + 2] = -infinity;
+      }
+      const auto filtered = run<float>(setup, signals);
+      for (std::size_t session = 0; session < signals.size(); ++session) {
+        ASSERT_NO_FATAL_FAILURE(expect_close(
+            filtered[session], without_invalid(signals[session], static_cast<std::size_t>(channels), sections, reset),
+            1e-5, setup.text() + (reset ? ", reset" : ", hold") + ", session " + std::to_string(session)));
+      }
+    }
+  }
+}
 
 TEST_P(iir_operation, MatchesTheDifferenceEquationHoweverTheSessionsAreCut) {
   SCOPED_TRACE(random_.trace());
