@@ -28,6 +28,7 @@
 #include "kernels/slice.hpp"
 #include "kernels/top.hpp"
 #include "kernels/transpose.hpp"
+#include "kernels/unpack.hpp"
 #include "kernels/window.hpp"
 
 /// The operators that work on rows: X(NAME, keeps_axis), as in row_operator.
@@ -75,4 +76,5 @@
   X(slice, nullptr, false, "start", "stop", "step", "axis")                                                          \
   X(top, nullptr, false, "count", "smallest", "axis")                                                                \
   X(transpose, nullptr, false, "axes")                                                                               \
+  X(unpack, nullptr, false, "format", "order")                                                                       \
   X(window, nullptr, true, "window", "axis")

@@ -293,6 +293,7 @@ void add_sessions(case_list& cases) {
   cases.add("channelize to 64", "channelize", with({{"channels", std::int64_t{64}}}), type::cf32);
   cases.add("clock", "clock", with({{"omega", 8.0}}), type::f32);
   cases.add("moving_zscore, 256 steps", "moving_zscore", with({{"window", std::int64_t{256}}}), type::f32);
+  cases.add_one("unpack, 24 bits", "unpack", with({{"format", std::string("i24")}}), {type::u8, {3 * few}}, batch);
   cases.add("reframe to 256", "reframe", with({{"length", std::int64_t{256}}}), type::f32);
   cases.add("reframe to 256, every 64", "reframe",
             with({{"length", std::int64_t{256}}, {"hop", std::int64_t{64}}, {"padding", std::int64_t{192}}}),

@@ -80,6 +80,7 @@ struct operator_sample {
       {"multiply", {{}, element_type::cf32, 2, false}},
       {"reframe", {settings_of({{"length", std::int64_t{1}}})}},
       {"top", {{}, element_type::f32}},
+      {"unpack", {settings_of({{"format", std::string{"u16"}}}), element_type::u8}},
   };
   const auto found = named.find(op);
   return found == named.end() ? operator_sample{} : found->second;
