@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/operation.hpp"
 #include "kernels/operator_checks.hpp"
@@ -16,8 +17,8 @@ namespace penstock {
 ///
 /// Input: f32, cf32, f16, bf16 or f64, any shape. Output: the input's spec.
 /// Parameters:
-///   a  number, finite in f32 (f64 for f64 input), default 1
-///   b  number, finite in f32 (f64 for f64 input), default 0, in the unit of the output
+///   a  number, finite in f32 (f64 for f64 input), default 1; tunable
+///   b  number, finite in f32 (f64 for f64 input), default 0, in the unit of the output; tunable
 /// NaN and infinities go through the formula.
 struct affine_settings {
   bool complex_input = false;
@@ -47,6 +48,13 @@ struct affine_settings {
           .b = parse_affine_number("b", settings.number("b", 0.0), input.type),
           .input = input,
           .output = input};
+}
+
+/// Throws parameter_error.
+[[nodiscard]] inline std::vector<tunable_number> affine_numbers(const parameters& settings,
+                                                                std::span<const tensor_spec> inputs) {
+  static_cast<void>(parse_affine(settings, inputs.front()));
+  return {{"a", settings.number("a", 1.0)}, {"b", settings.number("b", 0.0)}};
 }
 
 [[nodiscard]] std::unique_ptr<operation> make_affine_host(const operation_request& request);

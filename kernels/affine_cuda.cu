@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <cuda_bf16.h>
@@ -38,6 +41,25 @@ struct scale_and_shift_small {
   }
 };
 
+/// The function of a frame, from affine_numbers.
+template <class Function>
+struct tuned_function {
+  const double* numbers;
+  bool complex_input;
+
+  __device__ Function operator()(std::int64_t frame) const {
+    const double a = numbers[2 * frame];
+    const double b = numbers[2 * frame + 1];
+    if constexpr (std::is_same_v<Function, scale_and_shift_f64>) {
+      return {a, b};
+    } else if constexpr (std::is_same_v<Function, scale_and_shift>) {
+      return {static_cast<float>(a), static_cast<float>(b), complex_input ? 0.0F : static_cast<float>(b)};
+    } else {
+      return {static_cast<float>(a), static_cast<float>(b)};
+    }
+  }
+};
+
 class affine_cuda final : public operation {
  public:
   explicit affine_cuda(affine_settings settings)
@@ -66,6 +88,12 @@ class affine_cuda final : public operation {
  private:
   template <class T, int Width, class Function>
   fault map(void* stream, const operation_arguments& arguments, std::int64_t count, Function function) noexcept {
+    if (arguments.numbers != nullptr) {
+      return enqueue_map_frames<Width>(stream, multiprocessors_, static_cast<const T*>(arguments.inputs[0]),
+                                       static_cast<T*>(arguments.output), arguments.extent.frames,
+                                       count / std::max<std::int64_t>(arguments.extent.frames, 1),
+                                       tuned_function<Function>{arguments.numbers, settings_.complex_input});
+    }
     return enqueue_map<Width>(stream, multiprocessors_, static_cast<const T*>(arguments.inputs[0]),
                               static_cast<T*>(arguments.output), count, function);
   }

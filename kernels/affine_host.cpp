@@ -49,14 +49,11 @@ PENSTOCK_VECTOR_CLONES void scale_f64(const double* in, double* out, std::size_t
 }
 
 /// Of f16 and bf16: in single precision.
-void scale_small(const std::byte* in, std::byte* out, std::size_t count, const affine_settings& settings) {
+void scale_small(const std::byte* in, std::byte* out, std::size_t count, element_type type, float a, float b) {
   constexpr std::size_t block = 512;
   std::array<double, block> numbers;
-  const element_type type = settings.input.type;
   const read_values read = reader_of(type);
   const write_values write = writer_of(type);
-  const auto a = static_cast<float>(settings.a);
-  const auto b = static_cast<float>(settings.b);
   for (std::size_t first = 0; first < count; first += block) {
     const std::size_t length = std::min(block, count - first);
     const std::size_t place = first * size_of(type);
@@ -75,31 +72,43 @@ class affine_host final : public operation {
   [[nodiscard]] bool single_pass() const noexcept override { return true; }
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const batch_extent& extent = arguments.extent;
-    const auto count = static_cast<std::size_t>(extent.frames * settings_.input.elements(extent.leading));
-    const element_type type = settings_.input.type;
-    if (type == element_type::f64) {
-      scale_f64(static_cast<const double*>(arguments.inputs[0]), static_cast<double*>(arguments.output), count,
-                settings_.a, settings_.b);
+    const auto elements = static_cast<std::size_t>(settings_.input.elements(extent.leading));
+    const auto frames = static_cast<std::size_t>(extent.frames);
+    const auto* const in = static_cast<const std::byte*>(arguments.inputs[0]);
+    auto* const out = static_cast<std::byte*>(arguments.output);
+    if (arguments.numbers == nullptr) {
+      scale(in, out, frames * elements, settings_.a, settings_.b);
       return {};
     }
-    if (type == element_type::f16 || type == element_type::bf16) {
-      scale_small(static_cast<const std::byte*>(arguments.inputs[0]), static_cast<std::byte*>(arguments.output), count,
-                  settings_);
-      return {};
-    }
-    const auto* const in = static_cast<const float*>(arguments.inputs[0]);
-    auto* const out = static_cast<float*>(arguments.output);
-    const auto a = static_cast<float>(settings_.a);
-    const auto b = static_cast<float>(settings_.b);
-    if (in == out) {
-      (settings_.complex_input ? rescale_complex : rescale_real)(out, count, a, b);
-    } else {
-      (settings_.complex_input ? scale_complex : scale_real)(in, out, count, a, b);
+    const std::size_t pitch = elements * size_of(settings_.input.type);
+    for (std::size_t frame = 0; frame < frames; ++frame) {
+      const double* const numbers = arguments.numbers + 2 * frame;
+      scale(in + frame * pitch, out + frame * pitch, elements, numbers[0], numbers[1]);
     }
     return {};
   }
 
  private:
+  void scale(const std::byte* in, std::byte* out, std::size_t count, double exact_a, double exact_b) const noexcept {
+    const element_type type = settings_.input.type;
+    if (type == element_type::f64) {
+      scale_f64(reinterpret_cast<const double*>(in), reinterpret_cast<double*>(out), count, exact_a, exact_b);
+      return;
+    }
+    const auto a = static_cast<float>(exact_a);
+    const auto b = static_cast<float>(exact_b);
+    if (type == element_type::f16 || type == element_type::bf16) {
+      scale_small(in, out, count, type, a, b);
+      return;
+    }
+    auto* const to = reinterpret_cast<float*>(out);
+    if (in == out) {
+      (settings_.complex_input ? rescale_complex : rescale_real)(to, count, a, b);
+    } else {
+      (settings_.complex_input ? scale_complex : scale_real)(reinterpret_cast<const float*>(in), to, count, a, b);
+    }
+  }
+
   const affine_settings settings_;
 };
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <memory>
+#include <utility>
 
 #include "kernels/kernel.hpp"
 #include "kernels/map.hpp"
@@ -38,8 +40,25 @@ tensor_spec output_of(Settings (*parse)(const parameters&, std::span<const tenso
   }
 PENSTOCK_OPERATORS(PENSTOCK_INFERENCE)
 
+using tunable_numbers = std::vector<tunable_number> (*)(const parameters&, std::span<const tensor_spec>);
+struct tunable_operator {
+  std::string_view name;
+  tunable_numbers numbers;
+};
+constexpr tunable_operator tunable_operators[] = {
+    {"affine", affine_numbers}, {"detect", detect_numbers}, {"moving_zscore", moving_zscore_numbers}};
+
+constexpr tunable_numbers tunable_of(std::string_view name) {
+  for (const tunable_operator& each : tunable_operators) {
+    if (each.name == name) {
+      return each.numbers;
+    }
+  }
+  return nullptr;
+}
+
 #define PENSTOCK_DEFINITION(name, session, overwrites, ...) \
-  {#name, name##_keys, infer_##name, make_##name##_host, session, overwrites},
+  {#name, name##_keys, infer_##name, make_##name##_host, session, overwrites, nullptr, tunable_of(#name)},
 constexpr operator_definition operators_along_last[] = {PENSTOCK_OPERATORS(PENSTOCK_DEFINITION)};
 
 #define PENSTOCK_ALONG_AXIS(name, keeps_axis)                                                              \
@@ -78,7 +97,7 @@ constexpr auto model_keys = keys("file", "inputs", "runtime", "sha256", "toleran
 constexpr auto plugin_keys = keys("file", "entry", "values", "sha256", "tolerance");
 constexpr operator_definition user_operators[] = {
     {"kernel", kernel_keys, infer_kernel, make_kernel_host, kernel_session, false, kernel_outputs},
-    {"map", map_keys, infer_map, make_map_host, nullptr, true},
+    {"map", map_keys, infer_map, make_map_host, nullptr, true, nullptr, map_numbers},
     {"model", model_keys, infer_model, make_model_host, model_session, false, model_outputs},
     {"plugin", plugin_keys, infer_plugin, make_plugin_host, plugin_session, false, plugin_outputs}};
 
@@ -111,6 +130,16 @@ std::optional<std::size_t> axis_of(const operator_definition& definition, const 
     return inputs[0].shape.size() - 1;
   }
   return std::nullopt;
+}
+
+void set_number(parameters& settings, const std::string& name, double value) {
+  if (!settings.table("values").has(name)) {
+    settings.set(name, value);
+    return;
+  }
+  auto values = std::make_shared<parameters>(settings.table("values"));
+  values->set(name, value);
+  settings.set("values", std::shared_ptr<const parameters>(std::move(values)));
 }
 
 const operator_definition* find_operator(std::string_view name) noexcept {

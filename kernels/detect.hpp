@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/operation.hpp"
 #include "kernels/operator_checks.hpp"
@@ -36,8 +37,8 @@ namespace penstock {
 /// −1, −1, 0). State: 32 bytes a channel.
 ///
 /// Parameters; thresholds are rounded to f32:
-///   high        number, finite in f32, required, in the unit of the samples
-///   low         number, finite in f32, at most `high`, default `high`
+///   high        number, finite in f32, required, in the unit of the samples; tunable
+///   low         number, finite in f32, at most `high`, default `high`; tunable
 ///   max_events  integer 1 … 65536, default 64
 ///   axis        along_axis.hpp; not along a session
 ///   along       "row" (default) or "session"
@@ -150,6 +151,19 @@ inline constexpr std::int64_t max_detect_events = 65536;
   session_traits traits;
   traits.frame_results = true;
   return traits;
+}
+
+/// None along another axis than the last, or a session. Throws parameter_error.
+[[nodiscard]] inline std::vector<tunable_number> detect_numbers(const parameters& settings,
+                                                                std::span<const tensor_spec> inputs) {
+  if (parse_axis(settings, inputs.front(), -1) + 1 != inputs.front().shape.size()) {
+    return {};
+  }
+  if (parse_detect(settings, inputs.front()).along_session) {
+    return {};
+  }
+  const double high = settings.number("high");
+  return {{"high", high}, {"low", settings.number("low", high)}};
 }
 
 [[nodiscard]] std::unique_ptr<operation> make_detect_host(const operation_request& request);

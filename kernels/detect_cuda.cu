@@ -91,6 +91,17 @@ struct detect_rows {
   std::int64_t most;      ///< events listed for a row
   float high;
   float low;
+  const double* numbers = nullptr;  ///< detect_numbers by frame; nullptr: the same for all
+  std::int64_t rows_of_frame = 1;
+
+  /// The thresholds of a row: high and low.
+  [[nodiscard]] __device__ float2 thresholds(std::int64_t row) const {
+    if (numbers == nullptr) {
+      return make_float2(high, low);
+    }
+    const double* const own = numbers + row / rows_of_frame * 2;
+    return make_float2(static_cast<float>(own[0]), static_cast<float>(own[1]));
+  }
 };
 
 /// Peaks are gathered in the output itself: a pair (index, value) is as large as a key. Keys order the samples of an
@@ -116,8 +127,9 @@ __global__ void __launch_bounds__(Threads)
     const std::int64_t row = item / rows.segments;
     const std::int64_t first = (item - row * rows.segments) * segment_length;
     const auto count = static_cast<int>(min(segment_length, rows.length - first));
+    const float2 thresholds = rows.thresholds(row);
     const hysteresis_word word =
-        classify<Threads>(input + row * rows.length + first, count, rows.high, rows.low, words);
+        classify<Threads>(input + row * rows.length + first, count, thresholds.x, thresholds.y, words);
     const scanned_run scanned = scan_runs<Threads>(hysteresis_run::of(word), warp_runs);
     if (threadIdx.x == 0) {
       runs[item] = packed(scanned.whole);
@@ -205,7 +217,8 @@ __global__ void __launch_bounds__(Threads) gather_peaks(const float* __restrict_
     if (segment > 0) {
       entered = join_segments<Threads>(runs + row * rows.segments, segment, warp_runs);
     }
-    const hysteresis_word word = classify<Threads>(samples, count, rows.high, rows.low, words);
+    const float2 thresholds = rows.thresholds(row);
+    const hysteresis_word word = classify<Threads>(samples, count, thresholds.x, thresholds.y, words);
     const scanned_run scanned = scan_runs<Threads>(hysteresis_run::of(word), warp_runs);
     const int offset = static_cast<int>(threadIdx.x) * word_samples;
     offer_peaks(samples + offset, static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(offset),
@@ -257,7 +270,14 @@ class detect_cuda final : public operation {
       return {};
     }
     const std::int64_t segments = segments_of(length);
-    const detect_rows rows{length, segments, count * segments, settings_.max_events, settings_.high, settings_.low};
+    const detect_rows rows{.length = length,
+                           .segments = segments,
+                           .items = count * segments,
+                           .most = settings_.max_events,
+                           .high = settings_.high,
+                           .low = settings_.low,
+                           .numbers = arguments.numbers,
+                           .rows_of_frame = count / arguments.extent.frames};
     const auto* const input = static_cast<const float*>(arguments.inputs[0]);
     auto* const keys = static_cast<peak_key*>(arguments.output);
     auto* const runs = static_cast<std::int32_t*>(arguments.scratch);

@@ -56,20 +56,29 @@ class detect_host final : public operation {
     const auto length = static_cast<std::size_t>(settings_.rows.length(arguments.extent));
     const auto* in = static_cast<const float*>(arguments.inputs[0]);
     auto* out = static_cast<float*>(arguments.output);
+    const std::size_t rows_of_frame =
+        rows / static_cast<std::size_t>(std::max<std::int64_t>(arguments.extent.frames, 1));
+    float high = settings_.high;
+    float low = settings_.low;
     for (std::size_t row = 0; row < rows; ++row, in += length, out += settings_.row_results()) {
-      list_events(in, length, out);
+      if (arguments.numbers != nullptr) {
+        const double* const numbers = arguments.numbers + 2 * (row / rows_of_frame);
+        high = static_cast<float>(numbers[0]);
+        low = static_cast<float>(numbers[1]);
+      }
+      list_events(in, length, high, low, out);
     }
     return {};
   }
 
  private:
-  void list_events(const float* row, std::size_t length, float* out) const noexcept {
+  void list_events(const float* row, std::size_t length, float high, float low, float* out) const noexcept {
     const auto most = static_cast<std::size_t>(settings_.max_events);
     std::size_t found = 0;
-    for (std::size_t index = next_start(row, 0, length, settings_.high); index < length;
-         index = next_start(row, index, length, settings_.high)) {
+    for (std::size_t index = next_start(row, 0, length, high); index < length;
+         index = next_start(row, index, length, high)) {
       std::size_t peak = index;
-      index = follow_event(row, index, length, settings_.low, peak);
+      index = follow_event(row, index, length, low, peak);
       if (found < most) {
         out[2 * found + 2] = static_cast<float>(peak);
         out[2 * found + 3] = row[peak];

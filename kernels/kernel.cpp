@@ -308,6 +308,10 @@ kernel_argument parse_argument(std::string_view text, const parameters& settings
     made.from = kernel_argument::source::null;
     return made;
   }
+  if (text == kernel_numbers) {
+    made.from = kernel_argument::source::numbers;
+    return made;
+  }
   if (const auto* const part = find_session_part(text); part != session_parts.end()) {
     if (parsed.state_bytes == 0) {
       throw parameter_error("args", "has \"" + std::string(text) + "\", and the stage has no `state`");

@@ -27,6 +27,7 @@ struct kernel_argument {
     number,      ///< a number of `values`, by value
     array,       ///< a pointer to an array of `values`, in device memory
     null,        ///< a null pointer
+    numbers,     ///< operation_arguments::numbers
   };
 
   std::string text;  ///< as the configuration gives it
@@ -42,6 +43,9 @@ struct kernel_argument {
 
   [[nodiscard]] bool holds(std::int64_t value) const noexcept { return value >= least && value <= most; }
 };
+
+/// An argument of the kernel that a tuned map becomes: operation_arguments::numbers. No user can write it by mistake.
+inline constexpr std::string_view kernel_numbers = "<numbers>";
 
 /// kernel: a CUDA kernel of the user's own, run once for each batch.
 ///

@@ -91,6 +91,9 @@ class kernel_cuda final : public operation {
         case kernel_argument::source::number:
           put(values[at], each.number);
           break;
+        case kernel_argument::source::numbers:
+          put(values[at], arguments.numbers);
+          break;
         case kernel_argument::source::null:
           put(values[at], static_cast<const void*>(nullptr));
           break;

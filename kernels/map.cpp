@@ -49,6 +49,7 @@ class map_reader {
     made.output = inputs_.front();
     made.result = value_of(settings, made.output.type);
     made.steps = builder_.finish(made.result);
+    made.numbers = numbers_;
     return made;
   }
 
@@ -94,6 +95,7 @@ class map_reader {
     const parameters& values = settings.table("values");
     name_table names;
     add_places(names);
+    const bool is_tuned = settings.flag("tuned", false);
     // Each source once, however many names it has: what made it, fused maps too, is parsed then.
     name_table made;
     const auto value_from = [&](const std::string& source) {
@@ -118,7 +120,9 @@ class map_reader {
       if (std::holds_alternative<std::vector<double>>(value)) {
         throw parameter_error("values", "'" + name + "' is an array; a map takes numbers");
       }
-      names[name] = {builder_.number(static_cast<double>(number_in(values, name)))};
+      const auto number = static_cast<double>(number_in(values, name));
+      names[name] = {is_tuned ? builder_.add(map_operation::tuned, static_cast<int>(numbers_++))
+                              : builder_.number(number)};
     }
     for (const auto& [name, value] : given) {
       check_name("inputs", name);
@@ -176,6 +180,7 @@ class map_reader {
   std::span<const tensor_spec> inputs_;
   std::vector<std::string> sources_;
   map_builder builder_;
+  std::size_t numbers_ = 0;
 };
 
 }  // namespace
@@ -196,6 +201,16 @@ map_settings parse_map(const parameters& settings, std::span<const tensor_spec> 
 
 tensor_spec infer_map(const parameters& settings, std::span<const tensor_spec> inputs) {
   return parse_map(settings, inputs).output;
+}
+
+std::vector<tunable_number> map_numbers(const parameters& settings, std::span<const tensor_spec> inputs) {
+  static_cast<void>(parse_map(settings, inputs));
+  const parameters& values = settings.table("values");
+  std::vector<tunable_number> numbers;
+  for (const auto& [name, value] : values) {
+    numbers.push_back({name, values.number(name)});
+  }
+  return numbers;
 }
 
 parameters map_with_names(const parameters& settings, const std::vector<std::string>& from) {

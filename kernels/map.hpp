@@ -18,7 +18,7 @@ namespace penstock {
 /// Parameters:
 ///   expr    the expression, such as "log10(max(re*re + im*im, 1e-20))"; docs/operators.md has its grammar
 ///   inputs  { NAME = "STAGE" }: other names for what the stage reads
-///   values  { NAME = number }
+///   values  { NAME = number }; each of them is tunable
 ///   output  { dtype }: f32 or cf32, or u8, i8, i16 or i32, rounded and held within their range; default: cf32 if the
 ///           expression is complex, else f32
 ///
@@ -31,7 +31,8 @@ struct map_settings {
   std::vector<tensor_spec> inputs;
   tensor_spec output;
   std::vector<map_step> steps;
-  map_value result;  ///< with an imaginary part if the output is complex
+  map_value result;         ///< with an imaginary part if the output is complex
+  std::size_t numbers = 0;  ///< of `values` in operation_arguments::numbers; 0 if the stage is not tuned
 
   /// Whether an input has the trailing extents of a frame alone: it is read more than once.
   [[nodiscard]] bool repeats(std::size_t input) const noexcept {
@@ -40,10 +41,13 @@ struct map_settings {
   [[nodiscard]] bool goes_over_once() const noexcept;
 };
 
-/// `settings` also has what the check of a pipeline adds: "from", the names of the stages that the map reads, and in a
-/// map that took others in "sources", those of its inputs. Throws parameter_error.
+/// `settings` also has what the check of a pipeline adds: "from", the names of the stages that the map reads, in a map
+/// that took others in "sources", those of its inputs, and of a tuned stage "tuned". Throws parameter_error.
 [[nodiscard]] map_settings parse_map(const parameters& settings, std::span<const tensor_spec> inputs);
 [[nodiscard]] tensor_spec infer_map(const parameters& settings, std::span<const tensor_spec> inputs);
+
+/// Its `values`.
+[[nodiscard]] std::vector<tunable_number> map_numbers(const parameters& settings, std::span<const tensor_spec> inputs);
 
 /// `settings` of a map with its inputs' names.
 [[nodiscard]] parameters map_with_names(const parameters& settings, const std::vector<std::string>& from);

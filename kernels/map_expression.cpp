@@ -88,6 +88,7 @@ int operands_of(map_operation operation) noexcept {
     case load:
     case index:
     case length:
+    case tuned:
       return 0;
     case select:
       return 3;

@@ -18,6 +18,7 @@ enum class map_operation : std::uint8_t {
   load,    ///< of input from[0], the real part (from[1] = 0) or the imaginary part (1)
   index,   ///< the element's place along axis from[0] of its frame
   length,  ///< the first extent of a frame of "max N"
+  tuned,   ///< number from[0] of operation_arguments::numbers, which its frame has
   add,
   subtract,
   multiply,

@@ -99,15 +99,15 @@ PENSTOCK_STEP(floor, std::floor(a[i]))
 PENSTOCK_STEP(ceil, std::ceil(a[i]))
 PENSTOCK_STEP(round, std::rint(a[i]))
 
-/// In the order of map_operation; the first four are no functions of numbers.
+/// In the order of map_operation; the first five are no functions of numbers.
 constexpr std::array<step_function, map_operations> functions{
-    nullptr,       nullptr,     nullptr,     nullptr,     step_add,           step_subtract,
-    step_multiply, step_divide, step_negate, step_less,   step_less_or_equal, step_equal,
-    step_unequal,  step_both,   step_either, step_invert, step_select,        step_min,
-    step_max,      step_power,  step_atan2,  step_hypot,  step_abs,           step_sqrt,
-    step_exp,      step_log,    step_log2,   step_log10,  step_sin,           step_cos,
-    step_tan,      step_asin,   step_acos,   step_atan,   step_sinh,          step_cosh,
-    step_tanh,     step_floor,  step_ceil,   step_round};
+    nullptr,       nullptr,       nullptr,     nullptr,     nullptr,     step_add,
+    step_subtract, step_multiply, step_divide, step_negate, step_less,   step_less_or_equal,
+    step_equal,    step_unequal,  step_both,   step_either, step_invert, step_select,
+    step_min,      step_max,      step_power,  step_atan2,  step_hypot,  step_abs,
+    step_sqrt,     step_exp,      step_log,    step_log2,   step_log10,  step_sin,
+    step_cos,      step_tan,      step_asin,   step_acos,   step_atan,   step_sinh,
+    step_cosh,     step_tanh,     step_floor,  step_ceil,   step_round};
 
 /// out[i] = numbers[Stride * i]
 template <class Number, std::size_t Stride>
@@ -219,7 +219,7 @@ struct host_step {
   std::size_t slot = 0;            ///< of the result
   std::size_t imaginary_slot = 0;  ///< of the other one, where both parts are loaded
   input_part part;                 ///< of `load`
-  std::size_t axis = 0;            ///< of `index`
+  std::size_t axis = 0;            ///< of `index`; of `tuned`, which of the frame's numbers
 };
 
 class map_host final : public operation {
@@ -357,7 +357,7 @@ class map_host final : public operation {
     host_step made;
     made.operation = step.operation;
     made.function = functions[static_cast<std::size_t>(step.operation)];
-    if (step.operation == map_operation::index) {
+    if (step.operation == map_operation::index || step.operation == map_operation::tuned) {
       made.axis = static_cast<std::size_t>(step.from[0]);
     }
     if (step.operation == map_operation::load) {
@@ -387,6 +387,8 @@ class map_host final : public operation {
       }
     } else if (step.operation == map_operation::index) {
       write_places(step.axis, here, out);
+    } else if (step.operation == map_operation::tuned) {
+      write_numbers(step.axis, here, out);
     } else {
       std::fill_n(out, here.count, static_cast<float>(here.leading));
     }
@@ -438,6 +440,17 @@ class map_host final : public operation {
         within = 0;
         place = place + 1 == extent ? 0 : place + 1;
       }
+    }
+  }
+
+  /// Number `which` of each element's frame.
+  void write_numbers(std::size_t which, const block& here, float* out) const noexcept {
+    const auto frame_elements = static_cast<std::size_t>(frame_.elements(here.leading));
+    for (std::size_t done = 0; done < here.count;) {
+      const std::size_t frame = (here.first + done) / frame_elements;
+      const std::size_t count = std::min((frame + 1) * frame_elements - here.first - done, here.count - done);
+      std::fill_n(out + done, count, static_cast<float>(here.arguments.numbers[frame * settings_.numbers + which]));
+      done += count;
     }
   }
 

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "kernels/kernel.hpp"
 #include "kernels/map.hpp"
 
 namespace penstock {
@@ -17,7 +18,7 @@ struct text_of_operation {
   std::string_view text;  ///< $1, $2, $3: operands
 };
 
-constexpr std::array<text_of_operation, map_operations - 4> texts{{
+constexpr std::array<text_of_operation, map_operations - 5> texts{{
     {map_operation::add, "$1 + $2"},
     {map_operation::subtract, "$1 - $2"},
     {map_operation::multiply, "$1 * $2"},
@@ -150,6 +151,9 @@ class kernel_writer {
         return "a" + std::to_string(first) + (step.from[1] == 0 ? "re" : "im");
       case map_operation::length:
         return "static_cast<float>(n0)";
+      case map_operation::tuned:
+        return "static_cast<float>(numbers[at / (" + frame_elements() + ") * " + std::to_string(settings_.numbers) +
+               " + " + std::to_string(first) + "])";
       case map_operation::index: {
         const std::int64_t inner = inner_elements(first);
         const std::string extent = first == 0 ? first_extent() : std::to_string(frame_.shape[first]) + "LL";
@@ -179,6 +183,10 @@ class kernel_writer {
     return product;
   }
 
+  [[nodiscard]] std::string frame_elements() const {
+    return first_extent() + " * " + std::to_string(inner_elements(0)) + "LL";
+  }
+
   [[nodiscard]] bool is_complex_input(std::size_t input) const noexcept {
     return penstock::is_complex(settings_.inputs[input].type);
   }
@@ -190,6 +198,7 @@ class kernel_writer {
       const std::string name = "a" + std::to_string(input);
       made += "float " + name + "re, " + (is_complex_input(input) ? "float " + name + "im, " : "");
     }
+    made += settings_.numbers == 0 ? "" : "const double* numbers, ";
     made += "long long at, long long n0, float& re, float& im) {\n";
     for (std::size_t step = 0; step < settings_.steps.size(); ++step) {
       made += "  const float v" + std::to_string(step) + " = " + step_text(settings_.steps[step]) + ";\n";
@@ -204,7 +213,6 @@ class kernel_writer {
   /// `at`: the element; `in_pack`: which of the pack it is, or "" for one alone.
   [[nodiscard]] std::string element_text_at(const std::string& at, const std::string& in_pack,
                                             const std::string& indent) const {
-    const std::string frame_elements = first_extent() + " * " + std::to_string(inner_elements(0)) + "LL";
     std::string made;
     std::string call = "penstock_element(";
     for (std::size_t input = 0; input < settings_.inputs.size(); ++input) {
@@ -213,8 +221,8 @@ class kernel_writer {
       std::string place = at;
       if (settings_.repeats(input)) {
         const std::string extent = std::to_string(settings_.inputs[input].elements()) + "LL";
-        made += indent + "const long long p" + number + " = " + at + " / (" + frame_elements + ") * " + extent + " + " +
-                at + " % " + extent + ";\n";
+        made += indent + "const long long p" + number + " = " + at + " / (" + frame_elements() + ") * " + extent +
+                " + " + at + " % " + extent + ";\n";
         place = "p" + number;
       } else if (!in_pack.empty()) {
         source = "pack" + number + "[k].at";
@@ -227,6 +235,7 @@ class kernel_writer {
       call += part("") + (is_complex_input(input) ? part(" + 1") : "");
     }
     made += indent + "float re = 0.0f;\n" + indent + "float im = 0.0f;\n";
+    call += settings_.numbers == 0 ? "" : "numbers, ";
     made += indent + call + at + ", n0, re, im);\n";
     const std::string to = in_pack.empty() ? "out" : "made.at";
     const std::string place = in_pack.empty() ? at : in_pack;
@@ -252,8 +261,9 @@ class kernel_writer {
       made += "const " + std::string(text_of(settings_.inputs[input].type).scalar) + "* __restrict__ in" +
               std::to_string(input) + ", ";
     }
-    made += std::string(text_of(settings_.output.type).scalar) +
-            "* __restrict__ out, long long count, long long n0) {\n"
+    made += std::string(text_of(settings_.output.type).scalar) + "* __restrict__ out, long long count, long long n0" +
+            (settings_.numbers == 0 ? "" : ", const double* __restrict__ numbers") +
+            ") {\n"
             "  const long long packs = count / " +
             width +
             ";\n"
@@ -313,6 +323,9 @@ parameters map_kernel(const parameters& settings, std::span<const tensor_spec> i
     arguments.push_back("in" + std::to_string(input));
   }
   arguments.insert(arguments.end(), {"out", count, "n0"});
+  if (parsed.numbers != 0) {
+    arguments.emplace_back(kernel_numbers);
+  }
   made.set("args", std::move(arguments));
   // Sums and products are rounded as on the host, and denormal numbers are zero on both.
   made.set("options", std::vector<std::string>{"--fmad=false", "--ftz=true"});

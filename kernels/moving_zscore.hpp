@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/function_attributes.hpp"
 #include "kernels/operation.hpp"
@@ -172,6 +173,12 @@ class held_window {
   std::uint32_t* above_;
 };
 
+/// The numbers of a moving_zscore that may be tuned.
+struct zscore_levels {
+  double hold;
+  double threshold;
+};
+
 /// moving_zscore: distance of each step from the mean of the steps before it, in their standard deviations, per
 /// channel.
 ///
@@ -194,9 +201,9 @@ class held_window {
 ///   that
 ///              no unit matters
 ///   gap        integer, 0 … 65536: G, default 0
-///   hold       number > 0: the level; default: none
+///   hold       number > 0: the level; default: none; tunable where it is given
 ///   output     "score" (default): z, or "flags": 1 where |z| > threshold, else 0
-///   threshold  number > 0, default 4; only with "flags"
+///   threshold  number > 0, default 4; only with "flags"; tunable
 /// A NaN or an infinity in the window makes z NaN and the flag 0. At a step that is itself NaN or infinite, z is the
 /// same: an infinity has flag 1 and is above any level, a NaN is above none.
 struct moving_zscore_settings {
@@ -210,6 +217,13 @@ struct moving_zscore_settings {
 
   /// True if the window is not simply the steps just before.
   [[nodiscard]] bool held() const noexcept { return gap > 0 || !std::isinf(hold); }
+  [[nodiscard]] bool has_hold() const noexcept { return !std::isinf(hold); }
+  /// How many there are of moving_zscore_numbers: first the level, then the threshold.
+  [[nodiscard]] std::int32_t numbers() const noexcept { return (has_hold() ? 1 : 0) + (flags ? 1 : 0); }
+  /// The same with what a frame has instead.
+  [[nodiscard]] zscore_levels levels(const double* row) const noexcept {
+    return {has_hold() ? row[0] : hold, flags ? row[has_hold() ? 1 : 0] : threshold};
+  }
   [[nodiscard]] held_window::extent extent() const noexcept {
     return {static_cast<std::int32_t>(window.length), gap, window.channels()};
   }
@@ -254,6 +268,20 @@ struct moving_zscore_settings {
   parsed.output = input;
   parsed.output.type = parsed.flags ? element_type::u8 : element_type::f32;
   return parsed;
+}
+
+/// Throws parameter_error.
+[[nodiscard]] inline std::vector<tunable_number> moving_zscore_numbers(const parameters& settings,
+                                                                       std::span<const tensor_spec> inputs) {
+  const moving_zscore_settings parsed = parse_moving_zscore(settings, inputs.front());
+  std::vector<tunable_number> numbers;
+  if (parsed.has_hold()) {
+    numbers.push_back({"hold", parsed.hold});
+  }
+  if (parsed.flags) {
+    numbers.push_back({"threshold", parsed.threshold});
+  }
+  return numbers;
 }
 
 [[nodiscard]] inline std::optional<session_traits> moving_zscore_session(const parameters& /*settings*/,

@@ -104,7 +104,21 @@ struct held_arguments {
   held_window::extent extent;
   deviation_floor floor;
   double hold;
+  const double* numbers;  ///< moving_zscore_settings::levels by frame; nullptr: the same for all
+  std::int32_t row;       ///< numbers of a frame
+  bool has_hold;          ///< the first of them is the level, and the last one the threshold if there are flags
 };
+
+/// Flags by a threshold of each frame, from scores.
+__global__ void __launch_bounds__(block_threads)
+    flag_scores(const float* __restrict__ scores, const double* __restrict__ thresholds, std::int64_t frame_elements,
+                std::int64_t count, std::uint8_t* __restrict__ output) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
+  for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; at < count;
+       at += stride) {
+    output[at] = static_cast<double>(fabsf(scores[at])) > thresholds[at / frame_elements] ? 1 : 0;
+  }
+}
 
 __device__ __forceinline__ void store_score(float z, double /*threshold*/, float* destination) {
   *destination = z;
@@ -138,6 +152,9 @@ __global__ void __launch_bounds__(block_threads)
     window_sums sums = sums_of(window);
     for (; index >= 0; index = frame->next) {
       frame = &given.session.frames[index];
+      const double* const numbers = given.numbers == nullptr ? nullptr : given.numbers + index * given.row;
+      const double hold = numbers != nullptr && given.has_hold ? numbers[0] : given.hold;
+      const double level = numbers != nullptr ? numbers[given.row - 1] : threshold;
       for (std::int64_t first = 0; first < frame->steps; first += warp_threads) {
         const std::int64_t at = index * given.pitch + (first + lane) * given.extent.channels + channel;
         const bool mine = first + lane < frame->steps;
@@ -148,13 +165,13 @@ __global__ void __launch_bounds__(block_threads)
           const float value = __shfl_sync(~0U, read, each);
           const auto z = static_cast<float>(window.score(value, sums, given.floor));
           result = lane == each ? z : result;
-          if (window.take(value, static_cast<double>(fabsf(z)) > given.hold, frame->position + first + each, sums)) {
+          if (window.take(value, static_cast<double>(fabsf(z)) > hold, frame->position + first + each, sums)) {
             __syncwarp();
             sums = sums_of(window);
           }
         }
         if (mine) {
-          store_score(result, threshold, output + at);
+          store_score(result, level, output + at);
         }
       }
     }
@@ -184,7 +201,10 @@ class held_zscore_cuda final : public operation {
                                .frames = arguments.extent.frames,
                                .extent = settings_.extent(),
                                .floor = settings_.floor,
-                               .hold = settings_.hold};
+                               .hold = settings_.hold,
+                               .numbers = arguments.numbers,
+                               .row = settings_.numbers(),
+                               .has_hold = settings_.has_hold()};
     if (given.frames <= 0) {
       return {};
     }
@@ -216,12 +236,49 @@ class moving_zscore_cuda final : public operation {
   const moving_zscore_settings settings_;
 };
 
+/// Flags by a threshold of each frame, from scores in scratch.
+class tuned_flags_cuda final : public operation {
+ public:
+  tuned_flags_cuda(moving_zscore_settings settings, std::int64_t max_frames)
+      : settings_{std::move(settings)}, max_frames_{max_frames}, multiprocessors_{multiprocessor_count()} {}
+
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
+    return static_cast<std::size_t>(max_frames_ * settings_.output.elements()) * sizeof(float);
+  }
+  [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.window.state_bytes(); }
+
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    operation_arguments scoring = arguments;
+    scoring.output = arguments.scratch;
+    if (const fault failed =
+            enqueue_sliding<score_fold, float>(stream, settings_.window, scoring, {{settings_.floor}})) {
+      return failed;
+    }
+    const std::int64_t pitch = settings_.window.input.elements(arguments.extent.leading);
+    const std::int64_t count = arguments.extent.frames * pitch;
+    if (count <= 0) {
+      return {};
+    }
+    return launch(stream, grid_of(divide_up(count, block_threads), resident_blocks(multiprocessors_)),
+                  dim3(block_threads), &flag_scores, static_cast<const float*>(arguments.scratch), arguments.numbers,
+                  pitch, count, static_cast<std::uint8_t*>(arguments.output));
+  }
+
+ private:
+  const moving_zscore_settings settings_;
+  const std::int64_t max_frames_;
+  const std::int64_t multiprocessors_;
+};
+
 }  // namespace
 
 std::unique_ptr<operation> make_moving_zscore_cuda(const operation_request& request) {
   moving_zscore_settings settings = parse_moving_zscore(request.settings, request.inputs[0]);
   if (settings.held()) {
     return std::make_unique<held_zscore_cuda>(std::move(settings));
+  }
+  if (settings.flags && request.tuned) {
+    return std::make_unique<tuned_flags_cuda>(std::move(settings), request.max_frames);
   }
   return std::make_unique<moving_zscore_cuda>(std::move(settings));
 }

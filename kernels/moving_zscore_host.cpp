@@ -164,6 +164,7 @@ struct zscore_fold {
 };
 
 struct store_scores {
+  void set(double /*threshold*/) noexcept {}
   void operator()(void* output, std::int64_t index, const float* scores, std::int64_t count) const noexcept {
     std::copy_n(scores, count, static_cast<float*>(output) + index);
   }
@@ -172,6 +173,7 @@ struct store_scores {
 struct store_flags {
   double threshold;
 
+  void set(double level) noexcept { threshold = level; }
   void operator()(void* output, std::int64_t index, const float* scores, std::int64_t count) const noexcept {
     auto* const flags = static_cast<std::uint8_t*>(output) + index;
     for (std::int64_t i = 0; i < count; ++i) {
@@ -196,6 +198,38 @@ class moving_zscore_host final : public operation {
 
  private:
   const sliding_window_host<zscore_fold, Store> sliding_;
+};
+
+/// Flags by a threshold of each frame, from scores in scratch.
+class tuned_flags_host final : public operation {
+ public:
+  explicit tuned_flags_host(const moving_zscore_settings& settings, std::int64_t max_frames)
+      : settings_{settings},
+        score_bytes_{static_cast<std::size_t>(max_frames * settings.output.elements()) * sizeof(float)},
+        sliding_{settings.window, zscore_fold{settings.floor}, store_scores{}} {}
+
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return sliding_.scratch_bytes() + score_bytes_; }
+  [[nodiscard]] std::size_t state_bytes() const noexcept override { return sliding_.state_bytes(); }
+
+  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
+    auto* const scores =
+        reinterpret_cast<float*>(static_cast<std::byte*>(arguments.scratch) + sliding_.scratch_bytes());
+    operation_arguments scoring = arguments;
+    scoring.output = scores;
+    sliding_.run(scoring);
+    const std::int64_t pitch = settings_.window.input.elements(arguments.extent.leading);
+    for (std::int64_t frame = 0; frame < arguments.extent.frames; ++frame) {
+      const std::int64_t count = arguments.session.frames[frame].steps * settings_.window.channels();
+      store_flags{settings_.levels(arguments.numbers + frame * settings_.numbers()).threshold}(
+          arguments.output, frame * pitch, scores + frame * pitch, count);
+    }
+    return {};
+  }
+
+ private:
+  const moving_zscore_settings settings_;
+  const std::size_t score_bytes_;
+  const sliding_window_host<zscore_fold, store_scores> sliding_;
 };
 
 /// Step by step, channel by channel, in the half of the state for the next batch.
@@ -230,14 +264,20 @@ class held_zscore_host final : public operation {
     window.copy(half(frame->half), frame->position, 0, 1);
     window_sums sums = taken(window);
     const std::int64_t pitch = settings_.window.input.elements(arguments.extent.leading);
+    zscore_levels levels{settings_.hold, settings_.threshold};
+    Store store = store_;
     for (; index >= 0; index = frame->next) {
       frame = &arguments.session.frames[index];
+      if (arguments.numbers != nullptr) {
+        levels = settings_.levels(arguments.numbers + index * settings_.numbers());
+        store.set(levels.threshold);
+      }
       for (std::int64_t step = 0; step < frame->steps; ++step) {
         const std::int64_t at = index * pitch + step * extent.channels + channel;
         const float value = static_cast<const float*>(arguments.inputs[0])[at];
         const auto z = static_cast<float>(window.score(value, sums, settings_.floor));
-        store_(arguments.output, at, &z, 1);
-        if (window.take(value, static_cast<double>(std::abs(z)) > settings_.hold, frame->position + step, sums)) {
+        store(arguments.output, at, &z, 1);
+        if (window.take(value, static_cast<double>(std::abs(z)) > levels.hold, frame->position + step, sums)) {
           sums = taken(window);
         }
       }
@@ -273,6 +313,9 @@ std::unique_ptr<operation> make_with(const moving_zscore_settings& settings, Sto
 
 std::unique_ptr<operation> make_moving_zscore_host(const operation_request& request) {
   const moving_zscore_settings settings = parse_moving_zscore(request.settings, request.inputs[0]);
+  if (settings.flags && request.tuned && !settings.held()) {
+    return std::make_unique<tuned_flags_host>(settings, request.max_frames);
+  }
   if (settings.flags) {
     return make_with(settings, store_flags{settings.threshold});
   }

@@ -28,6 +28,9 @@ struct operation_arguments {
   session_arguments session;                   ///< for an operation with state_bytes() > 0
   std::span<void* const> outputs{};            ///< all, for an operator with named outputs
   const session_frame* host_frames = nullptr;  ///< session.frames, in host memory
+  /// Of a tuned stage, for each frame: operator_definition::tunable with the values of its request, in that order.
+  /// Where the inputs are. nullptr: those of the configuration hold for all frames.
+  const double* numbers = nullptr;
 };
 
 /// One stage's operator, compiled for one backend, one set of input specs and at most `max_frames` frames a batch.
@@ -65,6 +68,7 @@ struct operation_request {
   const parameters& settings;
   std::span<const tensor_spec> inputs;
   std::int64_t max_frames = 1;
+  bool tuned = false;  ///< each run has operation_arguments::numbers
 };
 
 using make_operation = std::unique_ptr<operation> (*)(const operation_request&);
@@ -75,6 +79,14 @@ struct operator_output {
   tensor_spec spec;
 
   bool operator==(const operator_output&) const = default;
+};
+
+/// A parameter that may change from frame to frame, and its value.
+struct tunable_number {
+  std::string name;
+  double value = 0.0;
+
+  bool operator==(const tunable_number&) const = default;
 };
 
 /// One operator of the catalogue: its name, its parameters and its output.
@@ -94,7 +106,13 @@ struct operator_definition {
   /// nullptr for an operator without named outputs. Call it only with what `infer` has accepted.
   std::vector<operator_output> (*named_outputs)(const parameters& settings,
                                                 std::span<const tensor_spec> inputs) = nullptr;
+  /// The numbers that `tunable` of a stage may name, as operation_arguments::numbers has them; nullptr for an operator
+  /// that has none. They are keys, or names in the table `values`. Throws parameter_error as `infer` does.
+  std::vector<tunable_number> (*tunable)(const parameters& settings, std::span<const tensor_spec> inputs) = nullptr;
 };
+
+/// Sets a number that operator_definition::tunable names: in the table `values` if that has it, else as a key.
+void set_number(parameters& settings, const std::string& name, double value);
 
 /// All built-in operators, sorted by name.
 [[nodiscard]] std::span<const operator_definition> operator_catalogue() noexcept;

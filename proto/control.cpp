@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <concepts>
 #include <limits>
 #include <string>
@@ -230,6 +231,33 @@ bool from_json(const json& array, std::vector<std::string>& out) {
          });
 }
 
+bool is_name(std::string_view text) noexcept {
+  return text.size() <= max_name_bytes && is_printable(text);
+}
+
+bool read(const json& object, const char* key, double& out) {
+  const json* const value = member(object, key);
+  if (value == nullptr || !value->is_number()) {
+    return false;
+  }
+  out = value->get<double>();
+  return std::isfinite(out);
+}
+
+bool from_json(const json& object, number_setting& out) {
+  if (!object.is_object() || !read(object, "stage", out.stage) || !read(object, "name", out.name) ||
+      !is_name(out.stage) || !is_name(out.name)) {
+    return false;
+  }
+  const json* const value = member(object, "value");
+  return value != nullptr && (value->is_null() || read(object, "value", out.value.emplace()));
+}
+
+bool from_json(const json& object, number_report& out) {
+  return object.is_object() && read(object, "stage", out.stage) && read(object, "name", out.name) &&
+         read(object, "value", out.value) && read(object, "own", out.own);
+}
+
 bool from_json(const json& object, quarantined_pipeline& out) {
   return object.is_object() && read(object, "name", out.name) && read(object, "reason", out.reason);
 }
@@ -260,10 +288,6 @@ bool from_json(const json& object, pipeline_description& out) {
   }
   const json* const input = member(object, "input");
   return input != nullptr && from_json(*input, out.input);
-}
-
-bool is_name(std::string_view text) noexcept {
-  return text.size() <= max_name_bytes && is_printable(text);
 }
 
 bool is_resume_token(std::string_view text) noexcept {
@@ -331,6 +355,14 @@ bool from_json(const json& object, publisher& out) {
          read_if_there(object, "ended", out.ended);
 }
 
+bool from_json(const json& object, set_values& out) {
+  return read(object, "values", out.values) && !out.values.empty();
+}
+
+bool from_json(const json& object, values_report& out) {
+  return read(object, "values", out.values);
+}
+
 bool from_json(const json& object, error_body& out) {
   return read(object, "reason", out.reason) && read(object, "step", out.step) && read(object, "stage", out.stage) &&
          read(object, "device_error", out.device_error) && read_if_there(object, "holds", out.holds);
@@ -338,7 +370,7 @@ bool from_json(const json& object, error_body& out) {
 
 // What fault_of_request looks at, key by key: as the readers above do.
 
-enum class key_kind : std::uint8_t { name, names, number32, number64, token, flag };
+enum class key_kind : std::uint8_t { name, names, number32, number64, token, flag, settings };
 
 struct request_key {
   message_type message;
@@ -347,7 +379,7 @@ struct request_key {
   bool required;
 };
 
-constexpr std::array<request_key, 13> request_keys{{{message_type::hello, "client", key_kind::name, true},
+constexpr std::array<request_key, 14> request_keys{{{message_type::hello, "client", key_kind::name, true},
                                                     {message_type::hello, "version", key_kind::name, true},
                                                     {message_type::hello, "inline_bytes", key_kind::number64, false},
                                                     {message_type::hello, "resume", key_kind::token, false},
@@ -359,7 +391,8 @@ constexpr std::array<request_key, 13> request_keys{{{message_type::hello, "clien
                                                     {message_type::subscribe, "sessions", key_kind::names, false},
                                                     {message_type::subscribe, "outputs", key_kind::names, false},
                                                     {message_type::subscribe, "queue_bytes", key_kind::number64, false},
-                                                    {message_type::subscribe, "requests", key_kind::flag, false}}};
+                                                    {message_type::subscribe, "requests", key_kind::flag, false},
+                                                    {message_type::set_values, "values", key_kind::settings, true}}};
 
 std::string fault_of_name(const std::string& text) {
   if (text.size() > max_name_bytes) {
@@ -380,6 +413,14 @@ std::string fault_of_names(const json& value) {
 std::string fault_of_value(const json& value, key_kind kind) {
   if (kind == key_kind::names) {
     return fault_of_names(value);
+  }
+  if (kind == key_kind::settings) {
+    const bool good =
+        value.is_array() && !value.empty() && std::all_of(value.begin(), value.end(), [](const json& each) {
+          number_setting read;
+          return from_json(each, read);
+        });
+    return good ? "" : "is no list of objects with a stage, a name and a number or null as their value";
   }
   const bool is_text = kind == key_kind::name || kind == key_kind::token;
   if (is_text && !value.is_string()) {
@@ -539,6 +580,23 @@ std::string encode(const publisher& body) {
   return text_of(made);
 }
 
+std::string encode(const set_values& body) {
+  ordered_json values = ordered_json::array();
+  for (const number_setting& each : body.values) {
+    ordered_json& made = values.emplace_back(ordered_json{{"stage", each.stage}, {"name", each.name}});
+    made["value"] = each.value ? ordered_json(*each.value) : ordered_json(nullptr);
+  }
+  return text_of({{"values", std::move(values)}});
+}
+
+std::string encode(const values_report& body) {
+  ordered_json values = ordered_json::array();
+  for (const number_report& each : body.values) {
+    values.push_back({{"stage", each.stage}, {"name", each.name}, {"value", each.value}, {"own", each.own}});
+  }
+  return text_of({{"values", std::move(values)}});
+}
+
 std::string encode(const error_body& body) {
   ordered_json made{{"reason", clip(body.reason, max_reason_bytes)},
                     {"step", clip(body.step, max_reason_bytes)},
@@ -617,6 +675,14 @@ std::optional<subscribed> decode_subscribed(std::span<const std::byte> body) {
 
 std::optional<publisher> decode_publisher(std::span<const std::byte> body) {
   return decode_body<publisher>(body, answer_bounds);
+}
+
+std::optional<set_values> decode_set_values(std::span<const std::byte> body) {
+  return decode_body<set_values>(body, request_bounds);
+}
+
+std::optional<values_report> decode_values(std::span<const std::byte> body) {
+  return decode_body<values_report>(body, answer_bounds);
 }
 
 bool is_answer(std::span<const std::byte> body) {

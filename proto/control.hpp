@@ -21,7 +21,7 @@ struct json_bounds {
   std::size_t values = 0;  ///< texts, numbers, flags, nulls, objects and arrays together
 };
 
-/// Of HELLO, OPEN, ATTACH and SUBSCRIBE.
+/// Of HELLO, OPEN, ATTACH, SUBSCRIBE and SET.
 inline constexpr json_bounds request_bounds{.bytes = 4096, .depth = 8, .values = 64};
 /// Of WELCOME, STATUS, TRACE, ERROR and the other answers.
 inline constexpr json_bounds answer_bounds{.bytes = 65536, .depth = 16, .values = 32768};
@@ -30,11 +30,11 @@ inline constexpr json_bounds answer_bounds{.bytes = 65536, .depth = 16, .values 
 /// not JSON or exceeds the bounds. Throws std::bad_alloc.
 [[nodiscard]] std::optional<nlohmann::json> read_json(std::string_view text, const json_bounds& bounds);
 
-inline constexpr std::size_t max_request_body_bytes = 4096;  ///< of the JSON of HELLO, OPEN, ATTACH, SUBSCRIBE
+inline constexpr std::size_t max_request_body_bytes = 4096;  ///< of the JSON of HELLO, OPEN, ATTACH, SUBSCRIBE, SET
 /// Of the JSON of a control message.
 [[nodiscard]] constexpr std::size_t max_body_bytes_of(message_type type) noexcept {
   const bool asks = type == message_type::hello || type == message_type::open_session || type == message_type::attach ||
-                    type == message_type::subscribe;
+                    type == message_type::subscribe || type == message_type::set_values;
   return asks ? max_request_body_bytes : max_body_bytes;
 }
 
@@ -157,6 +157,31 @@ struct publisher {
   bool ended = false;                  ///< nothing else is told then but the session
 };
 
+/// A number of a stage, and what it is to be.
+struct number_setting {
+  std::string stage;
+  std::string name;
+  std::optional<double> value;  ///< finite; nullopt: what the pipeline has, from now on
+};
+
+/// SET: numbers of a session. All change, or none.
+struct set_values {
+  std::vector<number_setting> values;  ///< at least one
+};
+
+/// A number of a stage that may change, and what it is.
+struct number_report {
+  std::string stage;
+  std::string name;
+  double value = 0.0;
+  bool own = false;  ///< the session has set it; otherwise it follows the pipeline
+};
+
+/// VALUES: all tunable numbers, as they are for the next frames.
+struct values_report {
+  std::vector<number_report> values;
+};
+
 /// ERROR: the reason. `step` is where a request expired or was cancelled; `stage` and `device_error` belong to FAILED.
 struct error_body {
   std::string reason;  ///< one sentence for a person
@@ -176,6 +201,8 @@ struct error_body {
 [[nodiscard]] std::string encode(const subscribe& body);
 [[nodiscard]] std::string encode(const subscribed& body);
 [[nodiscard]] std::string encode(const publisher& body);
+[[nodiscard]] std::string encode(const set_values& body);
+[[nodiscard]] std::string encode(const values_report& body);
 
 /// nullopt when the body is not JSON of that form or exceeds its bounds. Throws std::bad_alloc: a body that memory is
 /// short for is not malformed.
@@ -189,7 +216,10 @@ struct error_body {
 [[nodiscard]] std::optional<subscribe> decode_subscribe(std::span<const std::byte> body);
 [[nodiscard]] std::optional<subscribed> decode_subscribed(std::span<const std::byte> body);
 [[nodiscard]] std::optional<publisher> decode_publisher(std::span<const std::byte> body);
-/// Of HELLO, OPEN, ATTACH and SUBSCRIBE, which their readers refuse: what is wrong with it, "key 'client' is missing".
+[[nodiscard]] std::optional<set_values> decode_set_values(std::span<const std::byte> body);
+[[nodiscard]] std::optional<values_report> decode_values(std::span<const std::byte> body);
+/// Of HELLO, OPEN, ATTACH, SUBSCRIBE and SET, which their readers refuse: what is wrong with it, "key 'client' is
+/// missing".
 [[nodiscard]] std::string fault_of_request(message_type type, std::span<const std::byte> body);
 /// Whether it is a JSON object within the bounds of an answer, as STATUS and TRACE must be. Throws std::bad_alloc.
 [[nodiscard]] bool is_answer(std::span<const std::byte> body);

@@ -69,6 +69,9 @@ enum class message_type : std::uint8_t {
   subscribe = 20,      ///< client: JSON body `subscribe`; answered with SUBSCRIBED
   subscribed = 21,     ///< daemon: JSON body `subscribed`
   unsubscribe = 22,    ///< client: request_id names the subscription; no answer, no body
+  set_values = 24,     ///< client: JSON body `set_values`; answered with VALUES
+  values = 25,         ///< daemon: JSON body `values_report`; `sequence` is the session's frame from which they hold
+  get_values = 26,     ///< client: `session` names it, 0: `pipeline`; answered with VALUES; no body
   result = 32,         ///< daemon: as SUBMIT
   error = 33,          ///< daemon: JSON body `error_body`
   result_shared = 34,  ///< daemon: tensor headers; the tensors lie in the arena

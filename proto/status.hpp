@@ -29,6 +29,9 @@ enum class status : std::uint16_t {
   unknown_arena = 0x0110,      ///< the client shares no such memory with the daemon (any more)
   bad_place = 0x0111,          ///< not inside the shared memory, not at a multiple of 64, or too small
   unknown_repeat = 0x0112,     ///< a repeat in shared memory that is neither in flight nor kept; it was not run
+  unknown_value = 0x0113,      ///< the pipeline has no such stage, or the stage no such number
+  not_tunable = 0x0114,        ///< the number is there, and the pipeline does not let it change
+  out_of_range = 0x0115,       ///< the stage does not take that value
 
   expired = 0x0200,  ///< the request's timeout ran out; the body names the step
 

@@ -38,6 +38,7 @@ void declare_replay(CLI::App& app, const global_options& global, action& chosen)
 void declare_record(CLI::App& app, const global_options& global, action& chosen);
 void declare_watch(CLI::App& app, const global_options& global, action& chosen);
 void declare_reload(CLI::App& app, const global_options& global, action& chosen);
+void declare_set(CLI::App& app, const global_options& global, action& chosen);
 void declare_doctor(CLI::App& app, const global_options& global, action& chosen);
 
 void declare_keygen(CLI::App& app, action& chosen);

@@ -62,6 +62,7 @@ int run(int argc, char** argv) {
   declare_keygen(app, chosen);
   declare_top(app, global, chosen);
   declare_reload(app, global, chosen);
+  declare_set(app, global, chosen);
   declare_doctor(app, global, chosen);
   declare_check_plugin(app, chosen);
   try {

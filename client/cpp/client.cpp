@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <future>
+#include <optional>
 #include <random>
+#include <span>
 #include <utility>
 
 #include <penstock/client.hpp>
@@ -12,6 +14,7 @@
 
 #include "client/cpp/errors.hpp"
 #include "client/cpp/feed.hpp"
+#include "proto/control.hpp"
 
 namespace penstock {
 namespace {
@@ -236,6 +239,32 @@ link::probe::answer client::implementation::ask(wire::message_type question, std
   auto reply = probe.reply.get_future();
   post(std::move(probe));
   return reply.get();
+}
+
+stage_numbers client::implementation::ask_values(const std::shared_ptr<link::session_record>& session,
+                                                 std::string body) {
+  check_may_wait();
+  if (const std::optional<request_error> ended = session->ended()) {
+    throw request_error{*ended};
+  }
+  link::probe probe;
+  probe.question = body.empty() ? wire::message_type::get_values : wire::message_type::set_values;
+  probe.id = reserve_id();
+  probe.session = session;
+  probe.body = std::move(body);
+  probe.deadline = moment(std::chrono::steady_clock::now(), options_.request_timeout);
+  auto reply = probe.reply.get_future();
+  post(std::move(probe));
+  const link::probe::answer answer = reply.get();
+  const auto values = wire::decode_values(std::as_bytes(std::span(answer.body)));
+  if (!values) {
+    throw local_error(wire::status::malformed, "the daemon's VALUES can't be read");
+  }
+  stage_numbers made{answer.next_cursor, {}};
+  for (const wire::number_report& each : values->values) {
+    made.numbers.push_back({each.stage, each.name, each.value, each.own});
+  }
+  return made;
 }
 
 std::shared_ptr<link::session_record> client::implementation::open_session(std::string_view pipeline,

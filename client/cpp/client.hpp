@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <penstock/client.hpp>
+#include <penstock/session.hpp>
 #include <sys/types.h>
 
 #include "client/cpp/connection.hpp"
@@ -34,6 +35,9 @@ class __attribute__((visibility("hidden"))) client::implementation {
                        completion&& done, bool may_wait);
   void cancel(std::uint64_t id);
   link::probe::answer ask(wire::message_type question, std::uint64_t cursor, std::chrono::nanoseconds timeout);
+
+  /// Sends the body of a SET for a session, or GET_VALUES for "", and waits for the answer. Throws request_error.
+  [[nodiscard]] stage_numbers ask_values(const std::shared_ptr<link::session_record>& session, std::string body);
 
   [[nodiscard]] std::shared_ptr<link::session_record> open_session(std::string_view pipeline, std::string_view name);
   [[nodiscard]] std::optional<lent_memory> lend(std::size_t bytes);

@@ -16,21 +16,24 @@
 namespace penstock::link {
 
 class feed;
+class session_record;
 
 struct cancellation {
   std::uint64_t id = 0;
 };
 
-/// PING, GET_STATUS or GET_TRACE. Sent once, not repeated.
+/// PING, GET_STATUS, GET_TRACE, GET_VALUES or SET. Sent once over each connection.
 struct probe {
   struct answer {
     std::chrono::nanoseconds round_trip{};
     std::string body;
-    std::uint64_t next_cursor = 0;  ///< of TRACE
+    std::uint64_t next_cursor = 0;  ///< of TRACE; of VALUES the session's frame from which they hold
   };
   wire::message_type question = wire::message_type::ping;
   std::uint64_t id = 0;
-  std::uint64_t cursor = 0;  ///< of GET_TRACE
+  std::uint64_t cursor = 0;                   ///< of GET_TRACE
+  std::shared_ptr<session_record> session{};  ///< of GET_VALUES and SET
+  std::string body{};                         ///< of SET
   time_point deadline = never;
   time_point asked = never;  ///< `never` until it was sent
   std::promise<answer> reply;

@@ -1,6 +1,8 @@
 #include "client/cpp/control_requests.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "client/cpp/errors.hpp"
@@ -15,6 +17,9 @@ wire::message_type answer_to(wire::message_type question) noexcept {
       return wire::message_type::status_report;
     case wire::message_type::get_trace:
       return wire::message_type::trace_report;
+    case wire::message_type::get_values:
+    case wire::message_type::set_values:
+      return wire::message_type::values;
     default:
       return wire::message_type::pong;
   }
@@ -27,10 +32,13 @@ void control_requests::ask(probe&& question) {
 }
 
 void control_requests::send(probe& question) {
-  zmq::message_t message = question_message(question.question, question.id, question.cursor);
+  const std::uint32_t session = question.session == nullptr ? 0 : question.session->number();
+  std::array<zmq::message_t, 2> message{question_message(question.question, question.id, question.cursor, session),
+                                        zmq::message_t{question.body.data(), question.body.size()}};
   const time_point before =
       std::chrono::steady_clock::now();  // before `send`: the answer may arrive before this thread runs again
-  if (handshake_.ready() && socket_.send({&message, 1}) && question.asked == never) {
+  if (handshake_.ready() && socket_.send(std::span(message).first(question.body.empty() ? 1U : 2U)) &&
+      question.asked == never) {
     question.asked = before;
   }
 }

@@ -105,10 +105,12 @@ zmq::message_t bare_message(wire::message_type type, std::uint64_t request_id) {
   return question_message(type, request_id, 0);
 }
 
-zmq::message_t question_message(wire::message_type type, std::uint64_t request_id, std::uint64_t cursor) {
+zmq::message_t question_message(wire::message_type type, std::uint64_t request_id, std::uint64_t cursor,
+                                std::uint32_t session) {
   wire::message_header header;
   header.type = type;
   header.request_id = request_id;
+  header.session = session;
   header.sequence = cursor;
   return header_message(header);
 }

@@ -42,8 +42,9 @@ class submit_parts {
 /// A message without a body.
 [[nodiscard]] zmq::message_t bare_message(wire::message_type type, std::uint64_t request_id);
 [[nodiscard]] zmq::message_t close_message(std::uint32_t session);
-/// PING, GET_STATUS or GET_TRACE.
-[[nodiscard]] zmq::message_t question_message(wire::message_type type, std::uint64_t request_id, std::uint64_t cursor);
+/// PING, GET_STATUS, GET_TRACE or GET_VALUES, or the header of SET.
+[[nodiscard]] zmq::message_t question_message(wire::message_type type, std::uint64_t request_id, std::uint64_t cursor,
+                                              std::uint32_t session = 0);
 
 /// Request ids that are reserved for HELLO and ATTACH.
 inline constexpr std::uint64_t hello_id = 1;

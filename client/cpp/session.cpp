@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 #include <deque>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "client/cpp/client.hpp"
 #include "client/cpp/errors.hpp"
 #include "client/cpp/recording.hpp"
+#include "proto/control.hpp"
 
 namespace penstock {
 namespace {
@@ -114,6 +117,28 @@ result session::run(std::span<const std::byte> samples, unfilled tail, const std
     throw;
   }
   return link::joined_results::take(all);
+}
+
+stage_numbers session::set(std::string_view stage, std::string_view name, double value) {
+  const number_setting wanted{std::string(stage), std::string(name), value};
+  return set({&wanted, 1});
+}
+
+stage_numbers session::set(std::span<const number_setting> wanted) {
+  wire::set_values body;
+  for (const number_setting& each : wanted) {
+    if (each.value && !std::isfinite(*each.value)) {
+      throw link::local_error(wire::status::out_of_range,
+                              "'" + each.name + "' of stage '" + each.stage + "' must be a finite number");
+    }
+    body.values.push_back({each.stage, each.name, each.value});
+  }
+  const std::lock_guard lock{record_->setting()};  // a late one must not follow another
+  return owner_->ask_values(record_, wire::encode(body));
+}
+
+stage_numbers session::values() {
+  return owner_->ask_values(record_, "");
 }
 
 void session::close() noexcept {

@@ -47,6 +47,9 @@ class session_record {
     return true;
   }
 
+  /// Held by who sets its numbers.
+  [[nodiscard]] std::mutex& setting() noexcept { return setting_; }
+
   /// Why the session has ended; nullopt while it is open.
   [[nodiscard]] std::optional<request_error> ended() const {
     const std::lock_guard lock{mutex_};
@@ -71,6 +74,7 @@ class session_record {
   const std::string name_;
   std::uint32_t number_ = 0;
 
+  std::mutex setting_;
   mutable std::mutex mutex_;
   std::uint64_t frames_ = 0;
   std::optional<request_error> ended_;

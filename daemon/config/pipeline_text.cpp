@@ -519,7 +519,10 @@ const std::vector<setting<stage_declaration>>& stage_settings() {
       row("op", &declared::op, text_kind{}, "The operator.", true),
       row("from", &declared::from, texts_kind{},
           "What it reads: a stage, or `\"input\"`, or an array of several. "
-          "When left out, the stage before it, and for the first the input.")};
+          "When left out, the stage before it, and for the first the input."),
+      row("tunable", &declared::tunable, texts_kind{},
+          "Numbers of the stage, such as `\"a\"` of an `affine`, that clients may set for their own sessions while "
+          "these go on, and `penstock set` and a reload for all.")};
   return rows;
 }
 

@@ -222,6 +222,64 @@ bool same_pipeline(const pipeline_declaration& left, const pipeline_declaration&
          std::equal(left.stages.begin(), left.stages.end(), right.stages.begin(), same_code);
 }
 
+namespace {
+
+/// `wanted` with those of its numbers as they were that a stage lets change: those of the table `values`, if there is
+/// one.
+parameters with_numbers(const parameters& before, const parameters& wanted, const std::vector<std::string>& tunable) {
+  if (wanted.has("values") && before.has("values")) {
+    parameters made = wanted;
+    made.set("values",
+             std::make_shared<const parameters>(with_numbers(before.table("values"), wanted.table("values"), tunable)));
+    return made;
+  }
+  const auto is_tunable = [&tunable](const std::string& key) {
+    return std::find(tunable.begin(), tunable.end(), key) != tunable.end();
+  };
+  parameters made;
+  for (const auto& [key, value] : wanted) {
+    if (!is_tunable(key)) {
+      made.set(key, value);
+    }
+  }
+  for (const auto& [key, value] : before) {
+    if (is_tunable(key)) {
+      made.set(key, value);
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+std::optional<std::vector<wire::number_setting>> tuned_changes(const pipeline_declaration& before,
+                                                               const pipeline_declaration& wanted) {
+  if (before.stages.size() != wanted.stages.size()) {
+    return std::nullopt;
+  }
+  pipeline_declaration adjusted = wanted;
+  std::vector<wire::number_setting> changes;
+  for (std::size_t index = 0; index < before.stages.size(); ++index) {
+    const stage_declaration& old = before.stages[index];
+    stage_declaration& stage = adjusted.stages[index];
+    if (old.tunable != stage.tunable || old.numbers.size() != stage.numbers.size()) {
+      return std::nullopt;
+    }
+    if (old.tunable.empty()) {
+      continue;
+    }
+    for (std::size_t each = 0; each < old.numbers.size(); ++each) {
+      const tunable_number& number = stage.numbers[each];
+      const bool is_tunable = std::find(old.tunable.begin(), old.tunable.end(), number.name) != old.tunable.end();
+      if (is_tunable && number != old.numbers[each]) {
+        changes.push_back({stage.name, number.name, number.value});
+      }
+    }
+    stage.settings = with_numbers(old.settings, stage.settings, old.tunable);
+  }
+  return same_pipeline(before, adjusted) ? std::optional(std::move(changes)) : std::nullopt;
+}
+
 std::vector<std::string> needs_restart(const settings& started, const settings& wanted) {
   std::vector<std::string> changes;
   for (const settings_section& each : settings_table()) {

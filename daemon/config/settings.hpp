@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "daemon/config/source_declaration.hpp"
 #include "daemon/device/backend.hpp"
 #include "daemon/pipeline/declaration.hpp"
+#include "proto/control.hpp"
 
 namespace penstock {
 
@@ -179,6 +181,9 @@ enum class manual_format {
 [[nodiscard]] std::string configuration_hash(const settings& settings);
 /// Whether both declare the same, wherever they stand.
 [[nodiscard]] bool same_pipeline(const pipeline_declaration& left, const pipeline_declaration& right);
+/// The tunable numbers that differ, with those of `wanted`; nullopt if anything else differs too.
+[[nodiscard]] std::optional<std::vector<wire::number_setting>> tuned_changes(const pipeline_declaration& before,
+                                                                             const pipeline_declaration& wanted);
 /// What `wanted` has different from what the daemon started with and only a restart can change, a line each:
 /// "[device] streams = 4". Also larger requests than the sockets were opened for, and timing where the daemon started
 /// without.

@@ -148,10 +148,9 @@ fault batch_launch::copy_in(stream& stream) noexcept {
   } else {
     add_shared_in();
   }
-  if (plan_.keeps_state()) {
+  if (plan_.keeps_state() || plan_.is_tuned()) {
     add_piece(slot_.workspace.get() + plan_.frame_table_offset, slot_.pinned_input.get() + plan_.frame_table_pinned,
-              plan_.keepers.size() * static_cast<std::size_t>(slot_.work.frames) * sizeof(session_frame),
-              resources_.copied.in);
+              plan_.frame_table_bytes(slot_.work.frames), resources_.copied.in);
   }
   return stream.copy_pieces_in(resources_.pieces);
 }
@@ -277,6 +276,12 @@ std::byte* batch_launch::result(std::size_t buffer) const noexcept {
   return slot_.pinned_output.get() + output->pinned_offset;
 }
 
+// Where stages read what each frame has of its own.
+const std::byte* batch_launch::frame_table() const noexcept {
+  return input_ != operand_memory::device ? slot_.pinned_input.get() + plan_.frame_table_pinned
+                                          : slot_.workspace.get() + plan_.frame_table_offset;
+}
+
 fault batch_launch::run_stage(stream& stream, std::size_t index) noexcept {
   const plan_stage& stage = plan_.stages[index];
   operation_arguments& arguments = slot_.launches[index];
@@ -296,6 +301,11 @@ fault batch_launch::run_stage(stream& stream, std::size_t index) noexcept {
   for (std::size_t each = 0; each < stage.outputs; ++each) {
     *next_result_++ = result(stage.output + each);
   }
+  if (stage.numbers != 0) {
+    const auto frames = static_cast<std::size_t>(slot_.work.frames);
+    const std::byte* const first = frame_table() + plan_.numbers_offset(slot_.work.frames);
+    arguments.numbers = reinterpret_cast<const double*>(first) + frames * stage.first_number;
+  }
   return stage.state ? run_stateful(stream, index, arguments) : stream.launch(*stage.compiled, arguments);
 }
 
@@ -306,9 +316,7 @@ fault batch_launch::run_stateful(stream& stream, std::size_t index, operation_ar
   const auto found = std::find(plan_.keepers.begin(), plan_.keepers.end(), index);
   const auto keeper = static_cast<std::size_t>(found - plan_.keepers.begin());
   const auto frames = static_cast<std::size_t>(slot_.work.frames);
-  const std::byte* const table = input_ != operand_memory::device ? slot_.pinned_input.get() + plan_.frame_table_pinned
-                                                                  : slot_.workspace.get() + plan_.frame_table_offset;
-  arguments.session.frames = reinterpret_cast<const session_frame*>(table) + keeper * frames;
+  arguments.session.frames = reinterpret_cast<const session_frame*>(frame_table()) + keeper * frames;
   const std::byte* const written = slot_.pinned_input.get() + plan_.frame_table_pinned;
   arguments.host_frames = reinterpret_cast<const session_frame*>(written) + keeper * frames;
   arguments.session.pool = resources_.states + stage.state->offset;

@@ -63,6 +63,7 @@ class batch_launch {
   void add_shared_out(std::size_t output) noexcept;
   [[nodiscard]] const std::byte* operand(std::size_t buffer) const noexcept;
   [[nodiscard]] std::byte* result(std::size_t buffer) const noexcept;
+  [[nodiscard]] const std::byte* frame_table() const noexcept;
   [[nodiscard]] std::uint32_t lane_of(std::size_t stage) const noexcept { return plan_.order.steps[stage + 1].lane; }
   [[nodiscard]] fault run_stage(stream& stream, std::size_t index) noexcept;
   [[nodiscard]] fault run_stateful(stream& stream, std::size_t index, operation_arguments& arguments) noexcept;

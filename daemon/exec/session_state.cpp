@@ -13,6 +13,12 @@ session_frame* table_of(slot& filled) noexcept {
   return reinterpret_cast<session_frame*>(filled.pinned_input.get() + filled.work.pipeline->frame_table_pinned);
 }
 
+double* numbers_of(slot& filled) noexcept {
+  const plan& pipeline = *filled.work.pipeline;
+  return reinterpret_cast<double*>(filled.pinned_input.get() + pipeline.frame_table_pinned +
+                                   pipeline.numbers_offset(filled.work.frames));
+}
+
 const plan_state& state_of(const plan& pipeline, std::size_t keeper) noexcept {
   return *pipeline.stages[pipeline.keepers[keeper]].state;
 }
@@ -98,6 +104,32 @@ void write_session_frames(slot& filled) {
   for (const request* each : filled.work.requests) {
     if (each->session->newest_frame >= 0) {
       hand_over(filled, *each->session);
+    }
+  }
+}
+
+void write_numbers(slot& filled) noexcept {
+  const plan& pipeline = *filled.work.pipeline;
+  double* next = numbers_of(filled);
+  for (const std::size_t stage : pipeline.tuned) {
+    const plan_stage& tuned = pipeline.stages[stage];
+    for (const request* const each : filled.work.requests) {
+      const double* const own = each->numbers->data() + tuned.first_number;
+      for (std::uint32_t frame = 0; frame < each->frames; ++frame) {
+        next = std::copy_n(own, tuned.numbers, next);
+      }
+    }
+  }
+}
+
+void write_warm_up_numbers(slot& filled) noexcept {
+  const plan& pipeline = *filled.work.pipeline;
+  double* next = numbers_of(filled);
+  for (const std::size_t stage : pipeline.tuned) {
+    for (std::int64_t frame = 0; frame < filled.work.frames; ++frame) {
+      for (const tunable_number& each : pipeline.declaration.stages[stage].numbers) {
+        *next++ = each.value;
+      }
     }
   }
 }

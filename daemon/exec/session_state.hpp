@@ -10,7 +10,8 @@
 #include "daemon/device/device.hpp"
 #include "daemon/pipeline/plan.hpp"
 
-// The state of sessions on the device, and the table that tells the stages of a batch which state each frame uses.
+// The state of sessions on the device, and the table that tells the stages of a batch which state each frame uses and
+// which numbers hold for it.
 
 namespace penstock {
 
@@ -40,8 +41,14 @@ class state_pool {
 /// launch, in the order of launches. Thread: the shard.
 void write_session_frames(slot& filled);
 
-/// The same for a warm-up batch, whose frames belong to no session: each frame begins a state of its own, for as many
-/// frames as there are `sessions`.
+/// Writes the numbers of each frame of a batch into its pinned input, behind the session frames, for each tuned stage.
+void write_numbers(slot& filled) noexcept;
+
+/// The same with those of the configuration for all frames.
+void write_warm_up_numbers(slot& filled) noexcept;
+
+/// As write_session_frames for a warm-up batch, whose frames belong to no session: each frame begins a state of its
+/// own, for as many frames as there are `sessions`.
 void write_warm_up_frames(slot& filled, std::uint32_t sessions);
 
 }  // namespace penstock

@@ -132,6 +132,9 @@ launch_fault stream_pool::launch(slot& filled, time_point now) noexcept {
   if (filled.work.pipeline->keeps_state()) {
     write_session_frames(filled);
   }
+  if (filled.work.pipeline->is_tuned()) {
+    write_numbers(filled);
+  }
   inline_time_ = {};
   return inline_limit_.count() != 0 && is_brief(filled.work) ? run_inline(filled) : enqueue_batch(filled);
 }
@@ -267,6 +270,9 @@ std::int64_t stream_pool::warm_up(const plan& pipeline, slot& slot) {
       slot.work.frames = frames;
       if (pipeline.keeps_state()) {
         write_warm_up_frames(slot, states_.sessions());
+      }
+      if (pipeline.is_tuned()) {
+        write_warm_up_numbers(slot);
       }
       run_once(slot);
       still_brief = still_brief && turn == 0 && runs_within(inline_limit_, slot);

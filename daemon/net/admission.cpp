@@ -278,6 +278,9 @@ verdict admission::judge(const incoming& message, const wire::message_header& he
       return wrong;
     }
   }
+  if (pipeline.is_tuned()) {
+    submission.numbers = submission.session != nullptr ? submission.session->numbers : numbers_.of(pipeline);
+  }
   return make_room(client, pipeline, shared ? 0 : submission.bytes);
 }
 

@@ -14,6 +14,7 @@
 #include "daemon/request/clients.hpp"
 #include "daemon/request/request_tracker.hpp"
 #include "daemon/request/sessions.hpp"
+#include "daemon/request/tuning.hpp"
 #include "proto/message.hpp"
 
 namespace penstock {
@@ -74,8 +75,9 @@ class admission {
     std::uint64_t sequence = 0;  ///< for the ERROR
   };
 
-  admission(session_table& sessions, const served_pipelines& served, reply_sender& replies, scheduler& scheduler)
-      : sessions_(sessions), served_(served), replies_(replies), scheduler_(scheduler) {}
+  admission(session_table& sessions, const served_pipelines& served, const tuning& numbers, reply_sender& replies,
+            scheduler& scheduler)
+      : sessions_(sessions), served_(served), numbers_(numbers), replies_(replies), scheduler_(scheduler) {}
 
   /// Decides about a SUBMIT or SUBMIT_SHARED whose header was read. A request in flight is never run a second time, and
   /// a repeat needs no credits. With `overflow = "drop-oldest"` this may end queued requests of the client.
@@ -101,6 +103,7 @@ class admission {
 
   session_table& sessions_;
   const served_pipelines& served_;
+  const tuning& numbers_;
   reply_sender& replies_;
   scheduler& scheduler_;
   verdict closed_;

@@ -37,7 +37,7 @@ constexpr bool is_request(message_type type) noexcept {
 constexpr std::array served = {message_type::submit,    message_type::submit_shared, message_type::attach,
                                message_type::cancel,    message_type::open_session,  message_type::close_session,
                                message_type::subscribe, message_type::unsubscribe,   message_type::get_status,
-                               message_type::get_trace};
+                               message_type::get_trace, message_type::set_values,    message_type::get_values};
 
 wire::message_header answer_to(const wire::message_header& question, message_type type) noexcept {
   wire::message_header header;
@@ -234,6 +234,10 @@ void message_handler::serve(const incoming& message, const wire::message_header&
       return parts_.subscribers.unsubscribe(client, header.request_id);
     case message_type::get_trace:
       return send_trace(message, header, client);
+    case message_type::set_values:
+      return set_values(message, header, client);
+    case message_type::get_values:
+      return get_values(message, header, client);
     default:  // GET_STATUS is the only other type in `served`
       send_status(message, header, client, came);
   }
@@ -288,7 +292,7 @@ void message_handler::open_session(const incoming& message, const wire::message_
     refuse(message, &client, header, admission_.no_such_pipeline(asked->pipeline));
     return;
   }
-  const session_record* const opened = parts_.clients.open_session(client, *pipeline, asked->name, now);
+  session_record* const opened = parts_.clients.open_session(client, *pipeline, asked->name, now);
   if (opened == nullptr) {
     refuse(message, &client, header,
            {status::too_many_sessions, parts_.sessions.full(client)
@@ -296,6 +300,9 @@ void message_handler::open_session(const incoming& message, const wire::message_
                                            : "all " + std::to_string(parts_.sessions.places()) +
                                                  " places for sessions are taken (sessions.max_sessions)"});
     return;
+  }
+  if (pipeline->is_tuned() && opened->numbers == nullptr) {
+    parts_.numbers.begin(*opened);
   }
   wire::message_header reply = answer_to(header, message_type::session_opened);
   reply.session = opened->number;
@@ -309,6 +316,56 @@ void message_handler::close_session(const wire::message_header& header, const cl
   if (session_record* const done = parts_.sessions.find(header.session, client)) {
     session_table::close(*done);
   }
+}
+
+session_record* message_handler::session_of(const incoming& message, const wire::message_header& header,
+                                            const client_record& client) {
+  session_record* const found = parts_.sessions.find(header.session, client);
+  if (found == nullptr) {
+    const std::string why = parts_.sessions.why_lost(header.session, client);
+    refuse(message, &client, header,
+           {status::session_lost, why.empty() ? "this client has no session " + std::to_string(header.session)
+                                              : "session " + std::to_string(header.session) + " is lost: " + why});
+  }
+  return found;
+}
+
+void message_handler::set_values(const incoming& message, const wire::message_header& header,
+                                 const client_record& client) {
+  const std::optional<wire::set_values> wanted = wire::decode_set_values(message.body);
+  if (!wanted) {
+    refuse(message, &client, header,
+           {status::malformed, "the body of SET can't be read: " + wire::fault_of_request(header.type, message.body)});
+    return;
+  }
+  session_record* const session = session_of(message, header, client);
+  if (session == nullptr) {
+    return;
+  }
+  if (tuning_verdict judged = parts_.numbers.set(*session, wanted->values); !judged.accepted()) {
+    refuse(message, &client, header, {judged.code, std::move(judged.reason)});
+    return;
+  }
+  get_values(message, header, client);
+}
+
+void message_handler::get_values(const incoming& message, const wire::message_header& header,
+                                 const client_record& client) {
+  wire::message_header reply = answer_to(header, message_type::values);
+  if (header.session != 0) {
+    if (const session_record* const session = session_of(message, header, client)) {
+      reply.session = session->number;
+      reply.sequence = session->frames;
+      parts_.replies.control(message.identity, &client, reply, wire::encode(parts_.numbers.report(*session)));
+    }
+    return;
+  }
+  const plan* const pipeline = parts_.served.find(header.pipeline);
+  if (pipeline == nullptr) {
+    refuse(message, &client, header, admission_.no_such_pipeline(header.pipeline));
+    return;
+  }
+  parts_.replies.control(message.identity, &client, reply, wire::encode(parts_.numbers.report(*pipeline)));
 }
 
 void message_handler::subscribe(const incoming& message, const wire::message_header& header, client_record& client) {

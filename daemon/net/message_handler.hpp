@@ -18,6 +18,7 @@
 #include "daemon/request/counters.hpp"
 #include "daemon/request/request_tracker.hpp"
 #include "daemon/request/sessions.hpp"
+#include "daemon/request/tuning.hpp"
 #include "daemon/shm/server.hpp"
 #include "daemon/telemetry/timeline.hpp"
 
@@ -38,6 +39,7 @@ class message_handler {
     account& counters;
     const served_pipelines& served;
     subscriptions& subscribers;
+    tuning& numbers;
   };
   /// What a client can ask about the shard.
   struct reports {
@@ -49,7 +51,7 @@ class message_handler {
       : parts_(all),
         reports_(std::move(answers)),
         shard_(shard),
-        admission_(all.sessions, all.served, all.replies, all.scheduling) {}
+        admission_(all.sessions, all.served, all.numbers, all.replies, all.scheduling) {}
 
   /// Clients may share memory from now on, if there is a server.
   void share_memory(shm_server* server) noexcept { shm_server_ = server; }
@@ -87,6 +89,11 @@ class message_handler {
   void open_session(const incoming& message, const wire::message_header& header, const client_record& client,
                     time_point now);
   void close_session(const wire::message_header& header, const client_record& client);
+  void set_values(const incoming& message, const wire::message_header& header, const client_record& client);
+  void get_values(const incoming& message, const wire::message_header& header, const client_record& client);
+  /// The client's session that the header names; nullptr and a refusal that is sent if there is none.
+  [[nodiscard]] session_record* session_of(const incoming& message, const wire::message_header& header,
+                                           const client_record& client);
   void subscribe(const incoming& message, const wire::message_header& header, client_record& client);
   void attach(const incoming& message, const wire::message_header& header, const client_record& client);
   void send_status(const incoming& message, const wire::message_header& header, const client_record& client,

@@ -97,6 +97,7 @@ class checker {
   void check_outputs();
   void check_taken() const;
   void check_stage(std::size_t index);
+  void check_tunable(std::size_t index, const operator_definition& definition, std::vector<tensor_spec> inputs);
   void check_lengths(std::size_t index);
   void check_state() const;
   void put_in_order();
@@ -315,7 +316,7 @@ void checker::check_stage(std::size_t index) {
   for (const auto& [key, value] : stage.settings) {
     if (std::find(definition->keys.begin(), definition->keys.end(), key) == definition->keys.end()) {
       std::vector<std::string_view> known(definition->keys.begin(), definition->keys.end());
-      known.insert(known.end(), {"name", "op", "from"});
+      known.insert(known.end(), {"name", "op", "from", "tunable"});
       refuse_stage(index, key, "operator '" + stage.op + "' has no such parameter" + suggestion(key, known));
     }
   }
@@ -343,6 +344,7 @@ void checker::check_stage(std::size_t index) {
   } catch (const parameter_error& error) {
     refuse_stage(index, error.field, error.what());
   }
+  check_tunable(index, *definition, std::move(inputs));
   for (operator_output& each : stage.named_outputs) {
     each.name.insert(0, stage.name + ".");
     if (place_of(each.name) != pipeline_.stages.size()) {
@@ -356,6 +358,34 @@ void checker::check_stage(std::size_t index) {
                    "its result, " + each.spec.text() + ", has more than " + std::to_string(max_extents) + " extents");
     }
   }
+}
+
+void checker::check_tunable(std::size_t index, const operator_definition& definition, std::vector<tensor_spec> inputs) {
+  stage_declaration& stage = pipeline_.stages[index];
+  if (stage.tunable.empty()) {
+    return;
+  }
+  if (definition.tunable != nullptr) {
+    stage.numbers = definition.tunable(operator_settings(stage), inputs);
+  }
+  std::vector<std::string_view> known;
+  std::string all;
+  for (const tunable_number& each : stage.numbers) {
+    known.emplace_back(each.name);
+    all += (all.empty() ? "'" : ", '") + each.name + "'";
+  }
+  for (auto name = stage.tunable.begin(); name != stage.tunable.end(); ++name) {
+    if (std::find(known.begin(), known.end(), *name) == known.end()) {
+      refuse_stage(index, "tunable",
+                   "'" + *name + "' can't change while the stage runs; " +
+                       (known.empty() ? "nothing of this one can" : "of this one " + all + " can") +
+                       suggestion(*name, known));
+    }
+    if (std::find(stage.tunable.begin(), name, *name) != name) {
+      refuse_stage(index, "tunable", "'" + *name + "' is given twice");
+    }
+  }
+  stage.inputs = std::move(inputs);
 }
 
 // Follows how long the variable frames of a session become. The lengths of two inputs must agree at every moment, and

@@ -45,11 +45,14 @@ struct stage_declaration {
   std::string op;
   std::vector<std::string>
       from;  ///< outputs of stages, or "input"; the stage before it when the configuration has none
+  std::vector<std::string> tunable;  ///< parameters that may change while sessions go on
   parameters settings;
   source_position position;
   field_lines lines;
 
   // Filled in by the check.
+  std::vector<tunable_number> numbers;         ///< of a tuned stage: operator_definition::tunable
+  std::vector<tensor_spec> inputs;             ///< of a tuned stage: what `numbers` was made with
   tensor_spec output;                          ///< of several outputs, the first
   std::vector<operator_output> named_outputs;  ///< all, with the names by which others read them: "STAGE.NAME"
   step_rate rate;                              ///< between the pipeline's input and a variable output

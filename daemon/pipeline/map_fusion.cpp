@@ -81,12 +81,13 @@ std::vector<stage_declaration>::iterator sole_reader(pipeline_declaration& pipel
 bool fuse(pipeline_declaration& pipeline, std::size_t index) {
   const stage_declaration& map = pipeline.stages[index];
   const bool goes_out = std::find(pipeline.outputs.begin(), pipeline.outputs.end(), map.name) != pipeline.outputs.end();
-  if (map.op != "map" || goes_out || (map.output.type != element_type::f32 && map.output.type != element_type::cf32)) {
+  if (map.op != "map" || goes_out || !map.tunable.empty() ||
+      (map.output.type != element_type::f32 && map.output.type != element_type::cf32)) {
     return false;
   }
   const auto reader = sole_reader(pipeline, map.name);
-  if (reader == pipeline.stages.end() || reader->op != "map" || reader->output.shape != map.output.shape ||
-      reader->output.variable != map.output.variable) {
+  if (reader == pipeline.stages.end() || reader->op != "map" || !reader->tunable.empty() ||
+      reader->output.shape != map.output.shape || reader->output.variable != map.output.variable) {
     return false;
   }
   std::optional<stage_declaration> made = joined(pipeline, map, *reader);
@@ -101,7 +102,14 @@ bool fuse(pipeline_declaration& pipeline, std::size_t index) {
 }  // namespace
 
 parameters operator_settings(const stage_declaration& stage) {
-  return stage.op == "map" ? map_with_names(stage.settings, stage.from) : stage.settings;
+  if (stage.op != "map") {
+    return stage.settings;
+  }
+  parameters settings = map_with_names(stage.settings, stage.from);
+  if (!stage.tunable.empty()) {
+    settings.set("tuned", true);
+  }
+  return settings;
 }
 
 pipeline_declaration fuse_maps(pipeline_declaration pipeline) {

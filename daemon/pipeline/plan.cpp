@@ -150,7 +150,8 @@ std::unique_ptr<operation> compile_stage(const plan& made, const stage_declarati
       settings = map_kernel(settings, specs);
     }
     if (op != "kernel") {
-      return compile_built_in(op, {settings, specs, made.max_frames}, target, options.may_be_gpu);
+      return compile_built_in(op, {settings, specs, made.max_frames, !stage.tunable.empty()}, target,
+                              options.may_be_gpu);
     }
     if (!architecture.empty()) {
       settings = with_machine_code(settings, specs, architecture, options.compiler);
@@ -208,6 +209,12 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
   if (stage.session) {
     add_state(made, stage, compiled);
   }
+  if (!stage.tunable.empty()) {
+    made.tuned.push_back(made.stages.size());
+    compiled.first_number = made.numbers;
+    compiled.numbers = stage.numbers.size();
+    made.numbers += stage.numbers.size();
+  }
   const std::vector<operator_output> outputs = stage.outputs();
   compiled.outputs = outputs.size();
   for (const operator_output& each : outputs) {
@@ -250,10 +257,10 @@ bool works_step_by_step(const plan& made) {
   });
 }
 
-/// Whether each buffer that goes over the link is gone over once: see plan::single_pass. What keeps state reads the
-/// list of the sessions' frames, which comes with the input, again and again.
+/// Whether each buffer that goes over the link is gone over once: see plan::single_pass. What keeps state or is tuned
+/// reads the frame table, which comes with the input, again and again.
 bool goes_over_once(const plan& made) {
-  if (made.keeps_state()) {
+  if (made.keeps_state() || made.is_tuned()) {
     return false;
   }
   const auto goes_out = [&](std::size_t buffer) {
@@ -323,7 +330,7 @@ struct placed_buffer {
   std::vector<std::size_t> users;  ///< the writer among them
 };
 
-/// Buffers, then each stage's scratch, then the table of session frames.
+/// Buffers, then each stage's scratch, then the frame table.
 std::vector<placed_buffer> buffers_to_place(const plan& made) {
   std::vector<placed_buffer> all;
   for (std::size_t buffer = 0; buffer < made.buffers.size(); ++buffer) {
@@ -338,10 +345,12 @@ std::vector<placed_buffer> buffers_to_place(const plan& made) {
   for (std::size_t output = 0; output < made.outputs.size(); ++output) {
     all[made.outputs[output].buffer].users.push_back(made.stages.size() + 1 + output);
   }
-  const auto table = static_cast<std::size_t>(made.max_frames) * made.keepers.size() * sizeof(session_frame);
-  placed_buffer& frames = all.emplace_back(placed_buffer{table, 0, {0}});
+  placed_buffer& table = all.emplace_back(placed_buffer{made.frame_table_bytes(made.max_frames), 0, {0}});
   for (const std::size_t stage : made.keepers) {
-    frames.users.push_back(stage + 1);
+    table.users.push_back(stage + 1);
+  }
+  for (const std::size_t stage : made.tuned) {
+    table.users.push_back(stage + 1);
   }
   return all;
 }
@@ -378,7 +387,7 @@ void lay_out_buffers(plan& made) {
   }
   made.frame_table_offset = placement.offsets.back();
   made.device_bytes = placement.bytes;
-  if (made.keeps_state()) {
+  if (made.keeps_state() || made.is_tuned()) {
     made.frame_table_pinned = aligned_bytes(made.pinned_input_bytes);
     made.pinned_input_bytes = made.frame_table_pinned + all.back().bytes;
   }

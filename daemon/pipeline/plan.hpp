@@ -57,8 +57,10 @@ struct plan_stage {
   std::vector<std::string> fused{};  ///< stages that this one took in
   std::string code{};                ///< operation::note, or what the compiler made of users' code, for people
   std::size_t outputs = 1;
-  bool users_code = false;  ///< runs_users_code
-  std::string code_key{};   ///< of users' code: stands for all that its results depend on
+  std::size_t numbers = 0;       ///< of each frame, of a tuned stage: stage_declaration::numbers
+  std::size_t first_number = 0;  ///< among those of all stages
+  bool users_code = false;       ///< runs_users_code
+  std::string code_key{};        ///< of users' code: stands for all that its results depend on
 };
 
 /// One output of a pipeline and where its batch lies in a slot's pinned output region.
@@ -85,6 +87,12 @@ struct plan {
   std::size_t pinned_input_bytes = 0;
   std::size_t pinned_output_bytes = 0;
   std::size_t device_bytes = 0;  ///< of a slot: buffers, scratch and the frame table
+  /// The frame table has what each frame of a batch has of its own: a session_frame for each keeper and frame, then for
+  /// each tuned stage and frame its numbers. It comes to the device with the frames.
+  std::size_t frame_table_offset = 0;  ///< in device memory
+  std::size_t frame_table_pinned = 0;  ///< the same in the pinned input
+  std::vector<std::size_t> tuned;      ///< the stages with tunable numbers, in their order
+  std::size_t numbers = 0;             ///< of a frame, of all of these
   /// The input is read once, each output is written once and never read, all by operations that are single_pass, and no
   /// stage keeps state.
   bool single_pass = false;
@@ -96,17 +104,24 @@ struct plan {
   bool rewrites_input = false;
 
   // Of a pipeline that keeps state.
-  std::vector<std::size_t> keepers;    ///< the stages that keep some, in their order
-  std::size_t state_bytes = 0;         ///< of one half of a session's state, a multiple of 256
-  std::size_t frame_table_offset = 0;  ///< in device memory: session_frame by keeper and frame of the batch
-  std::size_t frame_table_pinned = 0;  ///< the same in the pinned input
-  std::int64_t period = 1;             ///< session requests of several frames: their leading extent's divisor
+  std::vector<std::size_t> keepers;  ///< the stages that keep some, in their order
+  std::size_t state_bytes = 0;       ///< of one half of a session's state, a multiple of 256
+  std::int64_t period = 1;           ///< session requests of several frames: their leading extent's divisor
   /// Frames of different lengths may share a batch, because every stage works step by step.
   bool mixes_lengths = false;
 
   /// The streams that its batches run on.
   [[nodiscard]] stream_class streams() const noexcept { return {declaration.priority, blocks}; }
   [[nodiscard]] bool keeps_state() const noexcept { return !keepers.empty(); }
+  [[nodiscard]] bool is_tuned() const noexcept { return numbers != 0; }
+  /// Bytes of the frame table of a batch of so many frames.
+  [[nodiscard]] std::size_t frame_table_bytes(std::int64_t frames) const noexcept {
+    return static_cast<std::size_t>(frames) * (keepers.size() * sizeof(session_frame) + numbers * sizeof(double));
+  }
+  /// Where in it the numbers of the first tuned stage begin.
+  [[nodiscard]] std::size_t numbers_offset(std::int64_t frames) const noexcept {
+    return static_cast<std::size_t>(frames) * keepers.size() * sizeof(session_frame);
+  }
   [[nodiscard]] const tensor_spec& input() const noexcept { return buffers.front().spec; }
   [[nodiscard]] const plan_buffer& output_buffer(std::size_t index) const noexcept {
     return buffers[outputs[index].buffer];

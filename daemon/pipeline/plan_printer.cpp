@@ -207,6 +207,10 @@ std::string facts_text(const plan& shown, std::string_view device) {
     keepers.push_back(shown.stages[stage].name);
   }
   add_fact(out, "sessions", keepers.empty() ? "no stage keeps state" : "state is kept by " + listed(keepers));
+  for (const std::size_t stage : shown.tuned) {
+    const stage_declaration& declared = shown.declaration.stages[stage];
+    add_fact(out, "tunable", listed(declared.tunable) + " of " + declared.name);
+  }
   for (const plan_stage& each : shown.stages) {
     if (const std::size_t bytes = each.compiled->own_bytes(); bytes != 0) {
       add_fact(out, "memory", grouped(bytes) + " bytes of " + each.name + "'s own, on the device");
@@ -308,9 +312,11 @@ std::vector<shown_buffer> shown_buffers(const plan& shown) {
       all.push_back({"scratch of " + each.name, each.scratch_offset, each.scratch_bytes, stage + 1, stage + 1});
     }
   }
-  if (shown.keeps_state()) {
-    all.push_back({"session frames", shown.frame_table_offset, shown.pinned_input_bytes - shown.frame_table_pinned, 0,
-                   shown.keepers.back() + 1});
+  if (shown.keeps_state() || shown.is_tuned()) {
+    const std::size_t last =
+        std::max(shown.keeps_state() ? shown.keepers.back() : 0, shown.is_tuned() ? shown.tuned.back() : 0);
+    all.push_back({shown.keeps_state() ? "session frames" : "tuned numbers", shown.frame_table_offset,
+                   shown.pinned_input_bytes - shown.frame_table_pinned, 0, last + 1});
   }
   return all;
 }

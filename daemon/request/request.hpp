@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,9 @@ class client_record;
 struct plan;
 struct session_record;
 struct slot;
+
+/// The numbers of the tuned stages of a plan for one frame: stage_declaration::numbers of each, side by side.
+using tuned_numbers = std::shared_ptr<const std::vector<double>>;
 
 using time_point = std::chrono::steady_clock::time_point;
 inline constexpr time_point never = time_point::max();
@@ -66,6 +70,7 @@ struct request {
   std::int64_t steps_before = 0;  ///< steps of the pipeline's input before it in its session
   std::array<std::byte, 16> trace_id{};
   std::optional<wire::sample_account> account{};  ///< that its sender gave it
+  tuned_numbers numbers{};                        ///< that hold for its frames; nullptr if its pipeline is not tuned
   std::uint32_t frames = 0;
   std::int64_t leading = 0;  ///< leading dimension of its frames
   std::size_t bytes = 0;     ///< of the payload

@@ -51,6 +51,7 @@ request& request_tracker::open(client_record& client, const wire::message_header
   made.id = header.request_id;
   made.trace_id = header.trace_id;
   made.account = admitted.account;
+  made.numbers = admitted.numbers;
   made.frames = header.frames;
   made.leading = admitted.leading;
   made.bytes = admitted.bytes;

@@ -47,6 +47,7 @@ class request_tracker {
     std::size_t bytes = 0;              ///< of the payload
     shared_frames shared{};
     std::optional<wire::sample_account> account{};
+    tuned_numbers numbers{};
   };
 
   /// Accepts a request: takes its credits, starts its deadline, counts it.

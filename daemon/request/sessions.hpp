@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,9 @@ struct session_record {
   std::uint32_t references = 0;  ///< requests that are unanswered or still on the device
   time_point last_used;
   bool closed = true;
-  std::string lost_to{};  ///< why its plan is no longer served; "" if it is
+  std::string lost_to{};                        ///< why its plan is no longer served; "" if it is
+  tuned_numbers numbers{};                      ///< of its next request; nullptr if its pipeline is not tuned
+  std::map<std::size_t, double> own_numbers{};  ///< those that it has set, by their places in `numbers`
 
   /// Unanswered requests, in the session's order.
   request* first = nullptr;
@@ -70,6 +73,15 @@ class session_table {
   void close_all(const plan& pipeline, const std::string& why);
   /// Why the client's session was closed with its plan; "" if it was not, or if its place is taken again.
   [[nodiscard]] std::string why_lost(std::uint32_t number, const client_record& client) const;
+  /// Calls `each(session_record&)` with the open sessions of a plan.
+  template <class Each>
+  void for_each_of(const plan& pipeline, const Each& each) {
+    for (session_record& session : places_) {
+      if (session.pipeline == &pipeline && !session.closed) {
+        each(session);
+      }
+    }
+  }
   /// Whether a session of the plan is open or has work on the device.
   [[nodiscard]] bool refers_to(const plan& pipeline) const noexcept;
   void set_idle_timeout(std::chrono::nanoseconds wanted) noexcept { idle_timeout_ = wanted; }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -144,12 +146,15 @@ api::api(parts components)
     : parts_(std::move(components)), started_at_(parts_.now()), started_(std::chrono::system_clock::now()) {}
 
 std::span<const api::route> api::routes() {
-  static constexpr std::array<route, 6> table{
+  static constexpr std::array<route, 8> table{
       {{"GET", "/livez", "", "200 while every thread comes round", &api::live},
        {"GET", "/readyz", "", "200 while new work is taken, else 503; each check with its reason", &api::ready},
        {"GET", "/metrics", "", "for Prometheus", &api::scrape},
        {"GET", "/api/v1/status", "", "all counters as JSON", &api::status},
        {"GET", "/api/v1/trace", "?last=5s", "the last batches, for https://ui.perfetto.dev", &api::trace},
+       {"GET", "/api/v1/values", "?pipeline=NAME", "the tunable numbers of a pipeline", &api::values},
+       {"POST", "/api/v1/set", "?pipeline=NAME&set=...",
+        "POST with X-Penstock: 1 changes them: set=STAGE.NAME:VALUE,...; everywhere=1 for all sessions", &api::set},
        {"POST", "/api/v1/reload", "", "POST with X-Penstock: 1 reads the configuration again", &api::reload}}};
   return table;
 }
@@ -157,7 +162,7 @@ std::span<const api::route> api::routes() {
 std::string api::overview() {
   std::string text = "penstockd\n";
   for (const route& each : routes()) {
-    text += fmt::format("{:<24} {}\n", std::string(each.path) + std::string(each.query), each.help);
+    text += fmt::format("{:<38} {}\n", std::string(each.path) + std::string(each.query), each.help);
   }
   return text;
 }
@@ -252,6 +257,94 @@ void api::reload(const http_request&, replier done) {
 
 namespace {
 
+std::string member(const http_request& request, const char* key) {
+  const auto found = request.query.find(key);
+  return found == request.query.end() ? "" : found->second;
+}
+
+/// "find.high:0.5,find.low:default"; nullopt if it is nothing like that.
+std::optional<std::vector<wire::number_setting>> parse_numbers(std::string_view text) {
+  std::vector<wire::number_setting> made;
+  while (!text.empty()) {
+    const std::string_view each = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(each.size() + 1, text.size()));
+    const std::size_t colon = each.rfind(':');
+    const std::size_t dot = each.substr(0, colon).rfind('.');
+    if (colon == each.npos || dot == each.npos) {
+      return std::nullopt;
+    }
+    wire::number_setting& setting = made.emplace_back();
+    setting.stage = each.substr(0, dot);
+    setting.name = each.substr(dot + 1, colon - dot - 1);
+    std::string_view value = each.substr(colon + 1);
+    if (value == "default") {
+      continue;
+    }
+    value.remove_prefix(value.starts_with('+') ? 1 : 0);
+    const char* const end = value.data() + value.size();
+    const auto [rest, wrong] = std::from_chars(value.data(), end, setting.value.emplace());
+    if (wrong != std::errc{} || rest != end || !std::isfinite(*setting.value)) {
+      return std::nullopt;
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+void api::values(const http_request& request, replier done) {
+  set_numbers(member(request, "pipeline"), {}, false, std::move(done));
+}
+
+void api::set(const http_request& request, replier done) {
+  std::optional<std::vector<wire::number_setting>> wanted = parse_numbers(member(request, "set"));
+  if (!wanted || wanted->empty()) {
+    done(json_reply(400, {{"error",
+                           "set must be STAGE.NAME:VALUE, or several of these with commas between them; a "
+                           "value is a number, or \"default\" for that of the configuration"}}));
+    return;
+  }
+  set_numbers(member(request, "pipeline"), *std::move(wanted), member(request, "everywhere") == "1", std::move(done));
+}
+
+// Every shard has the same pipelines, and the same numbers of them: all take a change, or none.
+void api::set_numbers(const std::string& pipeline, std::vector<wire::number_setting> wanted, bool everywhere,
+                      replier done) {
+  if (!parts_.set_numbers) {
+    done(json_reply(501, {{"error", "this daemon can't change numbers"}}));
+    return;
+  }
+  const bool changes = !wanted.empty();
+  parts_.set_numbers(
+      pipeline, std::move(wanted), everywhere,
+      [done = std::move(done), pipeline, changes, everywhere](const auto& shards) {
+        nlohmann::ordered_json values = nlohmann::ordered_json::array();
+        for (std::size_t number = 0; number < shards.size(); ++number) {
+          if (!shards[number]) {
+            done(json_reply(504, {{"error", fmt::format("no answer in time from shard {}", number)}}));
+            return;
+          }
+          if (!shards[number]->refused.empty()) {
+            done(json_reply(422, {{"error", shards[number]->refused}}));
+            return;
+          }
+        }
+        std::string text;
+        if (!shards.empty()) {
+          for (const wire::number_report& each : shards.front()->values) {
+            values.push_back({{"stage", each.stage}, {"name", each.name}, {"value", each.value}});
+            text += fmt::format("{}{}.{} = {}", text.empty() ? "" : ", ", each.stage, each.name, each.value);
+          }
+        }
+        if (changes) {
+          spdlog::info("pipeline '{}' was set over HTTP{}: {}", pipeline, everywhere ? ", in all sessions" : "", text);
+        }
+        done(json_reply(200, {{"values", std::move(values)}}));
+      });
+}
+
+namespace {
+
 using clock = std::chrono::steady_clock;
 
 // What is not request for; nobody reads it.
@@ -282,7 +375,16 @@ admin_endpoint::admin_endpoint(boost::asio::io_context& admin, std::deque<shard_
                     std::move(done));
               }),
       api_({reports_, traces_, metrics_, std::move(reload), clock::now, settings.stream_pool.hang_timeout / 2,
-            [this] { return shards_.size(); }, std::move(vitals)}),
+            [this] { return shards_.size(); }, std::move(vitals),
+            [this](const std::string& pipeline, std::vector<wire::number_setting> wanted, bool everywhere,
+                   std::function<void(std::vector<std::optional<shard::numbers_outcome>>)> done) {
+              shard_query_.ask<shard::numbers_outcome>(
+                  patience,
+                  [pipeline, wanted = std::move(wanted), everywhere](shard& shard) {
+                    return shard.set_numbers(pipeline, wanted, everywhere);
+                  },
+                  std::move(done));
+            }}),
       server_(admin, settings.admin, [this](const http_request& request, std::function<void(http_reply)> done) {
         api_.answer(request, std::move(done));
       }) {}

@@ -60,6 +60,12 @@ struct daemon_vitals {
 /// Reads the configuration again and calls what it is given once, at once or later, on the admin's thread.
 using reloader = std::function<void(std::function<void(reload_outcome)>)>;
 
+/// Has every shard set tunable numbers of a pipeline, or tell of them if none are wanted, and calls what it is given
+/// once with their answers, in the order of shards.
+using number_setter =
+    std::function<void(const std::string& pipeline, std::vector<wire::number_setting> wanted, bool everywhere,
+                       std::function<void(std::vector<std::optional<shard::numbers_outcome>>)>)>;
+
 /// What each path of the admin endpoint answers: one table of routes. Thread: the admin's.
 class api {
  public:
@@ -74,6 +80,7 @@ class api {
     std::chrono::nanoseconds patience;
     std::function<std::size_t()> shards;      ///< how many there are
     std::function<daemon_vitals()> vitals{};  ///< as they are now; may be none
+    number_setter set_numbers{};
   };
 
   explicit api(parts components);
@@ -104,6 +111,10 @@ class api {
   void status(const http_request& request, replier done);
   void trace(const http_request& request, replier done);
   void reload(const http_request& request, replier done);
+  void values(const http_request& request, replier done);
+  void set(const http_request& request, replier done);
+  void set_numbers(const std::string& pipeline, std::vector<wire::number_setting> wanted, bool everywhere,
+                   replier done);
 
   parts parts_;
   daemon_state state_ = daemon_state::starting;

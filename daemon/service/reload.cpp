@@ -226,7 +226,7 @@ void live_configuration::make(proposal& proposed) const {
     }
     std::vector<const pipeline_declaration*> changed;
     for (const pipeline_declaration& each : proposed.wanted.pipelines) {
-      if (is_changed(each)) {
+      if (!changed_numbers(each)) {
         changed.push_back(&each);
       }
     }
@@ -244,10 +244,11 @@ void live_configuration::make(proposal& proposed) const {
   }
 }
 
-bool live_configuration::is_changed(const pipeline_declaration& wanted) const {
+std::optional<std::vector<wire::number_setting>> live_configuration::changed_numbers(
+    const pipeline_declaration& wanted) const {
   const auto before = std::find_if(running_.pipelines.begin(), running_.pipelines.end(),
                                    [&](const pipeline_declaration& one) { return one.name == wanted.name; });
-  return before == running_.pipelines.end() || !same_pipeline(*before, wanted);
+  return before == running_.pipelines.end() ? std::nullopt : tuned_changes(*before, wanted);
 }
 
 void live_configuration::try_pipeline(const pipeline_declaration* tried) const {
@@ -273,7 +274,11 @@ void live_configuration::add_shard(proposal& proposed, std::size_t shard, const 
   for (const pipeline_declaration& each : proposed.wanted.pipelines) {
     const std::uint32_t number = proposed.numbers.at(each.name);
     change.order.push_back(number);
-    if (is_changed(each)) {
+    if (std::optional<std::vector<wire::number_setting>> numbers = changed_numbers(each)) {
+      if (!numbers->empty()) {
+        change.numbers.push_back({number, *std::move(numbers)});
+      }
+    } else {
       const auto begin = std::chrono::steady_clock::now();
       try_pipeline(&each);
       change.fresh.push_back(make_fresh(each, number, device, proposed.wanted, code));

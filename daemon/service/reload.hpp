@@ -125,7 +125,9 @@ class live_configuration {
   void begin();
   void make(proposal& proposed) const;
   void try_pipeline(const pipeline_declaration* tried) const;
-  [[nodiscard]] bool is_changed(const pipeline_declaration& wanted) const;
+  /// Tunable numbers of a pipeline that differ from those that are served; nullopt if more of it is new.
+  [[nodiscard]] std::optional<std::vector<wire::number_setting>> changed_numbers(
+      const pipeline_declaration& wanted) const;
   void add_shard(proposal& proposed, std::size_t shard, const compile_options& code) const;
   void propose(const shared_proposal& proposed);
   void decide(const shared_proposal& proposed, const std::vector<std::optional<std::string>>& objections);

@@ -149,7 +149,7 @@ shard::shard(const settings& settings, device& device, std::span<plan> plans, me
       registry_({clients_, sessions_, scheduler_, reply_sender_, counters_, served_, memory}, settings.clients,
                 {std::string("penstockd ") + version, instance_, number, device.facts().exporter}),
       message_handler_({message_reader_, reply_sender_, registry_, sessions_, tracker_, scheduler_, counters_, served_,
-                        subscriptions_},
+                        subscriptions_, tuning_},
                        {[this] { return report_status(report()); },
                         [this](std::uint64_t cursor) {
                           return pages_.write(recorder_.batches(), cursor, clock::now(), client_page_bytes);
@@ -157,6 +157,9 @@ shard::shard(const settings& settings, device& device, std::span<plan> plans, me
                        number),
       sweep_at_(started_ + sweep_interval) {
   served_.refused = settings.refused;
+  for (const plan& each : plans) {
+    tuning_.add(each);
+  }
   reply_sender_.publish_to(subscriptions_);
   // Duplicates, because Asio closes what it watches.
   socket_watch_.descriptor.assign(duplicate(socket_.descriptor()));
@@ -486,6 +489,9 @@ bool shard::commit(std::uint64_t attempt) {
   for (fresh_pipeline& each : taken.change.fresh) {
     serve(std::move(each), taken.change.reload);
   }
+  for (const changed_numbers& each : taken.change.numbers) {
+    tuning_.adopt(*served_.find(each.pipeline), each.values);
+  }
   std::vector<const plan*> wanted;
   for (const std::uint32_t id : taken.change.order) {
     wanted.push_back(served_.find(id));
@@ -523,6 +529,7 @@ void shard::serve(fresh_pipeline fresh, const std::string& reload) {
   recorder_.add(made.id);
   tracker_.add(made);
   scheduler_.add(made);
+  tuning_.add(made);
   if (const plan* const before = served_.find(made.id)) {
     retire(*before, "pipeline '" + made.declaration.name + "' was changed by " + reload);
   }
@@ -541,6 +548,7 @@ shard::leftovers shard::take_leftovers() {
       return false;
     }
     scheduler_.remove(*each);
+    tuning_.remove(*each);
     fresh_pipeline& done = made.done.emplace_back();
     done.states = states_.take(each->place);
     const auto own = std::find_if(adopted_.begin(), adopted_.end(), [&](const auto& one) { return one.get() == each; });
@@ -555,6 +563,21 @@ shard::leftovers shard::take_leftovers() {
   });
   made.in_use = retiring_.size();
   return made;
+}
+
+shard::numbers_outcome shard::set_numbers(const std::string& pipeline, std::span<const wire::number_setting> wanted,
+                                          bool everywhere) {
+  const auto found = std::find_if(served_.in_order.begin(), served_.in_order.end(),
+                                  [&](const plan* each) { return each->declaration.name == pipeline; });
+  if (found == served_.in_order.end()) {
+    return {.refused = "there is no pipeline '" + pipeline + "'"};
+  }
+  if (!wanted.empty()) {
+    if (tuning_verdict judged = tuning_.set(**found, wanted, everywhere); !judged.accepted()) {
+      return {.refused = std::string(wire::name_of(judged.code)) + ": " + judged.reason};
+    }
+  }
+  return {.values = tuning_.report(**found).values};
 }
 
 timeline_page shard::trace(std::uint64_t cursor) {

@@ -33,6 +33,7 @@
 #include "daemon/request/payload_store.hpp"
 #include "daemon/request/request_tracker.hpp"
 #include "daemon/request/sessions.hpp"
+#include "daemon/request/tuning.hpp"
 #include "daemon/shard/handler_memory.hpp"
 #include "daemon/shard/shard_change.hpp"
 #include "daemon/telemetry/recorder.hpp"
@@ -117,6 +118,15 @@ class shard {
   };
   [[nodiscard]] leftovers take_leftovers();
 
+  /// What holds of a pipeline's tunable numbers, or why it was not changed.
+  struct numbers_outcome {
+    std::string refused{};  ///< "" if it was not
+    std::vector<wire::number_report> values{};
+  };
+  /// Sets tunable numbers of a pipeline, as tuning::set does; tells of them if none are wanted.
+  [[nodiscard]] numbers_outcome set_numbers(const std::string& pipeline, std::span<const wire::number_setting> wanted,
+                                            bool everywhere);
+
   /// A zmq::context_t in which clients of this process connect to router_socket::inner_endpoint. The
   /// shard's end waits until they are gone, and tells sources and sinks to go. Any thread.
   [[nodiscard]] void* inner_context() noexcept { return &socket_.context(); }
@@ -195,6 +205,7 @@ class shard {
   account counters_;
   client_table clients_;
   session_table sessions_;
+  tuning tuning_{sessions_};
   message_reader message_reader_;
   subscriptions subscriptions_;
   reply_sender reply_sender_;

@@ -9,6 +9,7 @@
 #include "daemon/device/device.hpp"
 #include "daemon/pipeline/plan.hpp"
 #include "daemon/telemetry/report.hpp"
+#include "proto/control.hpp"
 
 namespace penstock {
 
@@ -31,6 +32,12 @@ struct fresh_streams {
   std::vector<std::unique_ptr<stream>> streams;
 };
 
+/// Tunable numbers of a pipeline of which nothing else has changed.
+struct changed_numbers {
+  std::uint32_t pipeline = 0;
+  std::vector<wire::number_setting> values;
+};
+
 /// Another configuration, prepared for one shard while it serves.
 struct shard_change {
   std::uint64_t attempt = 0;  ///< number of the reload
@@ -40,6 +47,7 @@ struct shard_change {
   std::vector<std::uint32_t> order;   ///< ids of all pipelines to be served, in the configuration's order
   std::vector<fresh_pipeline> fresh;  ///< those of them that are new or different
   std::vector<fresh_streams> streams;
+  std::vector<changed_numbers> numbers;
 };
 
 }  // namespace penstock

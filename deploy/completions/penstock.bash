@@ -22,7 +22,7 @@ _penstock_command() {
     case ${COMP_WORDS[i]} in
       --url | --server-key | --key-file | --transport | --timeout) i=$((i + 1)) ;;
       -*) ;;
-      bench | check-plugin | doctor | info | keygen | ping | record | reload | replay | send | top | trace | watch)
+      bench | check-plugin | doctor | info | keygen | ping | record | reload | replay | send | set | top | trace | watch)
         printf '%s\n' "${COMP_WORDS[i]}"
         return
         ;;
@@ -61,7 +61,7 @@ _penstock() {
   esac
   options='--url --server-key --key-file --transport --timeout --help'
   case $command in
-    '') options+=' --version bench check-plugin doctor info keygen ping record reload replay send top trace watch' ;;
+    '') options+=' --version bench check-plugin doctor info keygen ping record reload replay send set top trace watch' ;;
     ping) options+=' --count --quiet' ;;
     info) options+=' --json' ;;
     send)
@@ -80,6 +80,7 @@ _penstock() {
     keygen) options+=' --output --name --force --show' ;;
     top) options+=' --admin --interval --once --batch' ;;
     reload) options+=' --admin' ;;
+    set) options+=' --everywhere --admin' ;;
     doctor) options+=' --config --daemon --admin --running --json' ;;
   esac
   if [[ ($command == send || $command == replay || $command == check-plugin) && $word != -* ]]; then

@@ -11,7 +11,7 @@ function __penstock_pipelines
         sed -n '/^  "pipelines": \[/,/^  \]/ s/^      "name": "\([^"]*\)".*/\1/p'
 end
 
-set -l commands bench check-plugin doctor info keygen ping record reload replay send top trace watch
+set -l commands bench check-plugin doctor info keygen ping record reload replay send set top trace watch
 complete -c penstock -f
 complete -c penstock -l url -x -d 'The daemon\'s address'
 complete -c penstock -l server-key -x -d 'The daemon\'s public key'
@@ -32,6 +32,7 @@ complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a doctor -d
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a check-plugin -d 'Check a plug-in of your own'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a keygen -d 'Make a key'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a reload -d 'Have the configuration read again'
+complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a set -d 'Set or show tunable numbers'
 complete -c penstock -n "not __fish_seen_subcommand_from $commands" -a top -d 'Show what goes on just now'
 
 complete -c penstock -n '__fish_seen_subcommand_from ping' -s n -l count -x -d 'Round trips to measure'
@@ -99,7 +100,9 @@ complete -c penstock -n '__fish_seen_subcommand_from keygen' -l name -x -d 'Who 
 complete -c penstock -n '__fish_seen_subcommand_from keygen' -l force -d 'Take the place of a key'
 complete -c penstock -n '__fish_seen_subcommand_from keygen' -l show -r -F -d 'Print the public key of a file'
 
-complete -c penstock -n '__fish_seen_subcommand_from top reload doctor' -l admin -x -d 'The daemon\'s admin HTTP'
+complete -c penstock -n '__fish_seen_subcommand_from set' -x -a '(__penstock_pipelines)' -d 'Which pipeline'
+complete -c penstock -n '__fish_seen_subcommand_from set' -l everywhere -d 'Also in sessions that have set their own'
+complete -c penstock -n '__fish_seen_subcommand_from top reload set doctor' -l admin -x -d 'The daemon\'s admin HTTP'
 complete -c penstock -n '__fish_seen_subcommand_from top' -l interval -x -d 'Between two looks'
 complete -c penstock -n '__fish_seen_subcommand_from top' -l once -d 'Print one table'
 complete -c penstock -n '__fish_seen_subcommand_from top' -l batch -x -d 'Print so many tables'

@@ -359,12 +359,51 @@ def add_malformed_later_keys(to):
     to.bad_body("bad_body_opened_too_large", "session_opened", b'{"session":4294967296,"next_sequence":0}')
 
 
+def add_values(to):
+    """A session of a pipeline with a stage "gain" (affine: a, b) and a stage "find" (detect: high, low)."""
+    def number(stage, name, value, **more):
+        return {"stage": stage, "name": name, "value": value, **more}
+
+    to.control("set_values", "set_values", {"values": [number("gain", "a", 2.5)]}, request_id=70, session=5)
+    to.control("set_values_several", "set_values",
+               {"values": [number("find", "high", 0.75), number("find", "low", -1e-05), number("gain", "b", None)]},
+               request_id=71, session=2**32 - 1)
+    to.control("values", "values",
+               {"values": [number("gain", "a", 2.5, own=True), number("gain", "b", 0.0, own=False)]},
+               request_id=70, session=5, sequence=7)
+    to.control("values_of_none", "values", {"values": []}, request_id=73)
+    to.control("get_values", "get_values", request_id=72, session=5)
+    to.control("get_values_of_pipeline", "get_values", request_id=73, pipeline=3)
+
+    def error(name, status, reason):
+        to.control(name, "error", error_body(reason), status=status, request_id=70, session=5)
+
+    error("error_unknown_value", "UNKNOWN_VALUE", "pipeline 'spectrum' has no stage 'gian'")
+    error("error_not_tunable", "NOT_TUNABLE", "'b' of stage 'gain' can't change: 'tunable' does not name it")
+    error("error_out_of_range", "OUT_OF_RANGE", "'low' of stage 'find' must be at most 'high'")
+
+
+def add_malformed_values(to):
+    for name, body in (("none", b"[]"), ("text", b'"a"'), ("flat", b'["gain","a",2.5]'),
+                       ("no_stage", b'[{"name":"a","value":2.5}]'), ("no_value", b'[{"stage":"gain","name":"a"}]'),
+                       ("value_text", b'[{"stage":"gain","name":"a","value":"2.5"}]'),
+                       ("value_flag", b'[{"stage":"gain","name":"a","value":true}]'),
+                       ("value_infinite", b'[{"stage":"gain","name":"a","value":1e999}]'),
+                       ("value_no_number", b'[{"stage":"gain","name":"a","value":NaN}]'),
+                       ("long_name", b'[{"stage":"gain","name":"' + b"a" * 65 + b'","value":1}]'),
+                       ("control_character", b'[{"stage":"\\u0007","name":"a","value":1}]')):
+        to.bad_body(f"bad_body_set_values_{name}", "set_values", b'{"values":' + body + b"}")
+    to.bad_body("bad_body_set_values_missing", "set_values", b"{}")
+    to.bad_body("bad_body_values_no_own", "values", b'{"values":[{"stage":"gain","name":"a","value":2.5}]}')
+    to.bad_body("bad_body_values_null", "values", b'{"values":[{"stage":"gain","name":"a","value":null,"own":true}]}')
+
+
 def collect():
     to = Collection()
     for add in (add_control, add_data, add_sessions, add_traces, add_errors, add_malformed_headers,
                 add_malformed_tensors, add_malformed_bodies, add_malformed_later_keys, add_shared, add_shared_errors,
                 add_malformed_shared, add_inlined, add_malformed_inlined, add_resumed, add_malformed_resumed,
-                add_accounts, add_subscriptions, add_malformed_subscriptions):
+                add_accounts, add_subscriptions, add_malformed_subscriptions, add_values, add_malformed_values):
         add(to)
     index = {"messages": to.messages, "malformed": to.malformed, "bad_bodies": to.bodies, "bad_places": to.places,
              "bad_payloads": to.payloads}

@@ -12,11 +12,12 @@ assert (HEADER.size, TENSOR.size, PLACE.size, ACCOUNT.size) == (64, 80, 32, 40)
 TYPES = {"hello": 1, "welcome": 2, "goodbye": 3, "ping": 4, "pong": 5, "get_status": 6, "status_report": 7,
          "open_session": 8, "session_opened": 9, "close_session": 10, "get_trace": 12, "trace_report": 13,
          "attach": 14, "attached": 15, "submit": 16, "cancel": 17, "submit_shared": 18, "subscribe": 20,
-         "subscribed": 21, "unsubscribe": 22, "result": 32, "error": 33, "result_shared": 34, "released": 35,
+         "subscribed": 21, "unsubscribe": 22, "set_values": 24, "values": 25, "get_values": 26, "result": 32, "error": 33, "result_shared": 34, "released": 35,
          "published": 36, "publisher": 37}
 STATUS = {"OK": 0, "WRONG_SHAPE": 0x0107, "UNSUPPORTED_VERSION": 0x0102, "HELLO_REQUIRED": 0x0104,
           "SESSION_REQUIRED": 0x010C, "SEQUENCE_GAP": 0x010D, "REPLY_GONE": 0x010E, "TOO_MANY_SESSIONS": 0x010F,
-          "UNKNOWN_ARENA": 0x0110, "BAD_PLACE": 0x0111, "UNKNOWN_REPEAT": 0x0112, "EXPIRED": 0x0200,
+          "UNKNOWN_ARENA": 0x0110, "BAD_PLACE": 0x0111, "UNKNOWN_REPEAT": 0x0112, "UNKNOWN_VALUE": 0x0113,
+          "NOT_TUNABLE": 0x0114, "OUT_OF_RANGE": 0x0115, "EXPIRED": 0x0200,
           "CANCELLED": 0x0300, "FAILED": 0x0400, "SHUTDOWN": 0x0500, "SESSION_LOST": 0x0600}
 # DLPack: code, bits; and how struct writes one element ("bf": it can't, see pack_numbers).
 DTYPES = {"i8": (0, 8, "b"), "i16": (0, 16, "h"), "i32": (0, 32, "i"), "i64": (0, 64, "q"),

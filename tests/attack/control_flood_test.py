@@ -17,7 +17,8 @@ from attack import LONG
 from daemon_process import VERSION, Daemon, pipeline, wait_until
 
 CONFIGURATION = (VERSION + pipeline("p", "f32", [64], [("y", "affine", "a = 3\n")], ["y"])
-                 + pipeline("q", "f32", [64], [("y", "fir", "taps = [1.0, 2.0]\n")], ["y"]))
+                 + pipeline("q", "f32", [64], [("y", "fir", "taps = [1.0, 2.0]\n")], ["y"])
+                 + pipeline("t", "f32", [64], [(f"y{n}", "affine", 'tunable = ["a", "b"]\n') for n in range(8)], ["y7"]))
 # Of a turn, with a flood and without one.
 TURN_S = 0.12 if not LONG else 1.0
 ROUNDS = 1 if not LONG else 3
@@ -44,6 +45,8 @@ def malformed(number):
 
 
 HELLO = b'{"client":"flood","version":"1"}'
+SET = json.dumps({"values": [{"stage": f"y{n}", "name": "a", "value": 0.1 * n} for n in range(8)]}).encode()
+SESSION = 0  # the flood's own, of the tuned pipeline
 FLOODS = {
     "GET_STATUS": lambda number: [header(MessageType.GET_STATUS, number)],
     "GET_TRACE": lambda number: [header(MessageType.GET_TRACE, number)],
@@ -57,6 +60,9 @@ FLOODS = {
     "SUBSCRIBE and UNSUBSCRIBE": lambda number: (
         [header(MessageType.SUBSCRIBE, number), b'{"pipelines":["p","q"]}'] if number % 2
         else [header(MessageType.UNSUBSCRIBE, number - 1)]),
+    "SET": lambda number: [header(MessageType.SET_VALUES, number, session=SESSION), SET],
+    "SET garbage": lambda number: [header(MessageType.SET_VALUES, number, session=SESSION), b"[" * 4096],
+    "GET_VALUES": lambda number: [header(MessageType.GET_VALUES, number, session=SESSION)],
     "ATTACH": lambda number: [header(MessageType.ATTACH, number), b'{"bytes":4096}'],
     "ATTACH garbage": lambda number: [header(MessageType.ATTACH, number), b"[" * 4096],
     "unknown type": lambda number: [header(99, number)],
@@ -78,6 +84,9 @@ def flood(url, kind):
     socket.connect(url)
     socket.send_multipart([header(MessageType.HELLO, 1), HELLO])
     socket.recv_multipart()
+    socket.send_multipart([header(MessageType.OPEN_SESSION, 1), b'{"pipeline":2,"name":"tuned"}'])
+    global SESSION
+    SESSION = wire.decode_header(socket.recv_multipart()[0]).session
     make, number = FLOODS[kind], 0
     prepared = [make(each) for each in range(2, 402)]
     if kind == "SUBMIT again":

@@ -46,6 +46,8 @@ void read_bodies(std::span<const std::byte> body) {
   check(wire::decode_subscribe(body), wire::decode_subscribe);
   check(wire::decode_subscribed(body), wire::decode_subscribed);
   check(wire::decode_publisher(body), wire::decode_publisher);
+  check(wire::decode_set_values(body), wire::decode_set_values);
+  check(wire::decode_values(body), wire::decode_values);
   check(wire::decode_error_body(body), wire::decode_error_body);
   wire::shared_place place;
   require(!wire::decode(body, place) || body.size() == wire::shared_place_bytes);

@@ -97,6 +97,36 @@ TEST_P(affine_operation, RoundsF16AndBf16) {
   }
 }
 
+TEST_P(affine_operation, GivesEachFrameItsOwnNumbers) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const element_type type : {element_type::f32, element_type::cf32, element_type::f64, element_type::f16}) {
+    for (const std::int64_t length : {1, 7, 8, 1237}) {
+      const element_codec codec{type == element_type::cf32 ? element_type::f32 : type};
+      operation_case setup{.op = "affine", .settings = {}, .input = {.type = type, .shape = {length}}};
+      setup.extent.frames = random.integer(1, 9);
+      const std::size_t values = static_cast<std::size_t>(length) * (type == element_type::cf32 ? 2 : 1);
+      for (std::int64_t frame = 0; frame < setup.extent.frames; ++frame) {
+        setup.numbers.insert(setup.numbers.end(), {random.real(-3.0, 3.0), random.real(-3.0, 3.0)});
+      }
+      std::vector<std::uint64_t> x(values * static_cast<std::size_t>(setup.extent.frames));
+      for (std::uint64_t& each : x) {
+        each = codec.encode(static_cast<long double>(random.real(-100.0, 100.0)));
+      }
+      const auto y = codec.split(run<std::byte>(setup, codec.encode_all(x)));
+      ASSERT_EQ(y.size(), x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double* const numbers = &setup.numbers[2 * (i / values)];
+        const double b = type == element_type::cf32 && i % 2 == 1 ? 0.0 : numbers[1];
+        const double product = numbers[0] * static_cast<double>(codec.decode(x[i]));
+        const double share = type == element_type::f16 ? 0x1p-10 : type == element_type::f64 ? 4e-16 : 4e-7;
+        ASSERT_NEAR(static_cast<double>(codec.decode(y[i])), product + b, share * (std::abs(product) + std::abs(b)))
+            << setup.text() << " at " << i;
+      }
+    }
+  }
+}
+
 TEST_P(affine_operation, ChangesNothingByDefault) {
   const std::vector<float> x{0.0F, -1.5F, 3e38F, 2e-38F, std::numeric_limits<float>::infinity()};
   const operation_case setup{.op = "affine", .settings = {}, .input = {.type = element_type::f32, .shape = {5}}};

@@ -181,6 +181,29 @@ TEST_P(detect_operation, GivesAnEmptyListForAVariableFrameWithoutSamples) {
   EXPECT_EQ(run<float>(setup, std::vector<float>{}), (std::vector<float>{0, 0, -1, 0, -1, 0, 0, 0, -1, 0, -1, 0}));
 }
 
+TEST_P(detect_operation, GivesEachFrameItsOwnThresholds) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const std::int64_t length : {1, 33, 2048, 20'011}) {
+    for (const std::int64_t rows : {1, 3}) {
+      operation_case setup = detection({.type = element_type::f32, .shape = {rows, length}}, {9.0F, 8.0F, 5});
+      setup.extent.frames = random.integer(2, 5);
+      const auto x = random.normal(values_in(setup.input, setup.extent));
+      std::vector<float> expected;
+      for (std::int64_t frame = 0; frame < setup.extent.frames; ++frame) {
+        const auto high = static_cast<float>(random.real(-1.0, 3.0));
+        const thresholds own{high, high - static_cast<float>(random.real(0.0, 2.0)), 5};
+        setup.numbers.insert(setup.numbers.end(), {static_cast<double>(own.high), static_cast<double>(own.low)});
+        const auto first = x.begin() + frame * rows * length;
+        const std::vector<float> listed =
+            listed_rows({first, first + rows * length}, static_cast<std::size_t>(length), own);
+        expected.insert(expected.end(), listed.begin(), listed.end());
+      }
+      EXPECT_EQ(run<float>(setup, x), expected) << setup.text();
+    }
+  }
+}
+
 struct event_limits {
   float high = 1.0F;
   float low = 0.5F;

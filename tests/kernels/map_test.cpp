@@ -50,6 +50,7 @@ struct map_run {
   std::vector<tensor_spec> specs;
   std::vector<std::vector<std::byte>> inputs;
   batch_extent extent;
+  std::vector<double> tuned{};  ///< operation_arguments::numbers
 
   [[nodiscard]] std::vector<std::byte> bytes() const {
     const operation_request request{.settings = settings, .inputs = specs, .max_frames = extent.frames};
@@ -61,9 +62,12 @@ struct map_run {
     }
     std::vector<std::byte> out(static_cast<std::size_t>(extent.frames) *
                                infer_map(settings, specs).bytes(extent.leading));
-    EXPECT_FALSE(made->run(
-        nullptr,
-        {.inputs = addresses, .output = out.data(), .scratch = scratch.data(), .extent = extent, .session = {}}));
+    EXPECT_FALSE(made->run(nullptr, {.inputs = addresses,
+                                     .output = out.data(),
+                                     .scratch = scratch.data(),
+                                     .extent = extent,
+                                     .session = {},
+                                     .numbers = tuned.empty() ? nullptr : tuned.data()}));
     return out;
   }
 
@@ -146,6 +150,27 @@ TEST(MapExpression, CallsInputsValuesAndPlacesByName) {
   EXPECT_EQ(setup.numbers(), (std::vector<float>{53, 1064, 175, 1186}));
   setup.settings = map_settings_of("pi", {{"values", table({{"pi", 3.0}})}}, {"a", "b"});
   EXPECT_EQ(setup.numbers().front(), 3.0F);
+}
+
+TEST(MapExpression, GivesEachFrameItsOwnNumbers) {
+  parameters settings = map_settings_of("a * x + b * i0", {{"values", table({{"a", 7.0}, {"b", 7.0}})}});
+  settings.set("tuned", true);
+  for (const std::int64_t length : {1, 3, 1024, 1500}) {
+    map_run setup{settings, {{.type = element_type::f32, .shape = {length}}}, {}, {.frames = 5, .leading = 0}};
+    std::vector<float> x(static_cast<std::size_t>(5 * length));
+    for (std::size_t at = 0; at < x.size(); ++at) {
+      x[at] = static_cast<float>(at % 97);
+    }
+    setup.inputs.push_back(bytes_of(x));
+    setup.tuned = {0.5, 1, -2, 0, 3, 0.25, 1000, -1, 0, 0};
+    const std::vector<float> made = setup.numbers();
+    for (std::size_t at = 0; at < x.size(); ++at) {
+      const std::size_t frame = at / static_cast<std::size_t>(length);
+      const auto place = static_cast<double>(at % static_cast<std::size_t>(length));
+      const double expected = setup.tuned[2 * frame] * static_cast<double>(x[at]) + setup.tuned[2 * frame + 1] * place;
+      ASSERT_FLOAT_EQ(made[at], static_cast<float>(expected)) << length << " at " << at;
+    }
+  }
 }
 
 TEST(MapExpression, SaysWhatIsWrongAndWhere) {

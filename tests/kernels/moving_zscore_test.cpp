@@ -372,5 +372,37 @@ TEST(MovingZscore, RefusesWhatItCannotDo) {
                  "takes f32, not cf32[8]");
 }
 
+TEST_P(moving_zscore_operation, GivesEachSessionItsOwnThreshold) {
+  for (const bool holds : {false, true}) {
+    for (const std::int64_t gap : {0, 3}) {
+      scoring rule{.window = 20, .floor = 1e-4, .gap = gap};
+      rule.hold = holds ? 1e9 : rule.hold;
+      session_case setup = make(rule, any_input(60));
+      setup.settings.set("output", std::string("flags"));
+      const session_signals signals = random_signals(random_, setup, {500, 10, 777, 300});
+      std::vector<double> levels;
+      for (std::size_t session = 0; session < signals.size(); ++session) {
+        levels.push_back(random_.real(0.3, 3.0));
+        setup.numbers.push_back(holds ? std::vector<double>{random_.real(1.0, 4.0), levels.back()}
+                                      : std::vector<double>{levels.back()});
+      }
+      const auto flags = run<std::uint8_t>(setup, signals);
+      const std::size_t channels = setup.input_step_bytes() / sizeof(float);
+      for (std::size_t session = 0; session < signals.size(); ++session) {
+        rule.hold = holds ? setup.numbers[session].front() : rule.hold;
+        const std::vector<double> scores = holds || gap > 0 ? held_two_pass(signals[session], channels, rule)
+                                                            : two_pass(signals[session], channels, rule);
+        ASSERT_EQ(flags[session].size(), scores.size());
+        for (std::size_t at = 0; at < scores.size(); ++at) {
+          if (std::abs(std::abs(scores[at]) - levels[session]) > 1e-4) {
+            ASSERT_EQ(flags[session][at] != 0, std::abs(scores[at]) > levels[session])
+                << setup.text() << ", session " << session << " at " << at << ": " << scores[at];
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace penstock

@@ -137,6 +137,27 @@ TEST(Control, SubscriptionBodiesComeBackWithEveryField) {
   EXPECT_TRUE(source->source);
 }
 
+TEST(Control, NumbersComeBackExactly) {
+  for (const double value : {0.1, -1.0 / 3.0, 5e-324, 1.7976931348623157e308, -0.0, 16777217.0}) {
+    const auto asked = decode_set_values(bytes_of(encode(set_values{{{"gain", "a", value}, {"gain", "b", {}}}})));
+    ASSERT_TRUE(asked);
+    EXPECT_EQ(asked->values.at(0).value, value);
+    EXPECT_FALSE(asked->values.at(1).value);
+    const auto told = decode_values(bytes_of(encode(values_report{{{"gain", "a", value, true}}})));
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->values.at(0).value, value);
+    EXPECT_TRUE(told->values.at(0).own);
+  }
+}
+
+TEST(Control, ASetOfFifteenNumbersFits) {
+  const auto with = [](std::size_t count) {
+    return decode_set_values(bytes_of(encode(set_values{std::vector<number_setting>(count, {"s", "n", 1.5})})));
+  };
+  EXPECT_TRUE(with(15));
+  EXPECT_FALSE(with(16));
+}
+
 TEST(Control, SkipsUnknownKeys) {
   const auto out = decode_hello(bytes_of(R"({"later":[{"x":1}],"client":"c","version":"v"})"));
   ASSERT_TRUE(out);
@@ -153,8 +174,8 @@ TEST(Control, RefusesABodyOverTheLimit) {
 }
 
 TEST(Control, WhatAClientAsksWithIsShorterThanWhatADaemonSays) {
-  for (const message_type asks :
-       {message_type::hello, message_type::open_session, message_type::attach, message_type::subscribe}) {
+  for (const message_type asks : {message_type::hello, message_type::open_session, message_type::attach,
+                                  message_type::subscribe, message_type::set_values}) {
     EXPECT_EQ(max_body_bytes_of(asks), max_request_body_bytes);
   }
   EXPECT_EQ(max_body_bytes_of(message_type::welcome), max_body_bytes);
@@ -308,6 +329,10 @@ TEST(Control, FaultOfARequestNamesTheKeyAndWhatIsWrongWithIt) {
         {message_type::attach, R"({"bytes":"1 MiB"})", "key 'bytes' is no number"},
         {message_type::attach, R"({"bytes":1,"device":1})", "key 'device' is neither true nor false"},
         {message_type::subscribe, R"({"pipelines":[]})", "key 'pipelines' names none"},
+        {message_type::set_values, R"({"values":[]})",
+         "key 'values' is no list of objects with a stage, a name and a number or null as their value"},
+        {message_type::set_values, R"({"values":[{"stage":"g","name":"a","value":"1"}]})",
+         "key 'values' is no list of objects with a stage, a name and a number or null as their value"},
         {message_type::subscribe, R"({"pipelines":"a"})", "key 'pipelines' is no list of texts"},
         {message_type::subscribe, R"({"pipelines":["a"],"sessions":["\u0007"]})",
          "key 'sessions' has a text that has a control character"}}) {

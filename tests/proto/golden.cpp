@@ -39,7 +39,10 @@ message_type type_of(const std::string& name) {
                                                          {"subscribed", message_type::subscribed},
                                                          {"unsubscribe", message_type::unsubscribe},
                                                          {"published", message_type::published},
-                                                         {"publisher", message_type::publisher}};
+                                                         {"publisher", message_type::publisher},
+                                                         {"set_values", message_type::set_values},
+                                                         {"values", message_type::values},
+                                                         {"get_values", message_type::get_values}};
   return types.at(name);
 }
 

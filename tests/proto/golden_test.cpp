@@ -54,6 +54,14 @@ std::string again(const std::string& type, const bytes& body) {
     const auto decoded = decode_publisher(body);
     return decoded ? encode(*decoded) : "";
   }
+  if (type == "set_values") {
+    const auto decoded = decode_set_values(body);
+    return decoded ? encode(*decoded) : "";
+  }
+  if (type == "values") {
+    const auto decoded = decode_values(body);
+    return decoded ? encode(*decoded) : "";
+  }
   const auto decoded = decode_error_body(body);
   return decoded ? encode(*decoded) : "";
 }

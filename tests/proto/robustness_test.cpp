@@ -78,7 +78,7 @@ TEST(Robustness, EveryTruncationOfAGoldenBodyIsRefused) {
       EXPECT_FALSE(decode_hello(cut.view()) || decode_welcome(cut.view()) || decode_error_body(cut.view()) ||
                    decode_open_session(cut.view()) || decode_session_opened(cut.view()) || decode_attach(cut.view()) ||
                    decode_attached(cut.view()) || decode_subscribe(cut.view()) || decode_subscribed(cut.view()) ||
-                   decode_publisher(cut.view()))
+                   decode_publisher(cut.view()) || decode_set_values(cut.view()) || decode_values(cut.view()))
           << entry.at("name") << ", " << length << " bytes";
     }
   }
@@ -172,6 +172,12 @@ TEST(Robustness, WhatAMutatedBodyIsTakenForCanBeEncodedAgain) {
     }
     if (const auto source = decode_publisher(guarded.view())) {
       ASSERT_TRUE(decode_publisher(bytes_of(encode(*source))));
+    }
+    if (const auto wanted = decode_set_values(guarded.view())) {
+      ASSERT_TRUE(decode_set_values(bytes_of(encode(*wanted))));
+    }
+    if (const auto values = decode_values(guarded.view())) {
+      ASSERT_TRUE(decode_values(bytes_of(encode(*values))));
     }
   }
 }

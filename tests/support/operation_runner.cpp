@@ -115,8 +115,10 @@ std::vector<std::byte> operation_runner::run(const operation_case& setup, input_
               static_cast<std::size_t>(setup.extent.frames) * specs[input].bytes(setup.extent.leading));
   }
   static_cast<void>(setup.output());
-  const operation_request request{
-      .settings = setup.settings, .inputs = specs, .max_frames = setup.extent.frames + setup.spare_frames};
+  const operation_request request{.settings = setup.settings,
+                                  .inputs = specs,
+                                  .max_frames = setup.extent.frames + setup.spare_frames,
+                                  .tuned = !setup.numbers.empty()};
   const std::unique_ptr<operation> compiled = device_->compile(setup.op, request);
   const memory_kind again = compiled->single_pass() ? memory_kind::pinned : memory_kind::device;
   std::vector<std::byte> result = run_once(setup, *compiled, inputs, {std::byte{0xA5}, memory_kind::device});
@@ -142,8 +144,16 @@ std::vector<std::byte> operation_runner::run_once(const operation_case& setup, o
   result.fill(*stream_, poison);
   scratch.fill(*stream_, poison);
 
+  const std::span<const std::byte> table = std::as_bytes(std::span(setup.numbers));
+  guarded_memory numbers{*device_, in.kind, table.size()};
+  numbers.fill(*stream_, poison, table);
   const operation_arguments arguments{
-      .inputs = addresses, .output = result.place(), .scratch = scratch.place(), .extent = setup.extent, .session = {}};
+      .inputs = addresses,
+      .output = result.place(),
+      .scratch = scratch.place(),
+      .extent = setup.extent,
+      .session = {},
+      .numbers = setup.numbers.empty() ? nullptr : reinterpret_cast<const double*>(numbers.place())};
   require(stream_->launch(compiled, arguments), "launch");
   require(stream_->synchronize(), "synchronize");
 

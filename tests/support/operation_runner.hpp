@@ -22,6 +22,8 @@ struct operation_case {
   std::int64_t spare_frames = 0;
   /// Inputs after `input`, for operators with several.
   std::vector<tensor_spec> further_inputs{};
+  /// operation_arguments::numbers of all frames; empty: the stage is not tuned.
+  std::vector<double> numbers{};
 
   /// `input` and the further inputs.
   [[nodiscard]] std::vector<tensor_spec> inputs() const;

@@ -28,6 +28,8 @@ struct session_case {
   /// before. A multiple of what the operator repeats itself after.
   std::int64_t age = 0;
   std::int64_t aged_from = 1;
+  /// operation_arguments::numbers of the frames of each session; empty: the stage is not tuned.
+  std::vector<std::vector<double>> numbers{};
 
   /// The output's spec; throws parameter_error.
   [[nodiscard]] tensor_spec output() const;

@@ -114,7 +114,7 @@ def known(operator, more=""):
 
 
 def keys_of(operator):
-    return set(known(operator, f"{UNKNOWN} = 1\n")) - {"name", "op", "from"}
+    return set(known(operator, f"{UNKNOWN} = 1\n")) - {"name", "op", "from", "tunable"}
 
 
 def section_of(operator):

@@ -18,12 +18,12 @@ class RawClient:
         self.socket.setsockopt(zmq.LINGER, 1000)
         self.socket.connect(url)
         self.requests = 0
-        _, welcome = self._ask(wire.MessageType.HELLO, {"client": "raw", "version": "1", "inline_bytes": 4096})
+        _, welcome = self.ask(wire.MessageType.HELLO, {"client": "raw", "version": "1", "inline_bytes": 4096})
         self.pipelines = {each["name"]: each["id"] for each in welcome["pipelines"]}
 
     def open(self, pipeline):
         """The number of a new session."""
-        _, opened = self._ask(self.wire.MessageType.OPEN_SESSION, {"pipeline": self.pipelines[pipeline], "name": ""})
+        _, opened = self.ask(self.wire.MessageType.OPEN_SESSION, {"pipeline": self.pipelines[pipeline], "name": ""})
         return opened["session"]
 
     def submit(self, pipeline, samples, session=0, sequence=0):
@@ -36,10 +36,11 @@ class RawClient:
                                     frame.tobytes()])
         return self._answer()
 
-    def _ask(self, kind, body):
+    def ask(self, kind, body=None, **fields):
+        """The answer to a control message: its header, and its body."""
         self.requests += 1
-        header = self.wire.Header(kind, self.requests)
-        self.socket.send_multipart([self.wire.encode_header(header), json.dumps(body).encode()])
+        head = self.wire.encode_header(self.wire.Header(kind, self.requests, **fields))
+        self.socket.send_multipart([head] if body is None else [head, json.dumps(body).encode()])
         return self._answer()
 
     def _answer(self):

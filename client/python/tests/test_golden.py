@@ -26,6 +26,7 @@ INDEX = json.loads((GOLDEN / "index.json").read_text(encoding="utf-8"))
 BODIES = {"hello": control.Hello, "welcome": control.Welcome, "open_session": control.OpenSession,
           "session_opened": control.SessionOpened, "attach": control.Attach, "attached": control.Attached,
           "subscribe": control.Subscribe, "subscribed": control.Subscribed, "publisher": control.Publisher,
+          "set_values": control.SetValues, "values": control.Values,
           "error": control.ErrorBody}
 
 SHARED = ("submit_shared", "result_shared")  # whose tensors lie in an arena

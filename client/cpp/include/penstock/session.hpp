@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <penstock/client.hpp>
 #include <penstock/export.hpp>
@@ -21,6 +23,29 @@ enum class unfilled : std::uint8_t {
   refuse,  ///< throw, and send nothing
   drop,    ///< omit them
   pad      ///< pad the frame with zeros
+};
+
+/// A number of a stage that may change while sessions go on.
+struct PENSTOCK_EXPORT stage_number {
+  std::string stage;
+  std::string name;
+  double value = 0.0;
+  bool own = false;  ///< the session has set it; otherwise it follows the pipeline
+
+  bool operator==(const stage_number&) const = default;
+};
+
+/// The tunable numbers of a session, as they are from one of its frames on.
+struct PENSTOCK_EXPORT stage_numbers {
+  std::uint64_t from_frame = 0;  ///< frames that the session had before
+  std::vector<stage_number> numbers;
+};
+
+/// What a number is to be; without a value it follows the pipeline's.
+struct PENSTOCK_EXPORT number_setting {
+  std::string stage;
+  std::string name;
+  std::optional<double> value;
 };
 
 /// An ordered sequence of frames that share the state of a pipeline's operators, such as a filter's history. Opened
@@ -59,6 +84,16 @@ class PENSTOCK_EXPORT session {
   /// later requests go on from its index, without a time. The result has the first request's account.
   [[nodiscard]] result run(std::span<const std::byte> samples, unfilled tail = unfilled::refuse,
                            const std::optional<sample_account>& first = {});
+
+  /// Sets a number of a stage for this session alone and waits until the daemon has it, for client_options'
+  /// request_timeout at most: it holds for what is submitted from then on. Returns what holds then. Throws
+  /// request_error: unknown_value, not_tunable or out_of_range where the pipeline does not take it, else as submit
+  /// does.
+  stage_numbers set(std::string_view stage, std::string_view name, double value);
+  /// The same for several numbers: all of them change between two frames, or none.
+  stage_numbers set(std::span<const number_setting> wanted);
+  /// What holds for the next frames.
+  [[nodiscard]] stage_numbers values();
 
   /// Requests in flight still end normally; then the daemon drops the state. Later submits throw.
   void close() noexcept;

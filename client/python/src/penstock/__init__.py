@@ -19,13 +19,13 @@ from .client import Client
 from .control import PipelineDescription, TensorDescription, Welcome
 from .errors import Cancelled, Expired, Failed, NoCredit, PenstockError, Rejected, SessionLost, Shutdown, Unreachable
 from .result import Result
-from .session import Session
+from .session import Numbers, Session
 from .subscription import Published, Subscription
 from .tensor import Tensor
 from .version import __version__
 from .wire import SampleAccount, SampleFlag, Status, TimeQuality
 
-__all__ = ["Account", "AsyncClient", "AsyncSession", "Cancelled", "Client", "Expired", "Failed", "NoCredit",
+__all__ = ["Account", "AsyncClient", "AsyncSession", "Cancelled", "Client", "Expired", "Failed", "NoCredit", "Numbers",
            "PenstockError", "PipelineDescription", "Published", "Rejected", "Result", "SampleAccount", "SampleFlag",
            "Session", "SessionLost", "Shutdown", "Status", "Subscription", "Tensor", "TensorDescription", "TimeQuality",
            "Unreachable", "Welcome", "__version__"]

@@ -23,7 +23,7 @@ from .frames import checked
 from .pending_request import PendingRequest, SubmitRequest
 from .recording import Cutter, Joined, flattened, index_behind
 from .result import Result
-from .session import DEFAULT, Session
+from .session import DEFAULT, Numbers, Session
 from .subscription import Feed, Published, Subscription
 from .tensor import HOST, is_tensor
 
@@ -297,6 +297,18 @@ class AsyncSession:
         """
         cutter = Cutter(self.pipeline, self._session._most_bytes, tail)
         return self._pipelined(cutter.cut_async(_each(blocks)), cutter.window, timeout, index, epoch)
+
+    async def set(self, stage: str, name: str, value: Optional[float], *, timeout: Optional[float] = 5.0) -> Numbers:
+        """Sets a number of a stage for this session alone: see `Session.set`."""
+        return await self.set_all({f"{stage}.{name}": value}, timeout=timeout)
+
+    async def set_all(self, numbers: Mapping[str, Optional[float]], *, timeout: Optional[float] = 5.0) -> Numbers:
+        """Sets several numbers, or none: see `Session.set_all`."""
+        return await asyncio.to_thread(self._session.set_all, numbers, timeout=timeout)
+
+    async def values(self, *, timeout: Optional[float] = 5.0) -> Numbers:
+        """The session's tunable numbers, as they are for its next frames."""
+        return await asyncio.to_thread(self._session.values, timeout=timeout)
 
     def close(self) -> None:
         """Takes no more. What is in flight still ends as it would have."""

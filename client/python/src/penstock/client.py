@@ -23,9 +23,9 @@ from .errors import Expired, NoRoom, Rejected, Unreachable
 from .frames import dtype_of, pack
 from .keys import read_keys
 from .pending_request import (OpenRequest, Patience, PendingRequest, PingRequest, StatusRequest, SubmitRequest,
-                              TraceRequest, done_within)
+                              TraceRequest, ValuesRequest, done_within)
 from .result import Result
-from .session import DEFAULT, Session
+from .session import DEFAULT, Numbers, Session
 from .subscription import Feed, SubscribeRequest, Subscription, subscribe_body
 from .version import __version__
 
@@ -303,6 +303,11 @@ class Client:
         """The daemon's counters. Raises Expired when they did not come in time."""
         return self._ask(self._status(timeout))
 
+    def values(self, pipeline: str, timeout: Optional[float] = 5.0) -> Numbers:
+        """The tunable numbers of a pipeline, which hold where a session has not set its own (`Session.set`). Raises
+        LookupError for an unknown pipeline, and Expired when they did not come in time."""
+        return Numbers(*self._ask(self._pipeline_values(pipeline, timeout)))
+
     def trace(self, cursor: int = 0, timeout: float = 5.0) -> Tuple[Dict[str, Any], int]:
         """The daemon's recent batches (`["batches"]`, oldest first) since a cursor, and the cursor to ask with next; 0
         asks from the oldest that it keeps. Raises Expired when they did not come in time, ValueError for a bad cursor.
@@ -353,6 +358,9 @@ class Client:
 
     def _status(self, timeout: Optional[float]) -> StatusRequest:
         return StatusRequest(_seconds("timeout", timeout), self._patience)
+
+    def _pipeline_values(self, pipeline: str, timeout: Optional[float]) -> ValuesRequest:
+        return ValuesRequest(self._described(pipeline), (), _seconds("timeout", timeout), self._patience)
 
     def _trace(self, cursor: int, timeout: Optional[float]) -> TraceRequest:
         cursor = operator.index(cursor)

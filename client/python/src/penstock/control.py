@@ -4,9 +4,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import re
 from types import MappingProxyType
-from typing import Any, Dict, List, Mapping, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from .wire import MAX_BODY_BYTES, Buffer, DecodeError
 
@@ -157,6 +158,35 @@ class Publisher:
 
 
 @dataclasses.dataclass(frozen=True)
+class NumberSetting:
+    """A number of a stage, and what it is to be."""
+    stage: str
+    name: str
+    value: Optional[float]  #: finite; None: what the pipeline has, from now on
+
+
+@dataclasses.dataclass(frozen=True)
+class SetValues:
+    """SET: numbers of a session. All change, or none."""
+    values: Tuple[NumberSetting, ...]  #: at least one
+
+
+@dataclasses.dataclass(frozen=True)
+class NumberReport:
+    """A number of a stage that may change, and what it is."""
+    stage: str
+    name: str
+    value: float
+    own: bool  #: the session has set it; otherwise it follows the pipeline
+
+
+@dataclasses.dataclass(frozen=True)
+class Values:
+    """VALUES: all tunable numbers, as they are for the next frames."""
+    values: Tuple[NumberReport, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class ErrorBody:
     """ERROR: why. Texts that do not apply are empty."""
     reason: str
@@ -167,7 +197,7 @@ class ErrorBody:
 
 
 Body = TypeVar("Body", Hello, Welcome, OpenSession, SessionOpened, Attach, Attached, Subscribe, Subscribed, Publisher,
-               ErrorBody)
+               SetValues, Values, ErrorBody)
 
 # By field: its type, and its limit where it is a number.
 _U32, _U64, _I64 = (1 << 32) - 1, (1 << 64) - 1, (1 << 63) - 1
@@ -178,7 +208,8 @@ _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_byte
 _NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription,
            "quarantined": QuarantinedPipeline}
 _LISTS = ("outputs", "pipelines", "quarantined")
-_FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed", "ended", "source", "requests")
+_FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed", "ended", "source", "requests", "own")
+_VALUES = {SetValues: NumberSetting, Values: NumberReport}
 _LEFT_OUT = ("shared_bytes", "device_bytes", "device", "inline_bytes", "holds", "resume", "quarantined")  # where they are 0
 _NAMES = ("pipelines", "sessions", "outputs")  # of Subscribe and Publisher: lists of texts
 _OPTIONAL = {Subscribe: ("sessions", "outputs", "queue_bytes", "requests"),
@@ -187,7 +218,7 @@ _TOKEN = re.compile("[0-9a-f]{32}")
 
 
 def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, Attach, Attached, Subscribe, Subscribed, Publisher,
-                       ErrorBody]) -> bytes:
+                       SetValues, Values, ErrorBody]) -> bytes:
     """The body as one line of JSON."""
     fields = {name: value for name, value in dataclasses.asdict(body, dict_factory=_members).items()
               if value or name not in _OPTIONAL.get(type(body), _LEFT_OUT)}
@@ -247,6 +278,9 @@ def decode(kind: Type[Body], part: Buffer) -> Body:
     if isinstance(body, Subscribe) and not (body.pipelines and all(
             map(is_name, body.pipelines + body.sessions + body.outputs))):
         raise DecodeError("bad_body")
+    if isinstance(body, SetValues) and not (body.values and all(
+            is_name(text) for each in body.values for text in (each.stage, each.name))):
+        raise DecodeError("bad_body")
     return body
 
 
@@ -270,6 +304,12 @@ def _object(kind: Any, value: Any) -> Any:
 def _field(kind: Any, name: str, value: Any) -> Any:
     if kind in _OPTIONAL and name in _NAMES:
         return _texts(value)
+    if name == "values":
+        if not isinstance(value, list):
+            raise DecodeError("bad_body")
+        return tuple(_object(_VALUES[kind], each) for each in value)
+    if name == "value":
+        return _finite(value, may_be_none=kind is NumberSetting)
     if kind is Publisher and name == "pipeline":
         return _text(value)
     if name in _LIMITS:
@@ -307,6 +347,18 @@ def _shards(value: Any) -> Tuple[Tuple[str, ...], ...]:
     if not all(isinstance(endpoint, str) for endpoints in value for endpoint in endpoints):
         raise DecodeError("bad_body")
     return tuple(map(tuple, value))
+
+
+def _finite(value: Any, may_be_none: bool) -> Optional[float]:
+    if value is None and may_be_none:
+        return None
+    try:
+        number = float(value) if type(value) in (int, float) else math.nan
+    except OverflowError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise DecodeError("bad_body")
+    return number
 
 
 def _number(value: Any, limit: int) -> int:

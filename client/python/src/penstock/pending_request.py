@@ -6,12 +6,12 @@ import os
 import threading
 import time
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import control, frames, wire
 from .arena import SharedPayload
-from .control import PipelineDescription
-from .errors import Cancelled, PenstockError, Rejected
+from .control import NumberSetting, PipelineDescription
+from .errors import Cancelled, PenstockError, Rejected, SessionLost
 from .tensor import Tensor
 from .wire import MessageType, Status
 
@@ -207,6 +207,35 @@ class OpenRequest(PendingRequest):
         if opened.session == 0:
             raise wire.DecodeError("bad_body", header.request_id)
         return opened
+
+
+class ValuesRequest(PendingRequest):
+    """SET of numbers of a session, or GET_VALUES of one or of a pipeline. Gives what holds then."""
+
+    def __init__(self, owner: Union[SessionRequests, PipelineDescription], wanted: Sequence[NumberSetting],
+                 timeout: Optional[float], patience: Patience) -> None:
+        super().__init__(MessageType.SET_VALUES if wanted else MessageType.GET_VALUES, MessageType.VALUES, timeout,
+                         patience)
+        self._owner = owner
+        self._wanted = tuple(wanted)
+        if isinstance(owner, PipelineDescription):
+            self.pipeline = owner
+
+    def messages(self, now: float, welcome: control.Welcome) -> List[List[Any]]:
+        if self.pipeline is not None:
+            header = wire.Header(self.kind, self.request_id, pipeline=self.pipeline.id)
+        else:
+            header = wire.Header(self.kind, self.request_id, session=self._owner.number)  # type: ignore[union-attr]
+        head = wire.encode_header(header)
+        return [[head, control.encode(control.SetValues(self._wanted))] if self._wanted else [head]]
+
+    def read(self, header: wire.Header, parts: List[Any], now: float) -> Tuple[int, control.Values]:
+        return header.sequence, control.decode(control.Values, control.body_of(parts))
+
+    def follow(self, welcome: control.Welcome) -> Optional[PenstockError]:
+        if self.pipeline is None:
+            return SessionLost("the daemon restarted", step="client", request_id=self.request_id)
+        return super().follow(welcome)
 
 
 class AttachRequest(PendingRequest):

@@ -2,22 +2,23 @@
 from __future__ import annotations
 
 import collections
+import math
 import threading
 import time
 import weakref
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Deque, Iterable, Iterator, Optional, Type
+from typing import TYPE_CHECKING, Any, Deque, Iterable, Iterator, List, Mapping, Optional, Sequence, Type
 
 import numpy as np
 
 from . import wire
 from .account import account_to_send
 from .connection import Connection
-from .control import PipelineDescription
+from .control import NumberSetting, PipelineDescription, Values, is_name
 from .errors import SessionLost
 from .frames import checked
-from .pending_request import SubmitRequest, done_within
+from .pending_request import SubmitRequest, ValuesRequest, done_within
 from .recording import Cutter, Joined, flattened, index_behind
 from .result import Result
 from .session_requests import SessionRequests
@@ -25,6 +26,46 @@ from .session_requests import SessionRequests
 if TYPE_CHECKING:
     from .client import Client
 
+class Numbers(Mapping[str, float]):
+    """The tunable numbers of a session or a pipeline, by "stage.name": what holds for the next frames."""
+
+    def __init__(self, frame: int, values: Values) -> None:
+        self.frame = frame  #: how many frames the session had before those for which they hold
+        #: those that the session has set; the others follow the pipeline
+        self.own = frozenset(f"{each.stage}.{each.name}" for each in values.values if each.own)
+        self._values = {f"{each.stage}.{each.name}": each.value for each in values.values}
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Numbers({', '.join(f'{name}={value!r}' for name, value in self._values.items())})"
+
+
+def settings_of(numbers: Mapping[str, Optional[float]]) -> List[NumberSetting]:
+    """Raises ValueError for what no message can say."""
+    made = []
+    for path, value in numbers.items():
+        stage, dot, name = path.rpartition(".")
+        if not (dot and stage and name and is_name(stage) and is_name(name)):
+            raise ValueError(f"{path!r} is not STAGE.NAME")
+        number = None if value is None else float(value)
+        if number is not None and not math.isfinite(number):
+            raise ValueError(f"{path} must be a finite number, not {value!r}")
+        made.append(NumberSetting(stage, name, number))
+    if not 1 <= len(made) <= MOST_SETTINGS:
+        raise ValueError(f"1 to {MOST_SETTINGS} numbers can be set at once, not {len(made)}")
+    return made
+
+
+#: Numbers that one SET has room for.
+MOST_SETTINGS = 15
 #: Stands for a timeout that was not given: the client's.
 DEFAULT: Any = object()
 
@@ -63,6 +104,7 @@ class Session:
         self._connection = connection
         self._requests = requests
         self._lock = threading.Lock()
+        self._setting = threading.Lock()
         self._frames = 0
         self._finalizer = weakref.finalize(self, connection.close_session, requests)
         self._finalizer.atexit = False  # the client's goodbye closes all
@@ -139,6 +181,35 @@ class Session:
         self._check_may_wait()
         cutter = Cutter(self.pipeline, self._most_bytes, tail)
         return self._pipelined(cutter.cut(blocks), cutter.window, timeout, index, epoch)
+
+    def set(self, stage: str, name: str, value: Optional[float], *, timeout: Optional[float] = 5.0) -> Numbers:
+        """Sets a number of a stage for this session alone, and waits until the daemon has it: it holds for what is
+        submitted from then on. The pipeline must let it change (`tunable`). None: it follows the pipeline's again.
+
+        Gives what holds then. Its `frame` says how many frames of the session came before.
+
+        Raises Rejected for a number that is not there (UNKNOWN_VALUE), may not change (NOT_TUNABLE) or has no such
+        value (OUT_OF_RANGE), SessionLost, and Expired when no answer came in time.
+        """
+        return self.set_all({f"{stage}.{name}": value}, timeout=timeout)
+
+    def set_all(self, numbers: Mapping[str, Optional[float]], *, timeout: Optional[float] = 5.0) -> Numbers:
+        """As `set`, for several numbers by "stage.name": all of them change between two frames, or none."""
+        wanted = settings_of(numbers)
+        with self._setting:  # a late repeat of one must not follow another
+            return Numbers(*self._client._ask(self._values_request(wanted, timeout)))
+
+    def values(self, *, timeout: Optional[float] = 5.0) -> Numbers:
+        """The session's tunable numbers, as they are for its next frames."""
+        return Numbers(*self._client._ask(self._values_request((), timeout)))
+
+    def _values_request(self, wanted: Sequence[NumberSetting], timeout: Optional[float]) -> ValuesRequest:
+        with self._lock:
+            if self._requests.lost is not None:
+                raise self._requests.error()
+            if not self._finalizer.alive:
+                raise SessionLost("the session is closed", step="client")
+        return ValuesRequest(self._requests, wanted, timeout, self._client._patience)
 
     @property
     def _most_bytes(self) -> int:

@@ -57,6 +57,9 @@ class MessageType(enum.IntEnum):
     SUBSCRIBE = 20
     SUBSCRIBED = 21
     UNSUBSCRIBE = 22
+    SET_VALUES = 24
+    VALUES = 25
+    GET_VALUES = 26
     RESULT = 32
     ERROR = 33
     RESULT_SHARED = 34
@@ -87,6 +90,9 @@ class Status(enum.IntEnum):
     UNKNOWN_ARENA = 0x0110
     BAD_PLACE = 0x0111
     UNKNOWN_REPEAT = 0x0112
+    UNKNOWN_VALUE = 0x0113
+    NOT_TUNABLE = 0x0114
+    OUT_OF_RANGE = 0x0115
     EXPIRED = 0x0200
     CANCELLED = 0x0300
     FAILED = 0x0400
