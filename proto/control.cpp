@@ -204,14 +204,18 @@ ordered_json to_json(const pipeline_description& pipeline) {
   for (const tensor_description& output : pipeline.outputs) {
     outputs.push_back(to_json(output));
   }
-  return {{"id", pipeline.id},
-          {"name", pipeline.name},
-          {"max_frames", pipeline.max_frames},
-          {"input", to_json(pipeline.input)},
-          {"outputs", std::move(outputs)},
-          {"keeps_state", pipeline.keeps_state},
-          {"ordered", pipeline.ordered},
-          {"period", pipeline.period}};
+  ordered_json made{{"id", pipeline.id},
+                    {"name", pipeline.name},
+                    {"max_frames", pipeline.max_frames},
+                    {"input", to_json(pipeline.input)},
+                    {"outputs", std::move(outputs)},
+                    {"keeps_state", pipeline.keeps_state},
+                    {"ordered", pipeline.ordered},
+                    {"period", pipeline.period}};
+  for (const tensor_description& input : pipeline.inputs) {
+    made["inputs"].push_back(to_json(input));
+  }
+  return made;
 }
 
 bool from_json(const json& object, pipeline_description& out);
@@ -283,7 +287,7 @@ bool from_json(const json& object, pipeline_description& out) {
   if (!object.is_object() || !read(object, "id", out.id) || !read(object, "name", out.name) ||
       !read(object, "max_frames", out.max_frames) || !read(object, "outputs", out.outputs) ||
       !read_if_there(object, "keeps_state", out.keeps_state) || !read_if_there(object, "ordered", out.ordered) ||
-      !read_if_there(object, "period", out.period)) {
+      !read_if_there(object, "period", out.period) || !read_if_there(object, "inputs", out.inputs)) {
     return false;
   }
   const json* const input = member(object, "input");

@@ -70,12 +70,13 @@ struct pipeline_description {
   std::uint32_t id = 0;
   std::string name;
   std::uint32_t max_frames = 0;  ///< of one request
-  tensor_description input;
+  tensor_description input;      ///< of several, the first
   std::vector<tensor_description> outputs;
   bool keeps_state = false;  ///< frames must belong to a session
   bool ordered = true;       ///< results of a session come in its order
   /// Requests of several frames in a session have a leading extent that is a multiple of it.
   std::uint64_t period = 1;
+  std::vector<tensor_description> inputs{};  ///< all, if they are several
 };
 
 /// A pipeline that the daemon's configuration has, and that it does not serve.

@@ -27,7 +27,7 @@ struct bench_options {
 
 /// Turns --size into frames, or into a shorter leading extent of one frame where the pipeline takes that.
 void apply_size(const std::string& size, const pipeline_info& pipeline, load_settings& load) {
-  const std::size_t frame = pipeline.input.frame_bytes();
+  const std::size_t frame = pipeline.frame_bytes();
   if (frame == 0) {
     throw std::runtime_error("the pipeline's input " + pipeline.input.text() + " is not known to this version");
   }
@@ -44,9 +44,9 @@ void apply_size(const std::string& size, const pipeline_info& pipeline, load_set
   load.frames = is_count ? static_cast<std::uint32_t>(std::stoul(size))
                          : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(*bytes / frame, 1, UINT32_MAX));
   if (bytes && *bytes < frame && pipeline.input.variable) {
-    load.leading = std::max<std::int64_t>(static_cast<std::int64_t>(*bytes / pipeline.input.frame_bytes(1)), 1);
+    load.leading = std::max<std::int64_t>(static_cast<std::int64_t>(*bytes / pipeline.frame_bytes(1)), 1);
   }
-  load.request_bytes = load.frames * pipeline.input.frame_bytes(load.leading);
+  load.request_bytes = load.frames * pipeline.frame_bytes(load.leading);
   if (bytes && *bytes != load.request_bytes) {
     std::cerr << "penstock: " << size << " is no whole number of frames of " << frame << " bytes; sending "
               << load.request_bytes << " bytes\n";

@@ -51,6 +51,8 @@ void declare_check_plugin(CLI::App& app, action& chosen);
 [[nodiscard]] admin_address admin_address_of(const global_options& global, const std::optional<admin_address>& given);
 /// Throws std::runtime_error, with the names of the existing pipelines, when there is none of that name.
 [[nodiscard]] pipeline_info pipeline_of(client& connection, const std::string& name);
+/// Throws std::runtime_error for a pipeline with several inputs, which `what` has no use for.
+void require_one_input(const pipeline_info& pipeline, const std::string& what);
 /// Adds --rate, a number greater than 0.
 CLI::Option* add_rate(CLI::App& app, double& value, const std::string& help);
 /// Adds an option for a duration such as "500ms".

@@ -24,14 +24,20 @@ json json_of(const pipeline_info& pipeline) {
   for (const tensor_info& each : pipeline.outputs) {
     outputs.push_back(json_of(each));
   }
-  return {{"name", pipeline.name},
-          {"id", pipeline.id},
-          {"max_frames", pipeline.max_frames},
-          {"input", json_of(pipeline.input)},
-          {"outputs", std::move(outputs)},
-          {"keeps_state", pipeline.keeps_state},
-          {"ordered", pipeline.ordered},
-          {"period", pipeline.period}};
+  json made{{"name", pipeline.name},
+            {"id", pipeline.id},
+            {"max_frames", pipeline.max_frames},
+            {"input", json_of(pipeline.input)},
+            {"outputs", std::move(outputs)},
+            {"keeps_state", pipeline.keeps_state},
+            {"ordered", pipeline.ordered},
+            {"period", pipeline.period}};
+  for (const tensor_info& each : pipeline.inputs) {
+    if (pipeline.inputs.size() > 1) {
+      made["inputs"].push_back(json_of(each));
+    }
+  }
+  return made;
 }
 
 /// Properties of its sessions, if it needs them.
@@ -73,8 +79,14 @@ std::string as_text(const client& daemon, const global_options& global, const st
   text += "  shared memory        " +
           (server.shared_bytes == 0 ? "none" : size_text(server.shared_bytes) + " a client") + "\n\npipelines\n";
   for (const pipeline_info& each : daemon.pipelines()) {
-    text += "  " + each.name + "\n    input   " + each.input.text() + ", " + size_text(each.input.frame_bytes()) +
-            " a frame, at most " + count_text(each.max_frames) + " frames a request\n" + session_text(each);
+    text += "  " + each.name + "\n";
+    for (const tensor_info& input : each.inputs) {
+      text +=
+          "    input   " + (each.inputs.size() == 1 ? "" : input.name + "  ") + input.text() + ", " +
+          size_text(input.frame_bytes()) + " a frame" +
+          (&input == &each.inputs.back() ? ", at most " + count_text(each.max_frames) + " frames a request\n" : "\n");
+    }
+    text += session_text(each);
     for (const tensor_info& output : each.outputs) {
       text +=
           "    output  " + output.name + "  " + output.text() + "  (" + output.op +

@@ -126,6 +126,13 @@ pipeline_info pipeline_of(client& connection, const std::string& name) {
                            (all.empty() ? " none" : ":" + known));
 }
 
+void require_one_input(const pipeline_info& pipeline, const std::string& what) {
+  if (pipeline.inputs.size() > 1) {
+    throw std::runtime_error("pipeline \"" + pipeline.name + "\" takes several inputs, and " + what +
+                             " has one: use a client library");
+  }
+}
+
 CLI::Option* add_rate(CLI::App& app, double& value, const std::string& help) {
   const auto read = [&value](const CLI::results_t& texts) {
     const auto parsed = parse_positive(texts.back());

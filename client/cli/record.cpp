@@ -58,6 +58,9 @@ int record(const global_options& global, const record_options& options) {
   std::signal(SIGXFSZ, SIG_IGN);
   listener from{global};
   const pipeline_info pipeline = pipeline_of(from.first(), options.pipeline);
+  if (options.requests) {
+    require_one_input(pipeline, "a recording");
+  }
   recordings written{{.to = options.to,
                       .outputs = options.outputs,
                       .requests = options.requests,

@@ -99,6 +99,7 @@ std::optional<sample_numbers> numbers_of(const send_options& options, const samp
 }
 
 void check_frames(const send_options& options, const pipeline_info& pipeline, const server_info& server) {
+  require_one_input(pipeline, "what is sent");
   const std::size_t frame = pipeline.input.frame_bytes();
   const std::uint64_t bytes = std::uint64_t{frame} * options.frames_per_request;
   if (frame == 0) {

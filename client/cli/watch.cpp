@@ -171,7 +171,7 @@ class watcher {
 pipeline_info watched(pipeline_info pipeline, const watch_options& options) {
   const std::vector<std::string>& outputs = options.outputs;
   if (options.requests) {
-    pipeline.outputs = {pipeline.input};
+    pipeline.outputs = pipeline.inputs;
   } else if (!outputs.empty()) {
     std::erase_if(pipeline.outputs, [&](const tensor_info& each) {
       return std::find(outputs.begin(), outputs.end(), each.name) == outputs.end();

@@ -48,6 +48,10 @@ std::optional<wire::data_type> dtype_of(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+std::span<const tensor_info> inputs_of(const pipeline_info& pipeline) noexcept {
+  return pipeline.inputs.empty() ? std::span(&pipeline.input, 1) : std::span(pipeline.inputs);
+}
+
 }  // namespace penstock::link
 
 namespace penstock {
@@ -66,6 +70,17 @@ std::size_t tensor_info::frame_bytes(std::int64_t leading) const noexcept {
     }
   }
   return bytes;
+}
+
+std::size_t pipeline_info::frame_bytes(std::int64_t leading) const noexcept {
+  std::size_t sum = 0;
+  for (const tensor_info& each : link::inputs_of(*this)) {
+    const std::size_t bytes = each.frame_bytes(each.variable ? leading : 0);
+    if (bytes == 0 || __builtin_add_overflow(sum, bytes, &sum)) {
+      return 0;
+    }
+  }
+  return sum;
 }
 
 std::string tensor_info::text() const {
@@ -90,10 +105,22 @@ tensor_info info_of(const wire::tensor_description& described) {
 }
 
 pipeline_info info_of(const wire::pipeline_description& described) {
-  pipeline_info info{described.name,        described.id,      described.max_frames, info_of(described.input), {},
-                     described.keeps_state, described.ordered, described.period};
+  pipeline_info info{described.name,
+                     described.id,
+                     described.max_frames,
+                     info_of(described.input),
+                     {},
+                     described.keeps_state,
+                     described.ordered,
+                     described.period,
+                     {}};
   std::transform(described.outputs.begin(), described.outputs.end(), std::back_inserter(info.outputs),
                  [](const wire::tensor_description& output) { return info_of(output); });
+  std::transform(described.inputs.begin(), described.inputs.end(), std::back_inserter(info.inputs),
+                 [](const wire::tensor_description& input) { return info_of(input); });
+  if (info.inputs.empty()) {
+    info.inputs.push_back(info.input);
+  }
   return info;
 }
 
@@ -186,17 +213,23 @@ std::shared_ptr<const pipeline_info> catalogue::at(std::string_view name) const 
 std::shared_ptr<const pipeline_info> catalogue::check(std::string_view name, const client::request& request,
                                                       bool in_session) const {
   auto pipeline = at(name);
-  if (pipeline->input.item_bytes() == 0) {
-    refuse(wire::status::wrong_dtype, "pipeline \"" + pipeline->name + "\" takes \"" + pipeline->input.dtype +
-                                          "\", which this client does not know: it is older than the daemon");
+  for (const tensor_info& each : inputs_of(*pipeline)) {
+    if (each.item_bytes() == 0) {
+      refuse(wire::status::wrong_dtype, "pipeline \"" + pipeline->name + "\" takes \"" + each.dtype +
+                                            "\", which this client does not know: it is older than the daemon");
+    }
   }
   check_extents(*pipeline, request);
   check_session(*pipeline, request, in_session);
-  const std::size_t frame = pipeline->input.frame_bytes(request.leading);
+  const std::size_t frame = pipeline->frame_bytes(request.leading);
   std::size_t expected = 0;
   if (__builtin_mul_overflow(frame, std::size_t{request.frames}, &expected) || request.bytes.size() != expected) {
-    refuse(wire::status::wrong_shape, std::to_string(request.frames) + " frames of " + pipeline->input.text() +
-                                          " are " + std::to_string(expected) + " bytes, not " +
+    std::string takes;
+    for (const tensor_info& each : inputs_of(*pipeline)) {
+      takes += (takes.empty() ? "" : " and ") + each.text();
+    }
+    refuse(wire::status::wrong_shape, std::to_string(request.frames) + " frames of " + takes + " are " +
+                                          std::to_string(expected) + " bytes, not " +
                                           std::to_string(request.bytes.size()));
   }
   if (request.bytes.size() > server_.max_request_bytes) {

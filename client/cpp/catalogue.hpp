@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,9 @@ namespace penstock::link {
 /// "u8", "u16", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "bool"; "" for any other type.
 [[nodiscard]] std::string_view name_of(const wire::data_type& type) noexcept;
 [[nodiscard]] std::optional<wire::data_type> dtype_of(std::string_view name) noexcept;
+
+/// All inputs: `input` alone, where pipeline_info::inputs was not filled in.
+[[nodiscard]] std::span<const tensor_info> inputs_of(const pipeline_info& pipeline) noexcept;
 
 /// The content of one WELCOME. Immutable, shared by all threads.
 class catalogue {

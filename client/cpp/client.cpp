@@ -161,13 +161,14 @@ std::uint64_t client::implementation::submit(std::string_view pipeline,
 
 void client::implementation::load(link::pending_request& pending, request& input) {
   const auto output_bytes = link::output_room(*pending.pipeline, input.frames);
-  const bool large = options_.transport != transport::zmq && output_bytes &&
+  const bool may_share = pending.pipeline->inputs.size() <= 1;
+  const bool large = may_share && options_.transport != transport::zmq && output_bytes &&
                      std::max<std::uint64_t>(input.bytes.size(),
                                              link::likely_output(*pending.pipeline, input.frames, input.leading)) >=
                          options_.shared_from_bytes;
   pending.need = large ? wire::room_for(input.bytes.size()) + *output_bytes : 0;
   const auto arena = output_bytes ? arenas_.current() : nullptr;
-  auto through = arena != nullptr && (large || arena->holds(input.bytes))
+  auto through = may_share && arena != nullptr && (large || arena->holds(input.bytes))
                      ? link::payload::through(*arena, input, *output_bytes)
                      : std::nullopt;
   pending.payload = through ? std::move(*through) : link::payload::over_socket(input);

@@ -23,16 +23,16 @@ zmq::message_t header_message(const wire::message_header& header) {
   return part;
 }
 
-wire::tensor_header tensor_of(const pending_request& request) {
-  const tensor_info& input = request.pipeline->input;
+wire::tensor_header tensor_of(const pending_request& request, const tensor_info& input) {
   wire::tensor_header tensor;
   tensor.type = dtype_of(input.dtype).value_or(wire::data_type{});
   tensor.dimensions = static_cast<std::uint8_t>(std::min(input.shape.size() + 1, wire::max_dimensions));
-  tensor.bytes = request.payload.bytes();
+  const std::int64_t leading = input.variable ? request.leading : 0;
+  tensor.bytes = input.frame_bytes(leading) * request.frames;
   tensor.shape[0] = request.frames;
   std::copy_n(input.shape.begin(), tensor.dimensions - 1, tensor.shape.begin() + 1);
-  if (request.leading > 0) {
-    tensor.shape[1] = request.leading;
+  if (leading > 0) {
+    tensor.shape[1] = leading;
   }
   return tensor;
 }
@@ -69,7 +69,8 @@ submit_parts submit_message(pending_request& request, time_point now, std::uint6
   header.type = request.payload.shared() ? wire::message_type::submit_shared : wire::message_type::submit;
   header.request_id = request.id;
   header.pipeline = request.pipeline->id;
-  header.tensors = 1;
+  const std::span<const tensor_info> inputs = inputs_of(*request.pipeline);
+  header.tensors = static_cast<std::uint16_t>(inputs.size());
   header.frames = request.frames;
   header.trace_id = request.trace_id;
   if (request.session != nullptr) {
@@ -81,14 +82,18 @@ submit_parts submit_message(pending_request& request, time_point now, std::uint6
     header.timeout_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(left, 1));
   }
   header.header_len = static_cast<std::uint16_t>(request.account ? wire::account_header_bytes : wire::header_bytes);
-  const std::size_t head_bytes = header.header_len + wire::tensor_header_bytes;
+  const std::size_t head_bytes = header.header_len + inputs.size() * wire::tensor_header_bytes;
   const bool inlined = !request.payload.shared() && inline_bytes > 0 && request.payload.bytes() <= inline_bytes;
   zmq::message_t head{head_bytes + (inlined ? request.payload.bytes() : 0)};
   wire::encode(header, writable(head));
   if (request.account) {
     wire::encode(wire_account(*request.account), writable(head).subspan(wire::header_bytes));
   }
-  wire::encode(tensor_of(request), writable(head).subspan(header.header_len));
+  std::size_t tensor_at = header.header_len;
+  for (const tensor_info& each : inputs) {
+    wire::encode(tensor_of(request, each), writable(head).subspan(tensor_at));
+    tensor_at += wire::tensor_header_bytes;
+  }
   if (inlined) {
     std::ranges::copy(request.payload.contents(), writable(head).subspan(head_bytes).begin());
     return submit_parts{std::move(head)};
@@ -98,7 +103,17 @@ submit_parts submit_message(pending_request& request, time_point now, std::uint6
     wire::encode(request.payload.place(/*repeat=*/request.sent), writable(place));
     return {std::move(head), std::move(place)};
   }
-  return {std::move(head), request.payload.message()};
+  if (inputs.size() == 1) {
+    return {std::move(head), request.payload.message()};
+  }
+  submit_parts parts{std::move(head)};
+  std::size_t offset = 0;
+  for (const tensor_info& each : inputs) {
+    const std::size_t bytes = each.frame_bytes(each.variable ? request.leading : 0) * request.frames;
+    parts.add(request.payload.message(offset, bytes));
+    offset += bytes;
+  }
+  return parts;
 }
 
 zmq::message_t bare_message(wire::message_type type, std::uint64_t request_id) {

@@ -27,11 +27,22 @@ class submit_parts {
   explicit submit_parts(zmq::message_t&& whole) : parts_{std::move(whole), {}}, count_(1) {}
   submit_parts(zmq::message_t&& head, zmq::message_t&& body) : parts_{std::move(head), std::move(body)}, count_(2) {}
 
-  [[nodiscard]] std::span<zmq::message_t> span() noexcept { return {parts_.data(), count_}; }
+  /// The payload of one more input.
+  void add(zmq::message_t&& body) {
+    if (several_.empty()) {
+      several_.push_back(std::move(parts_.front()));
+    }
+    several_.push_back(std::move(body));
+  }
+
+  [[nodiscard]] std::span<zmq::message_t> span() noexcept {
+    return several_.empty() ? std::span(parts_).first(count_) : std::span(several_);
+  }
 
  private:
   std::array<zmq::message_t, 2> parts_;
   std::size_t count_;
+  std::vector<zmq::message_t> several_;  // all parts, of a pipeline with several inputs
 };
 
 /// Builds SUBMIT, or SUBMIT_SHARED for a payload in an arena, marked as a repeat when the request was sent before. Its

@@ -93,6 +93,10 @@ zmq::message_t payload::message() {
   return shared;
 }
 
+zmq::message_t payload::message(std::size_t offset, std::size_t bytes) {
+  return message_of(contents().subspan(offset, bytes), std::make_unique<kept<zmq::message_t>>(message()));
+}
+
 wire::shared_place payload::place(bool repeat) const noexcept {
   return {input_.home()->number(), repeat, input_at_, output_.offset(), output_bytes_};
 }

@@ -40,6 +40,8 @@ class payload {
   [[nodiscard]] std::span<const std::byte> contents() const noexcept;
   /// A message for SUBMIT that refers to the input, and keeps it alive.
   [[nodiscard]] zmq::message_t message();
+  /// The same of a part of it.
+  [[nodiscard]] zmq::message_t message(std::size_t offset, std::size_t bytes);
   /// The body of SUBMIT_SHARED.
   [[nodiscard]] wire::shared_place place(bool repeat) const noexcept;
   /// The block for the outputs; empty when there is none.

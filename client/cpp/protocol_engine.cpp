@@ -126,7 +126,7 @@ void protocol_engine::send_again(pending_request& request, time_point now) {
 
 bool protocol_engine::update_pipeline(pending_request& request) {
   auto now_called = handshake_.known()->find(request.pipeline->name);
-  if (now_called != nullptr && now_called->input == request.pipeline->input) {
+  if (now_called != nullptr && now_called->inputs == request.pipeline->inputs) {
     request.pipeline = std::move(now_called);
     return true;
   }

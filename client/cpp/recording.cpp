@@ -18,6 +18,10 @@ constexpr std::size_t most_in_flight = 32;
 
 recording_cut cut_recording(const pipeline_info& pipeline, const server_info& server, std::size_t bytes) {
   recording_cut cut;
+  if (pipeline.inputs.size() > 1) {
+    throw local_error(wire::status::wrong_shape,
+                      "a recording has one input, and pipeline \"" + pipeline.name + "\" takes several");
+  }
   const tensor_info& input = pipeline.input;
   const std::int64_t length = input.shape.empty() ? 1 : input.shape.front();
   cut.frame_bytes = input.frame_bytes();

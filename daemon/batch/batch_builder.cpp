@@ -1,6 +1,7 @@
 #include "daemon/batch/batch_builder.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -11,15 +12,16 @@ namespace {
 constexpr std::size_t turns_a_batch = 16;
 
 std::size_t quantum_of(const plan& pipeline) noexcept {
-  const std::size_t frame = pipeline.input().bytes();
+  const std::size_t frame = pipeline.frame_bytes(pipeline.input().shape.front());
   return std::max(frame, frame * static_cast<std::size_t>(pipeline.max_frames) / turns_a_batch);
 }
 
-// Each shared request adds a copy in, a copy out for every output, and perhaps one more for what lies before it. The
+// Each shared request adds a copy in for every input, one out for every output, and perhaps others for what lies before
+// it. The
 // limit keeps all batches of a stream within the stream's queue.
 std::size_t most_shared_of(const plan& pipeline) noexcept {
   constexpr std::size_t copies_a_batch = 512;
-  return std::max<std::size_t>(1, copies_a_batch / (2 * (1 + pipeline.outputs.size())));
+  return std::max<std::size_t>(1, copies_a_batch / (2 * (pipeline.inputs + pipeline.outputs.size())));
 }
 
 std::chrono::nanoseconds head_start(stream_priority priority) noexcept {
@@ -33,7 +35,7 @@ batch_builder::batch_builder(const plan& pipeline, std::size_t in_place_bytes)
     : waiting(quantum_of(pipeline)),
       pipeline_(pipeline),
       most_shared_(most_shared_of(pipeline)),
-      in_place_bytes_(in_place_bytes),
+      in_place_bytes_(pipeline.inputs == 1 ? in_place_bytes : SIZE_MAX),
       ahead_(head_start(pipeline.declaration.priority)) {}
 
 payload_mode batch_builder::mode_of(const request& accepted, std::span<const std::byte> payload) const noexcept {
@@ -78,9 +80,14 @@ void batch_builder::put(request& next, std::span<const std::byte> payload) noexc
   batch& work = open_->work;
   switch (next.payload) {
     case payload_mode::copied:
-      std::memcpy(
-          open_->pinned_input.get() + static_cast<std::size_t>(work.frames) * pipeline_.input().bytes(work.leading),
-          payload.data(), payload.size());
+      for (std::size_t input = 0; input < pipeline_.inputs; ++input) {
+        const plan_buffer& buffer = pipeline_.buffers[input];
+        const std::size_t bytes = pipeline_.inputs == 1 ? payload.size() : buffer.pitch(next.leading) * next.frames;
+        std::memcpy(open_->pinned_input.get() + pipeline_.inputs_pinned[input] +
+                        static_cast<std::size_t>(work.frames) * buffer.pitch(work.leading),
+                    payload.data(), bytes);
+        payload = payload.subspan(bytes);
+      }
       break;
     case payload_mode::in_place:
     case payload_mode::rewritten:

@@ -23,8 +23,8 @@ constexpr std::size_t share_of_machine = 4;
 
 // Of a slot: the largest batch's payloads and results.
 std::size_t slot_bytes(const pipeline_declaration& pipeline, const client_settings& clients) {
-  const std::size_t request = largest_request(pipeline.input, pipeline.batch, clients);
-  const std::size_t frames = request / std::max<std::size_t>(pipeline.input.bytes(), 1);
+  const std::size_t request = largest_request(pipeline.frame_bytes(), pipeline.batch, clients);
+  const std::size_t frames = request / std::max<std::size_t>(pipeline.frame_bytes(), 1);
   std::size_t reply = wire::part_bytes(pipeline.outputs.size());
   for (const stage_declaration& stage : pipeline.stages) {
     for (const operator_output& each : stage.outputs()) {
@@ -39,7 +39,7 @@ client_needs needs_of_client(const settings& settings) {
   std::size_t largest = 0;
   bool keeps_state = false;
   for (const pipeline_declaration& pipeline : settings.pipelines) {
-    largest = std::max(largest, largest_request(pipeline.input, pipeline.batch, settings.clients));
+    largest = std::max(largest, largest_request(pipeline.frame_bytes(), pipeline.batch, settings.clients));
     keeps_state |= std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
                                [](const stage_declaration& stage) { return stage.session.has_value(); });
   }
@@ -65,9 +65,9 @@ int replies_under_way(const client_settings& clients) noexcept {
   return 2 * static_cast<int>(std::min<std::uint32_t>(clients.credit_requests, 1U << 20U)) + 64;
 }
 
-std::size_t largest_request(const tensor_spec& input, const batch_limits& batch,
+std::size_t largest_request(std::size_t frame_bytes, const batch_limits& batch,
                             const client_settings& clients) noexcept {
-  const std::size_t frame = std::max<std::size_t>(input.bytes(), 1);
+  const std::size_t frame = std::max<std::size_t>(frame_bytes, 1);
   const std::size_t most = std::min({batch.max_bytes, clients.max_request_bytes, clients.credit_bytes});
   return frame * std::clamp<std::size_t>(most / frame, 1,
                                          static_cast<std::size_t>(std::max<std::int64_t>(batch.max_frames, 1)));

@@ -39,7 +39,7 @@ struct client_needs {
 [[nodiscard]] client_needs needs_of_client(const client_settings& clients, std::size_t largest_request,
                                            bool keeps_state);
 /// The payload of the largest request of such a pipeline.
-[[nodiscard]] std::size_t largest_request(const tensor_spec& input, const batch_limits& batch,
+[[nodiscard]] std::size_t largest_request(std::size_t frame_bytes, const batch_limits& batch,
                                           const client_settings& clients) noexcept;
 
 /// A shard keeps so many replies that its clients were lately sent, each of so many bytes at most.

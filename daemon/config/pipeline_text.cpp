@@ -63,12 +63,39 @@ void read_shape(table_reader& table, tensor_spec& input) {
   }
 }
 
-/// The frame of a pipeline.
+void read_input(table_reader& table, tensor_spec& input) {
+  std::string type;
+  word_kind{element_names}.read(table, "dtype", type);
+  if (type.empty()) {
+    table.refuse_key("dtype", "is missing; give it the type of one element, such as \"f32\"");
+  }
+  input.type = element_type_of(type).value();
+  read_shape(table, input);
+  table.refuse_unknown();
+}
+
+/// Its keys, without braces.
+std::string print_input(const tensor_spec& input) {
+  bool leads = input.variable;
+  const std::string shape = toml_array(input.shape, [&](std::int64_t extent) {
+    const bool is_most = std::exchange(leads, false);
+    return is_most ? toml_string("max " + std::to_string(extent)) : std::to_string(extent);
+  });
+  return "dtype = " + toml_string(name_of(input.type)) + ", shape = " + shape;
+}
+
+/// The frame of a pipeline with one input.
 struct input_kind {
   [[nodiscard]] std::string summary() const { return "table"; }
-  void read(table_reader& pipeline, std::string_view key, tensor_spec& input) const {
+  void read(table_reader& pipeline, std::string_view key, pipeline_declaration& declared) const {
     const toml::node* node = pipeline.find(key);
     constexpr const char* allowed = "a table such as { dtype = \"cu8\", shape = [1024] }";
+    if (pipeline.contents().contains("inputs")) {
+      if (node != nullptr) {
+        pipeline.refuse_key(key, "stands beside `inputs`: leave one of them out");
+      }
+      return;
+    }
     if (node == nullptr) {
       pipeline.refuse_key(key, std::string("is missing; give it ") + allowed);
     }
@@ -76,22 +103,42 @@ struct input_kind {
       pipeline.refuse_value(key, *node, allowed);
     }
     table_reader table = pipeline.nested(key, *node->as_table());
-    std::string type;
-    word_kind{element_names}.read(table, "dtype", type);
-    if (type.empty()) {
-      table.refuse_key("dtype", "is missing; give it the type of one element, such as \"f32\"");
-    }
-    input.type = element_type_of(type).value();
-    read_shape(table, input);
-    table.refuse_unknown();
+    read_input(table, declared.input);
   }
-  [[nodiscard]] std::string print(const tensor_spec& input) const {
-    bool leads = input.variable;
-    const std::string shape = toml_array(input.shape, [&](std::int64_t extent) {
-      const bool is_most = std::exchange(leads, false);
-      return is_most ? toml_string("max " + std::to_string(extent)) : std::to_string(extent);
+  [[nodiscard]] std::string print(const pipeline_declaration& declared) const {
+    return declared.inputs.empty() ? "{ " + print_input(declared.input) + " }" : "";
+  }
+};
+
+/// The frames of a pipeline with several.
+struct inputs_kind {
+  [[nodiscard]] std::string summary() const { return "array of tables"; }
+  void read(table_reader& pipeline, std::string_view key, pipeline_declaration& declared) const {
+    const toml::node* node = pipeline.find(key);
+    if (node == nullptr) {
+      return;
+    }
+    constexpr const char* allowed =
+        "an array of tables such as { name = \"mask\", dtype = \"f32\", shape = [1024] }, at least one";
+    const auto* array = node->as_array();
+    if (array == nullptr || array->empty() || !array->is_homogeneous(toml::node_type::table)) {
+      pipeline.refuse_value(key, *node, allowed);
+    }
+    for (const toml::node& each : *array) {
+      table_reader table = pipeline.nested(key, *each.as_table());
+      operator_output& input = declared.inputs.emplace_back();
+      text_kind{}.read(table, "name", input.name);
+      if (input.name.empty()) {
+        table.refuse_key("name", "is missing; stages read an input by its name");
+      }
+      read_input(table, input.spec);
+    }
+    declared.input = declared.inputs.front().spec;
+  }
+  [[nodiscard]] std::string print(const pipeline_declaration& declared) const {
+    return declared.inputs.empty() ? "" : toml_array(declared.inputs, [](const operator_output& each) {
+      return "{ name = " + toml_string(each.name) + ", " + print_input(each.spec) + " }";
     });
-    return "{ dtype = " + toml_string(name_of(input.type)) + ", shape = " + shape + " }";
   }
 };
 
@@ -489,15 +536,26 @@ std::string print_parameter(const parameters::value& value) {
 
 const std::vector<setting<pipeline_declaration>>& pipeline_settings() {
   using declared = pipeline_declaration;
+  const auto whole = [](auto& pipeline) -> auto& {
+    return pipeline;
+  };
+  const auto required = [](setting<declared> made) {
+    made.is_required = true;
+    return made;
+  };
   static const std::vector<setting<declared>> rows{
       row("name", &declared::name, text_kind{}, "What clients call it.", true),
-      row("input", &declared::input, input_kind{},
+      required(make_setting<declared>(
+          "input", whole, input_kind{}, change::by_reload,
           "The frame, as a table of `dtype` and `shape`. "
           "A dtype is `u8`, `u16`, `i8`, `i16`, `i32` or `i64`, `f16`, `bf16`, `f32` or `f64`, `bool` (a byte, 0 or "
           "1), "
           "`cf32` for complex numbers, or `cu8`, `ci8` or `ci16` for integer IQ. "
-          "The first extent of the shape may be `\"max N\"` where frames differ.",
-          true),
+          "The first extent of the shape may be `\"max N\"` where frames differ.")),
+      make_setting<declared>("inputs", whole, inputs_kind{}, change::by_reload,
+                             "Instead of `input`, several that a request has, such as a signal and a mask. "
+                             "Each is a table of a `name`, by which stages read it, a `dtype` and a `shape`. "
+                             "All frames of a request have one length."),
       row("batch", &declared::batch, batch_kind{},
           "When a batch is closed: at `max_frames`, at `max_bytes`, or when its first frame has waited for "
           "`max_delay`."),

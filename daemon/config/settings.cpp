@@ -63,7 +63,7 @@ void check_keys(const table_reader& table, const security_settings& security) {
 
 /// A pipeline of which no frame could ever be sent, or no result be given back, is a mistake in the file.
 void check_fits(const table_reader& clients, const client_settings& given, const pipeline_declaration& pipeline) {
-  const std::size_t request = wire::part_bytes(1) + pipeline.input.bytes();
+  const std::size_t request = wire::part_bytes(pipeline.all_inputs().size()) + pipeline.frame_bytes();
   std::size_t result = wire::part_bytes(pipeline.outputs.size());
   for (const stage_declaration& stage : pipeline.stages) {
     for (const operator_output& each : stage.outputs()) {

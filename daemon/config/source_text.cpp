@@ -239,6 +239,9 @@ void fit_to_pipeline(const table_reader& table, source_declaration& source, cons
     }
     table.refuse_key("pipeline", "there is no pipeline '" + source.pipeline + "'" + suggestion(source.pipeline, names));
   }
+  if (found->inputs.size() > 1) {
+    table.refuse_key("pipeline", "'" + found->name + "' has several inputs, and a source feeds one");
+  }
   source.input = found->input;
   if (has_dtype && source.dtype != source.input.type) {
     table.refuse_key("dtype", "\"" + std::string(name_of(source.dtype)) + "\" is given; pipeline '" + source.pipeline +

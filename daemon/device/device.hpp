@@ -27,6 +27,7 @@ struct copy_list {
     from.reserve(pieces);
     bytes.reserve(pieces);
   }
+  [[nodiscard]] std::size_t capacity() const noexcept { return bytes.capacity(); }
   void clear() noexcept {
     to.clear();
     from.clear();

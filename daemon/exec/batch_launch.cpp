@@ -21,7 +21,7 @@ std::size_t offset_of_output(const request& request, std::size_t output) noexcep
 }
 
 std::size_t input_bytes(const batch& batch) noexcept {
-  return static_cast<std::size_t>(batch.frames) * batch.pipeline->input().bytes(batch.leading);
+  return static_cast<std::size_t>(batch.frames) * batch.pipeline->frame_bytes(batch.leading);
 }
 
 std::size_t output_bytes(const batch& batch) noexcept {
@@ -143,10 +143,12 @@ fault batch_launch::copy_in(stream& stream) noexcept {
     return {};
   }
   resources_.pieces.clear();
-  if (slot_.work.payload != payload_mode::shared) {
-    add_frames_in(0, slot_.work.frames);
-  } else {
-    add_shared_in();
+  for (std::size_t input = 0; input < plan_.inputs; ++input) {
+    if (slot_.work.payload != payload_mode::shared) {
+      add_frames_in(input, 0, slot_.work.frames);
+    } else {
+      add_shared_in(input);
+    }
   }
   if (plan_.keeps_state() || plan_.is_tuned()) {
     add_piece(slot_.workspace.get() + plan_.frame_table_offset, slot_.pinned_input.get() + plan_.frame_table_pinned,
@@ -169,31 +171,34 @@ void batch_launch::add_shared_piece(const request& shared, void* target, const v
 }
 
 // Frames from the slot's pinned input, unless they are read there; none if first equals end.
-void batch_launch::add_frames_in(std::int64_t first, std::int64_t end) noexcept {
+void batch_launch::add_frames_in(std::size_t input, std::int64_t first, std::int64_t end) noexcept {
   if (input_ == operand_memory::pinned) {
     return;
   }
-  const std::size_t pitch = plan_.input().bytes(slot_.work.leading);
+  const std::size_t pitch = plan_.buffers[input].pitch(slot_.work.leading);
   const std::size_t offset = static_cast<std::size_t>(first) * pitch;
-  add_piece(slot_.workspace.get() + offset, slot_.pinned_input.get() + offset,
+  add_piece(slot_.workspace.get() + plan_.buffers[input].offset + offset,
+            slot_.pinned_input.get() + plan_.inputs_pinned[input] + offset,
             static_cast<std::size_t>(end - first) * pitch, resources_.copied.in);
 }
 
 // One piece for each shared request, and one for the frames between two of them.
-void batch_launch::add_shared_in() noexcept {
-  const std::size_t pitch = plan_.input().bytes(slot_.work.leading);
+void batch_launch::add_shared_in(std::size_t input) noexcept {
+  const std::size_t pitch = plan_.buffers[input].pitch(slot_.work.leading);
+  std::byte* const target = input_ == operand_memory::pinned ? slot_.pinned_input.get() + plan_.inputs_pinned[input]
+                                                             : slot_.workspace.get() + plan_.buffers[input].offset;
   std::int64_t first = 0;
   for (const request* const each : slot_.work.requests) {
     if (each->payload != payload_mode::shared) {
       continue;
     }
-    add_frames_in(first, each->first_frame);
-    std::byte* const target = input_ == operand_memory::pinned ? slot_.pinned_input.get() : slot_.workspace.get();
-    add_shared_piece(*each, target + static_cast<std::size_t>(each->first_frame) * pitch, each->shared.input,
-                     each->bytes, resources_.copied.in);
+    add_frames_in(input, first, each->first_frame);
+    add_shared_piece(*each, target + static_cast<std::size_t>(each->first_frame) * pitch,
+                     each->shared.input + offset_of_input(*each, input), bytes_of_input(*each, input),
+                     resources_.copied.in);
     first = each->first_frame + each->frames;
   }
-  add_frames_in(first, slot_.work.frames);
+  add_frames_in(input, first, slot_.work.frames);
 }
 
 fault batch_launch::copy_out(stream& stream, std::size_t output) noexcept {
@@ -239,14 +244,14 @@ void batch_launch::add_shared_out(std::size_t output) noexcept {
 
 // Where a stage reads that buffer.
 const std::byte* batch_launch::operand(std::size_t buffer) const noexcept {
-  if (buffer != 0) {
+  if (buffer >= plan_.inputs) {
     return result(buffer);
   }
   switch (input_) {
-    case operand_memory::message:
+    case operand_memory::message:  // of one input
       return slot_.work.input;
     case operand_memory::pinned:
-      return slot_.pinned_input.get();
+      return slot_.pinned_input.get() + plan_.inputs_pinned[buffer];
     case operand_memory::arena:
       return slot_.work.requests.front()->shared.input;
     case operand_memory::device:

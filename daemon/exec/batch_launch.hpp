@@ -21,7 +21,7 @@ struct launch_fault {
 /// The resources that a batch is enqueued with.
 struct launch_resources {
   std::span<stream* const> lanes;  ///< the streams, by lane
-  copy_list& pieces;               ///< scratch; has room for one piece per frame and one more
+  copy_list& pieces;               ///< scratch; has room for one piece per frame and input, and one more
   copied_bytes& copied;
   std::byte* states;         ///< the plan's state pool; nullptr if it keeps no state
   std::size_t direct_bytes;  ///< of the plan on this device: see device_facts
@@ -56,8 +56,8 @@ class batch_launch {
   void add_piece(void* target, const void* source, std::size_t bytes, std::uint64_t& counted) noexcept;
   void add_shared_piece(const request& shared, void* target, const void* source, std::size_t bytes,
                         std::uint64_t& counted) noexcept;
-  void add_frames_in(std::int64_t first, std::int64_t end) noexcept;
-  void add_shared_in() noexcept;
+  void add_frames_in(std::size_t input, std::int64_t first, std::int64_t end) noexcept;
+  void add_shared_in(std::size_t input) noexcept;
   [[nodiscard]] fault copy_out(stream& stream, std::size_t output) noexcept;
   void add_frames_out(const plan_output& output, std::int64_t first, std::int64_t end) noexcept;
   void add_shared_out(std::size_t output) noexcept;

@@ -254,7 +254,7 @@ void stream_pool::retire(slot& completed, time_point now) noexcept {
 std::int64_t stream_pool::warm_up(const plan& pipeline, slot& slot) {
   const stream_group& group = groups_[group_of(pipeline.streams())];
   // For the most that a slot holds, so that plans of a later reload fit too.
-  pieces_.reserve(slot.work.requests.capacity() + 1);
+  pieces_.reserve(std::max(pieces_.capacity(), slot.work.requests.capacity() * pipeline.inputs + 1));
   slot.work.pipeline = &pipeline;
   slot.work.leading = pipeline.input().shape.front();
   std::int64_t inline_steps = 0;

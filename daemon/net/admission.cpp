@@ -55,33 +55,50 @@ status status_of(wire::decode_error error) noexcept {
   }
 }
 
+// The length of the frames of "max N": as the first tensor has it, if it may be that.
+std::int64_t leading_of(const wire::tensor_header& first, const tensor_spec& spec) noexcept {
+  const bool says =
+      spec.variable && first.dimensions >= 2 && first.shape[1] >= 1 && first.shape[1] <= spec.shape.front();
+  return says ? first.shape[1] : spec.shape.front();
+}
+
 verdict check_shape(const wire::tensor_header& tensor, const wire::message_header& header, const plan& pipeline,
-                    std::int64_t& leading) {
-  const tensor_spec& spec = pipeline.input();
-  leading = spec.shape.front();
-  const bool long_enough = tensor.dimensions >= 2;
-  if (spec.variable && long_enough && tensor.shape[1] >= 1 && tensor.shape[1] <= leading) {
-    leading = tensor.shape[1];
-  }
+                    std::size_t input, std::int64_t leading) {
+  const tensor_spec& spec = pipeline.buffers[input].spec;
+  const auto takes = [&] {
+    return "pipeline '" + pipeline.declaration.name + "' takes " + spec.text() +
+           (pipeline.inputs == 1 ? "" : " as '" + pipeline.buffers[input].name + "'");
+  };
   const wire::tensor_header expected = wire_header(spec, header.frames, leading);
   if (tensor.type != expected.type) {
-    return refuse(status::wrong_dtype, "pipeline '" + pipeline.declaration.name + "' takes " + spec.text() +
-                                           ", which travels as " + text_of(expected.type) + "; the tensor is " +
-                                           text_of(tensor.type));
+    return refuse(status::wrong_dtype,
+                  takes() + ", which travels as " + text_of(expected.type) + "; the tensor is " + text_of(tensor.type));
   }
   if (tensor.dimensions != expected.dimensions || tensor.shape != expected.shape) {
-    return refuse(status::wrong_shape,
-                  "pipeline '" + pipeline.declaration.name + "' takes " + spec.text() + ": for " +
-                      counted_frames(header.frames) + " the tensor's shape is " +
-                      text_of(wire_header(spec, header.frames, spec.shape.front()), spec.variable) + ", not " +
-                      text_of(tensor));
+    // Of further inputs the length is that of the first.
+    const bool any_length = spec.variable && input == 0;
+    const std::int64_t shown = any_length ? spec.shape.front() : leading;
+    return refuse(status::wrong_shape, takes() + ": for " + counted_frames(header.frames) + " the tensor's shape is " +
+                                           text_of(wire_header(spec, header.frames, shown), any_length) + ", not " +
+                                           text_of(tensor));
   }
   return {};
 }
 
-verdict check_parts(const incoming& message, const wire::message_header& header) {
+verdict check_parts(const incoming& message, const wire::message_header& header, const plan& pipeline) {
   const bool inlined = header.type == wire::message_type::submit && message.parts == 1;
-  if (header.tensors != 1 || (message.parts != 2 && !inlined)) {
+  const std::size_t parts = header.type == wire::message_type::submit ? 1 + pipeline.inputs : 2;
+  if (pipeline.inputs != 1 && (header.tensors != pipeline.inputs || (message.parts != parts && !inlined))) {
+    std::string names;
+    for (std::size_t input = 0; input < pipeline.inputs; ++input) {
+      names += (input == 0 ? "" : ", ") + pipeline.buffers[input].name;
+    }
+    return refuse(status::malformed,
+                  "pipeline '" + pipeline.declaration.name + "' takes " + std::to_string(pipeline.inputs) +
+                      " tensors (" + names + ") in " + std::to_string(parts) + " parts; this message announces " +
+                      std::to_string(header.tensors) + " tensors in " + std::to_string(message.parts) + " parts");
+  }
+  if (pipeline.inputs == 1 && (header.tensors != 1 || (message.parts != 2 && !inlined))) {
     const char* const right =
         header.type == wire::message_type::submit
             ? "a SUBMIT has one tensor and so two parts, or one with the payload behind its headers"
@@ -93,6 +110,28 @@ verdict check_parts(const incoming& message, const wire::message_header& header)
     return refuse(status::too_large, "behind the headers of part 0 lie " + std::to_string(message.body.size()) +
                                          " bytes; a payload of more than " + std::to_string(wire::max_inline_bytes) +
                                          " has a part of its own");
+  }
+  return {};
+}
+
+// The tensors after the first, of a pipeline with several inputs.
+verdict check_further(const incoming& message, const wire::message_header& header, const plan& pipeline,
+                      request_tracker::submission& submission) {
+  for (std::size_t input = 1; input < pipeline.inputs; ++input) {
+    wire::tensor_header tensor;
+    if (const wire::decode_error error = wire::decode_tensor(message.head, header, input, tensor);
+        error != wire::decode_error::none) {
+      return refuse(status_of(error), std::string(wire::text_of(error)));
+    }
+    if (verdict wrong = check_shape(tensor, header, pipeline, input, submission.leading); !wrong.admitted()) {
+      return wrong;
+    }
+    submission.bytes += tensor.bytes;
+    if (!message.more.empty() && message.more[input - 1].size() != tensor.bytes) {
+      return refuse(status::wrong_shape, "the header of tensor '" + pipeline.buffers[input].name + "' says " +
+                                             std::to_string(tensor.bytes) + " bytes, its payload has " +
+                                             std::to_string(message.more[input - 1].size()));
+    }
   }
   return {};
 }
@@ -129,7 +168,7 @@ verdict read_header(incoming& message, const client_settings& limits, wire::mess
 
 verdict check_submit(const incoming& message, const wire::message_header& header, const plan& pipeline,
                      request_tracker::submission& submission) {
-  if (verdict wrong = check_parts(message, header); !wrong.admitted()) {
+  if (verdict wrong = check_parts(message, header, pipeline); !wrong.admitted()) {
     return wrong;
   }
   wire::tensor_header tensor;
@@ -137,6 +176,7 @@ verdict check_submit(const incoming& message, const wire::message_header& header
       error != wire::decode_error::none) {
     return refuse(status_of(error), std::string(wire::text_of(error)));
   }
+  submission.leading = leading_of(tensor, pipeline.input());
   if (header.frames == 0) {
     return refuse(status::wrong_shape, "a request has at least one frame");
   }
@@ -145,15 +185,21 @@ verdict check_submit(const incoming& message, const wire::message_header& header
                                          pipeline.declaration.name + "' takes at most " +
                                          std::to_string(pipeline.max_frames) + " in one request");
   }
-  if (verdict wrong = check_shape(tensor, header, pipeline, submission.leading); !wrong.admitted()) {
+  if (verdict wrong = check_shape(tensor, header, pipeline, 0, submission.leading); !wrong.admitted()) {
     return wrong;
   }
   submission.bytes = tensor.bytes;
+  if (pipeline.inputs != 1) {
+    if (verdict wrong = check_further(message, header, pipeline, submission); !wrong.admitted()) {
+      return wrong;
+    }
+  }
   if (wire::sample_account account; wire::decode_account(message.head, header, account)) {
     submission.account = account;
   }
-  if (header.type == wire::message_type::submit && message.body.size() != tensor.bytes) {
-    return refuse(status::wrong_shape, "the tensor's header says " + std::to_string(tensor.bytes) +
+  const std::size_t first = message.parts == 1 ? submission.bytes : tensor.bytes;
+  if (header.type == wire::message_type::submit && message.body.size() != first) {
+    return refuse(status::wrong_shape, "the tensor's header says " + std::to_string(first) +
                                            " bytes, its payload has " + std::to_string(message.body.size()));
   }
   return {};
@@ -320,7 +366,14 @@ verdict admission::find_shared(const incoming& message, const wire::message_head
     return refuse(status::bad_place, "input and output begin at multiples of " + std::to_string(wire::place_alignment) +
                                          " in shared memory");
   }
-  if (!arena->contains(place.input, submission.bytes) || !arena->contains(place.output, place.output_bytes)) {
+  std::uint64_t taken = submission.bytes;
+  if (submission.pipeline->inputs != 1) {
+    taken = 0;
+    for (std::size_t input = 0; input < submission.pipeline->inputs; ++input) {
+      taken = wire::room_for(taken) + submission.pipeline->buffers[input].pitch(submission.leading) * header.frames;
+    }
+  }
+  if (!arena->contains(place.input, taken) || !arena->contains(place.output, place.output_bytes)) {
     return refuse(status::bad_place, "the place is not inside the " + std::to_string(arena->bytes()) +
                                          " bytes that are shared under number " + std::to_string(place.arena));
   }

@@ -165,7 +165,8 @@ client_needs client_registry::needs() const {
   std::size_t largest = 0;
   bool keeps_state = false;
   for (const plan* const each : parts_.served.in_order) {
-    largest = std::max(largest, largest_request(each->input(), each->declaration.batch, limits_));
+    largest = std::max(
+        largest, largest_request(each->frame_bytes(each->input().shape.front()), each->declaration.batch, limits_));
     keeps_state |= each->keeps_state();
   }
   return needs_of_client(limits_, largest, keeps_state);

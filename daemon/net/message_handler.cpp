@@ -77,7 +77,7 @@ void message_handler::handle(incoming& message, time_point now) {
   }
 }
 
-void message_handler::submit(const incoming& message, const wire::message_header& header, client_record& client,
+void message_handler::submit(incoming& message, const wire::message_header& header, client_record& client,
                              time_point now) {
   const admission::decision decided = admission_.decide(message, header, client);
   switch (decided.result) {
@@ -96,6 +96,9 @@ void message_handler::submit(const incoming& message, const wire::message_header
     case admission::outcome::repeat_held:
       return answer_held(header, client);
   }
+  if (!message.more.empty()) {
+    parts_.reader.join_payloads(message);
+  }
   request& accepted = parts_.tracker.open(client, header, decided.submission, now);
   if (parts_.subscribers.wants_requests()) {
     parts_.subscribers.publish_request(accepted, message.body);
@@ -111,8 +114,8 @@ verdict message_handler::unknown_client() const {
              : admission_.closed();
 }
 
-void message_handler::handle_control(const incoming& message, const wire::message_header& header,
-                                     const client_record* client, const verdict& judged) {
+void message_handler::handle_control(incoming& message, const wire::message_header& header, const client_record* client,
+                                     const verdict& judged) {
   ++control_taken_;
   if (judged.admitted() && header.type == message_type::goodbye) {
     // At once: the deferred messages of a client that leaves are void.
@@ -188,7 +191,7 @@ bool message_handler::handle_deferred(bool idle) {
   return any;
 }
 
-void message_handler::answer(const incoming& message, const wire::message_header& header, client_record* client,
+void message_handler::answer(incoming& message, const wire::message_header& header, client_record* client,
                              const verdict& judged, time_point came) {
   if (!judged.admitted()) {
     refuse(message, client, header, judged);
@@ -211,7 +214,7 @@ void message_handler::answer(const incoming& message, const wire::message_header
   }
 }
 
-void message_handler::serve(const incoming& message, const wire::message_header& header, client_record& client,
+void message_handler::serve(incoming& message, const wire::message_header& header, client_record& client,
                             time_point now, time_point came) {
   if (client.elsewhere && header.type != message_type::get_status) {
     parts_.clients.settle(client);

@@ -73,16 +73,16 @@ class message_handler {
 
  private:
   void handle(incoming& message, time_point now);
-  void submit(const incoming& message, const wire::message_header& header, client_record& client, time_point now);
+  void submit(incoming& message, const wire::message_header& header, client_record& client, time_point now);
   /// Handles or defers a control message or a refusal. `client`: nullptr if the sender is not a client.
-  void handle_control(const incoming& message, const wire::message_header& header, const client_record* client,
+  void handle_control(incoming& message, const wire::message_header& header, const client_record* client,
                       const verdict& judged);
   void defer(control_queue::account& payer, const incoming& message, const wire::message_header& header,
              const verdict& judged, time_point came);
   /// `came`: when the message came; it may have been deferred since.
-  void answer(const incoming& message, const wire::message_header& header, client_record* client, const verdict& judged,
+  void answer(incoming& message, const wire::message_header& header, client_record* client, const verdict& judged,
               time_point came);
-  void serve(const incoming& message, const wire::message_header& header, client_record& client, time_point now,
+  void serve(incoming& message, const wire::message_header& header, client_record& client, time_point now,
              time_point came);
   void connect(const incoming& message, const wire::message_header& header, time_point now);
   void cancel(const incoming& message, const wire::message_header& header, client_record& client);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <zmq.hpp>
 
@@ -22,7 +23,9 @@ struct incoming {
   std::span<const std::byte> head;  ///< part 0: header and tensor headers, at any alignment
   /// A tensor's bytes, or a control message's JSON: part 1, or the end of part 0 if a SUBMIT has only that.
   std::span<const std::byte> body;
-  std::size_t parts = 0;       ///< without the routing id
+  std::size_t parts = 0;  ///< without the routing id
+  /// The bytes of the tensors after the first, a part each; of more than max_tensors, not all.
+  std::span<const zmq::message_t> more{};
   connection_name connection;  ///< over which it came
   std::size_t bytes = 0;       ///< of all parts after part 0, or of the end of part 0
   /// It came from this process, over inproc://: a source sent it.
@@ -36,18 +39,24 @@ class message_reader {
  public:
   message_reader(router_socket& socket, payload_store& payloads) : socket_(socket), payloads_(payloads) {}
 
-  /// The next message, or nullopt. Surplus parts are counted and freed.
+  /// The next message, or nullopt. Parts that are more than tensors can be are counted and freed.
   [[nodiscard]] std::optional<incoming> receive();
   /// The public key of the connection that the last message came over, in Z85; "" without keys.
   [[nodiscard]] std::string user() const;
+  /// Puts the payloads of all parts of the last message into its body, one straight behind the other.
+  void join_payloads(incoming& message);
   /// Moves the body of the last message into the payload store, under request::index.
   void keep_payload(const incoming& message, std::uint32_t index);
 
  private:
+  [[nodiscard]] zmq::message_t& further_part(std::size_t number);
+
   router_socket& socket_;
   payload_store& payloads_;
   zmq::message_t identity_;
   std::array<zmq::message_t, 2> parts_;
+  std::vector<zmq::message_t> more_;  // the parts behind them, as far as messages have had any
+  std::size_t further_ = 0;           // of the last message
   zmq::message_t surplus_;
 };
 

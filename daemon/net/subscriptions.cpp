@@ -20,14 +20,14 @@ constexpr std::size_t share_of_clients = 8;
 // What a message costs beside its bytes, at least: bounds the number of small ones that wait.
 constexpr std::size_t bytes_of_small_message = 512;
 
-// What is published of a pipeline: its requests, which are one tensor, or their results.
+// What is published of a pipeline: its requests, or their results.
 
 std::size_t tensors_of(const plan& pipeline, bool requests) noexcept {
-  return requests ? 1 : pipeline.outputs.size();
+  return requests ? pipeline.inputs : pipeline.outputs.size();
 }
 
 const tensor_spec& spec_of(const plan& pipeline, bool requests, std::size_t tensor) noexcept {
-  return requests ? pipeline.input() : pipeline.output_spec(tensor);
+  return requests ? pipeline.buffers[tensor].spec : pipeline.output_spec(tensor);
 }
 
 std::size_t largest_of(const plan& pipeline, bool requests) noexcept {
@@ -215,10 +215,18 @@ void subscriptions::publish(const request& done, std::span<const published_outpu
 
 void subscriptions::publish_request(const request& accepted, std::span<const std::byte> body) {
   const client_arena* const arena = accepted.shared.arena;
-  const std::span<const std::byte> bytes = arena != nullptr ? std::span(accepted.shared.input, accepted.bytes) : body;
-  const published_output input{bytes, accepted.leading};
   const bool readable = arena == nullptr || arena->memory() == arena_memory::host;
-  publish(accepted, {&input, readable ? 1U : 0U}, true);
+  inputs_.clear();
+  for (std::size_t input = 0; readable && input < accepted.pipeline->inputs; ++input) {
+    const std::size_t bytes = bytes_of_input(accepted, input);
+    if (arena != nullptr) {
+      inputs_.push_back({{accepted.shared.input + offset_of_input(accepted, input), bytes}, accepted.leading});
+    } else {
+      inputs_.push_back({body.first(bytes), accepted.leading});
+      body = body.subspan(bytes);
+    }
+  }
+  publish(accepted, inputs_, true);
 }
 
 void subscriptions::publish(const request& done, std::span<const published_output> outputs, bool requests) {
@@ -266,7 +274,8 @@ void subscriptions::offer(subscription& each, known_publisher& source, const req
                          .pipeline = done.pipeline->declaration.name,
                          .source = done.client->within_process};
     for (const std::uint16_t output : source.outputs) {
-      body.outputs.push_back(each.wanted.requests ? "input" : done.pipeline->outputs[output].name);
+      body.outputs.push_back(each.wanted.requests ? done.pipeline->buffers[output].name
+                                                  : done.pipeline->outputs[output].name);
     }
     compose_publisher(each, body);
     source.told = send(each);

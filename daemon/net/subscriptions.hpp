@@ -164,9 +164,10 @@ class subscriptions {
   std::size_t most_bytes_;         // of all queues
   std::size_t granted_bytes_ = 0;  // to all queues
   std::vector<std::unique_ptr<subscription>> all_;
-  std::size_t to_requests_ = 0;         // of them
-  std::size_t waiting_ = 0;             // subscriptions whose `waiting` is not empty
-  std::vector<zmq::message_t> copies_;  // of the result's outputs, made when the first subscriber needs them
+  std::size_t to_requests_ = 0;           // of them
+  std::size_t waiting_ = 0;               // subscriptions whose `waiting` is not empty
+  std::vector<published_output> inputs_;  // of the request that is being published
+  std::vector<zmq::message_t> copies_;    // of the result's outputs, made when the first subscriber needs them
   message composed_;
 };
 

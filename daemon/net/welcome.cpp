@@ -32,7 +32,10 @@ std::string body_for(std::uint32_t shard, const welcome_facts& facts) {
     made.keeps_state = each.keeps_state();
     made.ordered = each.declaration.ordered;
     made.period = static_cast<std::uint64_t>(each.period);
-    made.input = describe(each.input(), "input", "");
+    made.input = describe(each.input(), each.buffers.front().name, "");
+    for (std::size_t input = 0; each.inputs != 1 && input < each.inputs; ++input) {
+      made.inputs.push_back(describe(each.buffers[input].spec, each.buffers[input].name, ""));
+    }
     for (std::size_t output = 0; output < each.outputs.size(); ++output) {
       made.outputs.push_back(describe(each.output_spec(output), each.outputs[output].name, each.outputs[output].op));
       made.outputs.back().steps = each.outputs[output].steps;

@@ -63,6 +63,7 @@ std::vector<std::size_t> stage_graph::cycle() const {
 
 namespace {
 
+constexpr std::size_t max_inputs = 8;
 constexpr std::size_t max_outputs = 64;  // as many tensors as one message of the wire carries
 constexpr std::size_t max_stages = 512;  // two batches of one pipeline have to fit into a stream's queue
 constexpr std::size_t max_extents = 6;   // the wire carries 8: one is the frames of a request, one I and Q
@@ -74,7 +75,7 @@ class checker {
 
   void run() {
     check_names();
-    check_input();
+    check_inputs();
     resolve_sources();
     check_order();
     resolve_outputs();
@@ -89,7 +90,8 @@ class checker {
 
  private:
   void check_names();
-  void check_input() const;
+  void check_inputs() const;
+  void check_input(const tensor_spec& input, const std::string& field) const;
   [[nodiscard]] std::vector<std::string> named_inputs(std::size_t index) const;
   void resolve_sources();
   void check_order();
@@ -123,6 +125,12 @@ class checker {
     }
     return place;
   }
+  /// The pipeline's input that `source` names; nullptr if it names none.
+  [[nodiscard]] const tensor_spec* input_of(std::string_view source) const {
+    const auto found = std::find_if(inputs_.begin(), inputs_.end(),
+                                    [source](const operator_output& each) { return each.name == source; });
+    return found == inputs_.end() ? nullptr : &found->spec;
+  }
   [[nodiscard]] bool exists(std::string_view source) const { return stage_of(source) < pipeline_.stages.size(); }
   /// The output that `source` names, of a stage that has been checked; nullptr and why not.
   [[nodiscard]] std::pair<const tensor_spec*, std::string> output_of(std::string_view source) const {
@@ -145,6 +153,7 @@ class checker {
   }
 
   pipeline_declaration& pipeline_;
+  const std::vector<operator_output> inputs_ = pipeline_.all_inputs();
   std::vector<std::string_view> names_;  // of the stages; views of pipeline_.stages until put_in_order
   stage_graph graph_;
   std::vector<std::size_t> order_;
@@ -168,8 +177,8 @@ void checker::check_names() {
     if (!is_name(stage.name)) {
       refuse_stage(index, "name", "'" + stage.name + "' is not a name; " + name_rule);
     }
-    if (stage.name == input_name) {
-      refuse_stage(index, "name", "'input' is the pipeline's own input; call the stage something else");
+    if (stage.name == input_name || input_of(stage.name) != nullptr) {
+      refuse_stage(index, "name", "'" + stage.name + "' is the pipeline's own input; call the stage something else");
     }
     if (const std::size_t first = place_of(stage.name); first != index) {
       refuse_stage(
@@ -180,16 +189,50 @@ void checker::check_names() {
   }
 }
 
-void checker::check_input() const {
-  const tensor_spec& input = pipeline_.input;
+void checker::check_inputs() const {
+  if (pipeline_.batch.max_frames < 1) {
+    refuse_own("batch.max_frames", std::to_string(pipeline_.batch.max_frames) + " is given; allowed are 1 and more");
+  }
+  if (pipeline_.inputs.empty()) {
+    check_input(pipeline_.input, "input");
+    return;
+  }
+  if (inputs_.size() > max_inputs) {
+    refuse_own("inputs", std::to_string(inputs_.size()) + " are given; allowed are 1 to " + std::to_string(max_inputs));
+  }
+  std::size_t bytes = 0;
+  for (auto each = inputs_.begin(); each != inputs_.end(); ++each) {
+    if (!is_name(each->name)) {
+      refuse_own("inputs", "'" + each->name + "' is not a name; " + name_rule);
+    }
+    if (std::any_of(inputs_.begin(), each, [&](const operator_output& other) { return other.name == each->name; })) {
+      refuse_own("inputs", "'" + each->name + "' is given twice");
+    }
+    check_input(each->spec, "inputs");
+    const tensor_spec& first = inputs_.front().spec;
+    if (each->spec.variable && (!first.variable || first.shape.front() != each->spec.shape.front())) {
+      refuse_own("inputs", "'" + each->name + "' is " + each->spec.text() + ", and the first one " + first.text() +
+                               ": one of \"max N\" needs that first extent of the first too, because the frames of a "
+                               "request have one length");
+    }
+    bytes += each->spec.bytes();
+  }
+  if (bytes > pipeline_.batch.max_bytes) {
+    refuse_own("batch.max_bytes", "a batch holds " + std::to_string(pipeline_.batch.max_bytes) +
+                                      " bytes, less than one frame of all inputs; raise max_bytes or make the frames "
+                                      "smaller");
+  }
+}
+
+void checker::check_input(const tensor_spec& input, const std::string& field) const {
   if (input.shape.empty() || input.shape.size() > max_extents) {
-    refuse_own("input", "its shape has " + std::to_string(input.shape.size()) + " extents; allowed are 1 to " +
-                            std::to_string(max_extents));
+    refuse_own(field, "its shape has " + std::to_string(input.shape.size()) + " extents; allowed are 1 to " +
+                          std::to_string(max_extents));
   }
   std::size_t bytes = size_of(input.type);
   for (const std::int64_t extent : input.shape) {
     if (extent < 1) {
-      refuse_own("input", "an extent of " + std::to_string(extent) + " is given; allowed are 1 and more");
+      refuse_own(field, "an extent of " + std::to_string(extent) + " is given; allowed are 1 and more");
     }
     if (static_cast<std::uint64_t>(extent) > pipeline_.batch.max_bytes / bytes) {
       refuse_own("batch.max_bytes", "a batch holds " + std::to_string(pipeline_.batch.max_bytes) +
@@ -197,9 +240,6 @@ void checker::check_input() const {
                                         "; raise max_bytes or make the frame smaller");
     }
     bytes *= static_cast<std::size_t>(extent);
-  }
-  if (pipeline_.batch.max_frames < 1) {
-    refuse_own("batch.max_frames", std::to_string(pipeline_.batch.max_frames) + " is given; allowed are 1 and more");
   }
 }
 
@@ -232,15 +272,17 @@ void checker::resolve_sources() {
       refuse_stage(index, "from", "stands beside 'inputs', which says what a model reads: leave one out");
     }
     if (from.empty()) {
-      from.emplace_back(index == 0 ? input_name : std::string_view(pipeline_.stages[index - 1].name));
+      from.push_back(index == 0 ? inputs_.front().name : pipeline_.stages[index - 1].name);
     }
     for (const std::string& source : from) {
-      if (source == input_name) {
+      if (input_of(source) != nullptr) {
         continue;
       }
       if (!exists(source)) {
         std::vector<std::string_view> known = names_;
-        known.push_back(input_name);
+        for (const operator_output& each : inputs_) {
+          known.emplace_back(each.name);
+        }
         refuse_stage(index, by_name ? "inputs" : "from",
                      "there is no stage '" + source + "'" + suggestion(source, known));
       }
@@ -300,6 +342,14 @@ void checker::check_taken() const {
   for (const std::vector<std::size_t>& reads : graph_.reads) {
     taken.insert(reads.begin(), reads.end());
   }
+  for (const operator_output& input : pipeline_.inputs) {
+    const bool is_read = std::any_of(pipeline_.stages.begin(), pipeline_.stages.end(), [&](const auto& stage) {
+      return std::find(stage.from.begin(), stage.from.end(), input.name) != stage.from.end();
+    });
+    if (!is_read) {
+      refuse_own("inputs", "no stage reads '" + input.name + "'");
+    }
+  }
   for (std::size_t index = 0; index < pipeline_.stages.size(); ++index) {
     if (!taken.contains(index)) {
       refuse_stage(index, "", "nobody takes its result; add it to the pipeline's outputs, read from it, or remove it");
@@ -322,8 +372,8 @@ void checker::check_stage(std::size_t index) {
   }
   std::vector<tensor_spec> inputs;
   for (const std::string& source : stage.from) {
-    if (source == input_name) {
-      inputs.push_back(pipeline_.input);
+    if (const tensor_spec* const own = input_of(source)) {
+      inputs.push_back(*own);
       continue;
     }
     const auto [spec, problem] = output_of(source);
@@ -394,11 +444,11 @@ void checker::check_lengths(std::size_t index) {
   stage_declaration& stage = pipeline_.stages[index];
   std::optional<step_rate> rate;
   for (const std::string& source : stage.from) {
-    const bool own = source == input_name;
-    if (!(own ? pipeline_.input : *output_of(source).first).variable) {
+    const tensor_spec* const own = input_of(source);
+    if (!(own != nullptr ? *own : *output_of(source).first).variable) {
       continue;
     }
-    const step_rate its = own ? step_rate{} : pipeline_.stages[stage_of(source)].rate;
+    const step_rate its = own != nullptr ? step_rate{} : pipeline_.stages[stage_of(source)].rate;
     if (rate && *rate != its) {
       refuse_stage(index, "from", "its inputs have frames of different lengths: '" + source + "' has another rate");
     }
@@ -550,7 +600,11 @@ std::string doubt_about(const stage_declaration& stage, const layout& source) {
 /// Calls `each(stage, source, result)` in the stages' order, `source` being the layout of what it reads first.
 template <class Each>
 void walk(const pipeline_declaration& pipeline, const Each& each) {
-  std::map<std::string, layout, std::less<>> known{{std::string(input_name), {.spec = pipeline.input}}};
+  std::map<std::string, layout, std::less<>> known;
+  for (const operator_output& input : pipeline.all_inputs()) {
+    // Of a template or a mask beside frames of "max N", the first dimension is not time.
+    known[input.name] = {.spec = input.spec, .steps = pipeline.input.variable && !input.spec.variable ? 0 : 1};
+  }
   for (const stage_declaration& stage : pipeline.stages) {
     const layout& source = known.at(stage.from.front());
     layout result = layout_behind(stage, source);

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-/// What `from` calls the pipeline's own input; no stage may have this name.
+/// What `from` calls the pipeline's own input, where it has one; no stage may have this name.
 inline constexpr std::string_view input_name = "input";
 
 /// Which stage reads which: reads[i] lists the stages that stage i reads from, by their places in the declaration. The

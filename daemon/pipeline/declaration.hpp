@@ -73,7 +73,8 @@ struct stage_declaration {
 /// and shapes and dtypes fit from end to end.
 struct pipeline_declaration {
   std::string name;
-  tensor_spec input;
+  tensor_spec input;                    ///< a frame; of several inputs, that of the first
+  std::vector<operator_output> inputs;  ///< all, where the configuration names several; otherwise none
   batch_limits batch;
   stream_priority priority = stream_priority::normal;
   overflow_policy overflow = overflow_policy::reject;
@@ -83,6 +84,18 @@ struct pipeline_declaration {
   source_position position;
   field_lines lines;  ///< of its own fields, also of those in tables: "batch.max_frames"
 
+  /// All of them, with the names by which stages read them.
+  [[nodiscard]] std::vector<operator_output> all_inputs() const {
+    return inputs.empty() ? std::vector<operator_output>{{"input", input}} : inputs;
+  }
+  /// Bytes of one frame of all inputs.
+  [[nodiscard]] std::size_t frame_bytes() const {
+    std::size_t sum = inputs.empty() ? input.bytes() : 0;
+    for (const operator_output& each : inputs) {
+      sum += each.spec.bytes();
+    }
+    return sum;
+  }
   /// Of one of its fields; "" for the pipeline.
   [[nodiscard]] configuration_place place(const std::string& field = "") const {
     return {position_of(field, lines, position), name, "", field};

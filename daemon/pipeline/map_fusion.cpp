@@ -18,7 +18,10 @@ constexpr std::size_t most_fused_steps = 256;
 std::vector<tensor_spec> specs_of(const pipeline_declaration& pipeline, const std::vector<std::string>& sources) {
   std::vector<tensor_spec> specs;
   for (const std::string& source : sources) {
-    tensor_spec spec = pipeline.input;
+    tensor_spec spec;
+    for (operator_output& each : pipeline.all_inputs()) {
+      spec = each.name == source ? std::move(each.spec) : spec;
+    }
     for (const stage_declaration& stage : pipeline.stages) {
       for (operator_output& each : stage.outputs()) {
         spec = each.name == source ? std::move(each.spec) : spec;

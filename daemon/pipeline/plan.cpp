@@ -52,7 +52,7 @@ std::int64_t frames_that_can_be_filled(const pipeline_declaration& declaration, 
 }
 
 std::int64_t frames_of_batch(const pipeline_declaration& declaration) {
-  const std::size_t frame = declaration.input.bytes();
+  const std::size_t frame = declaration.frame_bytes();
   const auto declared = static_cast<std::size_t>(std::max<std::int64_t>(declaration.batch.max_frames, 0));
   const std::size_t frames = std::min(declared, declaration.batch.max_bytes / frame);
   if (frames == 0) {
@@ -235,7 +235,7 @@ void add_outputs(plan& made) {
   for (const std::string& name : made.declaration.outputs) {
     const configuration_place place = made.declaration.place("outputs");
     const std::size_t buffer = buffer_named(made, name, place);
-    if (buffer == 0) {
+    if (buffer < made.inputs) {
       refuse(place, "the input itself can't be an output");
     }
     const std::size_t offset = aligned_bytes(made.pinned_output_bytes);
@@ -260,7 +260,7 @@ bool works_step_by_step(const plan& made) {
 /// Whether each buffer that goes over the link is gone over once: see plan::single_pass. What keeps state or is tuned
 /// reads the frame table, which comes with the input, again and again.
 bool goes_over_once(const plan& made) {
-  if (made.keeps_state() || made.is_tuned()) {
+  if (made.keeps_state() || made.is_tuned() || made.inputs != 1) {
     return false;
   }
   const auto goes_out = [&](std::size_t buffer) {
@@ -286,7 +286,7 @@ bool goes_over_once(const plan& made) {
 
 /// See plan::rewrites_input. Once the order is made.
 bool may_rewrite_input(const plan& made) {
-  if (made.keeps_state() || made.outputs.size() != 1) {
+  if (made.keeps_state() || made.inputs != 1 || made.outputs.size() != 1) {
     return false;
   }
   const plan_buffer& output = made.buffers[made.outputs.front().buffer];
@@ -416,8 +416,13 @@ plan compile_plan(const pipeline_declaration& declaration, std::uint32_t id, dev
   check_blocking(declaration);
   made.max_frames = frames_of_batch(declaration);
   try {
-    made.pinned_input_bytes = batch_bytes(declaration.input, made.max_frames);
-    made.buffers.push_back({std::string(input_name), declaration.input, {}, 0, made.pinned_input_bytes});
+    made.inputs_pinned.clear();
+    for (const operator_output& each : declaration.all_inputs()) {
+      made.inputs_pinned.push_back(aligned_bytes(made.pinned_input_bytes));
+      made.buffers.push_back({each.name, each.spec, {}, 0, batch_bytes(each.spec, made.max_frames)});
+      made.pinned_input_bytes = made.inputs_pinned.back() + made.buffers.back().bytes;
+    }
+    made.inputs = made.buffers.size();
     for (const stage_declaration& stage : made.declaration.stages) {
       add_stage(made, stage, target, options);
     }

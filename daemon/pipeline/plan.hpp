@@ -79,8 +79,10 @@ struct plan {
   std::uint32_t place = 0;  ///< among all plans that the shard has had: a name gets another one with each reload
   pipeline_declaration declaration;
   std::int64_t max_frames = 0;       ///< frames a batch, after max_frames, max_bytes and what their steps can fill
-  std::vector<plan_buffer> buffers;  ///< buffers[0] is the input, at offset 0
-  std::vector<plan_stage> stages;    ///< in an order in which they can run
+  std::vector<plan_buffer> buffers;  ///< first the inputs; the sole one is at offset 0
+  std::size_t inputs = 1;
+  std::vector<std::size_t> inputs_pinned{0};  ///< where each lies in a slot's pinned input; multiples of 256
+  std::vector<plan_stage> stages;             ///< in an order in which they can run
   std::vector<plan_output> outputs;
   /// The copy in (node 0), then the stages, then a copy out for each output.
   schedule order;
@@ -122,7 +124,16 @@ struct plan {
   [[nodiscard]] std::size_t numbers_offset(std::int64_t frames) const noexcept {
     return static_cast<std::size_t>(frames) * keepers.size() * sizeof(session_frame);
   }
+  /// Of several, the first.
   [[nodiscard]] const tensor_spec& input() const noexcept { return buffers.front().spec; }
+  /// Bytes of one frame of all inputs, where that of the first has that leading extent.
+  [[nodiscard]] std::size_t frame_bytes(std::int64_t leading) const noexcept {
+    std::size_t sum = 0;
+    for (std::size_t input = 0; input < inputs; ++input) {
+      sum += buffers[input].pitch(leading);
+    }
+    return sum;
+  }
   [[nodiscard]] const plan_buffer& output_buffer(std::size_t index) const noexcept {
     return buffers[outputs[index].buffer];
   }

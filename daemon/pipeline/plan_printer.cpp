@@ -197,7 +197,10 @@ void add_fact(std::string& out, std::string_view name, const std::string& text) 
 std::string facts_text(const plan& shown, std::string_view device) {
   std::string out = "pipeline " + shown.declaration.name + "\n";
   add_fact(out, "device", std::string(device));
-  add_fact(out, "input", shown.input().text());
+  for (std::size_t input = 0; input < shown.inputs; ++input) {
+    const std::string name = shown.inputs == 1 ? "" : ", " + shown.buffers[input].name;
+    add_fact(out, "input", shown.buffers[input].spec.text() + name);
+  }
   add_fact(out, "batch", "up to " + counted(static_cast<std::size_t>(shown.max_frames), "frame"));
   add_fact(out, "lanes",
            counted(shown.order.lanes, "stream") + (shown.order.lanes == 1 ? ", " : " at once, ") +

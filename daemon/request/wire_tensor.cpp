@@ -77,6 +77,18 @@ wire::tensor_description describe(const tensor_spec& spec, std::string name, std
   return made;
 }
 
+std::size_t bytes_of_input(const request& accepted, std::size_t input) noexcept {
+  return accepted.pipeline->buffers[input].pitch(accepted.leading) * accepted.frames;
+}
+
+std::size_t offset_of_input(const request& accepted, std::size_t input) noexcept {
+  std::size_t offset = 0;
+  for (std::size_t before = 0; before < input; ++before) {
+    offset += wire::room_for(bytes_of_input(accepted, before));
+  }
+  return offset;
+}
+
 result_extent extent_of(const plan_buffer& output, std::int64_t steps_before, std::int64_t leading,
                         std::uint32_t frames) noexcept {
   std::int64_t each = leading;

@@ -25,6 +25,11 @@ namespace penstock {
 /// The tensor's entry in WELCOME.
 [[nodiscard]] wire::tensor_description describe(const tensor_spec& spec, std::string name, std::string op);
 
+/// Bytes of a request's frames of one input.
+[[nodiscard]] std::size_t bytes_of_input(const request& accepted, std::size_t input) noexcept;
+/// Where they begin in the memory that a shared request names for its inputs.
+[[nodiscard]] std::size_t offset_of_input(const request& accepted, std::size_t input) noexcept;
+
 /// The part of one output that belongs to one request.
 struct result_extent {
   std::int64_t leading = 0;  ///< of each frame; may be 0

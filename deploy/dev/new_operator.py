@@ -194,13 +194,15 @@ def build_list(text, name):
 def catalogue(text, name):
     """kernels/operators.hpp: an #include, and an entry of the macro, whose backslashes stand below one another."""
     text = insert(text, r'^#include "kernels/(\w+)\.hpp"\n', '#include "kernels/@NAME@.hpp"\n', name)
-    head, lines = text.split('#define PENSTOCK_OPERATORS(X)', 1)
-    lines = '\n'.join(line.rstrip('\\ ') for line in lines.splitlines()[1:])
+    start = text.index('#define PENSTOCK_OPERATORS(X)')
+    macro = re.match(r'(.*\\\n)*.*\n', text[start:])[0]
+    lines = '\n'.join(line.rstrip('\\ ') for line in macro.splitlines()[1:])
     entries = [f'  X({name}, nullptr, false, "gain")', *re.split(r'\n(?=  X\()', lines)]
     entries.sort(key=lambda entry: re.match(r'  X\((\w+)', entry)[1])
     lines = ['#define PENSTOCK_OPERATORS(X)', *'\n'.join(entries).splitlines()]
     width = max(map(len, lines))
-    return head + ''.join(f'{line:<{width}} \\\n' for line in lines[:-1]) + lines[-1] + '\n'
+    made = ''.join(f'{line:<{width}} \\\n' for line in lines[:-1]) + lines[-1] + '\n'
+    return text[:start] + made + text[start + len(macro):]
 
 
 def document(text, name):

@@ -12,7 +12,7 @@ import struct
 import sys
 from pathlib import Path
 
-from offers import WELCOME, WELCOME_SHARDS
+from offers import WELCOME, WELCOME_INPUTS, WELCOME_SHARDS
 from parts import Collection, DTYPES, TRACE, U64_MAX, header_fields, pack_header, pack_place, pack_tensor
 
 
@@ -359,6 +359,19 @@ def add_malformed_later_keys(to):
     to.bad_body("bad_body_opened_too_large", "session_opened", b'{"session":4294967296,"next_sequence":0}')
 
 
+def add_inputs(to):
+    """Two frames for "masked", whose inputs are a signal, a mask of the same length, and a gain."""
+    to.control("welcome_inputs", "welcome", WELCOME_INPUTS, request_id=1)
+    tensors = [("c64", [2, 3], [1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6]), ("f32", [2, 3], [1, 0, 1, 0, 1, 0]),
+               ("f32", [2, 1], [0.5, -2])]
+    to.data("submit_inputs", "submit", tensors, request_id=80, frames=2)
+    to.data("submit_inputs_inline", "submit", tensors, inlined=True, request_id=81, frames=2)
+    to.shared("submit_shared_inputs", "submit_shared", [("c64", [2, 3]), ("f32", [2, 3]), ("f32", [2, 1])],
+              place(3, 64, 4096, 64), request_id=82, frames=2)
+    spoiled = {**WELCOME_INPUTS, "pipelines": [{**WELCOME_INPUTS["pipelines"][0], "inputs": {"signal": "c64"}}]}
+    to.bad_body("bad_body_inputs_object", "welcome", json.dumps(spoiled).encode())
+
+
 def add_values(to):
     """A session of a pipeline with a stage "gain" (affine: a, b) and a stage "find" (detect: high, low)."""
     def number(stage, name, value, **more):
@@ -403,7 +416,7 @@ def collect():
     for add in (add_control, add_data, add_sessions, add_traces, add_errors, add_malformed_headers,
                 add_malformed_tensors, add_malformed_bodies, add_malformed_later_keys, add_shared, add_shared_errors,
                 add_malformed_shared, add_inlined, add_malformed_inlined, add_resumed, add_malformed_resumed,
-                add_accounts, add_subscriptions, add_malformed_subscriptions, add_values, add_malformed_values):
+                add_accounts, add_subscriptions, add_malformed_subscriptions, add_values, add_malformed_values, add_inputs):
         add(to)
     index = {"messages": to.messages, "malformed": to.malformed, "bad_bodies": to.bodies, "bad_places": to.places,
              "bad_payloads": to.payloads}

@@ -5,9 +5,9 @@ def tensor(name, dtype, element, shape, op="", variable=False, **more):
     return {"name": name, "dtype": dtype, "element": element, "shape": shape, "variable": variable, "op": op, **more}
 
 
-def pipeline(number, name, max_frames, taken, given, keeps_state=False, ordered=True, period=1):
+def pipeline(number, name, max_frames, taken, given, keeps_state=False, ordered=True, period=1, **more):
     return {"id": number, "name": name, "max_frames": max_frames, "input": taken, "outputs": given,
-            "keeps_state": keeps_state, "ordered": ordered, "period": period}
+            "keeps_state": keeps_state, "ordered": ordered, "period": period, **more}
 
 
 WELCOME = {
@@ -28,3 +28,10 @@ WELCOME_SHARDS = {
                  keeps_state=True, ordered=False),
     ], "answering": 0, "shard": 1,
     "shards": [["tcp://*:7600", "ipc:///run/penstock/0"], ["tcp://*:7601", "ipc:///run/penstock/1"]]}
+
+_SIGNAL = tensor("signal", "c64", "cf32", [64], variable=True)
+WELCOME_INPUTS = {
+    **WELCOME, "pipelines": [
+        pipeline(0, "masked", 16, _SIGNAL, [tensor("y", "c64", "cf32", [64], "map", variable=True)],
+                 inputs=[_SIGNAL, tensor("mask", "f32", "f32", [64], variable=True), tensor("gain", "f32", "f32", [1])]),
+    ]}

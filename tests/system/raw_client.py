@@ -18,12 +18,12 @@ class RawClient:
         self.socket.setsockopt(zmq.LINGER, 1000)
         self.socket.connect(url)
         self.requests = 0
-        _, welcome = self.ask(wire.MessageType.HELLO, {"client": "raw", "version": "1", "inline_bytes": 4096})
+        _, welcome = self._ask(wire.MessageType.HELLO, {"client": "raw", "version": "1", "inline_bytes": 4096})
         self.pipelines = {each["name"]: each["id"] for each in welcome["pipelines"]}
 
     def open(self, pipeline):
         """The number of a new session."""
-        _, opened = self.ask(self.wire.MessageType.OPEN_SESSION, {"pipeline": self.pipelines[pipeline], "name": ""})
+        _, opened = self._ask(self.wire.MessageType.OPEN_SESSION, {"pipeline": self.pipelines[pipeline], "name": ""})
         return opened["session"]
 
     def submit(self, pipeline, samples, session=0, sequence=0):
@@ -36,7 +36,17 @@ class RawClient:
                                     frame.tobytes()])
         return self._answer()
 
-    def ask(self, kind, body=None, **fields):
+    def submit_all(self, pipeline, tensors, parts=None, announced=None):
+        """A request with a tensor for each input, and these payloads instead of theirs. The answer as of `submit`."""
+        wire = self.wire
+        self.requests += 1
+        header = wire.Header(wire.MessageType.SUBMIT, self.requests, pipeline=self.pipelines[pipeline],
+                             tensors=announced or len(tensors), frames=len(tensors[0]))
+        head = wire.encode_header(header) + b"".join(wire.encode_tensor(wire.tensor_header(each)) for each in tensors)
+        self.socket.send_multipart([head, *([each.tobytes() for each in tensors] if parts is None else parts)])
+        return self._answer()
+
+    def _ask(self, kind, body=None, **fields):
         """The answer to a control message: its header, and its body."""
         self.requests += 1
         head = self.wire.encode_header(self.wire.Header(kind, self.requests, **fields))
@@ -46,7 +56,8 @@ class RawClient:
     def _answer(self):
         parts = self.socket.recv_multipart()
         header = self.wire.decode_header(parts[0])
-        return header, None if header.type == self.wire.MessageType.RESULT else json.loads(parts[1])
+        results = (self.wire.MessageType.RESULT, self.wire.MessageType.RESULT_SHARED)
+        return header, None if header.type in results else json.loads(parts[1])
 
     def __enter__(self):
         return self

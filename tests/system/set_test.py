@@ -169,7 +169,7 @@ class SetTest(unittest.TestCase):
                 number = session._requests.number
                 body = {"values": [{"stage": "gain", "name": "a", "value": 7}]}
                 for kind, given in ((MessageType.SET_VALUES, body), (MessageType.GET_VALUES, None)):
-                    header, error = other.ask(kind, given, session=number)
+                    header, error = other._ask(kind, given, session=number)
                     self.assertEqual((header.status, error["reason"]),
                                      (Status.SESSION_LOST, f"this client has no session {number}"))
                 self.assertEqual(session.values()["gain.a"], 1.0)

@@ -69,14 +69,15 @@ class SharedClient(RawClient):
         return Arena(*self.ticket(size))
 
     def send_place(self, pipeline, tensor, place, frames=1, session=0, sequence=0, timeout_ns=0, request=None):
-        """SUBMIT_SHARED. `tensor`: a tensor header. The request's id."""
+        """SUBMIT_SHARED. `tensor`: a tensor header, or a list of them. The request's id."""
         wire = self.wire
         if request is None:
             self.requests += 1
             request = self.requests
-        header = wire.Header(SUBMIT_SHARED, request, timeout_ns, self.pipelines[pipeline], session, sequence, tensors=1,
-                             frames=frames)
-        self.socket.send_multipart([wire.encode_header(header) + wire.encode_tensor(tensor), place])
+        tensors = tensor if isinstance(tensor, list) else [tensor]
+        header = wire.Header(SUBMIT_SHARED, request, timeout_ns, self.pipelines[pipeline], session, sequence,
+                             tensors=len(tensors), frames=frames)
+        self.socket.send_multipart([wire.encode_header(header) + b"".join(map(wire.encode_tensor, tensors)), place])
         return request
 
     def receive(self):

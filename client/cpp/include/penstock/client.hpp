@@ -80,9 +80,10 @@ class PENSTOCK_EXPORT client {
  public:
   /// One or more frames for a pipeline.
   struct request {
-    /// The frames, row-major, little-endian. Bytes in lent memory, at a multiple of 64 bytes from its start, are not
-    /// copied: they must not change until there is a result or `release` is called, because an expired or cancelled
-    /// request may still be in flight (see lent_memory).
+    /// The frames, row-major, little-endian; of a pipeline with several inputs all frames of the first, then those of
+    /// the next, without a gap (they go over ZeroMQ). Bytes in lent memory, at a multiple of 64 bytes from its start,
+    /// are not copied: they must not change until there is a result or `release` is called, because an expired or
+    /// cancelled request may still be in flight (see lent_memory).
     std::span<const std::byte> bytes;
     std::uint32_t frames = 1;
     /// Leading extent of each frame, for a pipeline with variable input; 0 = the maximum.

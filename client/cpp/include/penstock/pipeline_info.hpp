@@ -34,7 +34,7 @@ struct PENSTOCK_EXPORT tensor_info {
 };
 
 /// A pipeline of the daemon.
-struct pipeline_info {
+struct PENSTOCK_EXPORT pipeline_info {
   std::string name;
   std::uint32_t id = 0;          ///< on the wire; may change when the daemon restarts
   std::uint32_t max_frames = 0;  ///< of one request
@@ -44,6 +44,13 @@ struct pipeline_info {
   bool ordered = true;       ///< results of a session arrive in order
   /// In a session, requests of several frames need a leading extent that is a multiple of this.
   std::uint64_t period = 1;
+  /// All inputs; of several, `input` is the first. A request's bytes are the frames of each, one input behind the
+  /// other.
+  std::vector<tensor_info> inputs;
+
+  /// Bytes of one frame of all inputs with the leading extent `leading` of variable ones (0: shape[0]). 0 on overflow
+  /// or for an unknown dtype.
+  [[nodiscard]] std::size_t frame_bytes(std::int64_t leading = 0) const noexcept;
 };
 
 /// Properties of the daemon, and what it granted to this client.

@@ -20,7 +20,7 @@ from .connection import Connection
 from .control import Hello, PipelineDescription, Welcome, is_name
 from .endpoint import EndpointReport, inspect_endpoint
 from .errors import Expired, NoRoom, Rejected, Unreachable
-from .frames import dtype_of, pack
+from .frames import dtype_of, one_input, pack
 from .keys import read_keys
 from .pending_request import (OpenRequest, Patience, PendingRequest, PingRequest, StatusRequest, SubmitRequest,
                               TraceRequest, ValuesRequest, done_within)
@@ -258,6 +258,7 @@ class Client:
         `empty` raises.
         """
         described = self._described(pipeline)
+        one_input(described, "frames")
         shape = described.input.shape
         if count is not None and not 1 <= count <= described.max_frames:
             raise ValueError(f"a request of pipeline {pipeline!r} has 1 to {described.max_frames} frames, not {count}")
@@ -386,7 +387,7 @@ class Client:
         if len(trace_id) != 16:
             raise ValueError("a trace id has 16 bytes")
         packed = pack(pipeline, x, self._connection.shared.place, frames, self._connection.device, wait)
-        nbytes = packed.tensor.nbytes
+        nbytes = packed.nbytes
         most = min(self._welcome.max_request_bytes, self._welcome.credit_bytes)
         if nbytes > most:
             raise ValueError(f"a request has at most {most} bytes; x has {nbytes}")

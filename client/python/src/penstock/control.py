@@ -57,10 +57,11 @@ class PipelineDescription:
     keeps_state: bool = False  #: frames must belong to a session
     ordered: bool = True  #: results of a session come in its order
     period: int = 1  #: several frames of one session request have a first extent that is a multiple of it
+    inputs: Tuple[TensorDescription, ...] = ()  #: all, if it has several; `input` is the first
 
     def serves(self, other: PipelineDescription) -> bool:
         """Whether what was packed for the other can be sent to this one."""
-        return self.input == other.input and self.outputs == other.outputs and self.max_frames >= other.max_frames
+        return self.input == other.input and self.inputs == other.inputs and self.outputs == other.outputs and self.max_frames >= other.max_frames
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,9 +206,9 @@ _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_byte
            "period": _U64, "answering": _U32, "shard": _U32, "pipeline": _U32, "session": _U32, "next_sequence": _U64,
            "shared_bytes": _U64, "device_bytes": _U64, "inline_bytes": _U64, "bytes": _U64, "steps": _U64,
            "queue_bytes": _U64}
-_NESTED = {"input": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription,
+_NESTED = {"input": TensorDescription, "inputs": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription,
            "quarantined": QuarantinedPipeline}
-_LISTS = ("outputs", "pipelines", "quarantined")
+_LISTS = ("inputs", "outputs", "pipelines", "quarantined")
 _FLAGS = ("variable", "keeps_state", "ordered", "holds", "resumed", "ended", "source", "requests", "own")
 _VALUES = {SetValues: NumberSetting, Values: NumberReport}
 _LEFT_OUT = ("shared_bytes", "device_bytes", "device", "inline_bytes", "holds", "resume", "quarantined")  # where they are 0
@@ -228,7 +229,7 @@ def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, Attach, Attac
 
 
 def _members(fields: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    return {name: value for name, value in fields if (name, value) != ("steps", 1)}
+    return {name: value for name, value in fields if (name, value) not in (("steps", 1), ("inputs", ()))}
 
 
 def body_of(parts: Sequence[Buffer]) -> Buffer:

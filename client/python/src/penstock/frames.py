@@ -1,8 +1,9 @@
 """Between numpy arrays and the payloads of messages."""
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Any, Callable, Dict, NamedTuple, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 
@@ -32,11 +33,29 @@ class Frames(NamedTuple):
     payload: Any  #: contiguous bytes, or a Tensor on a GPU
     placement: Optional[SharedPayload] = None  #: where they lie in shared memory
     prepare: Optional[Callable[[], None]] = None  #: call it before they are sent; it blocks
+    #: the other inputs of a pipeline with several; `tensor` and `payload` are the first
+    further: Tuple[Tuple[wire.TensorHeader, Any], ...] = ()
+
+    @property
+    def tensors(self) -> Tuple[wire.TensorHeader, ...]:
+        """The headers of all inputs."""
+        return (self.tensor, *(tensor for tensor, _ in self.further))
+
+    @property
+    def payloads(self) -> Tuple[Any, ...]:
+        """Their payloads."""
+        return (self.payload, *(payload for _, payload in self.further))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all payloads."""
+        return sum(tensor.nbytes for tensor in self.tensors)
 
     def copied(self) -> Frames:
         """A copy in memory of its own, so that the caller may reuse the array."""
         payload = self.payload.numpy().tobytes() if isinstance(self.payload, Tensor) else bytes(self.payload)
-        return self._replace(payload=payload, placement=None, prepare=None)
+        return self._replace(payload=payload, placement=None, prepare=None,
+                             further=tuple((tensor, bytes(other)) for tensor, other in self.further))
 
 
 #: Finds a place in shared memory for a batch of a pipeline's frames, to be of that dtype, and puts them there.
@@ -83,6 +102,8 @@ def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None, 
     Raises NoRoom when that has none, TypeError when x does not have the pipeline's dtype (nothing is converted silently but the byte order, and
     uint16 is taken as the bits of bf16), and ValueError when it does not have its shape, or has more frames than a request may have.
     """
+    if pipeline.inputs:
+        return _pack_several(pipeline, x, count)
     described = pipeline.input
     dtype = dtype_of(described)
     if is_tensor(x) and x.__dlpack_device__()[0] not in HOST:
@@ -99,6 +120,32 @@ def pack(pipeline: PipelineDescription, x: Any, place: Optional[Placer] = None, 
     if placement is None and packed.nbytes < COPY_BELOW_BYTES:
         payload = bytes(payload)
     return Frames(batch.shape[0], single, wire.tensor_header(packed, described.dtype == "bf16"), payload, placement)
+
+
+def _pack_several(pipeline: PipelineDescription, x: Any, count: Optional[int]) -> Frames:
+    """The same for a pipeline with several inputs. x: an array for each, by name."""
+    names = [each.name for each in pipeline.inputs]
+    if not isinstance(x, Mapping) or sorted(x) != sorted(names):
+        got = f"a mapping of {', '.join(map(str, x))}" if isinstance(x, Mapping) else type(x).__name__
+        raise TypeError(f"pipeline {pipeline.name!r} takes {{{', '.join(f'{name!r}: array' for name in names)}}}, not {got}")
+    packed = [pack(dataclasses.replace(pipeline, name=f"{pipeline.name}.{each.name}", input=each, inputs=()),
+                   x[each.name], count=count) for each in pipeline.inputs]
+    first = packed[0]
+    for described, other in zip(pipeline.inputs, packed):
+        if (other.count, other.single) != (first.count, first.single):
+            raise ValueError(f"all inputs of pipeline {pipeline.name!r} have the same frames: {names[0]!r} has "
+                             f"{list(first.tensor.shape)}, and {described.name!r} {list(other.tensor.shape)}")
+        if described.variable and other.tensor.shape[1] != first.tensor.shape[1]:
+            raise ValueError(f"the frames of a request of pipeline {pipeline.name!r} have one length: {names[0]!r} has "
+                             f"{first.tensor.shape[1]}, and {described.name!r} {other.tensor.shape[1]}")
+    return first._replace(further=tuple((each.tensor, each.payload) for each in packed[1:]))
+
+
+def one_input(pipeline: PipelineDescription, what: str) -> None:
+    """Raises ValueError where the pipeline has several."""
+    if pipeline.inputs:
+        raise ValueError(f"{what} has one input, and pipeline {pipeline.name!r} takes several: "
+                         f"{', '.join(each.name for each in pipeline.inputs)}")
 
 
 def _pack_on_device(pipeline: PipelineDescription, given: Any, x: Tensor, count: Optional[int],

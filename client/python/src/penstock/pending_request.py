@@ -287,7 +287,7 @@ class SubmitRequest(PendingRequest):
         self.pipeline: PipelineDescription = pipeline
         self.frames: Optional[frames.Frames] = packed
         self.placement = packed.placement
-        self.nbytes = packed.tensor.nbytes  #: of its frames
+        self.nbytes = packed.nbytes  #: of its frames
         self.sequence = 0  #: the session's frames before it
         self._trace_id = trace_id
         self._account = b"" if account is None else wire.encode_account(account)
@@ -367,12 +367,12 @@ class SubmitRequest(PendingRequest):
             place = None
         self.kind = MessageType.SUBMIT if place is None else MessageType.SUBMIT_SHARED
         header = wire.Header(self.kind, self.request_id, left, self.pipeline.id,
-                             0 if self.session is None else self.session.number, self.sequence, tensors=1,
-                             frames=packed.count, trace_id=self._trace_id,
+                             0 if self.session is None else self.session.number, self.sequence,
+                             tensors=len(packed.tensors), frames=packed.count, trace_id=self._trace_id,
                              header_len=wire.HEADER_BYTES + len(self._account))
-        head = wire.encode_header(header) + self._account + wire.encode_tensor(packed.tensor)
+        head = wire.encode_header(header) + self._account + b"".join(map(wire.encode_tensor, packed.tensors))
         if place is not None:
             return [head, place.lend()]
-        if welcome.inline_bytes > 0 and packed.tensor.nbytes <= min(welcome.inline_bytes, wire.MAX_INLINE_BYTES):
-            return [b"".join((head, packed.payload))]
-        return [head, packed.payload]
+        if welcome.inline_bytes > 0 and packed.nbytes <= min(welcome.inline_bytes, wire.MAX_INLINE_BYTES):
+            return [b"".join((head, *packed.payloads))]
+        return [head, *packed.payloads]

@@ -8,7 +8,7 @@ import numpy as np
 
 from .account import Account
 from .control import PipelineDescription, TensorDescription
-from .frames import checked, dtype_of, most_bytes
+from .frames import checked, dtype_of, most_bytes, one_input
 from .result import Result
 from .wire import NO_TRACE
 
@@ -26,6 +26,7 @@ class Cutter:
         """most: bytes of a request. tail: as in `Session.run`. Raises ValueError."""
         if tail not in _TAILS:
             raise ValueError(f"tail is \"drop\", \"pad\" or \"error\", not {tail!r}")
+        one_input(pipeline, "a recording")
         self._pipeline = pipeline
         self._tail = tail
         described = pipeline.input
