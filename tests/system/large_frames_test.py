@@ -1,11 +1,15 @@
 """Frames large enough that the host backend reads them in place and writes results over them."""
 
 import collections
+import re
+import subprocess
+import tempfile
 import unittest
+from pathlib import Path
 
 import numpy as np
 
-from daemon_process import VERSION, Daemons, pipeline
+from daemon_process import BIN, VERSION, Daemons, pipeline
 
 MOST = 1 << 20  # elements of a frame, 4 MiB
 ROW = 5000
@@ -108,6 +112,40 @@ class LargeFramesTest(unittest.TestCase):
                         waiting = []
                 self.assertEqual(sum(ends.values()), 100)
         self.daemons.each(self, served)
+
+
+class MemoryTest(unittest.TestCase):
+    """What --check-config says of the memory that slots take: each of these has 2 frames of 4 MiB in and 2 out."""
+
+    def check(self, slots, elements=MOST):
+        text = (VERSION + f'[device]\nbackend = "host"\nslots = {slots}\nstreams = 1\n'
+                + pipeline("scale", "f32", [elements], [("y", "affine", "a = 2\n")], ["y"],
+                           'batch = { max_frames = 2, max_bytes = "128 MiB" }\n'))
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "penstock.toml")
+            file.write_text(text)
+            return subprocess.run([BIN / "penstockd", "--config", file, "--check-config"], capture_output=True,
+                                  text=True, timeout=60)
+
+    def test_is_told_and_warned_of_above_a_quarter_of_the_machine(self):
+        done = self.check(2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        slot = re.search(r"pipeline 'scale': a batch has up to 2 frames; its slot takes ([0-9.]+) MiB in, "
+                         r"([0-9.]+) MiB out and ([0-9.]+) MiB in its arena\n", done.stdout)
+        self.assertIsNotNone(slot, done.stdout)
+        self.assertEqual([float(slot[1]), float(slot[2])], [8, 8])
+        each = sum(map(float, slot.groups()))
+        refused = self.check(4096, 15 * MOST)
+        self.assertEqual(refused.returncode, 78, refused.stdout)
+        machine = int(re.search(r"this machine has ([0-9]+) MiB", refused.stderr)[1])
+        for share, warned in ((0.2, False), (0.3, True)):
+            slots = round(share * machine / each)
+            done = self.check(slots)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            total = re.search(rf"{slots} slots as large as the largest, and the states: ([0-9.]+) MiB of the host",
+                              done.stdout)
+            self.assertAlmostEqual(float(total[1]) / (slots * each), 1, delta=0.02)
+            self.assertEqual("warning: that can be " + total[1] + " MiB of the " in done.stdout, warned, done.stdout)
 
 
 if __name__ == "__main__":
