@@ -1,7 +1,8 @@
 """Examples in the pages for users run on the host backend and print what the pages say.
 
 Each part ("## …") of a page in docs/ is a test with a folder of its own, through which its blocks go one after the
-other; the README is one test, in the tree as a reader has it:
+other; so is each question ("### …") of "How do I …" in docs/operators.md. The README is one test, in the tree as a reader
+has it:
 
   toml     a configuration; its first line, "# NAME", says the file that it is written to
   cuda     a kernel, compiled by stages_document_test; its first line, "// NAME", says the file that it is written to
@@ -35,6 +36,8 @@ README = TREE / "README.md"
 SHIPPED = next((path for path in (TREE / "deploy/config/penstock.toml", TREE / "etc/penstock.toml") if path.exists()),
                TREE / "deploy/config/penstock.toml")  # in a bundle it stands elsewhere
 PAGES = [TREE / "docs" / f"{name}.md" for name in ("pipelines", "channels", "recipes")]
+OPERATORS = TREE / "docs/operators.md"
+QUESTIONS = "\n## How do I …\n"  # its last part, and the only one whose blocks are whole configurations
 LIBRARY = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release")).resolve() / "client" / "cpp"
 URL = "tcp://127.0.0.1:7600"  # as the page has it
 MARKS = {"toml": "#", "c": "//", "cpp": "//", "cuda": "//"}  # of a comment
@@ -98,8 +101,8 @@ class Block:
         self.language, self.line, self.text = language, line, text
 
 
-def parts_of(page):
-    """The parts of the page: (title, blocks)."""
+def parts_of(page, heading="## "):
+    """The parts of the page, each behind such a heading: (title, blocks)."""
     parts, fence = [("", [])], None
     for number, line in enumerate(page.splitlines(), 1):
         if fence is not None:
@@ -110,8 +113,8 @@ def parts_of(page):
                 fence.text += line + "\n"
         elif line.startswith("```"):
             fence = Block(line[3:], number, "")
-        elif line.startswith("## "):
-            parts.append((line[3:], []))
+        elif line.startswith(heading):
+            parts.append((line[len(heading):], []))
     if fence is not None:
         raise ValueError(f"the block of line {fence.line} has no end")
     return [(title, blocks) for title, blocks in parts if blocks]
@@ -240,6 +243,9 @@ def add_test(page, title, blocks):
 for each in PAGES:
     for part, its_blocks in parts_of(each.read_text()) if each.exists() else []:
         add_test(each, part, its_blocks)
+if OPERATORS.exists():
+    for part, its_blocks in parts_of(OPERATORS.read_text().partition(QUESTIONS)[2], "### "):
+        add_test(OPERATORS, part, its_blocks)
 if README.exists():
     add_test(README, "", [block for part, its_blocks in parts_of(README.read_text()) if part != MODEL_PART
                           for block in its_blocks])
