@@ -3,6 +3,7 @@
 #include "kernels/accumulate.hpp"
 #include "kernels/affine.hpp"
 #include "kernels/along_axis.hpp"
+#include "kernels/bch.hpp"
 #include "kernels/channelize.hpp"
 #include "kernels/clock.hpp"
 #include "kernels/concat.hpp"
@@ -15,6 +16,7 @@
 #include "kernels/fir.hpp"
 #include "kernels/fold.hpp"
 #include "kernels/fourier.hpp"
+#include "kernels/frame_sync.hpp"
 #include "kernels/histogram.hpp"
 #include "kernels/iir.hpp"
 #include "kernels/magnitude.hpp"
@@ -49,6 +51,7 @@
   X(accumulate, accumulate_session, false, "frames", "kind", "along", "every")                                       \
   X(add, nullptr, false)                                                                                             \
   X(affine, nullptr, true, "a", "b")                                                                                 \
+  X(bch, nullptr, false, "generator", "length", "errors", "parity")                                                  \
   X(channelize, channelize_session, false, "channels", "hop", "taps")                                                \
   X(clock, clock_session, false, "omega", "detector", "gain_mu", "gain_omega", "limit", "mu", "output")              \
   X(concat, nullptr, false, "axis")                                                                                  \
@@ -60,6 +63,7 @@
   X(detrend, nullptr, false, "type")                                                                                 \
   X(fft, nullptr, false, "half", "shift", "norm", "axis")                                                            \
   X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                            \
+  X(frame_sync, frame_sync_session, false, "word", "errors", "polarity", "rows", "length")                           \
   X(histogram, nullptr, false, "range", "axis")                                                                      \
   X(ifft, nullptr, false, "half", "length", "shift", "norm", "axis")                                                 \
   X(iir, iir_session, false, "sections", "on_nan")                                                                   \

@@ -330,6 +330,36 @@ def channelize(case, x):
     return {"products, ifft": bank}
 
 
+def bch(case, x):
+    length, degree = case["length"], case["generator"].bit_length() - 1
+    places = 1 << np.arange(degree)
+    check = np.zeros((length, degree), np.int64)  # the remainder of each bit of a word, as bits
+    rest = 1
+    for bit in range(length):
+        check[length - 1 - bit] = rest >> np.arange(degree) & 1
+        rest = rest << 1 ^ (case["generator"] if rest << 1 >> degree & 1 else 0)
+    each = np.identity(length, np.int64)
+    patterns = np.concatenate([np.zeros((1, length), np.int64), each,
+                               *(each[:at] ^ each[at] for at in range(1, length))])
+    table = np.full(1 << degree, -1)
+    table[patterns @ check % 2 @ places] = np.arange(len(patterns))
+    check, patterns = check.astype(np.float32), patterns.astype(bool)
+
+    def words():
+        bits = x.reshape(-1, length + 1) > 0
+        found = table[(bits[:, :length].astype(np.float32) @ check).astype(np.int64) % 2 @ places]
+        known = np.where(found >= 0, found, 0)
+        turned = np.concatenate([patterns[known], np.zeros((len(bits), 1), bool)], axis=1)
+        turned[:, length] = np.logical_xor.reduce(bits ^ turned, axis=1)
+        wrong = np.where((found >= 0) & (turned.sum(axis=1) <= case["errors"]), turned.sum(axis=1), -1)
+        out = np.empty((len(bits), length + 2), np.float32)
+        out[:, :-1] = bits ^ (turned & (wrong >= 0)[:, None])
+        out[:, -1] = wrong
+        return out.reshape(*x.shape[:-1], -1)
+
+    return {"product, table": words}
+
+
 def clock(case, x):
     omega, gain = case["omega"], 0.175
     most, room = 0.005 * omega, 3 + int(2 * x.shape[1] / (omega * 0.995))

@@ -259,6 +259,12 @@ void add_transforms(case_list& cases) {
 }
 
 void add_rows(case_list& cases) {
+  cases.add("bch (31, 21)", "bch",
+            with({{"generator", std::int64_t{0x769}},
+                  {"length", std::int64_t{31}},
+                  {"errors", std::int64_t{2}},
+                  {"parity", std::string("even")}}),
+            type::f32);
   cases.add("detrend", "detrend", {}, type::f32);
   cases.add("moments", "moments", {}, type::f32);
   cases.add("moments, cf32", "moments", {}, type::cf32);

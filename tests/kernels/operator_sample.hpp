@@ -65,6 +65,10 @@ struct operator_sample {
   const std::map<std::string_view, operator_sample> named{
       {"accumulate", {settings_of({{"frames", std::int64_t{3}}}), element_type::f32}},
       {"add", {{}, element_type::cf32, 2, false}},
+      {"bch",
+       {settings_of(
+            {{"generator", std::int64_t{3}}, {"errors", std::int64_t{0}}, {"length", length > 63 ? 50 : length}}),
+        element_type::f32}},
       {"channelize", {settings_of({{"channels", std::int64_t{2}}, {"hop", std::int64_t{1}}})}},
       {"clock", {settings_of({{"omega", 2.0}}), element_type::f32}},
       {"concat", {{}, element_type::cf32, 2, false}},
@@ -73,6 +77,7 @@ struct operator_sample {
       {"demodulate", {settings_of({{"kind", std::string("pm")}})}},
       {"detect", {settings_of({{"high", 0.5}}), element_type::f32}},
       {"fir", {settings_of({{"taps", list{1.0, 0.5}}})}},
+      {"frame_sync", {settings_of({{"word", std::string("0b1")}, {"length", std::int64_t{3}}}), element_type::f32}},
       {"iir", {settings_of({{"sections", list{1.0, 0.5, 0.0, 1.0, 0.5, 0.0}}})}},
       {"matmul", {settings_of({{"weights", npy_of({length, 3})}, {"repeatable", true}}), element_type::f32}},
       {"mix", {settings_of({{"frequency", 0.1}})}},
