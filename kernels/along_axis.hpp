@@ -43,7 +43,7 @@ struct axis_rows {
 };
 
 /// An operator that works on rows. Its parse_NAME and make_NAME_… know the last axis only; what is here lets its rows
-/// lie along the axis that the parameter `axis` names, the last by default.
+/// lie along the axis that the parameter `axis` names, the last by default, which it must be with several inputs.
 ///
 /// On the host a few rows at a time are put together in the scratch, where they stay in the cache; on CUDA all of them,
 /// by a transposition before the operator and, if its results lie along the axis, one behind it.
@@ -52,7 +52,7 @@ struct row_operator {
   /// Its results lie along the axis, where the row was; else they are the last axes of the output, behind the input's
   /// others.
   bool keeps_axis = false;
-  tensor_spec (*infer)(const parameters& settings, const tensor_spec& row) = nullptr;
+  tensor_spec (*infer)(const parameters& settings, std::span<const tensor_spec> inputs) = nullptr;
   make_operation make = nullptr;
 };
 

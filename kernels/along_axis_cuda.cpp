@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "kernels/launch.cuh"
@@ -25,20 +26,21 @@ class along_axis_cuda final : public operation {
         keeps_axis_{keeps_axis},
         element_{size_of(rows_.input.type)},
         result_element_{size_of(result.type)},
-        result_length_{result.elements()},
+        result_{result},
         by_row_{std::move(by_row)},
         multiprocessors_{multiprocessor_count()},
         results_at_{aligned(static_cast<std::size_t>(max_rows) * rows_.row().bytes())},
         scratch_at_{results_at_ + (keeps_axis ? aligned(static_cast<std::size_t>(max_rows) * result.bytes()) : 0)} {}
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_at_ + by_row_->scratch_bytes(); }
-
   [[nodiscard]] std::size_t own_bytes() const noexcept override { return by_row_->own_bytes(); }
+  [[nodiscard]] std::string note() const override { return by_row_->note(); }
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     const std::int64_t outer = rows_.outer(arguments.extent);
     const std::int64_t length = rows_.length(arguments.extent);
     const std::int64_t inner = rows_.inner();
+    const std::int64_t result_length = result_.elements(length);
     auto* const rows = static_cast<std::byte*>(arguments.scratch);
     if (const fault failed = turn(stream, arguments.inputs[0], rows, {outer, length, inner}, element_)) {
       return failed;
@@ -52,7 +54,7 @@ class along_axis_cuda final : public operation {
     if (const fault failed = by_row_->run(stream, of_rows); failed || !keeps_axis_) {
       return failed;
     }
-    return turn(stream, rows + results_at_, arguments.output, {outer, inner, result_length_}, result_element_);
+    return turn(stream, rows + results_at_, arguments.output, {outer, inner, result_length}, result_element_);
   }
 
  private:
@@ -67,7 +69,7 @@ class along_axis_cuda final : public operation {
   const bool keeps_axis_;
   const std::size_t element_;  ///< bytes
   const std::size_t result_element_;
-  const std::int64_t result_length_;
+  const tensor_spec result_;  ///< of a row
   const std::unique_ptr<operation> by_row_;
   const std::int64_t multiprocessors_;
   const std::size_t results_at_;  ///< bytes into the scratch, behind the rows
@@ -84,7 +86,7 @@ std::unique_ptr<operation> make_along_axis_cuda(const row_operator& rows, const 
   const std::array<tensor_spec, 1> row{along.row()};
   const std::int64_t max_rows = along.inner() * along.outer({request.max_frames, along.input.shape.front()});
   std::unique_ptr<operation> by_row = rows.make({.settings = request.settings, .inputs = row, .max_frames = max_rows});
-  return std::make_unique<along_axis_cuda>(std::move(along), rows.keeps_axis, rows.infer(request.settings, row[0]),
+  return std::make_unique<along_axis_cuda>(std::move(along), rows.keeps_axis, rows.infer(request.settings, row),
                                            max_rows, std::move(by_row));
 }
 

@@ -39,12 +39,14 @@ class along_axis_host final : public operation {
         at_once_{rows_at_once(rows_)},
         element_{size_of(rows_.input.type)},
         result_element_{size_of(result.type)},
-        result_length_{result.elements()},
+        result_{result},
         by_row_{std::move(by_row)},
         results_at_{aligned(static_cast<std::size_t>(at_once_) * rows_.row().bytes())},
         scratch_at_{results_at_ + (keeps_axis ? aligned(static_cast<std::size_t>(at_once_) * result.bytes()) : 0)} {}
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_at_ + by_row_->scratch_bytes(); }
+  [[nodiscard]] std::size_t own_bytes() const noexcept override { return by_row_->own_bytes(); }
+  [[nodiscard]] std::string note() const override { return by_row_->note(); }
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     const std::int64_t outer = rows_.outer(arguments.extent);
@@ -74,6 +76,7 @@ class along_axis_host final : public operation {
   fault run_piece(void* stream, const operation_arguments& arguments, const piece& these) noexcept {
     const std::int64_t length = rows_.length(arguments.extent);
     const std::int64_t inner = rows_.inner();
+    const std::int64_t result_length = result_.elements(length);
     auto* const rows = static_cast<std::byte*>(arguments.scratch);
     const auto* const input = static_cast<const std::byte*>(arguments.inputs[0]) +
                               (these.first * length * inner + these.beside) * static_cast<std::int64_t>(element_);
@@ -84,7 +87,7 @@ class along_axis_host final : public operation {
                               {length, inner, 1}}},
               element_);
     const std::int64_t results =
-        these.first * inner * result_length_ + (keeps_axis_ ? these.beside : these.beside * result_length_);
+        these.first * inner * result_length + (keeps_axis_ ? these.beside : these.beside * result_length);
     std::byte* const output =
         static_cast<std::byte*>(arguments.output) + results * static_cast<std::int64_t>(result_element_);
     operation_arguments of_rows = arguments;
@@ -98,9 +101,9 @@ class along_axis_host final : public operation {
     }
     transpose(rows + results_at_, output,
               {.count = 3,
-               .dimensions = {{these.outer, these.inner * result_length_, result_length_ * inner},
-                              {result_length_, 1, inner},
-                              {these.inner, result_length_, 1}}},
+               .dimensions = {{these.outer, these.inner * result_length, result_length * inner},
+                              {result_length, 1, inner},
+                              {these.inner, result_length, 1}}},
               result_element_);
     return {};
   }
@@ -110,7 +113,7 @@ class along_axis_host final : public operation {
   const std::int64_t at_once_;
   const std::size_t element_;  ///< bytes
   const std::size_t result_element_;
-  const std::int64_t result_length_;
+  const tensor_spec result_;  ///< of a row
   const std::unique_ptr<operation> by_row_;
   const std::size_t results_at_;  ///< bytes into the scratch, behind the rows
   const std::size_t scratch_at_;  ///< of the operator's own
@@ -120,13 +123,21 @@ class along_axis_host final : public operation {
 
 tensor_spec infer_along_axis(const row_operator& rows, const parameters& settings,
                              std::span<const tensor_spec> inputs) {
-  const axis_rows along{sole_input(rows.name, inputs), parse_axis(settings, inputs[0], -1)};
-  if (along.is_last()) {
-    return rows.infer(settings, along.input);
+  if (inputs.empty()) {
+    return rows.infer(settings, inputs);
+  }
+  const axis_rows along{inputs.front(), parse_axis(settings, inputs.front(), -1)};
+  if (along.is_last() || inputs.size() > 1) {
+    tensor_spec made = rows.infer(settings, inputs);
+    if (!along.is_last()) {
+      throw parameter_error("axis", "must be the last one with several inputs; 'transpose' puts axes in another order");
+    }
+    return made;
   }
   tensor_spec made;
   try {
-    made = rows.infer(settings, along.row());
+    const std::array<tensor_spec, 1> row{along.row()};
+    made = rows.infer(settings, row);
   } catch (const parameter_error& error) {
     if (error.field != "from") {
       throw;
@@ -150,7 +161,7 @@ std::unique_ptr<operation> make_along_axis_host(const row_operator& rows, const 
   const std::array<tensor_spec, 1> row{along.row()};
   std::unique_ptr<operation> by_row =
       rows.make({.settings = request.settings, .inputs = row, .max_frames = rows_at_once(along)});
-  return std::make_unique<along_axis_host>(std::move(along), rows.keeps_axis, rows.infer(request.settings, row[0]),
+  return std::make_unique<along_axis_host>(std::move(along), rows.keeps_axis, rows.infer(request.settings, row),
                                            std::move(by_row));
 }
 

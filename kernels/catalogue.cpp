@@ -23,17 +23,6 @@ constexpr std::array<std::string_view, sizeof...(Key)> keys(Key... key) {
 #define PENSTOCK_KEYS(name, session, overwrites, ...) constexpr auto name##_keys = keys(__VA_ARGS__);
 PENSTOCK_OPERATORS(PENSTOCK_KEYS)
 
-template <class Settings>
-tensor_spec output_of(Settings (*parse)(const parameters&, const tensor_spec&), std::string_view name,
-                      const parameters& settings, std::span<const tensor_spec> inputs) {
-  return parse(settings, sole_input(name, inputs)).output;
-}
-template <class Settings>
-tensor_spec output_of(Settings (*parse)(const parameters&, std::span<const tensor_spec>), std::string_view /*name*/,
-                      const parameters& settings, std::span<const tensor_spec> inputs) {
-  return parse(settings, inputs).output;
-}
-
 #define PENSTOCK_INFERENCE(name, session, overwrites, ...)                                    \
   tensor_spec infer_##name(const parameters& settings, std::span<const tensor_spec> inputs) { \
     return output_of(&parse_##name, #name, settings, inputs);                                 \
@@ -62,10 +51,7 @@ constexpr tunable_numbers tunable_of(std::string_view name) {
 constexpr operator_definition operators_along_last[] = {PENSTOCK_OPERATORS(PENSTOCK_DEFINITION)};
 
 #define PENSTOCK_ALONG_AXIS(name, keeps_axis)                                                              \
-  tensor_spec infer_##name##_row(const parameters& settings, const tensor_spec& row) {                     \
-    return parse_##name(settings, row).output;                                                             \
-  }                                                                                                        \
-  constexpr row_operator name##_rows{#name, keeps_axis, infer_##name##_row, make_##name##_host};           \
+  constexpr row_operator name##_rows{#name, keeps_axis, infer_##name, make_##name##_host};                 \
   tensor_spec infer_##name##_along_axis(const parameters& settings, std::span<const tensor_spec> inputs) { \
     return infer_along_axis(name##_rows, settings, inputs);                                                \
   }                                                                                                        \
@@ -126,7 +112,7 @@ std::optional<std::size_t> axis_of(const operator_definition& definition, const 
   if (std::find(definition.keys.begin(), definition.keys.end(), "axis") != definition.keys.end()) {
     return parse_axis(settings, inputs[0], definition.name == "concat" ? 0 : -1);
   }
-  if (definition.name == "correlate" || definition.name == "matmul") {
+  if (definition.name == "matmul") {
     return inputs[0].shape.size() - 1;
   }
   return std::nullopt;

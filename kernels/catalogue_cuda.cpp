@@ -11,8 +11,8 @@ namespace penstock {
 namespace {
 
 #define PENSTOCK_ALONG_AXIS(name, keeps_axis)                                                          \
-  tensor_spec infer_##name##_row(const parameters& settings, const tensor_spec& row) {                 \
-    return parse_##name(settings, row).output;                                                         \
+  tensor_spec infer_##name##_row(const parameters& settings, std::span<const tensor_spec> inputs) {    \
+    return output_of(&parse_##name, #name, settings, inputs);                                          \
   }                                                                                                    \
   std::unique_ptr<operation> make_##name##_along_axis(const operation_request& request) {              \
     return make_along_axis_cuda({#name, keeps_axis, infer_##name##_row, make_##name##_cuda}, request); \

@@ -22,14 +22,16 @@ namespace penstock {
 ///   y[k] = sum_n x[n + k - (M - 1)] · conj(h[n]),  k = 0 … N + M - 2,  x being 0 outside of its row
 ///
 /// Inputs: the signal, f32 or cf32, whose last extent is fixed; and, where `template` isn't given, the templates, f32
-/// or cf32: [M], one for all rows of its frame, or the signal's leading extents and [M], one for each row.
-/// Output: f32 where both are real, else cf32; the signal's leading extents and
+/// or cf32: [M], one for all rows of its frame, or the signal's leading extents and [M], one for each row. A bank of K
+/// templates, each for all of those rows, has [K, M] in place of [M].
+/// Output: f32 where both are real, else cf32; the signal's leading extents, of a bank [K], and
 ///   mode "full"   N + M - 1: every k
 ///        "same"   N: from k = (M - 1) / 2 on
 ///        "valid"  |N - M| + 1: from k = min(N, M) - 1 on; no terms beyond the ends of x or h
 /// Parameters:
 ///   template       list of numbers, finite in f32; h, or its real part
 ///   template_imag  list of as many numbers: the imaginary part of h; makes it complex
+///   templates      K, 1 … 65536: a bank; `template` has one after the other
 ///   mode           "full" (default) | "same" | "valid"
 ///   method         "auto" (default): whichever is faster | "direct": the sum | "fft": overlap-save by the Fourier
 ///                  transform (overlap_save.hpp)
@@ -43,9 +45,10 @@ struct correlate_settings {
   std::int64_t template_length = 0;  ///< M
   std::int64_t first = 0;            ///< k of a row's first result
   std::int64_t results = 0;          ///< of a row
+  std::int64_t bank = 1;             ///< K: templates that each row meets
   std::vector<float> coefficients;   ///< `template`, (re, im) pairs when complex; empty: the second input
-  bool template_per_row = false;     ///< the second input has a template for each row, not for each frame
-  frame_rows rows;                   ///< of the signal; the output has as many
+  bool template_per_row = false;     ///< the second input has templates for each row, not for each frame
+  frame_rows rows;                   ///< of the signal; the output has `bank` times as many
   tensor_spec output;
 
   [[nodiscard]] bool complex_output() const noexcept { return complex_signal || complex_template; }
@@ -54,7 +57,7 @@ struct correlate_settings {
   [[nodiscard]] std::int64_t start() const noexcept { return first - (template_length - 1); }
   /// Maximum terms of a sum.
   [[nodiscard]] std::int64_t terms() const noexcept { return length < template_length ? length : template_length; }
-  /// Number of consecutive rows that share a template.
+  /// Number of consecutive rows that share a template, or a bank.
   [[nodiscard]] std::int64_t rows_per_template(const batch_extent& extent) const noexcept {
     return !coefficients.empty() ? rows.count(extent)
            : template_per_row    ? 1
@@ -82,7 +85,11 @@ inline void parse_correlate_template(const parameters& settings, correlate_setti
     throw parameter_error("template_imag", "must have as many numbers as 'template', " + std::to_string(real.size()) +
                                                ", not " + std::to_string(imaginary.size()));
   }
-  parsed.template_length = static_cast<std::int64_t>(real.size());
+  parsed.template_length = static_cast<std::int64_t>(real.size()) / parsed.bank;
+  if (parsed.template_length * parsed.bank != static_cast<std::int64_t>(real.size())) {
+    throw parameter_error("template", "has " + std::to_string(real.size()) + " numbers, which " +
+                                          std::to_string(parsed.bank) + " templates of one length do not have");
+  }
   for (std::size_t n = 0; n < real.size(); ++n) {
     parsed.coefficients.push_back(static_cast<float>(real[n]));
     if (parsed.complex_template) {
@@ -91,20 +98,30 @@ inline void parse_correlate_template(const parameters& settings, correlate_setti
   }
 }
 
-inline void use_template_input(const tensor_spec& signal, const tensor_spec& given, correlate_settings& parsed) {
+/// `is_bank`: [K, M] stands for [M].
+inline void use_template_input(const tensor_spec& signal, const tensor_spec& given, bool is_bank,
+                               correlate_settings& parsed) {
   require_element_type("correlate", given, {element_type::f32, element_type::cf32});
   require_fixed_last_axis("correlate", given);
-  const bool fits = given.variable == signal.variable && given.shape.size() == signal.shape.size() &&
-                    std::equal(given.shape.begin(), given.shape.end() - 1, signal.shape.begin());
-  if (given.shape.size() != 1 && !fits) {
+  const std::size_t own = is_bank ? 2 : 1;
+  const std::size_t leading = signal.shape.size() - 1;
+  const auto count = given.shape.size();
+  const bool fits = given.variable == signal.variable && count == leading + own &&
+                    std::equal(signal.shape.begin(), signal.shape.end() - 1, given.shape.begin());
+  if (!fits && (count != own || given.variable)) {
     throw parameter_error("from",
-                          "'correlate' takes templates of one dimension or of the signal's leading extents, "
-                          "not " +
+                          std::string("'correlate' takes ") +
+                              (is_bank ? "a bank of two dimensions, or behind the signal's leading extents, not "
+                                       : "templates of one dimension or of the signal's leading extents, not ") +
                               given.text() + " for " + signal.text());
+  }
+  if (is_bank && given.shape[count - 2] != parsed.bank) {
+    throw parameter_error("templates",
+                          "is " + std::to_string(parsed.bank) + ", but the second input is " + given.text());
   }
   parsed.complex_template = is_complex(given.type);
   parsed.template_length = given.shape.back();
-  parsed.template_per_row = given.shape.size() != 1;
+  parsed.template_per_row = count != own;
 }
 
 inline void parse_correlate_mode(const parameters& settings, correlate_settings& parsed) {
@@ -151,16 +168,21 @@ inline void require_one_template(const parameters& settings, std::size_t inputs)
   parsed.complex_signal = is_complex(signal.type);
   parsed.length = signal.shape.back();
   parsed.rows = frame_rows{signal};
+  parsed.bank = parse_integer(settings, "templates", 1, 65536, 1);
+  const bool is_bank = settings.has("templates");
   if (inputs.size() == 1) {
     parse_correlate_template(settings, parsed);
   } else {
-    use_template_input(signal, inputs[1], parsed);
+    use_template_input(signal, inputs[1], is_bank, parsed);
   }
   parse_correlate_mode(settings, parsed);
   parsed.method = parse_sum_method(settings);
   parsed.output = signal;
   parsed.output.type = parsed.complex_output() ? element_type::cf32 : element_type::f32;
   parsed.output.shape.back() = parsed.results;
+  if (is_bank) {
+    parsed.output.shape.insert(parsed.output.shape.end() - 1, parsed.bank);
+  }
   return parsed;
 }
 

@@ -41,9 +41,10 @@ std::vector<cufft_plan> make_plans(std::int64_t length, bool complex, std::int64
   return plans;
 }
 
-/// Pass after pass: measure, load, transform, multiply, transform, store (correlate_fft.cuh). The scratch holds a
-/// pass's samples, its spectra (complex samples are transformed in place), the templates' spectra, the peaks of both
-/// and cuFFT's work area.
+/// Pass after pass: measure, load, transform, multiply, transform, store (correlate_fft.cuh). Each block of samples is
+/// transformed once, and each of its products with a template of the bank transformed back. The scratch holds a pass's
+/// samples, its spectra (complex samples are transformed in place), the products and what they become (without a bank
+/// where the samples and the spectra were), the templates' spectra, the peaks of both and cuFFT's work area.
 class correlate_fft_cuda final : public operation {
  public:
   correlate_fft_cuda(correlate_settings settings, const batch_extent& most)
@@ -51,24 +52,41 @@ class correlate_fft_cuda final : public operation {
         blocks_{plan_correlate_blocks(settings_)},
         complex_{settings_.complex_output()},
         multiprocessors_{multiprocessor_count()},
-        plans_{make_plans(blocks_.length, complex_, max_blocks_per_pass(most))} {
-    const auto blocks = static_cast<std::size_t>(plans_.back().rows());
-    const std::size_t samples = aligned(blocks * static_cast<std::size_t>(blocks_.length) * sample_bytes());
-    const std::size_t spectra = aligned(blocks * static_cast<std::size_t>(bins()) * sizeof(float2));
-    spectra_offset_ = complex_ ? 0 : samples;
-    templates_offset_ = complex_ ? samples : samples + spectra;
-    peaks_offset_ = templates_offset_ + spectra;
-    template_peaks_offset_ =
-        peaks_offset_ + aligned(blocks * static_cast<std::size_t>(pieces()) * sizeof(std::uint32_t));
-    work_offset_ = template_peaks_offset_ + aligned(blocks * sizeof(std::uint32_t));
+        bank_per_pass_{std::min(settings_.bank, max_products_per_pass())},
+        blocks_per_pass_{std::clamp<std::int64_t>(settings_.rows.count(most) * blocks_.count, 1,
+                                                  std::max<std::int64_t>(max_products_per_pass() / settings_.bank, 1))},
+        plans_{make_plans(blocks_.length, complex_, blocks_per_pass_ * bank_per_pass_)} {
+    // A pass's blocks are transformed with the plan that holds them, which may be one of more.
+    const std::int64_t products = plans_.back().rows();
+    const std::int64_t blocks = std::find_if(plans_.begin(), plans_.end(), [this](const cufft_plan& p) {
+                                  return p.rows() >= blocks_per_pass_;
+                                })->rows();
+    std::size_t end = 0;
+    const auto take = [&end](std::int64_t count, std::size_t bytes) {
+      const std::size_t begin = end;
+      end += aligned(static_cast<std::size_t>(count) * bytes);
+      return begin;
+    };
+    const std::size_t spectrum_bytes = static_cast<std::size_t>(bins()) * sizeof(float2);
+    const std::size_t block_bytes = static_cast<std::size_t>(blocks_.length) * sample_bytes();
+    samples_offset_ = take(blocks, block_bytes);
+    spectra_offset_ = complex_ ? samples_offset_ : take(blocks, spectrum_bytes);
+    products_offset_ = settings_.bank == 1 ? samples_offset_ : take(products, block_bytes);
+    results_offset_ = settings_.bank == 1 ? spectra_offset_
+                      : complex_          ? products_offset_
+                                          : take(products, spectrum_bytes);
+    templates_offset_ = take(products, spectrum_bytes);
+    peaks_offset_ = take(blocks, static_cast<std::size_t>(pieces()) * sizeof(std::uint32_t));
+    template_peaks_offset_ = take(products, sizeof(std::uint32_t));
     // cuFFT takes no nullptr, even if no plan needs a work area.
     std::size_t work_bytes = 256;
     for (const cufft_plan& plan : plans_) {
       work_bytes = std::max(work_bytes, plan.work_bytes());
     }
-    scratch_bytes_ = work_offset_ + aligned(work_bytes);
+    work_offset_ = take(1, work_bytes);
+    scratch_bytes_ = end;
     if (!settings_.coefficients.empty()) {
-      keep_spectrum();
+      keep_spectra();
     }
     load_measures();
   }
@@ -77,55 +95,66 @@ class correlate_fft_cuda final : public operation {
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     const std::int64_t blocks = settings_.rows.count(arguments.extent) * blocks_.count;
-    const std::int64_t most = plans_.back().rows();
-    for (std::int64_t first = 0; first < blocks; first += most) {
-      const std::int64_t count = std::min(most, blocks - first);
-      if (!kept_) {
-        if (const fault failed = transform_templates(stream, arguments, first, count)) {
+    for (std::int64_t first = 0; first < blocks; first += blocks_per_pass_) {
+      const std::int64_t count = std::min(blocks_per_pass_, blocks - first);
+      for (std::int64_t first_of_bank = 0; first_of_bank < settings_.bank; first_of_bank += bank_per_pass_) {
+        const spectrum_choice choice = choice_of(arguments, first, first_of_bank);
+        if (!kept_) {
+          if (const fault failed = transform_templates(stream, arguments, choice, count)) {
+            return failed;
+          }
+        }
+        if (first_of_bank == 0) {
+          if (const fault failed = transform_samples(stream, arguments, first, count)) {
+            return failed;
+          }
+        }
+        if (const fault failed = correlate_blocks_of_pass(stream, arguments, choice, count)) {
           return failed;
         }
-      }
-      if (const fault failed = correlate_blocks_of_pass(stream, arguments, first, count)) {
-        return failed;
       }
     }
     return {};
   }
 
  private:
-  /// The parameter's template.
-  struct kept_template {
+  /// The parameter's templates.
+  struct kept_templates {
     device_array<float> taps;
-    device_array<float2> spectrum;
-    device_array<std::uint32_t> peak;
+    device_array<float2> spectra;
+    device_array<std::uint32_t> peaks;
   };
 
   /// Once for all runs. Throws std::runtime_error.
-  void keep_spectrum() {
+  void keep_spectra() {
     device_array<float> taps{std::span<const float>{settings_.coefficients}};
     device_array<std::byte> scratch{scratch_bytes_};
     immediate_queue now;
-    const fault failed = transform_rows(&now, taps.data(), 0, 1, scratch.data());
-    if (failed) {
-      throw std::runtime_error(std::string("could not transform the template: ") + failed.name);
+    std::vector<float2> spectra(static_cast<std::size_t>(settings_.bank * bins()));
+    std::vector<std::uint32_t> peaks(static_cast<std::size_t>(settings_.bank));
+    const std::int64_t most = plans_.back().rows();
+    for (std::int64_t first = 0; first < settings_.bank; first += most) {
+      const std::int64_t count = std::min(most, settings_.bank - first);
+      const fault failed = transform_rows(&now, taps.data(), first, count, scratch.data());
+      if (failed) {
+        throw std::runtime_error(std::string("could not transform the template: ") + failed.name);
+      }
+      require_cuda(cudaMemcpy(spectra.data() + first * bins(), scratch.data() + templates_offset_,
+                              static_cast<std::size_t>(count * bins()) * sizeof(float2), cudaMemcpyDeviceToHost),
+                   "transform the template");
+      require_cuda(cudaMemcpy(peaks.data() + first, scratch.data() + template_peaks_offset_,
+                              static_cast<std::size_t>(count) * sizeof(std::uint32_t), cudaMemcpyDeviceToHost),
+                   "transform the template");
     }
-    std::vector<float2> spectrum(static_cast<std::size_t>(bins()));
-    require_cuda(cudaMemcpy(spectrum.data(), scratch.data() + templates_offset_, spectrum.size() * sizeof(float2),
-                            cudaMemcpyDeviceToHost),
-                 "transform the template");
-    std::uint32_t peak = 0;
-    require_cuda(cudaMemcpy(&peak, scratch.data() + template_peaks_offset_, sizeof peak, cudaMemcpyDeviceToHost),
-                 "transform the template");
-    kept_.emplace(kept_template{std::move(taps), device_array<float2>{std::span<const float2>{spectrum}},
-                                device_array<std::uint32_t>{std::span<const std::uint32_t>{&peak, 1}}});
+    kept_.emplace(kept_templates{std::move(taps), device_array<float2>{std::span<const float2>{spectra}},
+                                 device_array<std::uint32_t>{std::span<const std::uint32_t>{peaks}}});
   }
 
   [[nodiscard]] std::size_t sample_bytes() const noexcept { return complex_ ? sizeof(float2) : sizeof(float); }
   /// From one block's spectrum to the next.
   [[nodiscard]] std::int64_t bins() const noexcept { return complex_ ? blocks_.length : blocks_.bins(); }
-  [[nodiscard]] std::int64_t max_blocks_per_pass(const batch_extent& most) const noexcept {
-    const std::int64_t fitting = pass_bytes / (blocks_.length * static_cast<std::int64_t>(sample_bytes()));
-    return std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(settings_.rows.count(most) * blocks_.count, 1));
+  [[nodiscard]] std::int64_t max_products_per_pass() const noexcept {
+    return std::max<std::int64_t>(pass_bytes / (blocks_.length * static_cast<std::int64_t>(sample_bytes())), 1);
   }
   [[nodiscard]] std::int64_t pieces() const noexcept { return divide_up(blocks_.length, piece_for(taps())); }
   [[nodiscard]] std::int64_t taps() const noexcept { return settings_.template_length; }
@@ -145,19 +174,26 @@ class correlate_fft_cuda final : public operation {
         across.x,
         grid_of(blocks, std::min<std::int64_t>(divide_up(4 * resident_blocks(multiprocessors_), across.x), 65535)).x);
   }
-  [[nodiscard]] spectrum_choice choice_of(const operation_arguments& arguments, std::int64_t first) const noexcept {
+  [[nodiscard]] spectrum_choice choice_of(const operation_arguments& arguments, std::int64_t first,
+                                          std::int64_t first_of_bank) const noexcept {
     const std::int64_t blocks_per_template = settings_.rows_per_template(arguments.extent) * blocks_.count;
-    return {first, blocks_per_template, first / blocks_per_template};
+    return {first,
+            blocks_per_template,
+            first / blocks_per_template,
+            std::min(bank_per_pass_, settings_.bank - first_of_bank),
+            first_of_bank,
+            kept_ ? first_of_bank : 0};
   }
 
-  /// The first of a `count` of blocks, transformed from the samples into the spectra.
-  fault transform(void* stream, std::byte* scratch, std::size_t into, std::int64_t count) const noexcept {
+  /// The first `count` of what lies at `from` in the scratch; `into` may be the same place for complex rows.
+  fault transform(void* stream, std::byte* scratch, std::size_t from, std::size_t into,
+                  std::int64_t count) const noexcept {
     const auto plan =
         std::find_if(plans_.begin(), plans_.end(), [=](const cufft_plan& p) { return p.rows() >= count; });
     if (plan == plans_.end()) {
       return fault{"cudaErrorInvalidValue"};
     }
-    return plan->run(stream, scratch + work_offset_, scratch, scratch + into);
+    return plan->run(stream, scratch + work_offset_, scratch + from, scratch + into);
   }
 
   /// Which of them a batch has depends on its pieces and templates.
@@ -181,7 +217,7 @@ class correlate_fft_cuda final : public operation {
   }
 
   template <class In>
-  fault load(void* stream, const void* input, const block_rows& rows, std::int64_t first, std::byte* scratch,
+  fault load(void* stream, const void* input, const block_rows& rows, std::int64_t first, std::byte* samples,
              const block_pieces& pieces, std::int64_t blocks) const noexcept {
     const int most = rows.blocks == 1 && rows.step == 0 ? max_template_exponent : max_exponent;
     const dim3 grid = grid_for(blocks_.length, blocks);
@@ -192,97 +228,111 @@ class correlate_fft_cuda final : public operation {
     if constexpr (sizeof(In) == sizeof(float)) {
       if (!complex_) {
         return launch(stream, grid, dim3(block_threads), &load_blocks<In, float>, from, rows, first, blocks_.length,
-                      pieces, most, reinterpret_cast<float*>(scratch), blocks);
+                      pieces, most, reinterpret_cast<float*>(samples), blocks);
       }
     }
     return launch(stream, grid, dim3(block_threads), &load_blocks<In, float2>, from, rows, first, blocks_.length,
-                  pieces, most, reinterpret_cast<float2*>(scratch), blocks);
+                  pieces, most, reinterpret_cast<float2*>(samples), blocks);
   }
 
-  /// The spectra of the templates that the pass's blocks need, which are no more than its blocks.
-  fault transform_templates(void* stream, const operation_arguments& arguments, std::int64_t first,
-                            std::int64_t count) const noexcept {
-    const spectrum_choice choice = choice_of(arguments, first);
-    const std::int64_t last_template = (first + count - 1) / choice.blocks_per_template;
-    const std::int64_t needed = last_template - choice.first_template + 1;
-    return transform_rows(stream, arguments.inputs[1], choice.first_template, needed,
-                          static_cast<std::byte*>(arguments.scratch));
+  /// The spectra of the templates that the pass's blocks meet, which are no more than its products: of several blocks
+  /// each meets the whole bank.
+  fault transform_templates(void* stream, const operation_arguments& arguments, const spectrum_choice& choice,
+                            std::int64_t blocks) const noexcept {
+    const std::int64_t last_group = (choice.first_block + blocks - 1) / choice.blocks_per_template;
+    const std::int64_t needed = (last_group - choice.first_group) * settings_.bank + choice.bank;
+    return transform_rows(stream, arguments.inputs[1], choice.first_group * settings_.bank + choice.first_of_bank,
+                          needed, static_cast<std::byte*>(arguments.scratch));
   }
 
+  /// Templates `first` … first + count - 1. They lie where the products will.
   fault transform_rows(void* stream, const void* templates, std::int64_t first, std::int64_t count,
                        std::byte* scratch) const noexcept {
     const block_rows rows{taps(), 0, 0, 1};
     const block_pieces pieces = template_pieces(scratch);
+    std::byte* const samples = scratch + products_offset_;
     if (const fault failed = settings_.complex_template
-                                 ? load<float2>(stream, templates, rows, first, scratch, pieces, count)
-                                 : load<float>(stream, templates, rows, first, scratch, pieces, count)) {
+                                 ? load<float2>(stream, templates, rows, first, samples, pieces, count)
+                                 : load<float>(stream, templates, rows, first, samples, pieces, count)) {
       return failed;
     }
-    return transform(stream, scratch, templates_offset_, count);
+    return transform(stream, scratch, products_offset_, templates_offset_, count);
   }
 
-  fault correlate_blocks_of_pass(void* stream, const operation_arguments& arguments, std::int64_t first,
-                                 std::int64_t count) const noexcept {
+  fault transform_samples(void* stream, const operation_arguments& arguments, std::int64_t first,
+                          std::int64_t count) const noexcept {
     auto* const scratch = static_cast<std::byte*>(arguments.scratch);
     const void* const signal = arguments.inputs[0];
     const block_pieces pieces = signal_pieces(scratch);
+    std::byte* const samples = scratch + samples_offset_;
     if (const fault failed = settings_.complex_signal
-                                 ? load<float2>(stream, signal, signal_rows(), first, scratch, pieces, count)
-                                 : load<float>(stream, signal, signal_rows(), first, scratch, pieces, count)) {
+                                 ? load<float2>(stream, signal, signal_rows(), first, samples, pieces, count)
+                                 : load<float>(stream, signal, signal_rows(), first, samples, pieces, count)) {
       return failed;
     }
-    if (const fault failed = transform(stream, scratch, spectra_offset_, count)) {
+    return transform(stream, scratch, samples_offset_, spectra_offset_, count);
+  }
+
+  fault correlate_blocks_of_pass(void* stream, const operation_arguments& arguments, const spectrum_choice& choice,
+                                 std::int64_t blocks) const noexcept {
+    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
+    const std::int64_t products = blocks * choice.bank;
+    if (const fault failed = multiply(stream, scratch, choice, products)) {
       return failed;
     }
-    if (const fault failed = multiply(stream, scratch, choice_of(arguments, first), count)) {
-      return failed;
-    }
-    if (const fault failed = transform(stream, scratch, spectra_offset_, count)) {
+    if (const fault failed = transform(stream, scratch, products_offset_, results_offset_, products)) {
       return failed;
     }
     if (settings_.complex_signal) {
-      return settings_.complex_template ? store<float2, float2, float2>(stream, arguments, first, count)
-                                        : store<float2, float, float2>(stream, arguments, first, count);
+      return settings_.complex_template ? store<float2, float2, float2>(stream, arguments, choice, products)
+                                        : store<float2, float, float2>(stream, arguments, choice, products);
     }
-    return settings_.complex_template ? store<float, float2, float2>(stream, arguments, first, count)
-                                      : store<float, float, float>(stream, arguments, first, count);
+    return settings_.complex_template ? store<float, float2, float2>(stream, arguments, choice, products)
+                                      : store<float, float, float>(stream, arguments, choice, products);
   }
 
-  fault multiply(void* stream, std::byte* scratch, const spectrum_choice& choice, std::int64_t blocks) const noexcept {
-    const dim3 grid = grid_for(bins(), blocks);
+  fault multiply(void* stream, std::byte* scratch, const spectrum_choice& choice,
+                 std::int64_t products) const noexcept {
+    const dim3 grid = grid_for(bins(), products);
     const float scale = 1.0F / static_cast<float>(blocks_.length);
-    auto* const spectra = reinterpret_cast<float2*>(scratch + spectra_offset_);
+    const auto* const spectra = reinterpret_cast<const float2*>(scratch + spectra_offset_);
     const auto* const templates =
-        kept_ ? kept_->spectrum.data() : reinterpret_cast<const float2*>(scratch + templates_offset_);
+        kept_ ? kept_->spectra.data() : reinterpret_cast<const float2*>(scratch + templates_offset_);
+    std::byte* const into = scratch + products_offset_;
     if (complex_) {
       return launch(stream, grid, dim3(block_threads), &multiply_complex, spectra, templates, choice, blocks_.length,
-                    scale, blocks);
+                    scale, reinterpret_cast<float2*>(into), products);
     }
     return launch(stream, grid, dim3(block_threads), &multiply_real, spectra, templates, choice, blocks_.length, scale,
-                  reinterpret_cast<float*>(scratch), blocks);
+                  reinterpret_cast<float*>(into), products);
   }
 
   template <class In, class Tap, class Result>
-  fault store(void* stream, const operation_arguments& arguments, std::int64_t first,
-              std::int64_t blocks) const noexcept {
+  fault store(void* stream, const operation_arguments& arguments, const spectrum_choice& choice,
+              std::int64_t products) const noexcept {
     auto* const scratch = static_cast<std::byte*>(arguments.scratch);
-    const auto* const spectra = reinterpret_cast<const float2*>(scratch + spectra_offset_);
+    const auto* const spectra = reinterpret_cast<const float2*>(scratch + results_offset_);
     const summed_rows<In, Tap> from{
         static_cast<const In*>(arguments.inputs[0]),
         kept_ ? reinterpret_cast<const Tap*>(kept_->taps.data()) : static_cast<const Tap*>(arguments.inputs[1]),
-        kept_ ? kept_->peak.data() : template_pieces(scratch).peaks, taps()};
-    return launch(stream, grid_for(blocks_.step, blocks), dim3(block_threads), &store_blocks<In, Tap, Result>, spectra,
-                  signal_rows(), choice_of(arguments, first), blocks_.length, bins(), settings_.results,
-                  signal_pieces(scratch), from, static_cast<Result*>(arguments.output), blocks);
+        kept_ ? kept_->peaks.data() : template_pieces(scratch).peaks, taps(), settings_.bank};
+    return launch(stream, grid_for(blocks_.step, products), dim3(block_threads), &store_blocks<In, Tap, Result>,
+                  spectra, signal_rows(), choice, blocks_.length, bins(), settings_.results, signal_pieces(scratch),
+                  from, static_cast<Result*>(arguments.output), products);
   }
 
   const correlate_settings settings_;
   const overlap_save_blocks blocks_;
   const bool complex_;  ///< the transforms are of complex rows
   const std::int64_t multiprocessors_;
-  const std::vector<cufft_plan> plans_;  ///< by blocks, the last holds the most
-  std::optional<kept_template> kept_;    ///< of the parameter
+  const std::int64_t bank_per_pass_;  ///< all of it where a pass has several blocks
+  const std::int64_t blocks_per_pass_;
+  const std::vector<cufft_plan> plans_;  ///< by rows, the last holds the most
+  std::optional<kept_templates> kept_;   ///< of the parameter
+  std::size_t samples_offset_ = 0;
   std::size_t spectra_offset_ = 0;
+  std::size_t products_offset_ = 0;
+  std::size_t results_offset_ = 0;
   std::size_t templates_offset_ = 0;
   std::size_t peaks_offset_ = 0;
   std::size_t template_peaks_offset_ = 0;
@@ -297,20 +347,18 @@ constexpr std::int64_t max_direct_terms = 256;
 
 /// Neighbouring results of a thread, and taps of a step: the samples of one 16-byte load.
 constexpr int quad = 4;
-/// Templates are scaled if the exponent of their peak is beyond this.
-constexpr int max_template_exponent = 20;
 /// Taps that are in shared memory at a time.
 constexpr int chunk_taps = 256;
 
 struct direct_rows {
-  std::int64_t count;
+  std::int64_t count;  ///< of results
   std::int64_t rows_per_template;
   std::int64_t length;
   std::int64_t taps;
   std::int64_t results;
   std::int64_t start;  ///< correlate_settings::start()
-  std::int64_t tiles;  ///< of each row
-  int exponent;        ///< the template, where it is a parameter, is divided by its power of two
+  std::int64_t tiles;  ///< of each row of results
+  std::int64_t bank;   ///< templates that a row meets
 };
 
 template <class T>
@@ -324,15 +372,16 @@ struct __align__(16) part_buffer {
   float at[Needed ? Count : quad];
 };
 
-/// Elements first … first + filled - 1 of a row of `length` elements into their parts, zeros beyond its ends.
+/// Elements first … first + filled - 1 of a row of `length` elements into their parts, divided by a power of two; zeros
+/// beyond its ends.
 template <int Threads, class T, bool Complex = is_complex_element<T>>
 __device__ __forceinline__ void load_parts(const T* __restrict__ row, std::int64_t length, std::int64_t first,
-                                           int filled, float* re, float* im) {
+                                           int filled, int exponent, float* re, float* im) {
   for (int at = static_cast<int>(threadIdx.x); at < filled; at += Threads) {
     const std::int64_t from = first + at;
     T value{};
     if (from >= 0 && from < length) {
-      value = row[from];
+      value = scaled(row[from], -exponent);
     }
     if constexpr (Complex) {
       re[at] = value.x;
@@ -393,6 +442,32 @@ __device__ __forceinline__ void store_tile(const float (&re)[quad], const float 
   __syncthreads();
 }
 
+/// The power of two by which a template is divided: with one near 1 no product leaves f32's range sooner than its
+/// sample is near the end of it.
+template <int Threads, class Template>
+__device__ __forceinline__ int template_exponent(const Template* __restrict__ taps, std::int64_t count) {
+  std::uint32_t peak = 0;
+  for (std::int64_t at = threadIdx.x; at < count; at += Threads) {
+    peak = joined_peaks(peak, peak_of(taps[at]));
+  }
+#pragma unroll
+  for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
+    peak = joined_peaks(peak, __shfl_xor_sync(0xffffffffU, peak, apart));
+  }
+  if constexpr (Threads > warp_threads) {
+    __shared__ std::uint32_t warp_peaks[Threads / warp_threads];
+    if (threadIdx.x % warp_threads == 0) {
+      warp_peaks[threadIdx.x / warp_threads] = peak;
+    }
+    __syncthreads();
+    for (int warp = 0; warp < Threads / warp_threads; ++warp) {
+      peak = joined_peaks(peak, warp_peaks[warp]);
+    }
+    __syncthreads();
+  }
+  return exponent_for(peak, max_template_exponent);
+}
+
 /// A block takes 4 · Threads results of a row, four neighbours a thread; taps and the samples that they meet go through
 /// shared memory, chunk after chunk.
 template <int Threads, class Signal, class Template, class Result>
@@ -410,10 +485,13 @@ __global__ void __launch_bounds__(Threads)
   __shared__ part_buffer<complex_template, chunk_taps> h_im;
   const int offset = quad * static_cast<int>(threadIdx.x);
   for (std::int64_t item = blockIdx.x; item < rows.count * rows.tiles; item += gridDim.x) {
-    const std::int64_t row = item / rows.tiles;
-    const std::int64_t first = (item - row * rows.tiles) * tile;
+    const std::int64_t result_row = item / rows.tiles;
+    const std::int64_t row = result_row / rows.bank;
+    const std::int64_t first = (item - result_row * rows.tiles) * tile;
     const Signal* const samples = signal + row * rows.length;
-    const Template* const taps = templates + row / rows.rows_per_template * rows.taps;
+    const Template* const taps =
+        templates + (row / rows.rows_per_template * rows.bank + result_row % rows.bank) * rows.taps;
+    const int exponent = template_exponent<Threads>(taps, rows.taps);
     // Tap n of result k meets sample start + k + n; only taps that meet one of the row's in this tile.
     const std::int64_t from = max(static_cast<std::int64_t>(0), -(rows.start + first + tile - 1));
     const std::int64_t to = min(rows.taps, rows.length - (rows.start + first));
@@ -424,9 +502,9 @@ __global__ void __launch_bounds__(Threads)
       float re[quad] = {};
       float im[quad] = {};
       const int used = static_cast<int>(min(static_cast<std::int64_t>(chunk_taps), to - chunk));
-      load_parts<Threads>(samples, rows.length, rows.start + first + chunk, tile + (used + quad - 1) / quad * quad,
+      load_parts<Threads>(samples, rows.length, rows.start + first + chunk, tile + (used + quad - 1) / quad * quad, 0,
                           x_re.at, x_im.at);
-      load_parts<Threads>(taps, to, chunk, chunk_taps, h_re.at, h_im.at);
+      load_parts<Threads>(taps, to, chunk, chunk_taps, exponent, h_re.at, h_im.at);
       __syncthreads();
       float x[2 * quad];
       float y[2 * quad] = {};
@@ -477,10 +555,10 @@ __global__ void __launch_bounds__(Threads)
     float im[quad];
 #pragma unroll
     for (int result = 0; result < quad; ++result) {
-      re[result] = static_cast<float>(scalbn(re_total[result], rows.exponent));
-      im[result] = static_cast<float>(scalbn(im_total[result], rows.exponent));
+      re[result] = static_cast<float>(scalbn(re_total[result], exponent));
+      im[result] = static_cast<float>(scalbn(im_total[result], exponent));
     }
-    store_tile<Threads>(re, im, x_re.at, x_im.at, count, output + row * rows.results + first);
+    store_tile<Threads>(re, im, x_re.at, x_im.at, count, output + result_row * rows.results + first);
   }
 }
 
@@ -493,17 +571,7 @@ class correlate_direct_cuda final : public operation {
   explicit correlate_direct_cuda(correlate_settings settings)
       : settings_{std::move(settings)}, multiprocessors_{multiprocessor_count()} {
     if (!settings_.coefficients.empty()) {
-      // With a template near 1 no product leaves f32's range sooner than its sample is near the end of it.
-      float peak = 0.0F;
-      for (const float tap : settings_.coefficients) {
-        peak = std::max(peak, std::abs(tap));
-      }
-      exponent_ = std::isnormal(peak) && std::abs(std::ilogb(peak)) > max_template_exponent ? std::ilogb(peak) + 1 : 0;
-      std::vector<float> scaled = settings_.coefficients;
-      for (float& tap : scaled) {
-        tap = std::scalbn(tap, -exponent_);
-      }
-      kept_.emplace(std::span<const float>(scaled));
+      kept_.emplace(std::span<const float>(settings_.coefficients));
     }
   }
 
@@ -526,14 +594,14 @@ class correlate_direct_cuda final : public operation {
 
   template <int Threads, class Signal, class Result>
   fault correlate_by(void* stream, const operation_arguments& arguments) noexcept {
-    const direct_rows rows{settings_.rows.count(arguments.extent),
+    const direct_rows rows{settings_.rows.count(arguments.extent) * settings_.bank,
                            settings_.rows_per_template(arguments.extent),
                            settings_.length,
                            settings_.template_length,
                            settings_.results,
                            settings_.start(),
                            divide_up(settings_.results, quad * Threads),
-                           exponent_};
+                           settings_.bank};
     if (rows.count <= 0) {
       return {};
     }
@@ -546,8 +614,7 @@ class correlate_direct_cuda final : public operation {
 
   const correlate_settings settings_;
   const std::int64_t multiprocessors_;
-  int exponent_ = 0;
-  std::optional<device_array<float>> kept_;  ///< the parameter's template
+  std::optional<device_array<float>> kept_;  ///< the parameter's templates
 };
 
 }  // namespace

@@ -238,28 +238,38 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-/// Which template's spectrum belongs to a block of the pass.
+/// Which block and which template a product of the pass is of. Each block meets all templates of `bank`, one product
+/// after the other.
 struct spectrum_choice {
   std::int64_t first_block;
-  std::int64_t blocks_per_template;
-  std::int64_t first_template;  ///< the one that `templates` begins with
+  std::int64_t blocks_per_template;  ///< or per bank
+  std::int64_t first_group;          ///< of blocks that share templates: the one that the spectra begin with
+  std::int64_t bank;                 ///< templates of this pass that a block meets
+  std::int64_t first_of_bank;        ///< the first of them, in the whole bank
+  std::int64_t first_spectrum;       ///< the place of its spectrum
 
-  __device__ std::int64_t index_for(std::int64_t block) const {
-    return (first_block + block) / blocks_per_template - first_template;
+  __device__ std::int64_t block_of(std::int64_t product) const { return product / bank; }
+  __device__ std::int64_t group_of(std::int64_t product) const {
+    return (first_block + product / bank) / blocks_per_template;
+  }
+  /// The place of its template's spectrum.
+  __device__ std::int64_t spectrum_of(std::int64_t product) const {
+    return (group_of(product) - first_group) * bank + first_spectrum + product % bank;
   }
 };
 
-/// conj(Z) = conj(X) H / L, in place.
+/// conj(Z) = conj(X) H / L of each product; of a bank of one it may be in place.
 inline __global__ void __launch_bounds__(block_threads)
-    multiply_complex(float2* samples, const float2* __restrict__ templates, spectrum_choice choice,
-                     std::int64_t transform, float scale, std::int64_t count) {
-  for (std::int64_t block = blockIdx.y; block < count; block += gridDim.y) {
-    float2* const spectrum = samples + block * transform;
-    const float2* const template_spectrum = templates + choice.index_for(block) * transform;
+    multiply_complex(const float2* spectra, const float2* __restrict__ templates, spectrum_choice choice,
+                     std::int64_t transform, float scale, float2* products, std::int64_t count) {
+  for (std::int64_t product = blockIdx.y; product < count; product += gridDim.y) {
+    const float2* const spectrum = spectra + choice.block_of(product) * transform;
+    const float2* const template_spectrum = templates + choice.spectrum_of(product) * transform;
+    float2* const z = products + product * transform;
     visit_along_x(transform, [&](std::int64_t bin) {
       const float2 x = spectrum[bin];
       const float2 h = template_spectrum[bin];
-      spectrum[bin] = make_float2(scale * fmaf(x.x, h.x, x.y * h.y), scale * fmaf(x.x, h.y, -(x.y * h.x)));
+      z[bin] = make_float2(scale * fmaf(x.x, h.x, x.y * h.y), scale * fmaf(x.x, h.y, -(x.y * h.x)));
     });
   }
 }
@@ -267,12 +277,12 @@ inline __global__ void __launch_bounds__(block_threads)
 /// g[k] = Re Z[k] - Im Z[k] and g[L - k] = Re Z[k] + Im Z[k] of Z = X conj(H) / L.
 inline __global__ void __launch_bounds__(block_threads)
     multiply_real(const float2* __restrict__ spectra, const float2* __restrict__ templates, spectrum_choice choice,
-                  std::int64_t transform, float scale, float* __restrict__ samples, std::int64_t count) {
+                  std::int64_t transform, float scale, float* __restrict__ products, std::int64_t count) {
   const std::int64_t bins = transform / 2 + 1;
-  for (std::int64_t block = blockIdx.y; block < count; block += gridDim.y) {
-    const float2* const spectrum = spectra + block * bins;
-    const float2* const template_spectrum = templates + choice.index_for(block) * bins;
-    float* const g = samples + block * transform;
+  for (std::int64_t product = blockIdx.y; product < count; product += gridDim.y) {
+    const float2* const spectrum = spectra + choice.block_of(product) * bins;
+    const float2* const template_spectrum = templates + choice.spectrum_of(product) * bins;
+    float* const g = products + product * transform;
     visit_along_x(bins, [&](std::int64_t bin) {
       const float2 x = spectrum[bin];
       const float2 h = template_spectrum[bin];
@@ -304,6 +314,7 @@ struct summed_rows {
   const Tap* templates;                 ///< from the batch's first on
   const std::uint32_t* template_peaks;  ///< of those whose spectra are there
   std::int64_t taps;
+  std::int64_t bank;  ///< templates that a row meets in all
 };
 
 __device__ __forceinline__ void add_term(double2& sum, float x, float h) {
@@ -361,14 +372,15 @@ __device__ __forceinline__ void place_sum(double2 sum, float2* destination) {
   *destination = make_float2(static_cast<float>(sum.x), static_cast<float>(sum.y));
 }
 
-/// Stores the first rows.step results of each of `count` blocks, up to the end of its row of `results`. Spectra are
+/// Stores the first rows.step results of each of `count` products, up to the end of its row of `results`. Spectra are
 /// `pitch` bins apart.
 template <class In, class Tap, class Result>
 __global__ void __launch_bounds__(block_threads)
     store_blocks(const float2* __restrict__ spectra, block_rows rows, spectrum_choice choice, std::int64_t transform,
                  std::int64_t pitch, std::int64_t results, block_pieces measured, summed_rows<In, Tap> summed,
                  Result* __restrict__ output, std::int64_t count) {
-  for (std::int64_t pass_block = blockIdx.y; pass_block < count; pass_block += gridDim.y) {
+  for (std::int64_t product = blockIdx.y; product < count; product += gridDim.y) {
+    const std::int64_t pass_block = choice.block_of(product);
     const std::int64_t row = (choice.first_block + pass_block) / rows.blocks;
     const std::int64_t first = (choice.first_block + pass_block - row * rows.blocks) * rows.step;
     const std::uint32_t* const peaks = measured.peaks + pass_block * measured.pieces;
@@ -376,25 +388,25 @@ __global__ void __launch_bounds__(block_threads)
     const block_measure measure =
         measure_of(peaks, measured.pieces, divide_up(max(-begin, static_cast<std::int64_t>(0)), measured.piece),
                    min(transform, rows.length - begin) / measured.piece);
-    const std::int64_t template_index = choice.index_for(pass_block);
-    const std::uint32_t template_peak = summed.template_peaks[template_index];
+    const std::uint32_t template_peak = summed.template_peaks[choice.spectrum_of(product)];
+    const std::int64_t of_bank = choice.first_of_bank + product % choice.bank;
+    const Tap* const taps = summed.templates + (choice.group_of(product) * summed.bank + of_bank) * summed.taps;
     const bool usable = (template_peak & not_finite) == 0;
     const bool whole = usable && measure.whole;
     const int exponent =
         exponent_for(measure.highest, max_exponent) + exponent_for(template_peak, max_template_exponent);
-    Result* const destination = output + row * results + first;
+    Result* const destination = output + (row * summed.bank + of_bank) * results + first;
     visit_along_x(min(rows.step, results - first), [&](std::int64_t at) {
       const bool inner = begin + at >= 0 && begin + at + summed.taps <= rows.length;
       const result_source source = !usable          ? result_source::sum
                                    : whole && inner ? result_source::transform
                                                     : source_of(measured, peaks, measure.least, at, summed.taps);
       if (source == result_source::transform) {
-        destination[at] = scaled(result_at(spectra + pass_block * pitch, at, transform, output), exponent);
+        destination[at] = scaled(result_at(spectra + product * pitch, at, transform, output), exponent);
       } else if (source == result_source::zero) {
         place_zero(destination + at);
       } else {
-        place_sum(summed_result(summed.signal + row * rows.length, rows.length, begin + at,
-                                summed.templates + (choice.first_template + template_index) * summed.taps, summed.taps),
+        place_sum(summed_result(summed.signal + row * rows.length, rows.length, begin + at, taps, summed.taps),
                   destination + at);
       }
     });

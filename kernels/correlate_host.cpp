@@ -118,16 +118,19 @@ void scale(float* values, std::size_t count, int exponent) noexcept {
   }
 }
 
-/// The direct sum. The scratch holds the parts of the template and of the row, which is padded with as many zeros as
-/// its results reach beyond its ends.
+/// The direct sum. The scratch holds the parts of the templates that a row meets and their exponents, and of the row,
+/// which is padded with as many zeros as its results reach beyond its ends.
 class correlate_direct_host final : public operation {
  public:
   explicit correlate_direct_host(correlate_settings settings)
       : settings_{std::move(settings)},
         taps_{static_cast<std::size_t>(settings_.template_length)},
+        bank_{static_cast<std::size_t>(settings_.bank)},
         covered_{(static_cast<std::size_t>(settings_.results) + lanes - 1) / lanes * lanes + taps_ - 1} {}
 
-  [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return 2 * (covered_ + taps_) * sizeof(float); }
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
+    return (2 * covered_ + bank_ * (2 * taps_ + 1)) * sizeof(float);
+  }
 
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const auto rows = static_cast<std::size_t>(settings_.rows.count(arguments.extent));
@@ -136,24 +139,24 @@ class correlate_direct_host final : public operation {
     const std::size_t out_step = static_cast<std::size_t>(settings_.results) * (settings_.complex_output() ? 2 : 1);
     auto* const scratch = static_cast<float*>(arguments.scratch);
     const parts x{scratch, settings_.complex_signal ? scratch + covered_ : nullptr};
-    const parts h{scratch + 2 * covered_, settings_.complex_template ? scratch + 2 * covered_ + taps_ : nullptr};
+    float* const templates = scratch + 2 * covered_;
+    auto* const exponents = reinterpret_cast<std::int32_t*>(templates + 2 * bank_ * taps_);
     std::fill_n(scratch, 2 * covered_, 0.0F);
-    int exponent = 0;
     const auto* in = static_cast<const float*>(arguments.inputs[0]);
     auto* out = static_cast<float*>(arguments.output);
-    for (std::size_t row = 0; row < rows; ++row, in += in_step, out += out_step) {
+    for (std::size_t row = 0; row < rows; ++row, in += in_step) {
       if (row % rows_per_template == 0) {
-        take_apart(template_of(row / rows_per_template, arguments), taps_, h);
-        exponent = exponent_of_template(h, taps_);
-        if (exponent != 0) {
-          scale(h.re, taps_, -exponent);
-          scale(h.im, taps_, -exponent);
+        for (std::size_t each = 0; each < bank_; ++each) {
+          exponents[each] =
+              place_template(template_of(row / rows_per_template * bank_ + each, arguments), parts_of(templates, each));
         }
       }
       place_row(in, x);
-      correlate_row(x, h, out);
-      if (exponent != 0) {
-        scale(out, out_step, exponent);
+      for (std::size_t each = 0; each < bank_; ++each, out += out_step) {
+        correlate_row(x, parts_of(templates, each), out);
+        if (exponents[each] != 0) {
+          scale(out, out_step, exponents[each]);
+        }
       }
     }
     return {};
@@ -161,9 +164,25 @@ class correlate_direct_host final : public operation {
 
  private:
   [[nodiscard]] const float* template_of(std::size_t place, const operation_arguments& arguments) const noexcept {
-    return settings_.coefficients.empty()
-               ? static_cast<const float*>(arguments.inputs[1]) + place * taps_ * (settings_.complex_template ? 2 : 1)
-               : settings_.coefficients.data();
+    const float* const all =
+        settings_.coefficients.empty() ? static_cast<const float*>(arguments.inputs[1]) : settings_.coefficients.data();
+    return all + place * taps_ * (settings_.complex_template ? 2 : 1);
+  }
+
+  [[nodiscard]] parts parts_of(float* templates, std::size_t place) const noexcept {
+    float* const re = templates + 2 * place * taps_;
+    return {re, settings_.complex_template ? re + taps_ : nullptr};
+  }
+
+  /// Gives the exponent.
+  [[nodiscard]] int place_template(const float* from, parts h) const noexcept {
+    take_apart(from, taps_, h);
+    const int exponent = exponent_of_template(h, taps_);
+    if (exponent != 0) {
+      scale(h.re, taps_, -exponent);
+      scale(h.im, taps_, -exponent);
+    }
+    return exponent;
   }
 
   [[nodiscard]] std::size_t zeros_before() const noexcept { return static_cast<std::size_t>(-settings_.start()); }
@@ -204,6 +223,7 @@ class correlate_direct_host final : public operation {
 
   const correlate_settings settings_;
   const std::size_t taps_;
+  const std::size_t bank_;
   const std::size_t covered_;  ///< samples of the row and zeros around it that the results see
 };
 
@@ -215,8 +235,8 @@ PENSTOCK_VECTOR_CLONES void widen(const float* __restrict in, float* __restrict 
   }
 }
 
-/// Overlap-save. The scratch holds the samples of a block, the scratch of its transform, and a template that comes with
-/// the frames; the template of a parameter is prepared once.
+/// Overlap-save. The scratch holds the samples of a block, the scratch of its transform, and templates that come with
+/// the frames; those of a parameter are prepared once.
 class correlate_fft_host final : public operation {
  public:
   explicit correlate_fft_host(correlate_settings settings)
@@ -224,15 +244,18 @@ class correlate_fft_host final : public operation {
         blocks_{plan_correlate_blocks(settings_)},
         complex_{settings_.complex_output()},
         correlation_{blocks_.length, settings_.template_length, complex_},
-        kept_template_{settings_.coefficients.empty() ? 0 : correlation_.template_space()} {
-    if (kept_template_.data() != nullptr) {
+        bank_{static_cast<std::size_t>(settings_.bank)},
+        kept_templates_{settings_.coefficients.empty() ? 0 : bank_ * correlation_.template_space()} {
+    if (kept_templates_.data() != nullptr) {
       aligned_floats samples(correlation_.sample_space());
-      set_template(settings_.coefficients.data(), samples.data(), kept_template_.data());
+      set_templates(settings_.coefficients.data(), samples.data(), kept_templates_.data());
     }
   }
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
-    return (correlation_.sample_space() + correlation_.scratch_space() + correlation_.template_space()) * sizeof(float);
+    return (correlation_.sample_space() + correlation_.scratch_space() +
+            (settings_.coefficients.empty() ? bank_ * correlation_.template_space() : 0)) *
+           sizeof(float);
   }
 
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
@@ -242,14 +265,14 @@ class correlate_fft_host final : public operation {
     const std::size_t out_step = static_cast<std::size_t>(settings_.results) * (complex_ ? 2 : 1);
     auto* const samples = static_cast<float*>(arguments.scratch);
     float* const scratch = samples + correlation_.sample_space();
-    float* const frame_template = scratch + correlation_.scratch_space();
-    const float* const prepared = kept_template_.data() == nullptr ? frame_template : kept_template_.data();
+    float* const frame_templates = scratch + correlation_.scratch_space();
+    const float* const prepared = kept_templates_.data() == nullptr ? frame_templates : kept_templates_.data();
     const auto* in = static_cast<const float*>(arguments.inputs[0]);
     auto* out = static_cast<float*>(arguments.output);
-    for (std::size_t row = 0; row < rows; ++row, in += in_step, out += out_step) {
-      if (prepared == frame_template && row % rows_per_template == 0) {
+    for (std::size_t row = 0; row < rows; ++row, in += in_step, out += bank_ * out_step) {
+      if (prepared == frame_templates && row % rows_per_template == 0) {
         const auto* const templates = static_cast<const float*>(arguments.inputs[1]);
-        set_template(templates + row / rows_per_template * template_values(), samples, frame_template);
+        set_templates(templates + row / rows_per_template * bank_ * template_values(), samples, frame_templates);
       }
       for (std::int64_t block = 0; block < blocks_.count; ++block) {
         correlate_block(block, in, samples, scratch, prepared, out);
@@ -283,24 +306,29 @@ class correlate_fft_host final : public operation {
     return static_cast<std::size_t>(settings_.template_length) * (settings_.complex_template ? 2 : 1);
   }
 
-  void set_template(const float* taps, float* samples, float* prepared) const noexcept {
-    load(taps, settings_.template_length, settings_.complex_template, 0, samples);
-    correlation_.set_template(samples, prepared);
+  void set_templates(const float* taps, float* samples, float* prepared) const noexcept {
+    for (std::size_t each = 0; each < bank_; ++each) {
+      load(taps + each * template_values(), settings_.template_length, settings_.complex_template, 0, samples);
+      correlation_.set_template(samples, prepared + each * correlation_.template_space());
+    }
   }
 
   void correlate_block(std::int64_t block, const float* row, float* samples, float* scratch, const float* prepared,
                        float* out) const noexcept {
     const std::int64_t first = block * blocks_.step;
     const auto count = static_cast<std::size_t>(std::min(blocks_.step, settings_.results - first));
+    const std::int64_t parts = complex_ ? 2 : 1;
     load(row, settings_.length, settings_.complex_signal, settings_.start() + first, samples);
-    correlation_.run(samples, scratch, prepared, out + first * (complex_ ? 2 : 1), count);
+    correlation_.run_bank(samples, scratch, {prepared, bank_, static_cast<std::size_t>(settings_.results * parts)},
+                          out + first * parts, {count, 1});
   }
 
   const correlate_settings settings_;
   const overlap_save_blocks blocks_;
   const bool complex_;  ///< the transforms are of complex rows
   const fft_correlation correlation_;
-  aligned_floats kept_template_;  ///< of the parameter's template
+  const std::size_t bank_;
+  aligned_floats kept_templates_;  ///< of the parameter
 };
 
 /// Above this number of terms "auto" uses the transform. Measured on one core with AVX2, rows of 1024 and of 65536

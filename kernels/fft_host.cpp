@@ -357,35 +357,47 @@ void fft_correlation::find_peaks(const float* samples, std::uint32_t* magnitudes
   }
 }
 
-void fft_correlation::transform(float* samples, float* spectrum, const float* prepared, float* out,
-                                std::size_t count) const noexcept {
-  transform_.execute(samples, spectrum);
+void fft_correlation::finish(const float* spectrum, const float* prepared, float* product, float* back, float* out,
+                             std::size_t count) const noexcept {
   if (complex_) {
-    multiply_complex(spectrum, prepared, samples, length_);
-    transform_.execute(samples, spectrum);
-    read_conjugate(spectrum, out, count);
+    multiply_complex(spectrum, prepared, product, length_);
+    transform_.execute(product, back);
+    read_conjugate(back, out, count);
   } else {
-    multiply_real(spectrum, prepared, samples, length_);
-    transform_.execute(samples, spectrum);
-    read_real(spectrum, out, length_, count);
+    multiply_real(spectrum, prepared, product, length_);
+    transform_.execute(product, back);
+    read_real(back, out, length_, count);
   }
 }
 
-void fft_correlation::run(float* samples, float* scratch, const float* prepared, float* out, std::size_t count,
-                          std::size_t every) const noexcept {
-  const template_parts filter = parts_of(prepared);
-  if (!filter.finite || sums_are_cheap((count + every - 1) / every)) {
-    for (std::size_t at = 0; at < count; at += every) {
-      sum(samples, filter, at, out + at * parts());
+void fft_correlation::run_bank(float* samples, float* scratch, const template_bank& bank, float* out,
+                               const result_range& range) const noexcept {
+  const bool by_sums = sums_are_cheap((range.count + range.every - 1) / range.every);
+  // Calls compute(template, its results) for the templates that are finite.
+  const auto visit = [&](auto&& compute) {
+    for (std::size_t each = 0; each < bank.count; ++each) {
+      const template_parts filter = parts_of(bank.prepared + each * template_space());
+      if (filter.finite && !by_sums) {
+        compute(filter, out + each * bank.out_step);
+      }
     }
+  };
+  for (std::size_t each = 0; each < bank.count; ++each) {
+    const template_parts filter = parts_of(bank.prepared + each * template_space());
+    for (std::size_t at = 0; at < range.count && (by_sums || !filter.finite); at += range.every) {
+      sum(samples, filter, at, out + each * bank.out_step + at * parts());
+    }
+  }
+  if (by_sums) {
     return;
   }
   const scratch_parts memory{scratch, scratch + sample_space(), scratch + sample_space() + spectrum_space(),
                              reinterpret_cast<std::uint32_t*>(scratch + 2 * sample_space() + spectrum_space())};
-  const block_level block = level_of(samples, count - 1 + taps_, reinterpret_cast<std::uint32_t*>(memory.results));
+  const block_level block =
+      level_of(samples, range.count - 1 + taps_, reinterpret_cast<std::uint32_t*>(memory.results));
   const auto lowest = static_cast<double>(std::bit_cast<float>(block.lowest));
   if (block.highest >= infinity_bits || !(lowest * max_level_per_peak >= block.level)) {
-    run_by_level(samples, memory, filter, out, {count, every});
+    visit([&](const template_parts& filter, float* results) { run_by_level(samples, memory, filter, results, range); });
     return;
   }
   const int own = exponent_of(block.highest);
@@ -393,10 +405,15 @@ void fft_correlation::run(float* samples, float* scratch, const float* prepared,
   if (exponent != 0) {
     scale_widely(samples, parts() * length_, std::ldexp(1.0, -exponent));
   }
-  transform(samples, memory.spectrum, filter.spectrum, out, count);
-  if (exponent + filter.exponent != 0) {
-    scale_widely(out, parts() * count, std::ldexp(1.0, exponent + filter.exponent));
-  }
+  transform_.execute(samples, memory.spectrum);
+  // A further template needs the spectrum still; behind the results the peaks are free too, which gives room for one.
+  float* const back = bank.count == 1 ? memory.spectrum : memory.results;
+  visit([&](const template_parts& filter, float* results) {
+    finish(memory.spectrum, filter.spectrum, samples, back, results, range.count);
+    if (exponent + filter.exponent != 0) {
+      scale_widely(results, parts() * range.count, std::ldexp(1.0, exponent + filter.exponent));
+    }
+  });
 }
 
 void fft_correlation::run_by_level(const float* samples, const scratch_parts& scratch, const template_parts& filter,
@@ -437,7 +454,8 @@ void fft_correlation::run_by_level(const float* samples, const scratch_parts& sc
     if (sums_are_cheap(those)) {
       sum_those(floor, top);
     } else {
-      transform(scratch.work, scratch.spectrum, filter.spectrum, scratch.results, range.count);
+      transform_.execute(scratch.work, scratch.spectrum);
+      finish(scratch.spectrum, filter.spectrum, scratch.work, scratch.spectrum, scratch.results, range.count);
       const double factor = std::ldexp(1.0, exponent + filter.exponent);
       visit(floor, top, [&](std::size_t at) {
         for (std::size_t part = at * parts(); part < (at + 1) * parts(); ++part) {

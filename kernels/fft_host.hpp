@@ -65,10 +65,25 @@ class fft_correlation {
 
   /// Prepares the template, which is continued by zeros, for `run`. Overwrites the samples.
   void set_template(float* samples, float* prepared) const noexcept;
-  /// Computes every `every`-th of the first `count` results z, each at its index; the elements between them are
-  /// overwritten too. Overwrites the samples.
+  /// Every `every`-th of the first `count` results.
+  struct result_range {
+    std::size_t count;
+    std::size_t every;
+  };
+  /// Several templates, prepared template_space() apart, whose results lie `out_step` floats apart.
+  struct template_bank {
+    const float* prepared;
+    std::size_t count;
+    std::size_t out_step;
+  };
+  /// Computes results z, each at its index; the elements between them are overwritten too. Overwrites the samples.
   void run(float* samples, float* scratch, const float* prepared, float* out, std::size_t count,
-           std::size_t every = 1) const noexcept;
+           std::size_t every = 1) const noexcept {
+    run_bank(samples, scratch, {prepared, 1, 0}, out, {count, every});
+  }
+  /// The same of each template; the samples are transformed once.
+  void run_bank(float* samples, float* scratch, const template_bank& bank, float* out,
+                const result_range& range) const noexcept;
 
  private:
   /// Contents of a prepared template after its spectrum.
@@ -92,10 +107,6 @@ class fft_correlation {
     std::uint32_t highest;  ///< of any
     double level;           ///< root of the mean square of the pieces' peaks
   };
-  struct result_range {
-    std::size_t count;
-    std::size_t every;
-  };
 
   [[nodiscard]] std::size_t bins() const noexcept { return complex_ ? length_ : length_ / 2 + 1; }
   [[nodiscard]] std::size_t parts() const noexcept { return complex_ ? 2 : 1; }
@@ -105,7 +116,10 @@ class fft_correlation {
   [[nodiscard]] block_level level_of(const float* samples, std::size_t seen, std::uint32_t* pieces) const noexcept;
   void find_peaks(const float* samples, std::uint32_t* magnitudes, std::uint32_t* peaks,
                   std::size_t count) const noexcept;
-  void transform(float* samples, float* spectrum, const float* prepared, float* out, std::size_t count) const noexcept;
+  /// From the samples' spectrum to `count` results; `product` and `back` are overwritten, and `back` may be the
+  /// spectrum.
+  void finish(const float* spectrum, const float* prepared, float* product, float* back, float* out,
+              std::size_t count) const noexcept;
   void run_by_level(const float* samples, const scratch_parts& scratch, const template_parts& filter, float* out,
                     const result_range& range) const noexcept;
   void sum(const float* samples, const template_parts& filter, std::size_t index, float* out) const noexcept;

@@ -35,6 +35,7 @@
 
 /// The operators that work on rows: X(NAME, keeps_axis), as in row_operator.
 #define PENSTOCK_ROW_OPERATORS(X) \
+  X(correlate, true)              \
   X(detect, false)                \
   X(fft, true)                    \
   X(histogram, false)             \
@@ -57,7 +58,7 @@
   X(concat, nullptr, false, "axis")                                                                                  \
   X(convert, nullptr, false, "to", "scale", "planar")                                                                \
   X(convolve, nullptr, false, "weights", "bias", "stride", "padding", "dilation", "groups", "activation", "compute") \
-  X(correlate, nullptr, false, "template", "template_imag", "mode", "method")                                        \
+  X(correlate, nullptr, false, "template", "template_imag", "templates", "mode", "method", "axis")                   \
   X(demodulate, demodulate_session, false, "kind", "gain")                                                           \
   X(detect, detect_session, false, "high", "low", "max_events", "along", "gap", "min_length", "axis")                \
   X(detrend, nullptr, false, "type")                                                                                 \
@@ -82,3 +83,20 @@
   X(transpose, nullptr, false, "axes")                                                                               \
   X(unpack, nullptr, false, "format", "order")                                                                       \
   X(window, nullptr, true, "window", "axis")
+
+namespace penstock {
+
+/// What an operator's parse_NAME says of its output; it may take one input or several.
+template <class Settings>
+[[nodiscard]] tensor_spec output_of(Settings (*parse)(const parameters&, const tensor_spec&), std::string_view name,
+                                    const parameters& settings, std::span<const tensor_spec> inputs) {
+  return parse(settings, sole_input(name, inputs)).output;
+}
+template <class Settings>
+[[nodiscard]] tensor_spec output_of(Settings (*parse)(const parameters&, std::span<const tensor_spec>),
+                                    std::string_view /*name*/, const parameters& settings,
+                                    std::span<const tensor_spec> inputs) {
+  return parse(settings, inputs).output;
+}
+
+}  // namespace penstock

@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 6> array_keys{"range",     "sections", "t
                                                      "taps_imag", "template", "template_imag"};
 constexpr std::string_view rows_key = "sections";
 constexpr std::int64_t numbers_in_row = 6;
+constexpr std::string_view bank_key = "template";
 /// Of the arrays that stay files.
 constexpr std::array<std::pair<std::string_view, element_type>, 3> kept_types{
     {{"<f2", element_type::f16}, {"<f4", element_type::f32}, {"<f8", element_type::f64}}};
@@ -103,12 +104,14 @@ std::shared_ptr<const number_file> open_npy_file(const std::string& name, const 
 void set_from_npy_file(std::string_view op, const std::string& key, const std::filesystem::path& file,
                        parameters& into) {
   npy_array array = read_npy(file);
-  const std::size_t most = key == rows_key ? 2 : 1;
+  const std::size_t most = key == rows_key || key == bank_key ? 2 : 1;
   if (array.shape.empty() || array.shape.size() > most) {
     throw npy_error("its array has " + std::to_string(array.shape.size()) + " dimensions; allowed " +
                     (most == 1 ? "is 1" : "are 1 and 2"));
   }
-  if (array.shape.size() == 2 && array.shape[1] != numbers_in_row) {
+  if (key == bank_key && array.shape.size() == 2) {
+    into.set("templates", array.shape[0]);
+  } else if (key == rows_key && array.shape.size() == 2 && array.shape[1] != numbers_in_row) {
     throw npy_error("its rows have " + std::to_string(array.shape[1]) + " numbers; a section has " +
                     std::to_string(numbers_in_row));
   }

@@ -581,9 +581,9 @@ std::string doubt_about(const stage_declaration& stage, const layout& source) {
   if (works_on_rows(stage) && !source.is_row_made && !stage.settings.has("axis") &&
       ((last <= most_channels && last < shape[shape.size() - 2]) || (is_spectrum(stage) && last <= most_of_handful))) {
     return "'" + stage.op + "' works along the last dimension of " + source.spec.text() + ", which has " +
-           std::to_string(last) + " elements: if these are channels, " +
-           (stage.op == "correlate" ? "" : "name the right one by 'axis', or ") +
-           "see \"Several channels\", docs/channels.md";
+           std::to_string(last) +
+           " elements: if these are channels, name the right one by 'axis', or see \"Several channels\", "
+           "docs/channels.md";
   }
   if (!steps_along_first(stage)) {
     return "";

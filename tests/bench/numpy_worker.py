@@ -253,6 +253,10 @@ def correlate(case, x):
     taps = np.conj(h[::-1])
     return {"np.correlate": lambda: np.stack([np.correlate(row, h, mode) for row in x]),
             "fftconvolve": lambda: signal.fftconvolve(x, taps[None], mode, axes=-1),
+    if "templates" in case:
+        bank = np.conj(h.reshape(case["templates"], -1)[:, ::-1])
+        return {"fftconvolve": lambda: signal.fftconvolve(x[..., None, :], bank[None], mode, axes=-1),
+                "oaconvolve": lambda: signal.oaconvolve(x[..., None, :], bank[None], mode, axes=-1)}
             "oaconvolve": lambda: signal.oaconvolve(x, taps[None], mode, axes=-1)}
 
 

@@ -388,6 +388,14 @@ void add_for_gpu(case_list& cases) {
 }
 
 /// More than the state of any operator covers.
+  list codes;
+  for (int code = 0; code < 32; ++code) {
+    const list one = low_pass(512);
+    codes.insert(codes.end(), one.begin(), one.end());
+  }
+  cases.add_one("correlate, bank of 32 by 512 taps cf32", "correlate",
+                with({{"template", codes}, {"templates", std::int64_t{32}}, {"mode", std::string("valid")}}),
+                {type::cf32, {few}}, batch);
 constexpr std::int64_t enough_frames = 4096;
 
 /// About 256 MiB in and out, in frames of the smaller batch's length.

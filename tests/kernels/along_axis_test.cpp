@@ -18,7 +18,10 @@ struct row_case {
 };
 
 const std::vector<row_case>& row_cases() {
+  const std::vector<double> six{1.0, -2.0, 3.0, 0.5, 0.25, -4.0};
   static const std::vector<row_case> cases{
+      {"correlate", {{"template", six}}, element_type::f32, true},
+      {"correlate", {{"template", six}, {"templates", std::int64_t{2}}}, element_type::cf32, true},
       {"detect", {{"high", 1.0}, {"max_events", std::int64_t{4}}}, element_type::f32, false},
       {"fft", {}, element_type::f32, true},
       {"fft", {{"shift", true}}, element_type::cf32, true},

@@ -77,6 +77,7 @@ struct random_case {
   bool complex_template;
   std::size_t length;
   std::size_t taps;
+  std::size_t bank;
   std::size_t rows;
   std::size_t rows_per_template;
   std::vector<std::vector<float>> inputs;
@@ -102,6 +103,13 @@ random_case make_case(random_input& random, std::int64_t longest, std::int64_t m
   made.inputs.push_back(random.normal(values_in(made.setup.input, made.setup.extent)));
   made.rows = made.inputs[0].size() / made.length / (made.complex_signal ? 2 : 1);
   tensor_spec given{.type = type_of(made.complex_template), .shape = {taps}};
+  made.bank = 1;
+  if (random.coin()) {
+    const std::int64_t bank = random.integer(1, 9);
+    made.bank = static_cast<std::size_t>(bank);
+    made.setup.settings.set("templates", bank);
+    given.shape = {bank, taps};
+  }
   const std::int64_t source = random.integer(0, 2);
   if (source == 0) {
     made.rows_per_template = made.rows;
@@ -111,10 +119,10 @@ random_case make_case(random_input& random, std::int64_t longest, std::int64_t m
   }
   made.rows_per_template = made.rows / static_cast<std::size_t>(made.setup.extent.frames);
   if (source == 2) {
-    given.shape = made.setup.input.shape;
-    given.shape.back() = taps;
+    const auto& leading = made.setup.input.shape;
+    given.shape.insert(given.shape.begin(), leading.begin(), leading.end() - 1);
     given.variable = made.setup.input.variable;
-    made.rows_per_template = given.shape.size() == 1 ? made.rows_per_template : 1;
+    made.rows_per_template = leading.size() == 1 ? made.rows_per_template : 1;
   }
   made.setup.further_inputs.push_back(given);
   made.templates = random.normal(values_in(given, made.setup.extent));
@@ -124,17 +132,20 @@ random_case make_case(random_input& random, std::int64_t longest, std::int64_t m
 
 void expect_correlated(const random_case& tried, const std::vector<float>& y) {
   const bool complex = tried.complex_signal || tried.complex_template;
-  for (std::size_t row = 0; row < tried.rows; ++row) {
-    const complexes expected = correlated(
-        row_of(tried.inputs[0], tried.complex_signal, tried.length, row),
-        row_of(tried.templates, tried.complex_template, tried.taps, row / tried.rows_per_template), tried.mode);
-    ASSERT_EQ(y.size(), tried.rows * expected.size() * (complex ? 2 : 1)) << tried.setup.text();
-    const complexes got = row_of(y, complex, expected.size(), row);
+  for (std::size_t result_row = 0; result_row < tried.rows * tried.bank; ++result_row) {
+    const std::size_t row = result_row / tried.bank;
+    const std::size_t place = row / tried.rows_per_template * tried.bank + result_row % tried.bank;
+    const complexes expected =
+        correlated(row_of(tried.inputs[0], tried.complex_signal, tried.length, row),
+                   row_of(tried.templates, tried.complex_template, tried.taps, place), tried.mode);
+    ASSERT_EQ(y.size(), tried.rows * tried.bank * expected.size() * (complex ? 2 : 1)) << tried.setup.text();
+    const complexes got = row_of(y, complex, expected.size(), result_row);
     const double peak = largest(expected);
     for (std::size_t k = 0; k < expected.size(); ++k) {
       ASSERT_LE(std::abs(got[k] - expected[k]), 1e-5 * peak + 1e-6)
-          << tried.setup.text() << " mode " << tried.mode << " taps " << tried.taps << " row " << row << " at " << k
-          << ": " << got[k] << ", not " << expected[k];
+          << tried.setup.text() << " mode " << tried.mode << " taps " << tried.taps << " row " << row << " template "
+          << result_row % tried.bank << " of " << tried.bank << " at " << k << ": " << got[k] << ", not "
+          << expected[k];
     }
   }
 }
@@ -243,6 +254,89 @@ TEST_P(correlate_operation, FindsATemplateInAMillionSamples) {
   }
 }
 
+/// The case of satellite navigation: 32 codes of 1023 chips in one millisecond of noise, several of them hidden.
+TEST_P(correlate_operation, FindsTheTemplatesOfABankThatARowHolds) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  constexpr std::int64_t satellites = 32;
+  constexpr std::size_t chips = 1023;
+  operation_case setup{
+      .op = "correlate", .settings = {}, .input = {.type = element_type::cf32, .shape = {2, 2 * chips - 1}}};
+  setup.extent.frames = 3;
+  setup.settings.set("templates", satellites);
+  setup.settings.set("mode", std::string{"valid"});
+  std::vector<float> codes(satellites * chips);
+  for (float& chip : codes) {
+    chip = random.coin() ? 1.0F : -1.0F;
+  }
+  set_template(setup.settings, codes, false);
+  auto x = random.normal(values_in(setup.input, setup.extent), 0.0, 0.5);
+  std::vector<std::pair<std::int64_t, std::int64_t>> hidden;
+  for (std::size_t row = 0; row < 6; ++row) {
+    hidden.emplace_back(random.integer(0, satellites - 1), random.integer(0, chips - 1));
+    for (std::size_t chip = 0; chip < chips; ++chip) {
+      const std::size_t at = row * (2 * chips - 1) + static_cast<std::size_t>(hidden[row].second) + chip;
+      x[2 * at + 1] += codes[static_cast<std::size_t>(hidden[row].first) * chips + chip];
+    }
+  }
+  const auto y = run<float>(setup, x);
+  ASSERT_EQ(y.size(), 6 * satellites * chips * 2);
+  for (std::size_t row = 0; row < 6; ++row) {
+    const complexes of_row = row_of(y, true, satellites * chips, row);
+    const auto most = std::max_element(of_row.begin(), of_row.end(),
+                                       [](const auto& a, const auto& b) { return std::norm(a) < std::norm(b); });
+    const auto at = static_cast<std::int64_t>(most - of_row.begin());
+    EXPECT_EQ(at / static_cast<std::int64_t>(chips), hidden[row].first) << row;
+    EXPECT_EQ(at % static_cast<std::int64_t>(chips), hidden[row].second) << row;
+    EXPECT_NEAR(most->imag(), static_cast<double>(chips), 100.0) << row;
+  }
+}
+
+/// Templates of very different sizes do not share a scale, and one that is not finite spoils its own results alone.
+TEST_P(correlate_operation, KeepsEachTemplateOfABankToItself) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const char* const method : {"direct", "fft"}) {
+    for (const bool from_frames : {false, true}) {
+      constexpr std::size_t taps = 150;
+      constexpr std::size_t length = 1009;
+      operation_case setup{.op = "correlate", .settings = {}, .input = {.type = element_type::f32, .shape = {length}}};
+      setup.settings.set("method", std::string{method});
+      setup.settings.set("templates", std::int64_t{4});
+      auto x = random.normal(length);
+      auto h = random.normal(4 * taps);
+      const float sizes[] = {1e-19F, 1.0F, from_frames ? std::numeric_limits<float>::infinity() : 1e19F, 1e-30F};
+      for (std::size_t at = 0; at < h.size(); ++at) {
+        h[at] *= sizes[at / taps];
+      }
+      for (float& value : x) {
+        value *= 1e-7F;
+      }
+      std::vector<std::vector<float>> inputs{x};
+      if (from_frames) {
+        setup.further_inputs.push_back({.type = element_type::f32, .shape = {4, taps}});
+        inputs.push_back(h);
+      } else {
+        set_template(setup.settings, h, false);
+      }
+      const auto y = run<float>(setup, inputs);
+      ASSERT_EQ(y.size(), 4 * (length + taps - 1));
+      for (std::size_t each = 0; each < 4; ++each) {
+        const complexes got = row_of(y, false, length + taps - 1, each);
+        if (std::isinf(sizes[each])) {
+          EXPECT_FALSE(std::isfinite(got[taps].real())) << method;
+          continue;
+        }
+        const complexes expected = correlated(row_of(x, false, length, 0), row_of(h, false, taps, each), "full");
+        for (std::size_t k = 0; k < got.size(); ++k) {
+          ASSERT_NEAR(got[k].real(), expected[k].real(), 1e-6 * largest(expected) + 1.2e-38)
+              << method << ", template " << each << (from_frames ? " from frames" : "") << " at " << k;
+        }
+      }
+    }
+  }
+}
+
 /// Frames of one batch come from different clients, and each may bring its own template.
 TEST_P(correlate_operation, GivesAFrameTheSameBesideNanAndBesideAFarLouderFrame) {
   random_input random;
@@ -294,6 +388,7 @@ TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHold
           const element_type type = complex ? element_type::cf32 : element_type::f32;
           operation_case setup{.op = "correlate", .settings = {}, .input = {.type = type, .shape = {1500}}};
           const bool from_frames = random.coin();
+          const bool is_bank = random.coin();  // of two alike
           std::vector<float> h;
           for (const double tap : low_pass(taps)) {
             h.push_back(static_cast<float>(tap));
@@ -301,8 +396,16 @@ TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHold
               h.push_back(static_cast<float>(0.5 * tap));
             }
           }
+          const std::vector<float> one = h;
+          if (is_bank) {
+            h.insert(h.end(), one.begin(), one.end());
+            setup.settings.set("templates", std::int64_t{2});
+          }
           if (from_frames) {
             setup.further_inputs.push_back({.type = type, .shape = {taps}});
+            if (is_bank) {
+              setup.further_inputs.back().shape = {2, taps};
+            }
           } else {
             set_template(setup.settings, h, complex);
           }
@@ -318,15 +421,16 @@ TEST_P(correlate_operation, GivesEachResultByItsOwnSamplesWhateverElseTheRowHold
             inputs[1].insert(inputs[1].end(), h.begin(), h.end());
           }
           const auto y = run<float>(setup, inputs);
-          const complexes of_template = row_of(h, complex, static_cast<std::size_t>(taps), 0);
-          for (std::size_t row = 0; row < 2; ++row) {
+          const complexes of_template = row_of(one, complex, static_cast<std::size_t>(taps), 0);
+          for (std::size_t result_row = 0; result_row < (is_bank ? 4 : 2); ++result_row) {
+            const std::size_t row = is_bank ? result_row / 2 : result_row;
             const complexes x = row_of(inputs[0], complex, 1500, row);
             complexes finite = x;
             for (auto& value : finite) {
               value = std::isfinite(std::abs(value)) ? value : 0.0;
             }
             const complexes expected = correlated(finite, of_template, mode);
-            const complexes got = row_of(y, complex, expected.size(), row);
+            const complexes got = row_of(y, complex, expected.size(), result_row);
             const std::ptrdiff_t first = (std::string{mode} == "full" ? 0 : taps - 1) - (taps - 1);
             for (std::size_t k = 0; k < got.size(); ++k) {
               double peak = 0.0;
@@ -383,17 +487,61 @@ TEST_P(correlate_operation, KeepsItsDigitsOfSamplesAndTemplatesNearTheEndsOfTheR
       };
       scale(x, samples);
       scale(h, taps);
-      set_template(setup.settings, h, false);
+      std::vector<std::vector<float>> inputs{x};
+      if (random.coin()) {
+        setup.further_inputs.push_back({.type = element_type::f32, .shape = {300}});
+        inputs.push_back(h);
+      } else {
+        set_template(setup.settings, h, false);
+      }
       setup.settings.set("mode", std::string{"valid"});
       setup.settings.set("method", std::string{method});
       const complexes expected = correlated(row_of(x, false, 1500, 0), row_of(h, false, 300, 0), "valid");
-      const auto y = run<float>(setup, x);
+      const auto y = run<float>(setup, inputs);
       for (std::size_t k = 0; k < y.size(); ++k) {
         ASSERT_NEAR(y[k], expected[k].real(), 1e-5 * largest(expected) + 1.2e-38)
             << method << " of " << samples << " by " << taps;
       }
     }
   }
+}
+
+tensor_spec output_of(const entries& settings, std::initializer_list<tensor_spec> inputs) {
+  return find_operator("correlate")->infer(settings_of(settings), std::vector<tensor_spec>(inputs));
+}
+
+/// The field of the parameter_error.
+std::string refused(const entries& settings, std::initializer_list<tensor_spec> inputs) {
+  try {
+    static_cast<void>(output_of(settings, inputs));
+  } catch (const parameter_error& error) {
+    return error.field;
+  }
+  return "";
+}
+
+TEST(Correlate, PutsTheTemplatesOfABankBeforeTheResults) {
+  const std::vector<double> six(6, 1.0);
+  const tensor_spec rows{.type = element_type::f32, .shape = {4, 3, 100}, .variable = true};
+  EXPECT_EQ(output_of({{"template", six}, {"templates", std::int64_t{2}}, {"mode", std::string{"valid"}}}, {rows}),
+            (tensor_spec{.type = element_type::f32, .shape = {4, 3, 2, 98}, .variable = true}));
+  EXPECT_EQ(output_of({{"template", six}, {"templates", std::int64_t{1}}}, {rows}),
+            (tensor_spec{.type = element_type::f32, .shape = {4, 3, 1, 105}, .variable = true}));
+  EXPECT_EQ(output_of({{"template", six}, {"templates", std::int64_t{2}}, {"axis", std::int64_t{0}}},
+                      {{.type = element_type::f32, .shape = {100, 5}}}),
+            (tensor_spec{.type = element_type::f32, .shape = {2, 102, 5}}));
+}
+
+TEST(Correlate, RefusesBanksThatDoNotFit) {
+  const std::vector<double> five(5, 1.0);
+  const tensor_spec rows{.type = element_type::f32, .shape = {3, 100}};
+  const tensor_spec given{.type = element_type::f32, .shape = {3, 10}};
+  EXPECT_EQ(refused({{"template", five}, {"templates", std::int64_t{2}}}, {rows}), "template");
+  EXPECT_EQ(refused({{"template", five}, {"templates", std::int64_t{0}}}, {rows}), "templates");
+  EXPECT_EQ(refused({{"templates", std::int64_t{2}}}, {rows, given}), "templates");
+  EXPECT_EQ(refused({{"templates", std::int64_t{3}}}, {rows, {.type = element_type::f32, .shape = {10}}}), "from");
+  EXPECT_EQ(refused({{"templates", std::int64_t{3}}}, {rows, given}), "");
+  EXPECT_EQ(refused({{"axis", std::int64_t{0}}}, {rows, given}), "axis");
 }
 
 }  // namespace

@@ -103,6 +103,16 @@ TEST_F(npy_parameter, GivesTheTwoPartsOfAComplexTemplate) {
             place("template") + "\"template.npy\": its numbers are complex, but template_imag is given too");
 }
 
+TEST_F(npy_parameter, TakesTheTemplatesOfABankAsRows) {
+  write("bank.npy", "<c8", "(2, 3)", bytes_of<float>({1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60}));
+  const parameters given = loaded("correlate", "template = 'bank.npy'");
+  EXPECT_EQ(given.numbers("template"), (numbers{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(given.numbers("template_imag"), (numbers{10, 20, 30, 40, 50, 60}));
+  EXPECT_EQ(given.number("templates", 0.0), 2.0);
+  EXPECT_EQ(complaint_about("correlate", "template = 'bank.npy'\ntemplates = 2"),
+            place("template") + "\"bank.npy\": it has the extents itself, but templates is given too");
+}
+
 TEST_F(npy_parameter, TakesTheTwoPartsFromFilesOfTheirOwn) {
   write("real.npy", "<f8", "(2,)", bytes_of<double>({0.5, 0.25}));
   write("imaginary.npy", "<f8", "(2,)", bytes_of<double>({-1, 2}));
