@@ -112,9 +112,6 @@ std::optional<std::size_t> axis_of(const operator_definition& definition, const 
   if (std::find(definition.keys.begin(), definition.keys.end(), "axis") != definition.keys.end()) {
     return parse_axis(settings, inputs[0], definition.name == "concat" ? 0 : -1);
   }
-  if (definition.name == "matmul") {
-    return inputs[0].shape.size() - 1;
-  }
   return std::nullopt;
 }
 

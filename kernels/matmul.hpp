@@ -107,6 +107,9 @@ inline void parse_massive(const parameters& settings, matmul_settings& parsed) {
   if (parsed.repeatable) {
     throw parameter_error("repeatable", "can't be had with " + here);
   }
+  if (settings.has("axis")) {
+    throw parameter_error("axis", "can't be had with " + here + ": rows lie along the last axis");
+  }
 }
 
 /// Throws parameter_error.

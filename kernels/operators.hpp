@@ -37,9 +37,11 @@
 #define PENSTOCK_ROW_OPERATORS(X) \
   X(correlate, true)              \
   X(detect, false)                \
+  X(detrend, true)                \
   X(fft, true)                    \
   X(histogram, false)             \
   X(ifft, true)                   \
+  X(matmul, true)                 \
   X(moments, false)               \
   X(power_spectrum, true)         \
   X(top, false)                   \
@@ -61,7 +63,7 @@
   X(correlate, nullptr, false, "template", "template_imag", "templates", "mode", "method", "axis")                   \
   X(demodulate, demodulate_session, false, "kind", "gain")                                                           \
   X(detect, detect_session, false, "high", "low", "max_events", "along", "gap", "min_length", "axis")                \
-  X(detrend, nullptr, false, "type")                                                                                 \
+  X(detrend, nullptr, false, "type", "axis")                                                                         \
   X(fft, nullptr, false, "half", "shift", "norm", "axis")                                                            \
   X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                            \
   X(frame_sync, frame_sync_session, false, "word", "errors", "polarity", "rows", "length")                           \
@@ -70,7 +72,7 @@
   X(iir, iir_session, false, "sections", "on_nan")                                                                   \
   X(magnitude, nullptr, false, "squared")                                                                            \
   X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable", "weights_in", "tile_bytes",    \
-    "engine")                                                                                                        \
+    "engine", "axis")                                                                                                \
   X(mix, mix_session, false, "frequency", "rate", "phase")                                                           \
   X(moments, nullptr, false, "order", "axis")                                                                        \
   X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold")            \

@@ -23,11 +23,14 @@ const std::vector<row_case>& row_cases() {
       {"correlate", {{"template", six}}, element_type::f32, true},
       {"correlate", {{"template", six}, {"templates", std::int64_t{2}}}, element_type::cf32, true},
       {"detect", {{"high", 1.0}, {"max_events", std::int64_t{4}}}, element_type::f32, false},
+      {"detrend", {}, element_type::f32, true},
+      {"detrend", {{"type", std::string{"constant"}}}, element_type::cf32, true},
       {"fft", {}, element_type::f32, true},
       {"fft", {{"shift", true}}, element_type::cf32, true},
       {"histogram", {}, element_type::f32, false},
       {"histogram", {}, element_type::ci8, false},
       {"ifft", {{"half", true}}, element_type::cf32, true},
+      {"matmul", {{"repeatable", true}}, element_type::f32, true},
       {"moments", {}, element_type::f32, false},
       {"moments", {}, element_type::cf32, false},
       {"power_spectrum", {}, element_type::f32, true},
@@ -82,13 +85,22 @@ TEST_P(along_axis, GivesEachRowWhatItGivesItAlongTheLastAxis) {
       setup.input.shape.push_back(random.integer(1, 6));
     }
     const auto axis = static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(axes) - 1));
-    const std::int64_t longest = random.coin() ? 30 : 1200;
+    const bool has_weights = each.op == std::string_view("matmul");
+    const std::int64_t longest = has_weights || random.coin() ? 30 : 1200;
     setup.input.shape[axis] = random.integer(2, longest);
     if (random.coin() && axis + 1 < axes) {
       setup.input.shape.back() = random.integer(1, 70);
     }
-    // Only what reduces an axis takes one of any length.
-    setup.input.variable = random.coin() && (axis != 0 || !each.keeps_axis);
+    // Only what reduces an axis, and detrend, takes one of any length.
+    setup.input.variable = random.coin() && (axis != 0 || !each.keeps_axis || each.op == std::string_view("detrend"));
+    operation_case alone{.op = each.op,
+                         .settings = settings_of(each.settings),
+                         .input = {.type = each.type, .shape = {setup.input.shape[axis]}}};
+    if (has_weights) {
+      const parameters::value weights = npy_of({setup.input.shape[axis], 5});
+      setup.settings.set("weights", weights);
+      alone.settings.set("weights", weights);
+    }
     setup.settings.set("axis", static_cast<std::int64_t>(axis) - (random.coin() ? static_cast<std::int64_t>(axes) : 0));
     setup.extent = random.extent(setup.input);
     setup.spare_frames = random.integer(0, 2);
@@ -96,9 +108,7 @@ TEST_P(along_axis, GivesEachRowWhatItGivesItAlongTheLastAxis) {
     const axis_sizes sizes = sizes_of(setup, axis);
     const std::size_t parts = each.type == element_type::cf32 ? 2 : 1;
     const std::size_t rows = sizes.outer * sizes.inner;
-    operation_case alone{.op = each.op,
-                         .settings = settings_of(each.settings),
-                         .input = {.type = each.type, .shape = {static_cast<std::int64_t>(sizes.length)}}};
+    alone.input.shape = {static_cast<std::int64_t>(sizes.length)};
     alone.extent.frames = static_cast<std::int64_t>(rows);
     const std::size_t result_parts = is_complex(alone.output().type) ? 2 : 1;
     const auto compare = [&](const auto& got, const auto& by_row) {
