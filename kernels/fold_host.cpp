@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "kernels/function_attributes.hpp"
 
@@ -38,6 +39,15 @@ PENSTOCK_VECTOR_CLONES void multiply_complex(const float* first, const float* __
     const float by_im = sign * second[2 * i + 1];
     out[2 * i] = re * by_re - im * by_im;
     out[2 * i + 1] = re * by_im + im * by_re;
+  }
+}
+
+/// Real values by complex factors.
+PENSTOCK_VECTOR_CLONES void multiply_to_complex(const float* __restrict values, const float* __restrict by,
+                                                float* __restrict out, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    out[2 * i] = values[i] * by[2 * i];
+    out[2 * i + 1] = values[i] * by[2 * i + 1];
   }
 }
 
@@ -78,6 +88,88 @@ class fold_host final : public operation {
   const fold_settings settings_;
 };
 
+/// By a constant array. A stretch of elements at a time meets as many factors that lie side by side, in pairs of floats
+/// where either is complex: of the array, repeated until it is long enough to be worth a loop, or of one of its
+/// elements.
+class constant_product_host final : public operation {
+ public:
+  explicit constant_product_host(fold_settings settings)
+      : settings_{std::move(settings)},
+        complex_output_{is_complex(settings_.output.type)},
+        width_{static_cast<std::size_t>(complex_output_ ? 2 : 1)} {
+    const std::size_t parts = settings_.complex_constant ? 2 : 1;
+    const auto run = static_cast<std::size_t>(settings_.run);
+    by_run_ = run >= least_run;
+    const auto add = [&](std::size_t place) {
+      factors_.push_back(settings_.constant[place]);
+      if (width_ == 2) {
+        factors_.push_back(settings_.constant[place + parts - 1]);
+      }
+    };
+    for (std::size_t place = 0; place < settings_.constant.size(); place += parts) {
+      for (std::size_t time = 0; time < (by_run_ ? 1 : run); ++time) {
+        add(place);
+      }
+    }
+    const std::size_t once = factors_.size();
+    while (!by_run_ && factors_.size() < block_values) {
+      factors_.insert(factors_.end(), factors_.begin(), factors_.begin() + static_cast<std::ptrdiff_t>(once));
+    }
+  }
+
+  [[nodiscard]] bool single_pass() const noexcept override { return true; }
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
+    return by_run_ ? block_values * sizeof(float) : 0;
+  }
+
+  fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
+    const auto count = static_cast<std::size_t>(settings_.count(arguments.extent));
+    const auto* const in = static_cast<const float*>(arguments.inputs[0]);
+    auto* const out = static_cast<float*>(arguments.output);
+    if (!by_run_) {
+      const std::size_t length = factors_.size() / width_;
+      for (std::size_t first = 0; first < count; first += length) {
+        multiply(in, factors_.data(), out, first, std::min(length, count - first));
+      }
+      return {};
+    }
+    auto* const same = static_cast<float*>(arguments.scratch);
+    const auto run = static_cast<std::size_t>(settings_.run);
+    const std::size_t length = std::min(run, block_values / width_);
+    for (std::size_t first = 0, place = 0; first < count; first += run) {
+      for (std::size_t i = 0; i < length * width_; ++i) {
+        same[i] = factors_[place + i % width_];
+      }
+      for (std::size_t done = 0; done < run; done += length) {
+        multiply(in, same, out, first + done, std::min(length, run - done));
+      }
+      place = place + width_ == factors_.size() ? 0 : place + width_;
+    }
+    return {};
+  }
+
+ private:
+  /// A stretch of fewer equal factors than these is laid out.
+  static constexpr std::size_t least_run = 64;
+
+  void multiply(const float* in, const float* factors, float* out, std::size_t first,
+                std::size_t count) const noexcept {
+    if (!settings_.complex_input && complex_output_) {
+      multiply_to_complex(in + first, factors, out + 2 * first, count);
+    } else if (settings_.complex_constant) {
+      multiply_complex(in + 2 * first, factors, out + 2 * first, count, 1.0F);
+    } else {
+      multiply_values(in + width_ * first, factors, out + width_ * first, width_ * count);
+    }
+  }
+
+  const fold_settings settings_;
+  const bool complex_output_;
+  const std::size_t width_;  ///< floats of an element of the output, and of a factor
+  bool by_run_ = false;      ///< each factor is for `run` elements; else the array is laid out
+  std::vector<float> factors_;
+};
+
 }  // namespace
 
 std::unique_ptr<operation> make_add_host(const operation_request& request) {
@@ -85,7 +177,11 @@ std::unique_ptr<operation> make_add_host(const operation_request& request) {
 }
 
 std::unique_ptr<operation> make_multiply_host(const operation_request& request) {
-  return std::make_unique<fold_host>(parse_multiply(request.settings, request.inputs));
+  fold_settings settings = parse_multiply(request.settings, request.inputs);
+  if (!settings.constant.empty()) {
+    return std::make_unique<constant_product_host>(std::move(settings));
+  }
+  return std::make_unique<fold_host>(std::move(settings));
 }
 
 }  // namespace penstock

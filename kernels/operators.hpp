@@ -76,7 +76,7 @@
   X(mix, mix_session, false, "frequency", "rate", "phase")                                                           \
   X(moments, nullptr, false, "order", "axis")                                                                        \
   X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold")            \
-  X(multiply, nullptr, false, "conjugate")                                                                           \
+  X(multiply, nullptr, false, "conjugate", "by", "by_imag", "by_shape")                                              \
   X(power_spectrum, nullptr, false, "window", "scale", "floor", "axis")                                              \
   X(reduce, nullptr, false, "function", "axis")                                                                      \
   X(reframe, reframe_session, false, "length", "hop", "padding")                                                     \

@@ -18,11 +18,12 @@ namespace penstock {
 namespace {
 
 /// The parameters, of whatever operator, that are arrays of numbers.
-constexpr std::array<std::string_view, 6> array_keys{"range",     "sections", "taps",
-                                                     "taps_imag", "template", "template_imag"};
+constexpr std::array<std::string_view, 8> array_keys{"by",   "by_imag",   "range",    "sections",
+                                                     "taps", "taps_imag", "template", "template_imag"};
 constexpr std::string_view rows_key = "sections";
 constexpr std::int64_t numbers_in_row = 6;
 constexpr std::string_view bank_key = "template";
+constexpr std::string_view shaped_key = "by";
 /// Of the arrays that stay files.
 constexpr std::array<std::pair<std::string_view, element_type>, 3> kept_types{
     {{"<f2", element_type::f16}, {"<f4", element_type::f32}, {"<f8", element_type::f64}}};
@@ -105,7 +106,9 @@ void set_from_npy_file(std::string_view op, const std::string& key, const std::f
                        parameters& into) {
   npy_array array = read_npy(file);
   const std::size_t most = key == rows_key || key == bank_key ? 2 : 1;
-  if (array.shape.empty() || array.shape.size() > most) {
+  if (key == shaped_key && !array.shape.empty()) {
+    into.set("by_shape", std::vector<double>(array.shape.begin(), array.shape.end()));
+  } else if (array.shape.empty() || array.shape.size() > most) {
     throw npy_error("its array has " + std::to_string(array.shape.size()) + " dimensions; allowed " +
                     (most == 1 ? "is 1" : "are 1 and 2"));
   }

@@ -23,8 +23,8 @@ namespace penstock {
                                                                const std::filesystem::path& file);
 
 /// Reads the file and sets the parameter to its numbers; those of a complex file become KEY and KEY_imag. One dimension
-/// is taken, of `sections` also two, a section a row, and of `template`, whose rows `templates` then counts. Throws
-/// npy_error; so does a complex file where the operator has no KEY_imag.
+/// is taken, of `sections` also two, a section a row, and of `template`, whose rows `templates` then counts; of `by`
+/// any number, as `by_shape` says. Throws npy_error; so does a complex file where the operator has no KEY_imag.
 void set_from_npy_file(std::string_view op, const std::string& key, const std::filesystem::path& file,
                        parameters& into);
 

@@ -276,8 +276,10 @@ bool read_npy_parameter(const table_reader& table, std::string_view key, const t
     if (given.has(imaginary) && table.contents().contains(imaginary)) {
       throw npy_error("its numbers are complex, but " + imaginary + " is given too");
     }
-    if (given.has("templates") && table.contents().contains("templates")) {
-      throw npy_error("it has the extents itself, but templates is given too");
+    for (const char* const extents : {"templates", "by_shape"}) {
+      if (given.has(extents) && table.contents().contains(extents)) {
+        throw npy_error(std::string("it has the extents itself, but ") + extents + " is given too");
+      }
     }
     for (const auto& [name, value] : given) {
       stage.settings.set(name, value);

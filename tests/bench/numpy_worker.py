@@ -45,6 +45,9 @@ def add(_case, *x):
 
 def multiply(case, *x):
     y = np.empty_like(x[0])
+    if "by" in case:
+        by = np.array(case["by"], np.float32).reshape([int(n) for n in case.get("by_shape", [-1])])
+        return {"multiply": lambda: np.multiply(x[0], by, out=y)}
     if not case.get("conjugate"):
         return {"multiply": lambda: np.multiply(*x, out=y)}
     return {"conjugate, multiply": lambda: np.multiply(x[0], np.conjugate(x[1], out=y), out=y)}
@@ -250,13 +253,13 @@ def ifft(case, x):
 def correlate(case, x):
     h = np.array(case["template"], np.float32)
     mode = case.get("mode", "full")
-    taps = np.conj(h[::-1])
-    return {"np.correlate": lambda: np.stack([np.correlate(row, h, mode) for row in x]),
-            "fftconvolve": lambda: signal.fftconvolve(x, taps[None], mode, axes=-1),
     if "templates" in case:
         bank = np.conj(h.reshape(case["templates"], -1)[:, ::-1])
         return {"fftconvolve": lambda: signal.fftconvolve(x[..., None, :], bank[None], mode, axes=-1),
                 "oaconvolve": lambda: signal.oaconvolve(x[..., None, :], bank[None], mode, axes=-1)}
+    taps = np.conj(h[::-1])
+    return {"np.correlate": lambda: np.stack([np.correlate(row, h, mode) for row in x]),
+            "fftconvolve": lambda: signal.fftconvolve(x, taps[None], mode, axes=-1),
             "oaconvolve": lambda: signal.oaconvolve(x, taps[None], mode, axes=-1)}
 
 

@@ -211,6 +211,9 @@ void add_elementwise(case_list& cases) {
   cases.add("add", "add", {}, type::f32, 2);
   cases.add("multiply, cf32", "multiply", {}, type::cf32, 2);
   cases.add("multiply, conjugate", "multiply", with({{"conjugate", true}}), type::cf32, 2);
+  cases.add_one("multiply by a constant", "multiply", with({{"by", low_pass(few)}}), {type::f32, {few}}, batch);
+  cases.add_one("multiply by a gain for each of 64 rows, cf32", "multiply",
+                with({{"by", low_pass(64)}, {"by_shape", list{64.0, 1.0}}}), {type::cf32, {64, few}}, batch);
   cases.add("magnitude", "magnitude", {}, type::cf32);
   cases.add("magnitude, squared", "magnitude", with({{"squared", true}}), type::cf32);
   cases.add("window", "window", {}, type::f32);
@@ -385,9 +388,6 @@ void add_for_gpu(case_list& cases) {
       with({{"template", low_pass(512)}, {"mode", std::string("valid")}, {"method", std::string("fft")}});
   cases.add("correlate, 512 taps by FFT", "correlate", by_transform, type::f32);
   cases.add("correlate, 512 taps cf32 by FFT", "correlate", by_transform, type::cf32);
-}
-
-/// More than the state of any operator covers.
   list codes;
   for (int code = 0; code < 32; ++code) {
     const list one = low_pass(512);
@@ -396,6 +396,9 @@ void add_for_gpu(case_list& cases) {
   cases.add_one("correlate, bank of 32 by 512 taps cf32", "correlate",
                 with({{"template", codes}, {"templates", std::int64_t{32}}, {"mode", std::string("valid")}}),
                 {type::cf32, {few}}, batch);
+}
+
+/// More than the state of any operator covers.
 constexpr std::int64_t enough_frames = 4096;
 
 /// About 256 MiB in and out, in frames of the smaller batch's length.

@@ -113,6 +113,16 @@ TEST_F(npy_parameter, TakesTheTemplatesOfABankAsRows) {
             place("template") + "\"bank.npy\": it has the extents itself, but templates is given too");
 }
 
+TEST_F(npy_parameter, KeepsTheExtentsOfAConstantArray) {
+  write("gain.npy", "<c8", "(1, 1, 1)", bytes_of<float>({2, 20}));
+  const parameters given = loaded("multiply", "by = 'gain.npy'");
+  EXPECT_EQ(given.numbers("by"), (numbers{2}));
+  EXPECT_EQ(given.numbers("by_imag"), (numbers{20}));
+  EXPECT_EQ(given.numbers("by_shape"), (numbers{1, 1, 1}));
+  EXPECT_EQ(complaint_about("multiply", "by = 'gain.npy'\nby_shape = [1]"),
+            place("by") + "\"gain.npy\": it has the extents itself, but by_shape is given too");
+}
+
 TEST_F(npy_parameter, TakesTheTwoPartsFromFilesOfTheirOwn) {
   write("real.npy", "<f8", "(2,)", bytes_of<double>({0.5, 0.25}));
   write("imaginary.npy", "<f8", "(2,)", bytes_of<double>({-1, 2}));
