@@ -42,6 +42,20 @@ PENSTOCK_VECTOR_CLONES void multiply_complex(const float* first, const float* __
   }
 }
 
+PENSTOCK_VECTOR_CLONES void multiply_by_number(const float* __restrict values, float by, float* __restrict out,
+                                               std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    out[i] = values[i] * by;
+  }
+}
+
+PENSTOCK_VECTOR_CLONES void repeat_pair(float first, float second, float* out, std::size_t pairs) {
+  for (std::size_t i = 0; i < pairs; ++i) {
+    out[2 * i] = first;
+    out[2 * i + 1] = second;
+  }
+}
+
 /// Real values by complex factors.
 PENSTOCK_VECTOR_CLONES void multiply_to_complex(const float* __restrict values, const float* __restrict by,
                                                 float* __restrict out, std::size_t count) {
@@ -119,7 +133,7 @@ class constant_product_host final : public operation {
 
   [[nodiscard]] bool single_pass() const noexcept override { return true; }
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
-    return by_run_ ? block_values * sizeof(float) : 0;
+    return by_run_ && settings_.complex_constant ? block_values * sizeof(float) : 0;
   }
 
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
@@ -135,13 +149,15 @@ class constant_product_host final : public operation {
     }
     auto* const same = static_cast<float*>(arguments.scratch);
     const auto run = static_cast<std::size_t>(settings_.run);
-    const std::size_t length = std::min(run, block_values / width_);
+    const std::size_t length = std::min(run, block_values / 2);
     for (std::size_t first = 0, place = 0; first < count; first += run) {
-      for (std::size_t i = 0; i < length * width_; ++i) {
-        same[i] = factors_[place + i % width_];
-      }
-      for (std::size_t done = 0; done < run; done += length) {
-        multiply(in, same, out, first + done, std::min(length, run - done));
+      if (!settings_.complex_constant) {
+        multiply_by_number(in + width_ * first, factors_[place], out + width_ * first, width_ * run);
+      } else {
+        repeat_pair(factors_[place], factors_[place + 1], same, length);
+        for (std::size_t done = 0; done < run; done += length) {
+          multiply(in, same, out, first + done, std::min(length, run - done));
+        }
       }
       place = place + width_ == factors_.size() ? 0 : place + width_;
     }
