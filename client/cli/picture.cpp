@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,22 @@ std::vector<float> magnitudes(const tensor_view& tensor) {
   return numbers;
 }
 
+/// Whether the first dimension counts rows in time order.
+bool has_rows(const tensor_info& output) {
+  return output.variable || output.steps > 1;
+}
+
+/// Whether each of its rows is a curve, which does not go on in the next.
+bool is_long_row(const tensor_info& output) {
+  return has_rows(output) && output.shape.size() == 2 && output.shape.back() >= line_chart::least_row;
+}
+
+bool is_map(const tensor_info& output) {
+  const auto& shape = output.shape;
+  return shape.size() == (has_rows(output) ? 3 : 2) &&
+         std::min(shape.end()[-1], shape.end()[-2]) >= heat_map::least_extent;
+}
+
 }  // namespace
 
 std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_clock& clock) {
@@ -48,10 +65,17 @@ std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_cloc
   if (output.op == "histogram") {
     return std::make_unique<bar_chart>(title);
   }
-  if (output.op == "detect" && output.shape.size() >= 2 && output.shape.back() == 2) {
-    return std::make_unique<event_table>(title, clock, static_cast<std::size_t>(output.shape.end()[-2]));
+  const bool is_detect = output.op == "detect";
+  if ((is_detect || output.op == "top") && output.shape.size() >= 2) {
+    const event_table::layout events{static_cast<std::size_t>(output.shape.end()[-2]),
+                                     static_cast<std::size_t>(output.shape.back()), is_detect};
+    return std::make_unique<event_table>(title, clock, events);
   }
-  return std::make_unique<line_chart>(title, clock);
+  if (is_map(output)) {
+    return std::make_unique<heat_map>(title, clock.unit, static_cast<std::size_t>(output.shape.end()[-2]),
+                                      static_cast<std::size_t>(output.shape.back()));
+  }
+  return std::make_unique<line_chart>(title, clock, is_long_row(output));
 }
 
 std::vector<float> numbers_of(const tensor_view& tensor) {
@@ -165,13 +189,26 @@ std::string_view cell_of(double low, double high, bool ascii) {
 
 }  // namespace
 
-line_chart::line_chart(std::string title, const sample_clock& clock) : title_(std::move(title)), clock_(clock) {}
+line_chart::line_chart(std::string title, const sample_clock& clock, bool latest_alone)
+    : title_(std::move(title)), clock_(clock), latest_alone_(latest_alone) {}
 
 void line_chart::add(std::span<const float> frame) {
   ++frames_;
+  numbers_ = latest_alone_ ? series{} : std::move(numbers_);
   for (const float number : frame) {
     numbers_.add(number);
   }
+}
+
+axis line_chart::below() const {
+  if (latest_alone_) {
+    return {0, static_cast<double>(numbers_.size() - 1), "", false};
+  }
+  if (!clock_.rate) {
+    return {0, static_cast<double>(frames_), "", false};
+  }
+  const double seconds = static_cast<double>(frames_) * static_cast<double>(clock_.frame_samples) / *clock_.rate;
+  return {clock_.start(), clock_.start() + seconds, "s", true};
 }
 
 std::string line_chart::draw(const terminal& screen, int rows) const {
@@ -182,14 +219,10 @@ std::string line_chart::draw(const terminal& screen, int rows) const {
   const bool flat = whole.low == whole.high;
   const double low = flat ? whole.low - 0.5 : whole.low;
   const double high = flat ? whole.high + 0.5 : whole.high;
-  const double seconds =
-      static_cast<double>(frames_) * static_cast<double>(clock_.frame_samples) / clock_.rate.value_or(1);
-  const axis below = clock_.rate ? axis{clock_.start(), clock_.start() + seconds, "s", true}
-                                 : axis{0, static_cast<double>(frames_), "", false};
-  const plot_frame around{screen, std::min(rows - 1, most_line_rows), axis{low, high, "", false}, below,
-                          clock_.rate ? "" : clock_.unit};
+  const plot_frame around{screen, std::min(rows - 1, most_line_rows), axis{low, high, "", false}, below(),
+                          clock_.rate || latest_alone_ ? "" : clock_.unit};
   const auto parts = numbers_.cut(static_cast<std::size_t>(around.width()));
-  const double cell_height = (high - low) / around.height();
+  const double cell_height = (high - low) / around.height() * (1 + 1e-9);  // the highest number lies in the top row
   const auto row_text = [&](int row) {
     const double floor = low + (around.height() - 1 - row) * cell_height;
     std::string text = foreground(screen.colors, {92, 200, 255});
@@ -200,9 +233,67 @@ std::string line_chart::draw(const terminal& screen, int rows) const {
     }
     return text + plain(screen.colors);
   };
-  const std::string facts = "  " + count_text(static_cast<double>(frames_)) + " " + clock_.unit + "s, from " +
-                            number_text(whole.low) + " to " + number_text(whole.high);
+  const std::string what = latest_alone_ ? clock_.unit + " " + count_text(static_cast<double>(frames_ - 1))
+                                         : count_text(static_cast<double>(frames_)) + " " + clock_.unit + "s";
+  const std::string facts = "  " + what + ", from " + number_text(whole.low) + " to " + number_text(whole.high);
   return strong(screen.colors, title_) + faint(screen.colors, facts) + "\n" + around.draw(row_text);
+}
+
+heat_map::heat_map(std::string title, std::string unit, std::size_t rows, std::size_t columns)
+    : title_(std::move(title)), unit_(std::move(unit)), rows_(rows), columns_(columns) {}
+
+void heat_map::add(std::span<const float> frame) {
+  if (frame.size() == rows_ * columns_) {
+    latest_.assign(frame.begin(), frame.end());
+    ++frames_;
+  }
+}
+
+/// The colors go from the lower quarter to the largest: most of a map is its floor.
+heat_grid heat_map::grid_of(std::size_t rows, std::size_t columns) const {
+  constexpr double nothing = -std::numeric_limits<double>::infinity();
+  heat_grid made;
+  made.rows = rows;
+  made.columns = columns;
+  made.values.assign(rows * columns, nothing);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::size_t from_below = rows - 1 - row;
+    const std::size_t first_row = from_below * rows_ / rows;
+    const std::size_t end_row = std::max((from_below + 1) * rows_ / rows, first_row + 1);
+    for (std::size_t column = 0; column < columns; ++column) {
+      const std::size_t first = column * columns_ / columns;
+      const std::size_t end = std::max((column + 1) * columns_ / columns, first + 1);
+      double& cell = made.values[row * columns + column];
+      for (std::size_t y = first_row; y < end_row; ++y) {
+        for (std::size_t x = first; x < end; ++x) {
+          const auto number = static_cast<double>(latest_[y * columns_ + x]);
+          cell = std::isfinite(number) ? std::max(cell, number) : cell;
+        }
+      }
+    }
+  }
+  std::vector<double> finite;
+  std::copy_if(made.values.begin(), made.values.end(), std::back_inserter(finite),
+               [](double each) { return std::isfinite(each); });
+  std::sort(finite.begin(), finite.end());
+  made.low = finite.empty() ? 0 : finite[finite.size() / 4];
+  made.high = finite.empty() || finite.back() == made.low ? made.low + 1 : finite.back();
+  return made;
+}
+
+std::string heat_map::draw(const terminal& screen, int rows) const {
+  if (frames_ == 0) {
+    return title_ + ": no frames\n";
+  }
+  const plot_frame around{screen, rows - 2, axis{0, static_cast<double>(rows_ - 1), "", false},
+                          axis{0, static_cast<double>(columns_ - 1), "", false}, ""};
+  const heat_grid cells =
+      grid_of(heat_grid::rows_in(around.height(), screen), static_cast<std::size_t>(around.width()));
+  const std::string facts = "  " + unit_ + " " + count_text(static_cast<double>(frames_ - 1)) + ", " +
+                            count_text(static_cast<double>(rows_)) + " by " +
+                            count_text(static_cast<double>(columns_)) + " numbers";
+  return strong(screen.colors, title_) + faint(screen.colors, facts) + "\n" +
+         around.draw([&](int row) { return cells.line(screen, row); }) + cells.legend(screen, around.indent(), "");
 }
 
 namespace {
@@ -298,20 +389,33 @@ std::string counted(double count, const std::string& operation) {
 
 }  // namespace
 
-event_table::event_table(std::string title, const sample_clock& clock, std::size_t block)
-    : title_(std::move(title)), clock_(clock), block_(std::max<std::size_t>(block, 1)) {}
+event_table::event_table(std::string title, const sample_clock& clock, const layout& events)
+    : title_(std::move(title)), clock_(clock), layout_(events) {
+  layout_.block = std::max<std::size_t>(layout_.block, 1);
+  layout_.numbers = std::clamp<std::size_t>(layout_.numbers, 2, most_numbers);
+}
 
 void event_table::add(std::span<const float> frame) {
-  const std::size_t row_numbers = 2 * block_;
+  const std::size_t each = layout_.numbers;
+  const std::size_t row_numbers = each * layout_.block;
   rows_ = std::max(rows_, frame.size() / row_numbers);
   for (std::size_t row = 0; (row + 1) * row_numbers <= frame.size(); ++row) {
     const auto numbers = frame.subspan(row * row_numbers, row_numbers);
-    const auto listed = static_cast<std::size_t>(std::clamp(numbers[1], 0.0F, static_cast<float>(block_ - 1)));
-    found_ += numbers[0];
-    listed_ += static_cast<double>(listed);
-    for (std::size_t each = 1; each <= listed; ++each) {
-      latest_.push_back({frames_, row, numbers[2 * each], numbers[2 * each + 1]});
+    const std::size_t first = layout_.counted ? 1 : 0;
+    std::size_t end = layout_.block;
+    if (layout_.counted) {
+      end = 1 + static_cast<std::size_t>(std::clamp(numbers[1], 0.0F, static_cast<float>(layout_.block - 1)));
     }
+    const double listed_before = listed_;
+    for (std::size_t at = first; at < end; ++at) {
+      event next{frames_, row, {}};
+      std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(at * each), each, next.numbers.begin());
+      if (layout_.counted || next.numbers[0] >= 0) {
+        latest_.push_back(next);
+        ++listed_;
+      }
+    }
+    found_ += layout_.counted ? static_cast<double>(numbers[0]) : listed_ - listed_before;
     while (latest_.size() > most_events) {
       latest_.pop_front();
     }
@@ -327,14 +431,16 @@ std::string event_table::line_of(const event& found) const {
     text += right(number_text(begin) + " s");
   }
   text += rows_ > 1 ? right(std::to_string(found.row)) : "";
-  return text + right(count_text(static_cast<double>(found.index))) +
-         right(number_text(static_cast<double>(found.peak)));
+  for (std::size_t at = 0; at + 1 < layout_.numbers; ++at) {
+    text += right(count_text(static_cast<double>(found.numbers[at])));
+  }
+  return text + right(number_text(static_cast<double>(found.numbers[layout_.numbers - 1])));
 }
 
 std::string event_table::draw(const terminal& screen, int rows) const {
   const std::string left_out = found_ > listed_ ? ", " + count_text(found_ - listed_) + " of them not listed" : "";
   std::string text = strong(screen.colors, title_) +
-                     faint(screen.colors, "  " + counted(found_, "event") + " in " +
+                     faint(screen.colors, "  " + counted(found_, layout_.counted ? "event" : "place") + " in " +
                                               counted(static_cast<double>(frames_), clock_.unit) + left_out) +
                      "\n";
   if (latest_.empty()) {
@@ -342,7 +448,9 @@ std::string event_table::draw(const terminal& screen, int rows) const {
   }
   const auto width = static_cast<std::size_t>(std::max(screen.columns, 1));
   const std::string head = right(clock_.unit) + (clock_.rate ? right("begins at") : "") +
-                           (rows_ > 1 ? right("of its rows") : "") + right("index") + right("peak");
+                           (rows_ > 1 ? right("of its rows") : "") +
+                           (layout_.numbers == 4 ? right("start") + right("end") : "") + right("index") +
+                           right(layout_.counted ? "peak" : "value");
   text += faint(screen.colors, head.substr(0, width)) + "\n";
   const auto shown = std::min<std::size_t>(latest_.size(), static_cast<std::size_t>(std::max(rows - 2, 1)));
   for (auto each = latest_.end() - static_cast<std::ptrdiff_t>(shown); each != latest_.end(); ++each) {

@@ -45,8 +45,9 @@ class picture {
   [[nodiscard]] virtual std::string draw(const terminal& screen, int rows) const = 0;
 };
 
-/// Chooses the picture by the output's operator: a spectrogram for power_spectrum, a table for moments and detect, bars
-/// for histogram, otherwise a line chart.
+/// Chooses the picture by the output's operator: a spectrogram for power_spectrum, a table for moments, detect and top,
+/// bars for histogram; otherwise a map for a frame of at least heat_map::least_extent by as many numbers, and a line
+/// chart for the rest, of the latest row where there are rows of at least line_chart::least_row numbers.
 [[nodiscard]] std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_clock& clock);
 
 /// The numbers of a tensor, or the magnitudes of a complex one.
@@ -66,19 +67,47 @@ class bar_chart : public picture {
   std::vector<double> counts_;
 };
 
-/// All numbers of an output in sequence; each column shows the range of its numbers.
+/// All numbers of an output in sequence, or those of the latest frame; each column shows the range of its numbers.
 class line_chart : public picture {
  public:
-  line_chart(std::string title, const sample_clock& clock);
+  static constexpr std::int64_t least_row = 32;  ///< fewer numbers a row are channels
+
+  line_chart(std::string title, const sample_clock& clock, bool latest_alone = false);
 
   void add(std::span<const float> frame) override;
   [[nodiscard]] std::string draw(const terminal& screen, int rows) const override;
 
  private:
+  /// What stands below: time, or the places in a frame.
+  [[nodiscard]] axis below() const;
+
   std::string title_;
   sample_clock clock_;
+  bool latest_alone_;
   std::uint64_t frames_ = 0;
   series numbers_;
+};
+
+/// The latest frame of an output of two dimensions as a map: the first goes up, the second to the right. Neighbours
+/// that share a cell are shown by the largest.
+class heat_map : public picture {
+ public:
+  static constexpr std::int64_t least_extent = 8;
+
+  heat_map(std::string title, std::string unit, std::size_t rows, std::size_t columns);
+
+  void add(std::span<const float> frame) override;
+  [[nodiscard]] std::string draw(const terminal& screen, int rows) const override;
+
+ private:
+  [[nodiscard]] heat_grid grid_of(std::size_t rows, std::size_t columns) const;
+
+  std::string title_;
+  std::string unit_;  ///< name of a frame
+  std::size_t rows_;
+  std::size_t columns_;
+  std::uint64_t frames_ = 0;
+  std::vector<float> latest_;
 };
 
 /// Mean, standard deviation, minimum, maximum and rms of the frames: overall, and as a sparkline. Each row of moments
@@ -106,13 +135,20 @@ class moments_table : public picture {
 /// A sparkline of `width` cells.
 [[nodiscard]] std::string sparkline(const series& numbers, std::size_t width, bool ascii);
 
-/// The latest events of `detect`, one per line: frame, row, index in the row, and peak.
+/// The latest events of `detect`, or entries of `top`, one per line: frame, row, and the event's numbers.
 class event_table : public picture {
  public:
   static constexpr std::size_t most_events = 64;  ///< earlier ones are dropped
+  static constexpr std::size_t most_numbers = 4;
 
-  /// `block`: pairs of numbers per row of samples: the counts, then the events.
-  event_table(std::string title, const sample_clock& clock, std::size_t block);
+  /// How events lie in a row of samples.
+  struct layout {
+    std::size_t block = 1;    ///< events, and the counts where there are some
+    std::size_t numbers = 2;  ///< of an event: index and value; along a session start, end, index and value
+    bool counted = true;      ///< the first entry has the numbers of events found and listed; else all with an index
+  };
+
+  event_table(std::string title, const sample_clock& clock, const layout& events);
 
   void add(std::span<const float> frame) override;
   [[nodiscard]] std::string draw(const terminal& screen, int rows) const override;
@@ -121,15 +157,14 @@ class event_table : public picture {
   struct event {
     std::uint64_t frame = 0;
     std::size_t row = 0;  ///< of the frame
-    float index = 0;
-    float peak = 0;
+    std::array<float, most_numbers> numbers{};
   };
 
   [[nodiscard]] std::string line_of(const event& found) const;
 
   std::string title_;
   sample_clock clock_;
-  std::size_t block_;
+  layout layout_;
   std::size_t rows_ = 1;  ///< of a frame
   std::uint64_t frames_ = 0;
   double found_ = 0;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/quantity.hpp"
+
 namespace penstock::cli {
 namespace {
 
@@ -157,6 +159,40 @@ rgb heat_color(double level) noexcept {
 char heat_shade(double level) noexcept {
   const auto most = shades.size() - 1;
   return shades[std::min(static_cast<std::size_t>(bounded(level) * static_cast<double>(shades.size())), most)];
+}
+
+std::size_t heat_grid::rows_in(int lines, const terminal& screen) noexcept {
+  return static_cast<std::size_t>(screen.colors == color_depth::none ? lines : 2 * lines);
+}
+
+double heat_grid::level(std::size_t row, std::size_t column) const {
+  return (values[row * columns + column] - low) / (high - low);
+}
+
+std::string heat_grid::line(const terminal& screen, int number) const {
+  std::string text;
+  const auto at = static_cast<std::size_t>(number);
+  for (std::size_t column = 0; column < columns; ++column) {
+    if (screen.colors == color_depth::none) {
+      text += heat_shade(level(at, column));
+    } else {
+      text += foreground(screen.colors, heat_color(level(2 * at, column))) +
+              background(screen.colors, heat_color(level(2 * at + 1, column))) + "▀";
+    }
+  }
+  return text + plain(screen.colors);
+}
+
+std::string heat_grid::legend(const terminal& screen, int indent, const std::string& unit) const {
+  constexpr int cells = 24;
+  std::string text(static_cast<std::size_t>(indent), ' ');
+  text += number_text(low) + unit + " ";
+  for (int each = 0; each < cells; ++each) {
+    const double level = (each + 0.5) / cells;
+    text += screen.colors == color_depth::none ? std::string(1, heat_shade(level))
+                                               : background(screen.colors, heat_color(level)) + " ";
+  }
+  return text + plain(screen.colors) + " " + number_text(high) + unit + "\n";
 }
 
 namespace {

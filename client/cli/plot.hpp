@@ -58,6 +58,25 @@ class plot_frame {
 /// Ten ASCII shades from blank to dense.
 [[nodiscard]] char heat_shade(double level) noexcept;
 
+/// Cells of a heat map, the highest row first, and the range that the colors stand for.
+struct heat_grid {
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::vector<double> values;
+  double low = 0;
+  double high = 1;
+
+  /// Rows of a grid in so many lines: with colors, a line has two.
+  [[nodiscard]] static std::size_t rows_in(int lines, const terminal& screen) noexcept;
+  /// A line of the plot area.
+  [[nodiscard]] std::string line(const terminal& screen, int number) const;
+  /// The colors from `low` to `high`. `unit`: "" = none.
+  [[nodiscard]] std::string legend(const terminal& screen, int indent, const std::string& unit) const;
+
+ private:
+  [[nodiscard]] double level(std::size_t row, std::size_t column) const;
+};
+
 /// Summarises any number of values in a bounded number of buckets of equal size. Ignores values that are not finite.
 class series {
  public:

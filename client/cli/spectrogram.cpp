@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/quantity.hpp"
-#include "client/cli/plot.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -16,38 +15,25 @@ constexpr double nothing = -std::numeric_limits<double>::infinity();
 constexpr double most_decibels = 80;
 constexpr double least_decibels = 20;
 
-}  // namespace
-
-struct spectrogram::grid {
-  std::size_t rows = 0;
-  std::size_t columns = 0;
-  std::vector<double> decibels;
-  double low = 0;
-  double high = 0;
-
-  [[nodiscard]] double level(std::size_t row, std::size_t column) const {
-    return (decibels[row * columns + column] - low) / (high - low);
-  }
-  void find_range();
-};
-
 /// The range between low and high percentiles, so that a few extremes do not reduce the contrast.
-void spectrogram::grid::find_range() {
+void find_range(heat_grid& grid) {
   std::vector<double> finite;
-  std::copy_if(decibels.begin(), decibels.end(), std::back_inserter(finite),
+  std::copy_if(grid.values.begin(), grid.values.end(), std::back_inserter(finite),
                [](double each) { return std::isfinite(each); });
   if (finite.empty()) {
-    high = 0;
-    low = -least_decibels;
+    grid.high = 0;
+    grid.low = -least_decibels;
     return;
   }
   std::sort(finite.begin(), finite.end());
   const auto at_share = [&finite](double share) {
     return finite[static_cast<std::size_t>(share * static_cast<double>(finite.size() - 1))];
   };
-  high = at_share(0.998);
-  low = std::min(std::max(at_share(0.15), high - most_decibels), high - least_decibels);
+  grid.high = at_share(0.998);
+  grid.low = std::min(std::max(at_share(0.15), grid.high - most_decibels), grid.high - least_decibels);
 }
+
+}  // namespace
 
 spectrogram::spectrogram(std::string title, const sample_clock& clock) : title_(std::move(title)), clock_(clock) {}
 
@@ -107,11 +93,11 @@ double spectrogram::cell(std::size_t first_column, std::size_t end_column, std::
   return decibels_ ? mean : mean > 0 ? 10 * std::log10(mean) : nothing;
 }
 
-spectrogram::grid spectrogram::grid_of(std::size_t rows, std::size_t columns) const {
-  grid made;
+heat_grid spectrogram::grid_of(std::size_t rows, std::size_t columns) const {
+  heat_grid made;
   made.rows = rows;
   made.columns = columns;
-  made.decibels.resize(rows * columns);
+  made.values.resize(rows * columns);
   const auto part = [](std::size_t group, std::size_t count, std::size_t at) {
     const std::size_t first = at * group / count;
     return std::pair{first, std::max((at + 1) * group / count, first + 1)};
@@ -120,10 +106,10 @@ spectrogram::grid spectrogram::grid_of(std::size_t rows, std::size_t columns) co
     const auto [first_bin, end_bin] = part(kept_bins_, rows, rows - 1 - row);
     for (std::size_t column = 0; column < columns; ++column) {
       const auto [first, end] = part(columns_.size(), columns, column);
-      made.decibels[row * columns + column] = cell(first, end, first_bin, end_bin);
+      made.values[row * columns + column] = cell(first, end, first_bin, end_bin);
     }
   }
-  made.find_range();
+  find_range(made);
   return made;
 }
 
@@ -131,18 +117,6 @@ std::string spectrogram::headline(const terminal& screen) const {
   const std::string facts = "  " + count_text(static_cast<double>(frames_)) + " " + clock_.unit + "s of " +
                             count_text(static_cast<double>(bins_)) + " bins";
   return strong(screen.colors, title_) + faint(screen.colors, facts) + "\n";
-}
-
-std::string spectrogram::legend(const grid& values, const terminal& screen, std::size_t indent) const {
-  constexpr int cells = 24;
-  std::string text(indent, ' ');
-  text += number_text(std::round(values.low)) + " dB ";
-  for (int each = 0; each < cells; ++each) {
-    const double level = (each + 0.5) / cells;
-    text += screen.colors == color_depth::none ? std::string(1, heat_shade(level))
-                                               : background(screen.colors, heat_color(level)) + " ";
-  }
-  return text + plain(screen.colors) + " " + number_text(std::round(values.high)) + " dB\n";
 }
 
 std::string spectrogram::draw(const terminal& screen, int rows) const {
@@ -156,23 +130,11 @@ std::string spectrogram::draw(const terminal& screen, int rows) const {
   const axis time = clock_.rate ? axis{clock_.start(), clock_.start() + samples / rate, "s", true}
                                 : axis{0, static_cast<double>(frames_), "", false};
   const plot_frame around{screen, rows - 2, frequency, time, clock_.rate ? "" : clock_.unit};
-  const bool half_blocks = screen.colors != color_depth::none;
-  const auto height = static_cast<std::size_t>(around.height());
-  const grid cells = grid_of(half_blocks ? 2 * height : height, static_cast<std::size_t>(around.width()));
-  const auto row_text = [&](int row) {
-    std::string text;
-    const auto at = static_cast<std::size_t>(row);
-    for (std::size_t column = 0; column < cells.columns; ++column) {
-      if (half_blocks) {
-        text += foreground(screen.colors, heat_color(cells.level(2 * at, column))) +
-                background(screen.colors, heat_color(cells.level(2 * at + 1, column))) + "▀";
-      } else {
-        text += heat_shade(cells.level(at, column));
-      }
-    }
-    return text + plain(screen.colors);
-  };
-  return headline(screen) + around.draw(row_text) + legend(cells, screen, static_cast<std::size_t>(around.indent()));
+  heat_grid cells = grid_of(heat_grid::rows_in(around.height(), screen), static_cast<std::size_t>(around.width()));
+  const std::string drawn = around.draw([&](int row) { return cells.line(screen, row); });
+  cells.low = std::round(cells.low);
+  cells.high = std::round(cells.high);
+  return headline(screen) + drawn + cells.legend(screen, around.indent(), " dB");
 }
 
 }  // namespace penstock::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/cli/picture.hpp"
+#include "client/cli/plot.hpp"
 
 namespace penstock::cli {
 
@@ -24,16 +25,14 @@ class spectrogram : public picture {
   [[nodiscard]] std::string draw(const terminal& screen, int rows) const override;
 
  private:
-  struct grid;  ///< decibels per cell, highest frequency first
-
   void halve();
   /// Number of a frame's bins per kept bin.
   [[nodiscard]] std::size_t bins_sharing(std::size_t kept) const;
-  [[nodiscard]] grid grid_of(std::size_t rows, std::size_t columns) const;
+  /// Decibels per cell, highest frequency first.
+  [[nodiscard]] heat_grid grid_of(std::size_t rows, std::size_t columns) const;
   [[nodiscard]] double cell(std::size_t first_column, std::size_t end_column, std::size_t first_bin,
                             std::size_t end_bin) const;
   [[nodiscard]] std::string headline(const terminal& screen) const;
-  [[nodiscard]] std::string legend(const grid& cells, const terminal& screen, std::size_t indent) const;
 
   std::string title_;
   sample_clock clock_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <sstream>
 #include <string>
@@ -113,6 +114,28 @@ TEST(EventTable, ListsTheLatestEventsAndNotThePadding) {
             "           1     0.500 s           0           9       0.750\n");
 }
 
+TEST(EventTable, ListsStartAndEndOfTheEventsOfASession) {
+  const auto drawn = picture_of({"beats", "f64", "f64", {1, 3, 4}, false, "detect"}, {});
+  drawn->add(std::vector<float>{0, 0, 380, 9.5, -1, -1, -1, 0, -1, -1, -1, 0});
+  drawn->add(std::vector<float>{3, 2, -1, 0, 380, 420, 401, 12.5, 700, 741, 720, 11});
+  EXPECT_EQ(drawn->draw(plain_terminal(80, 24), 10),
+            "beats (detect)  3 events in 2 frames, 1 of them not listed\n"
+            "       frame       start         end       index        peak\n"
+            "           1         380         420         401        12.5\n"
+            "           1         700         741         720          11\n");
+}
+
+TEST(EventTable, ListsThePlacesOfTop) {
+  const auto drawn = picture_of({"best", "f32", "f32", {2, 2, 2}, false, "top"}, {});
+  drawn->add(std::vector<float>{7, 0.5, -1, 0, 3, 2.5, 4, 0.25});
+  EXPECT_EQ(drawn->draw(plain_terminal(80, 24), 10),
+            "best (top)  3 places in 1 frame\n"
+            "       frame of its rows       index       value\n"
+            "           0           0           7       0.500\n"
+            "           0           1           3       2.500\n"
+            "           0           1           4       0.250\n");
+}
+
 TEST(EventTable, KeepsToTheScreen) {
   const auto drawn = picture_of({"events", "f32", "f32", {3, 2}, false, "detect"}, {});
   for (int each = 0; each < 1000; ++each) {
@@ -121,6 +144,48 @@ TEST(EventTable, KeepsToTheScreen) {
   const auto lines = lines_of(drawn->draw(plain_terminal(20, 24), 12));
   EXPECT_EQ(lines.size(), 12U);
   EXPECT_TRUE(std::all_of(lines.begin() + 1, lines.end(), [](const auto& line) { return cells_of(line) <= 20; }));
+}
+
+TEST(HeatMap, DrawsTheLatestFrameOfTwoDimensionsWithItsFirstRowBelow) {
+  const auto drawn = picture_of({"map", "f32", "f32", {16, 32}, false, "map"}, {});
+  std::vector<float> numbers(16 * 32, -60.0F);
+  drawn->add(numbers);
+  numbers[3 * 32 + 20] = -10.0F;
+  numbers[4 * 32 + 20] = std::numeric_limits<float>::quiet_NaN();
+  drawn->add(numbers);
+  const std::string text = drawn->draw(plain_terminal(40, 24), 20);  // 16 rows for the map
+  EXPECT_THAT(text, HasSubstr("map  frame 1, 16 by 32 numbers"));
+  EXPECT_THAT(text, HasSubstr("-60 "));
+  EXPECT_THAT(text, HasSubstr(" -10\n"));
+  const std::vector<std::string> rows = cells(text);
+  ASSERT_EQ(rows.size(), 16U);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const std::size_t place = rows[row].find('@');
+    EXPECT_EQ(place != std::string::npos, row == 15 - 3) << text;
+    if (row == 15 - 3) {
+      EXPECT_EQ(place * 32 / rows[row].size(), 20U) << text;
+    }
+  }
+}
+
+TEST(LineChart, ShowsTheLatestOfLongRows) {
+  const auto drawn = picture_of({"mean", "f32", "f32", {4, 64}, true, "accumulate", 8}, {{}, 1, false, "row"});
+  drawn->add(std::vector<float>(64, 9.0F));
+  std::vector<float> row(64, 0.0F);
+  row[40] = 3.0F;
+  drawn->add(row);
+  const std::string text = drawn->draw(plain_terminal(72, 24), 12);
+  EXPECT_THAT(text, HasSubstr("mean (accumulate)  row 1, from 0 to 3"));
+  const std::vector<std::string> rows = cells(text);
+  const std::size_t place = rows.front().find_first_not_of(' ');
+  ASSERT_NE(place, std::string::npos) << text;
+  EXPECT_EQ(place * 64 / rows.front().size(), 40U) << text;
+}
+
+TEST(HeatMap, IsNotForAFewColumns) {
+  const auto drawn = picture_of({"levels", "f32", "f32", {64, 3}, false, "affine"}, {});
+  drawn->add(std::vector<float>(64 * 3, 1.0F));
+  EXPECT_THAT(drawn->draw(plain_terminal(60, 24), 12), HasSubstr("1 frames, from 1 to 1"));
 }
 
 TEST(Spectrogram, FrequencyRisesAndTimeGoesRight) {
@@ -205,7 +270,7 @@ TEST(Picture, MomentsAreATableWithTheirRange) {
 }
 
 TEST(Picture, MomentsOfComplexSamplesAreNamed) {
-  const auto drawn = picture_of(output("moments", 15), {{}, 1, true});
+  const auto drawn = picture_of({"out", "f32", "f32", {3, 5}, false, "moments"}, {{}, 1, true});
   drawn->add(std::vector<float>(15, 1.0F));
   const std::string text = drawn->draw(plain_terminal(80, 24), 20);
   EXPECT_THAT(text, HasSubstr("  |z|  "));
