@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "kernels/cufft.hpp"
+#include "kernels/fourier.hpp"
 #include "kernels/kernel_queue.hpp"
 #include "kernels/power_spectrum.hpp"
 #include "kernels/window.hpp"
@@ -182,7 +183,51 @@ numbers powers_of_decibels(const numbers& decibels, std::int64_t length) {
   return powers;
 }
 
+/// cuFFT's own result, unscaled and with bin 0 first, as the operator gives it.
+numbers placed(numbers values, const fourier_settings& settings, std::int64_t numbers_a_row) {
+  if (settings.shift != 0) {
+    for (auto row = values.begin(); row != values.end(); row += numbers_a_row) {
+      std::rotate(row, row + (numbers_a_row - 2 * settings.shift), row + numbers_a_row);
+    }
+  }
+  std::transform(values.begin(), values.end(), values.begin(), [&](float value) { return settings.scale * value; });
+  return values;
+}
+
+/// None where cuFFT would write to its input, or where the rows don't lie along the last axis.
+std::vector<library_call> cufft_transform(const operator_case& subject) {
+  std::vector<library_call> calls;
+  const tensor_spec& input = subject.inputs.front();
+  const std::int64_t* const axis = subject.settings.find<std::int64_t>("axis");
+  if (axis != nullptr && *axis + 1 != static_cast<std::int64_t>(input.shape.size())) {
+    return calls;
+  }
+  const fourier_settings settings =
+      subject.op == "fft" ? parse_fft(subject.settings, input) : parse_ifft(subject.settings, input);
+  if (settings.inverse && (settings.half || settings.shift != 0)) {
+    return calls;
+  }
+  const transform_rows rows{.length = settings.length,
+                            .count = subject.frames * settings.rows.count({.frames = 1}),
+                            .complex = settings.complex_input || settings.inverse};
+  const auto kind = settings.inverse ? cufft_plan::kind::complex_inverse
+                    : rows.complex   ? cufft_plan::kind::complex_to_complex
+                                     : cufft_plan::kind::real_to_complex;
+  calls.push_back(
+      {.key = "of_cufft",
+       .call = fmt::format("{} of {} × {}", rows.complex ? "cufftExecC2C" : "cufftExecR2C", rows.count, rows.length),
+       .work = std::make_unique<bare_transform>(cufft_plan{cufft_library::load(), kind, rows.length, rows.count}),
+       .output_bytes = rows.spectrum_bytes(),
+       .difference = [=](const numbers& values, const numbers& operators) {
+         return difference_of(placed(values, settings, 2 * rows.bins()), operators);
+       }});
+  return calls;
+}
+
 std::vector<library_call> cufft_calls(const operator_case& subject) {
+  if (subject.op == "fft" || subject.op == "ifft") {
+    return cufft_transform(subject);
+  }
   std::vector<library_call> calls;
   if (subject.op != "power_spectrum") {
     return calls;
