@@ -23,12 +23,29 @@ __device__ __forceinline__ float angle_of(double re, double im) {
   return atan2f(static_cast<float>(im / longer), static_cast<float>(re / longer));
 }
 
+/// Times a power of two that brings the longer part between 1 and 4, or near it from below for the smallest numbers.
+__device__ __forceinline__ float2 scaled(float2 value) {
+  const unsigned exponent = __float_as_uint(fmaxf(fabsf(value.x), fabsf(value.y))) >> 23U;
+  const float scale = __uint_as_float((254U - min(exponent, 253U)) << 23U);
+  return make_float2(scale * value.x, scale * value.y);
+}
+
+/// a·b − c·d within two roundings of its size (W. Kahan's way).
+__device__ __forceinline__ float difference_of_products(float a, float b, float c, float d) {
+  const float second = c * d;
+  return fmaf(a, b, -second) - fmaf(c, d, -second);
+}
+
+/// arg(now · conj(before)), NaN where a part of either is not finite.
 __device__ __forceinline__ float angle_between(float2 before, float2 now) {
-  const double a = now.x;
-  const double b = now.y;
-  const double c = before.x;
-  const double d = before.y;
-  return angle_of(a * c + b * d, b * c - a * d);
+  const float2 z = scaled(now);
+  const float2 w = scaled(before);
+  const float re = difference_of_products(z.x, w.x, -z.y, w.y);
+  const float im = difference_of_products(z.y, w.x, z.x, w.y);
+  if (!isfinite(re) || !isfinite(im)) {
+    return nanf("");
+  }
+  return re == 0.0F && im == 0.0F ? 0.0F : atan2f(im, re);
 }
 
 /// Rows of the grid take frames in turn; the blocks of a row take elements, and the first `keeps` write the state.

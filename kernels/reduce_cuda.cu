@@ -134,22 +134,68 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
+/// What all lanes of a warp have gathered, in its first.
+template <class Take>
+__device__ __forceinline__ gathered merge_warp(gathered all) {
+  for (int distance = warp_threads / 2; distance > 0; distance /= 2) {
+    Take::merge(all, {__shfl_down_sync(~0U, all.first, distance), __shfl_down_sync(~0U, all.second, distance)});
+  }
+  return all;
+}
+
+[[nodiscard]] __device__ __forceinline__ std::int64_t first_warp() {
+  return (static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x) / warp_threads;
+}
+[[nodiscard]] __device__ __forceinline__ std::int64_t warp_stride() {
+  return static_cast<std::int64_t>(gridDim.x) * block_warps;
+}
+
+/// Rows whose elements lie together: a warp takes a row, or a segment of one.
+template <class Take, class T>
+__global__ void __launch_bounds__(block_threads)
+    reduce_lines(const T* __restrict__ input, reduce_shape shape, finish last, gathered* __restrict__ parts,
+                 float* __restrict__ output) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  for (std::int64_t item = first_warp(); item < shape.outer * shape.segments; item += warp_stride()) {
+    const std::int64_t row = item / shape.segments;
+    const std::int64_t segment = item - row * shape.segments;
+    const T* const first = input + row * shape.length;
+    const std::int64_t end = min((segment + 1) * shape.segment_length, shape.length);
+    gathered all{Take::start, 0.0};
+#pragma unroll 8
+    for (std::int64_t at = segment * shape.segment_length + lane; at < end; at += warp_threads) {
+      Take::take(all, first[at]);
+    }
+    all = merge_warp<Take>(all);
+    if (lane == 0) {
+      if (shape.segments == 1) {
+        last.write(all, row, output);
+      } else {
+        parts[item] = all;
+      }
+    }
+  }
+}
+
+/// A warp takes a result.
 template <class Take>
 __global__ void __launch_bounds__(block_threads)
     join_segments(const gathered* __restrict__ parts, std::int64_t results, std::int64_t segments, finish last,
                   float* __restrict__ output) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
-  for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; at < results;
-       at += stride) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  for (std::int64_t at = first_warp(); at < results; at += warp_stride()) {
     gathered all{Take::start, 0.0};
-    for (std::int64_t segment = 0; segment < segments; ++segment) {
+    for (std::int64_t segment = lane; segment < segments; segment += warp_threads) {
       Take::merge(all, parts[at * segments + segment]);
     }
-    last.write(all, at, output);
+    all = merge_warp<Take>(all);
+    if (lane == 0) {
+      last.write(all, at, output);
+    }
   }
 }
 
-constexpr std::int64_t least_segment = 4096;
+constexpr std::int64_t least_segment = 2048;
 
 [[nodiscard]] int power_of_two(std::int64_t least, int most) noexcept {
   int made = 1;
@@ -159,12 +205,25 @@ constexpr std::int64_t least_segment = 4096;
   return made;
 }
 
-/// Rows are cut into segments if there are too few of them to fill the device.
+/// The shape for warps that take rows of elements that lie together.
+[[nodiscard]] reduce_shape lines_of(std::int64_t outer, std::int64_t length, std::int64_t multiprocessors) noexcept {
+  const std::int64_t enough = 32 * multiprocessors;
+  const std::int64_t wanted =
+      std::clamp<std::int64_t>(length / least_segment, 1, std::max<std::int64_t>(enough / outer, 1));
+  reduce_shape shape{.outer = outer, .length = length};
+  shape.segment_length = divide_up(length, wanted);
+  shape.segments = divide_up(length, shape.segment_length);
+  return shape;
+}
+
+/// Rows are cut into segments if there are too few of them to fill the device. A row gets as many threads as it needs
+/// for that.
 [[nodiscard]] reduce_shape shape_of(std::int64_t outer, std::int64_t length, std::int64_t inner,
                                     std::int64_t multiprocessors) noexcept {
   reduce_shape shape{.outer = outer, .length = length, .inner = inner};
   shape.lanes = power_of_two(inner, warp_threads);
-  shape.places = power_of_two(divide_up(length, 4), block_threads / shape.lanes);
+  const std::int64_t each = divide_up(resident_blocks(multiprocessors) * block_threads, outer * inner);
+  shape.places = power_of_two(std::min(divide_up(length, 4), each), block_threads / shape.lanes);
   shape.outers = block_threads / (shape.lanes * shape.places);
   shape.tiles_across = divide_up(inner, shape.lanes);
   shape.tiles = shape.tiles_across * divide_up(outer, shape.outers);
@@ -182,8 +241,8 @@ class reduce_cuda final : public operation {
   explicit reduce_cuda(reduce_settings settings)
       : settings_{std::move(settings)}, multiprocessors_{multiprocessor_count()} {}
 
-  // With segments there are fewer tiles than 2 a multiprocessor, of a block's threads at most, and at most 4 more
-  // segments a multiprocessor than tiles.
+  // With segments there are fewer tiles than 2 a multiprocessor, of a warp's rows at most, and at most 4 more segments
+  // a multiprocessor than tiles; rows whose elements lie together have at most 32 segments a multiprocessor.
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
     return settings_.rows.input.shape[settings_.rows.axis] < 2 * least_segment
                ? 0
@@ -218,21 +277,24 @@ class reduce_cuda final : public operation {
     if (outer <= 0) {
       return {};
     }
-    const reduce_shape shape = shape_of(outer, length, settings_.rows.inner(), multiprocessors_);
+    const bool lines = settings_.rows.inner() == 1 && length >= warp_threads;
+    const reduce_shape shape = lines ? lines_of(outer, length, multiprocessors_)
+                                     : shape_of(outer, length, settings_.rows.inner(), multiprocessors_);
     const bool divides = settings_.computes == function::mean || settings_.squares();
     const finish last{.scale = divides ? 1.0 / static_cast<double>(length) : 1.0,
                       .root = settings_.computes == function::rms,
                       .complex = settings_.result_parts() == 2};
     auto* const parts = static_cast<gathered*>(arguments.scratch);
     auto* const output = static_cast<float*>(arguments.output);
-    const dim3 grid = grid_of(shape.tiles * shape.segments, resident_blocks(multiprocessors_));
-    if (const fault failed = launch(stream, grid, dim3(block_threads), &reduce_rows<Take, T>,
+    const std::int64_t blocks = lines ? divide_up(outer * shape.segments, block_warps) : shape.tiles * shape.segments;
+    if (const fault failed = launch(stream, grid_of(blocks, resident_blocks(multiprocessors_)), dim3(block_threads),
+                                    lines ? &reduce_lines<Take, T> : &reduce_rows<Take, T>,
                                     static_cast<const T*>(arguments.inputs[0]), shape, last, parts, output);
         failed || shape.segments == 1) {
       return failed;
     }
     const std::int64_t results = outer * shape.inner;
-    return launch(stream, grid_of(divide_up(results, block_threads), resident_blocks(multiprocessors_)),
+    return launch(stream, grid_of(divide_up(results, block_warps), resident_blocks(multiprocessors_)),
                   dim3(block_threads), &join_segments<Take>, static_cast<const gathered*>(parts), results,
                   shape.segments, last, output);
   }

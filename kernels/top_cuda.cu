@@ -24,11 +24,17 @@ namespace {
   return a > b ? a : b;
 }
 
-/// The largest key of a block, in every thread.
-__device__ unsigned long long largest_of_block(unsigned long long key, unsigned long long (&warps)[block_warps]) {
+/// The largest key of a warp, in every lane.
+[[nodiscard]] __device__ __forceinline__ unsigned long long largest_of_warp(unsigned long long key) {
   for (int distance = warp_threads / 2; distance > 0; distance /= 2) {
     key = larger(key, __shfl_xor_sync(~0U, key, distance));
   }
+  return key;
+}
+
+/// The largest key of a block, in every thread.
+__device__ unsigned long long largest_of_block(unsigned long long key, unsigned long long (&warps)[block_warps]) {
+  key = largest_of_warp(key);
   __syncthreads();
   if (threadIdx.x % warp_threads == 0) {
     warps[threadIdx.x / warp_threads] = key;
@@ -39,6 +45,44 @@ __device__ unsigned long long largest_of_block(unsigned long long key, unsigned 
     key = larger(key, warps[warp]);
   }
   return key;
+}
+
+[[nodiscard]] __device__ __forceinline__ std::int64_t index_of(unsigned long long key) {
+  return 0xffffffffU - static_cast<unsigned>(key);
+}
+
+/// Rows of at most `held` elements a lane: a warp takes a row, whose elements its lanes keep, and gives the list.
+template <int held>
+__global__ void __launch_bounds__(block_threads)
+    list_rows(const float* __restrict__ input, float* __restrict__ output, std::int64_t rows, std::int64_t length,
+              std::int64_t count, bool smallest) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_warps;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / warp_threads; row < rows;
+       row += stride) {
+    const float* const first = input + row * length;
+    float values[held];
+#pragma unroll
+    for (int each = 0; each < held; ++each) {
+      const int at = each * warp_threads + lane;
+      values[each] = at < length ? first[at] : nanf("");
+    }
+    unsigned long long before = ~0ULL;
+    for (std::int64_t place = 0; place < count; ++place) {
+      unsigned long long best = 0;
+#pragma unroll
+      for (int each = 0; each < held; ++each) {
+        const unsigned long long key = key_of(values[each], each * warp_threads + lane, smallest);
+        best = key < before ? larger(best, key) : best;
+      }
+      before = largest_of_warp(best);
+      if (lane == 0) {
+        float* const entry = output + (row * count + place) * 2;
+        entry[0] = before == 0 ? -1.0F : static_cast<float>(index_of(before));
+        entry[1] = before == 0 ? 0.0F : first[index_of(before)];
+      }
+    }
+  }
 }
 
 /// A block takes a row or a segment of one, and goes over it once for each element of the list: the next is the largest
@@ -85,16 +129,18 @@ __global__ void __launch_bounds__(block_threads)
       }
       before = largest_of_block(best, warps);
       if (threadIdx.x == 0) {
-        const std::int64_t index = 0xffffffffU - static_cast<unsigned>(before);
         float* const entry = output + (row * count + place) * 2;
-        entry[0] = before == 0 ? -1.0F : static_cast<float>(index);
-        entry[1] = before == 0 ? 0.0F : input[row * length + index];
+        entry[0] = before == 0 ? -1.0F : static_cast<float>(index_of(before));
+        entry[1] = before == 0 ? 0.0F : input[row * length + index_of(before)];
       }
     }
   }
 }
 
 constexpr std::int64_t least_segment = 16384;
+/// Elements of a row that a lane of list_rows keeps.
+constexpr int few_held = 8;
+constexpr int most_held = 32;
 
 class top_cuda final : public operation {
  public:
@@ -112,6 +158,12 @@ class top_cuda final : public operation {
     const std::int64_t length = settings_.rows.length(arguments.extent);
     if (rows <= 0) {
       return {};
+    }
+    if (length <= most_held * warp_threads && rows >= multiprocessors_) {
+      auto* const kernel = length <= few_held * warp_threads ? &list_rows<few_held> : &list_rows<most_held>;
+      return launch(stream, grid_of(divide_up(rows, block_warps), resident_blocks(multiprocessors_)),
+                    dim3(block_threads), kernel, static_cast<const float*>(arguments.inputs[0]),
+                    static_cast<float*>(arguments.output), rows, length, settings_.count, settings_.smallest);
     }
     // Segments of all rows: at most 4 a multiprocessor more than rows.
     const std::int64_t wanted =

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -30,11 +31,14 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-constexpr int tile_side = 32;
+/// Elements of a tile of the last axis of the source by the last of the target.
+constexpr int tile_elements = 1024;
 
-/// A tile of the last axis of the source by the last of the target at a time, through shared memory.
+/// Tiles go through shared memory. They are square, or as narrow as the shorter of the axes.
 struct tile_grid {
   int columns = 0;  ///< the axis along which the source's elements lie together
+  int width = 0;    ///< elements of a tile along it, a power of two
+  int height = 0;
   std::int64_t tiles_across = 0;
   std::int64_t tiles_down = 0;
   std::int64_t tiles = 0;  ///< of all
@@ -44,20 +48,20 @@ template <class Word>
 __global__ void __launch_bounds__(block_threads)
     turn_tiles(const Word* __restrict__ from, Word* __restrict__ to, const __grid_constant__ transposition copy,
                tile_grid grid) {
-  constexpr int steps = block_threads / tile_side;
-  __shared__ Word tile[tile_side][tile_side + 1];
-  const int lane = static_cast<int>(threadIdx.x) % tile_side;
-  const int first = static_cast<int>(threadIdx.x) / tile_side;
+  __shared__ Word tile[tile_elements + tile_elements / 2];  // a row has one more, so that columns lie in all banks
   const int rows = static_cast<int>(copy.count) - 1;
   const std::int64_t row_count = copy.dimensions[rows].size;
   const std::int64_t column_count = copy.dimensions[grid.columns].size;
   const std::int64_t row_stride = copy.dimensions[rows].from_stride;
   const std::int64_t column_stride = copy.dimensions[grid.columns].to_stride;
+  const int pitch = grid.width + 1;
+  const int width_bits = __ffs(grid.width) - 1;
+  const int height_bits = __ffs(grid.height) - 1;
   for (std::int64_t at = blockIdx.x; at < grid.tiles; at += gridDim.x) {
     std::int64_t left = at / grid.tiles_across;
-    const std::int64_t column = (at - left * grid.tiles_across) * tile_side;
+    const std::int64_t column = (at - left * grid.tiles_across) * grid.width;
     const std::int64_t matrix = left / grid.tiles_down;
-    const std::int64_t row = (left - matrix * grid.tiles_down) * tile_side;
+    const std::int64_t row = (left - matrix * grid.tiles_down) * grid.height;
     left = matrix;
     std::int64_t source = 0;
     std::int64_t target = 0;
@@ -70,23 +74,36 @@ __global__ void __launch_bounds__(block_threads)
         left = next;
       }
     }
-    for (int each = first; each < tile_side; each += steps) {
-      if (row + each < row_count && column + lane < column_count) {
-        tile[each][lane] = from[source + (row + each) * row_stride + column + lane];
+#pragma unroll
+    for (int each = 0; each < tile_elements; each += block_threads) {
+      const int element = each + static_cast<int>(threadIdx.x);
+      const int down = element >> width_bits;
+      const int across = element & (grid.width - 1);
+      if (row + down < row_count && column + across < column_count) {
+        tile[down * pitch + across] = from[source + (row + down) * row_stride + column + across];
       }
     }
     __syncthreads();
-    for (int each = first; each < tile_side; each += steps) {
-      if (column + each < column_count && row + lane < row_count) {
-        to[target + (column + each) * column_stride + row + lane] = tile[lane][each];
+#pragma unroll
+    for (int each = 0; each < tile_elements; each += block_threads) {
+      const int element = each + static_cast<int>(threadIdx.x);
+      const int across = element >> height_bits;
+      const int down = element & (grid.height - 1);
+      if (row + down < row_count && column + across < column_count) {
+        to[target + (column + across) * column_stride + row + down] = tile[down * pitch + across];
       }
     }
     __syncthreads();
   }
 }
 
-/// Axes shorter than this leave most of a tile's lanes without work.
-constexpr std::int64_t least_tile = tile_side / 4;
+[[nodiscard]] constexpr int power_of_two_from(std::int64_t least) noexcept {
+  int made = 1;
+  while (made < least) {
+    made *= 2;
+  }
+  return made;
+}
 
 template <class Word>
 fault gather(void* stream, std::int64_t multiprocessors, const void* from, void* to, const transposition& copy,
@@ -136,12 +153,16 @@ fault turn(void* stream, std::int64_t multiprocessors, const void* from, void* t
   const transposition::dimension& across = copy.dimensions[columns];
   const transposition::dimension& down = copy.dimensions[copy.count - 1];
   const std::int64_t count = copy.elements();
-  if (across.size < least_tile || down.size < least_tile) {
+  if (across.size < 2 || down.size < 2) {
     return gather<Word>(stream, multiprocessors, from, to, copy, count);
   }
-  tile_grid grid{.columns = static_cast<int>(columns),
-                 .tiles_across = divide_up(across.size, tile_side),
-                 .tiles_down = divide_up(down.size, tile_side)};
+  constexpr std::int64_t side = 32;
+  tile_grid grid{.columns = static_cast<int>(columns)};
+  grid.width = across.size < side ? power_of_two_from(across.size)
+                                  : tile_elements / power_of_two_from(std::min(down.size, side));
+  grid.height = tile_elements / grid.width;
+  grid.tiles_across = divide_up(across.size, grid.width);
+  grid.tiles_down = divide_up(down.size, grid.height);
   grid.tiles = count / (across.size * down.size) * grid.tiles_across * grid.tiles_down;
   return launch(stream, grid_of(grid.tiles, resident_blocks(multiprocessors)), dim3(block_threads), &turn_tiles<Word>,
                 static_cast<const Word*>(from), static_cast<Word*>(to), copy, grid);
