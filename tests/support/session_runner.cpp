@@ -81,6 +81,7 @@ class session_cut {
     std::int32_t place = 0;
     std::int32_t half = 0;
     std::int32_t last = -1;  ///< its last frame in the batch that is being filled
+    bool aged = false;
   };
 
   [[nodiscard]] std::int64_t integer(std::int64_t least, std::int64_t most) {
@@ -97,7 +98,9 @@ class session_cut {
     session& owning = sessions_[owner];
     const auto index = static_cast<std::int32_t>(batch.frames.size());
     const std::int32_t steps = length(owning.remaining);
-    const std::int64_t position = owning.position + (owning.position >= aged_from_ ? age_ : 0);
+    // With the batch's first frame of the session, since a session's frames of a batch follow on each other.
+    owning.aged = owning.aged || (owning.last < 0 && owning.position >= aged_from_);
+    const std::int64_t position = owning.position + (owning.aged ? age_ : 0);
     batch.frames.push_back(
         {.position = position,
          .steps = steps,
