@@ -199,10 +199,12 @@ class SetTest(unittest.TestCase):
                         value = value % 7 + 1
                 changer = threading.Thread(target=change)
                 changer.start()
-                futures = [session.submit(numpy.ones(1, numpy.float32)) for _ in range(3000)]
-                gains = [float(future.result()["gain"][0]) for future in futures]
-                stop.set()
-                changer.join()
+                try:
+                    futures = [session.submit(numpy.ones(1, numpy.float32)) for _ in range(3000)]
+                    gains = [float(future.result()["gain"][0]) for future in futures]
+                finally:
+                    stop.set()
+                    changer.join()
             expected, at = [], 0
             changes = [(0, 1), *told]
             for frame in range(len(gains)):  # the last change at or before each frame
