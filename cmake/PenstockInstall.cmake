@@ -46,7 +46,8 @@ endif()
 install(FILES "${deploy}/config/penstock.toml" DESTINATION "${PENSTOCK_CONFIGURATION_DIR}/penstock" COMPONENT daemon)
 install(FILES "${deploy}/config/minimal.toml" DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT daemon)
 
-install(DIRECTORY "${deploy}/examples/live" DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT daemon)
+install(DIRECTORY "${deploy}/examples/live" "${deploy}/examples/gallery"
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT daemon)
 
 penstock_unit(penstockd.service penstockd.service lib/systemd/system)
 penstock_unit(penstockd@.service penstockd@.service lib/systemd/system)
