@@ -34,6 +34,18 @@ struct step_rate {
   [[nodiscard]] constexpr step_rate then(const step_rate& next) const noexcept {
     return {divisor * next.divisor, offset + divisor * next.offset};
   }
+  /// Whether this rate followed by `next` counts at most `most_steps` input steps for an output step.
+  [[nodiscard]] constexpr bool may_precede(const step_rate& next) const noexcept {
+    const std::int64_t most = most_steps / divisor;
+    if (next.divisor > most || next.offset > most || next.offset < -most) {
+      return false;
+    }
+    const std::int64_t joined = offset + divisor * next.offset;
+    return joined <= most_steps && joined >= -most_steps;
+  }
+
+  /// Far below what 64 bits count, so that no position in a session leaves them.
+  static constexpr std::int64_t most_steps = std::int64_t{1} << 48;
 };
 
 /// How an operator with state divides a session into steps.

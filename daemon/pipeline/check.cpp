@@ -463,6 +463,11 @@ void checker::check_lengths(std::size_t index) {
                  "its input's length differs from frame to frame, so nothing can be made of a frame as a whole; a "
                  "'reframe' stage before it makes frames of one length");
   }
+  if (stage.session && !given.may_precede(stage.session->rate)) {
+    refuse_stage(index, "",
+                 "a step of its result would stand for more than " + std::to_string(step_rate::most_steps) +
+                     " steps of the pipeline's input");
+  }
   stage.rate = stage.session ? given.then(stage.session->rate) : given;
 }
 

@@ -193,6 +193,12 @@ void add_state(plan& made, const stage_declaration& stage, plan_stage& compiled)
   compiled.state = std::move(state);
 }
 
+/// The least common multiple of two periods, or, where 64 bits do not hold it, one that no frame has either.
+std::int64_t joint_period(std::int64_t one, std::int64_t other, std::int64_t longest) {
+  const std::int64_t factor = other / std::gcd(one, other);
+  return factor > std::numeric_limits<std::int64_t>::max() / one ? longest + 1 : one * factor;
+}
+
 void add_stage(plan& made, const stage_declaration& stage, device& target, const compile_options& options) {
   plan_stage compiled;
   compiled.name = stage.name;
@@ -220,8 +226,9 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
   for (const operator_output& each : outputs) {
     if (each.spec.variable) {
       // Where a session's first frames give fewer steps, no length makes several frames give the same.
-      made.period = stage.rate.begins_late() ? std::max(made.period, made.declaration.input.shape.front() + 1)
-                                             : std::lcm(made.period, stage.rate.divisor);
+      const std::int64_t longest = made.declaration.input.shape.front();
+      made.period = stage.rate.begins_late() ? std::max(made.period, longest + 1)
+                                             : joint_period(made.period, stage.rate.divisor, longest);
     }
     made.buffers.push_back(
         {each.name, each.spec, stage.rate, 0, batch_bytes(each.spec, made.max_frames), made.stages.size() + 1});

@@ -105,6 +105,15 @@ class CheckConfigTest(unittest.TestCase):
         self.assertEqual(self.check(kept(16)).returncode, 0)
         self.assert_refused(kept(65536).replace("[131072]", "[1048576]"), "the states of sessions")
 
+    def test_no_rate_that_leaves_what_counts_steps(self):
+        mean = 'frames = 1\nalong = "rows"\nevery = 1073741824\n'
+        means = [(f"s{number}", "accumulate", mean) for number in range(3)]
+        text = VERSION + pipeline("means", "f32", ["max 8"], means, ["s2"])
+        self.assert_refused(text, "stage 's1': a step of its result would stand for more than")
+        rows = [(f"s{number}", "reframe", "length = 1\nhop = 4194304\n") for number in range(3)]
+        text = VERSION + pipeline("rows", "f32", ["max 8"], rows, ["s2"])
+        self.assert_refused(text, "stage 's2': a step of its result would stand for more than")
+
     def test_no_endpoint_that_a_shard_could_not_have(self):
         path = "ipc:///" + "x" * 110
         self.assert_refused(pipelines(1), "the system takes at most 107", "--listen", path)

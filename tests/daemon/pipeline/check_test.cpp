@@ -161,6 +161,22 @@ TEST(check, FollowsTheLengthOfVariableFramesThroughTheStages) {
   EXPECT_TRUE(checked.stages[0].session.has_value());
 }
 
+TEST(check, RefusesRatesBeyondWhatCountsTheStepsOfASession) {
+  constexpr std::int64_t block = std::int64_t{1} << 24;
+  const auto means = [](std::string name, std::int64_t every) {
+    return stage(std::move(name), "accumulate", {},
+                 {{"frames", std::int64_t{1}}, {"along", std::string("rows")}, {"every", every}});
+  };
+  EXPECT_EQ(complaint_about(variable_pipeline({means("a", block), means("b", block)})), "no complaint");
+  EXPECT_EQ(complaint_about(variable_pipeline({means("a", block), means("b", block), means("c", 2)})),
+            "test.toml:7: pipeline 'test', stage 'c': a step of its result would stand for more than 281474976710656 "
+            "steps of the pipeline's input");
+  stage_declaration late = reframe("c", {}, 3);  // a step of its result begins two of `block` · `block` before its end
+  late.settings.set("hop", std::int64_t{1});
+  EXPECT_THAT(complaint_about(variable_pipeline({means("a", block), means("b", block), late})),
+              HasSubstr("stage 'c': a step of its result would stand for more"));
+}
+
 TEST(check, CountsNoRateWhereEveryStepGivesOne) {
   const auto checked = check_pipeline(variable_pipeline({fir("a", {}, 1), stage("m", "moments", {"a"})}));
   EXPECT_FALSE(checked.stages[0].rate.ragged());

@@ -461,6 +461,17 @@ TEST_F(plan_of_sessions, RepeatsAfterThePeriodsOfAllItsVariableBuffers) {
   EXPECT_EQ(compile({fir("a", {}, 1)}, true).period, 1);
 }
 
+TEST_F(plan_of_sessions, TakesOneFrameARequestWhereNoNumberHoldsTheirCommonPeriod) {
+  constexpr std::int64_t primes[] = {65521, 65519, 65497, 65479};
+  std::vector<stage_declaration> stages;
+  std::vector<std::string> outputs;
+  for (const std::int64_t each : primes) {
+    outputs.push_back("by" + std::to_string(each));
+    stages.push_back(fir(outputs.back(), {"input"}, each));
+  }
+  EXPECT_EQ(compile(stages, true, outputs).period, 961) << "no frame is so long";
+}
+
 TEST_F(plan_of_sessions, TakesOneFrameARequestWhereOverlappingRowsBeginLate) {
   stage_declaration rows = reframe("rows", {}, 8);
   rows.settings.set("hop", std::int64_t{4});
