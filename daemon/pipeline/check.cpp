@@ -67,6 +67,19 @@ constexpr std::size_t max_inputs = 8;
 constexpr std::size_t max_outputs = 64;  // as many tensors as one message of the wire carries
 constexpr std::size_t max_stages = 512;  // two batches of one pipeline have to fit into a stream's queue
 constexpr std::size_t max_extents = 6;   // the wire carries 8: one is the frames of a request, one I and Q
+constexpr std::size_t max_frame_bytes = std::size_t{1} << 47U;  // what a process can address
+
+/// Whether a frame has no more bytes than that; tensor_spec::bytes of others may wrap.
+bool is_addressable(const tensor_spec& spec) {
+  std::size_t bytes = size_of(spec.type);
+  for (const std::int64_t extent : spec.shape) {
+    if (static_cast<std::uint64_t>(extent) > max_frame_bytes / bytes) {
+      return false;
+    }
+    bytes *= static_cast<std::size_t>(extent);
+  }
+  return true;
+}
 
 /// One run of the check over one declaration.
 class checker {
@@ -406,6 +419,9 @@ void checker::check_stage(std::size_t index) {
     if (each.spec.shape.size() > max_extents) {
       refuse_stage(index, "",
                    "its result, " + each.spec.text() + ", has more than " + std::to_string(max_extents) + " extents");
+    }
+    if (!is_addressable(each.spec)) {
+      refuse_stage(index, "", "its result, " + each.spec.text() + ", is larger than memory can be");
     }
   }
 }

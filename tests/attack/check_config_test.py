@@ -105,6 +105,11 @@ class CheckConfigTest(unittest.TestCase):
         self.assertEqual(self.check(kept(16)).returncode, 0)
         self.assert_refused(kept(65536).replace("[131072]", "[1048576]"), "the states of sessions")
 
+    def test_no_result_that_no_memory_holds(self):
+        events = [(f"s{number}", "detect", "high = 1.0\nmax_events = 65535\n") for number in range(1, 5)]
+        text = VERSION + pipeline("events", "f32", ["max 8"], [("s0", "reframe", "length = 2\n"), *events], ["s4"])
+        self.assert_refused(text, "stage 's3': its result, f32[max 4, 65536, 65536, 65536, 2], is larger than memory")
+
     def test_no_rate_that_leaves_what_counts_steps(self):
         mean = 'frames = 1\nalong = "rows"\nevery = 1073741824\n'
         means = [(f"s{number}", "accumulate", mean) for number in range(3)]

@@ -161,6 +161,15 @@ TEST(check, FollowsTheLengthOfVariableFramesThroughTheStages) {
   EXPECT_TRUE(checked.stages[0].session.has_value());
 }
 
+TEST(check, RefusesResultsThatNoMemoryHolds) {
+  const auto events = [](std::string name) {
+    return stage(std::move(name), "detect", {}, {{"high", 1.0}, {"max_events", std::int64_t{65535}}});
+  };
+  EXPECT_EQ(complaint_about(variable_pipeline({reframe("rows", {}, 2), events("a"), events("b")})), "no complaint");
+  EXPECT_THAT(complaint_about(variable_pipeline({reframe("rows", {}, 2), events("a"), events("b"), events("c")})),
+              HasSubstr("stage 'c': its result, f32[max 480, 65536, 65536, 65536, 2], is larger than memory can be"));
+}
+
 TEST(check, RefusesRatesBeyondWhatCountsTheStepsOfASession) {
   constexpr std::int64_t block = std::int64_t{1} << 24;
   const auto means = [](std::string name, std::int64_t every) {
