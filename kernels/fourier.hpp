@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -23,7 +24,7 @@ namespace penstock {
 /// The last extent is fixed. Any length has a transform in O(N log N).
 /// Parameters:
 ///   half    boolean. fft: real input only, default true unless `shift`. ifft: default false
-///   length  ifft with `half`: N, an integer from 1 to 2^31 − 1, default 2 (M − 1)
+///   length  ifft with `half`: N, an integer from 1 to 2^24, or to 2 (M − 1) where that is more, default 2 (M − 1)
 ///   shift   boolean, default false: bin 0 stands in the middle of the spectrum, at N/2 rounded down, as
 ///           numpy.fft.fftshift puts it; not with `half`
 ///   norm    "backward" (default): s is 1 for fft and 1/N for ifft; "ortho": 1/sqrt(N) for both; "forward": 1/N for
@@ -47,6 +48,9 @@ struct fourier_settings {
   /// The result is the plain transform: nothing is to be done before and behind it.
   [[nodiscard]] bool is_plain() const noexcept { return shift == 0 && scale == 1.0F; }
 };
+
+/// Of a transform whose length is not that of its input: a plan for it takes memory and time, whatever the frames are.
+inline constexpr std::int64_t max_given_length = std::int64_t{1} << 24;
 
 [[nodiscard]] inline float parse_norm(const parameters& settings, bool inverse, std::int64_t length) {
   const std::size_t norm = parse_choice(settings, "norm", {"backward", "ortho", "forward"});
@@ -99,7 +103,8 @@ inline void parse_shift(const parameters& settings, fourier_settings& parsed) {
     if (!settings.has("length") && parsed.bins < 2) {
       throw parameter_error("length", "is missing, as one bin alone does not tell it");
     }
-    parsed.length = parse_integer(settings, "length", 1, (std::int64_t{1} << 31) - 1, 2 * (parsed.bins - 1));
+    const std::int64_t usual = 2 * (parsed.bins - 1);
+    parsed.length = parse_integer(settings, "length", 1, std::max(max_given_length, usual), usual);
   } else if (settings.has("length")) {
     throw parameter_error("length", "is only for half = true");
   }

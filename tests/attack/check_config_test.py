@@ -110,6 +110,11 @@ class CheckConfigTest(unittest.TestCase):
         text = VERSION + pipeline("events", "f32", ["max 8"], [("s0", "reframe", "length = 2\n"), *events], ["s4"])
         self.assert_refused(text, "stage 's3': its result, f32[max 4, 65536, 65536, 65536, 2], is larger than memory")
 
+    def test_no_transform_that_takes_the_memory_before_the_first_frame(self):
+        stages = [("y", "ifft", "half = true\nlength = 2147483647\n"), ("first", "slice", "stop = 1\n")]
+        text = VERSION + pipeline("long", "cf32", [2], stages, ["first"])
+        self.assert_refused(text, "stage 'y', field 'length': must be an integer from 1 to 16777216")
+
     def test_no_rate_that_leaves_what_counts_steps(self):
         mean = 'frames = 1\nalong = "rows"\nevery = 1073741824\n'
         means = [(f"s{number}", "accumulate", mean) for number in range(3)]

@@ -250,6 +250,8 @@ TEST(Fourier, HasHalfOfTheSpectrumOfRealInputByDefault) {
   EXPECT_EQ(output("ifft", {}, cf32, 9), std::pair(cf32, std::int64_t{9}));
   EXPECT_EQ(output("ifft", {{"half", true}}, cf32, 9), std::pair(f32, std::int64_t{16}));
   EXPECT_EQ(output("ifft", {{"half", true}, {"length", std::int64_t{17}}}, cf32, 9), std::pair(f32, std::int64_t{17}));
+  constexpr std::int64_t large = (std::int64_t{1} << 24) + 1;
+  EXPECT_EQ(output("ifft", {{"half", true}}, cf32, large), std::pair(f32, 2 * (large - 1))) << "as its input is";
 }
 
 TEST(Fourier, RefusesWhatDoesNotGoTogether) {
@@ -265,6 +267,8 @@ TEST(Fourier, RefusesWhatDoesNotGoTogether) {
   expect_refused("fft", settings_of({{"norm", std::string{"unit"}}}), real, "norm", "\"ortho\" or \"forward\"");
   expect_refused("ifft", settings_of({{"length", std::int64_t{8}}}), complex, "length", "half = true");
   expect_refused("ifft", settings_of({{"half", true}, {"length", std::int64_t{0}}}), complex, "length", "from 1");
+  expect_refused("ifft", settings_of({{"half", true}, {"length", (std::int64_t{1} << 24) + 1}}), complex, "length",
+                 "from 1 to 16777216");
   expect_refused("ifft", settings_of({{"half", true}}), {{cf32, {1}}}, "length", "is missing");
 }
 
