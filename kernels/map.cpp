@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "base/configuration_error.hpp"
@@ -59,12 +60,14 @@ class map_reader {
     map_value value;
     try {
       value = parse_map_expression(settings.text("expr"), names_of(settings), builder_);
+      type = output_type(settings, value);
+      if (penstock::is_complex(type) && !value.is_complex()) {
+        value.im = builder_.number(0.0);
+      }
     } catch (const expression_error& error) {
       throw parameter_error("expr", error.what());
-    }
-    type = output_type(settings, value);
-    if (penstock::is_complex(type) && !value.is_complex()) {
-      value.im = builder_.number(0.0);
+    } catch (const std::length_error& error) {  // `values` are operations too
+      throw parameter_error("expr", error.what());
     }
     return value;
   }

@@ -115,6 +115,12 @@ class CheckConfigTest(unittest.TestCase):
         text = VERSION + pipeline("long", "cf32", [2], stages, ["first"])
         self.assert_refused(text, "stage 'y', field 'length': must be an integer from 1 to 16777216")
 
+    def test_no_map_with_more_values_than_it_may_have_operations(self):
+        values = ", ".join(f"v{number} = {number}.0" for number in range(5000))
+        stage = ("y", "map", f'expr = "x * v1"\nvalues = {{ {values} }}\n')
+        self.assert_refused(VERSION + pipeline("many", "f32", [8], [stage], ["y"]),
+                            "stage 'y', field 'expr': has more than 4096 operations")
+
     def test_no_rate_that_leaves_what_counts_steps(self):
         mean = 'frames = 1\nalong = "rows"\nevery = 1073741824\n'
         means = [(f"s{number}", "accumulate", mean) for number in range(3)]

@@ -245,6 +245,12 @@ TEST(MapParameters, AreRefusedWithTheirField) {
   expect_refused("map", map_settings_of("x", {{"values", table({{"a b", 1.0}})}}), {real}, "values", "can't call");
   expect_refused("map", map_settings_of("x", {{"values", table({{"a", std::vector<double>{1.0}}})}}), {real}, "values",
                  "is an array");
+  auto many = std::make_shared<parameters>();
+  for (int number = 0; number < 5000; ++number) {
+    many->set("v" + std::to_string(number), static_cast<double>(number));
+  }
+  expect_refused("map", map_settings_of("x", {{"values", std::shared_ptr<const parameters>(std::move(many))}}), {real},
+                 "expr", "more than 4096 operations");
 }
 
 /// Parsed for each of its three names, the innermost map would be parsed 3^199 times.
