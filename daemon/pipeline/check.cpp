@@ -64,9 +64,10 @@ std::vector<std::size_t> stage_graph::cycle() const {
 namespace {
 
 constexpr std::size_t max_inputs = 8;
-constexpr std::size_t max_outputs = 64;  // as many tensors as one message of the wire carries
-constexpr std::size_t max_stages = 512;  // two batches of one pipeline have to fit into a stream's queue
-constexpr std::size_t max_extents = 6;   // the wire carries 8: one is the frames of a request, one I and Q
+constexpr std::size_t max_outputs = 64;   // as many tensors as one message of the wire carries
+constexpr std::size_t max_stages = 512;   // two batches of one pipeline have to fit into a stream's queue
+constexpr std::size_t max_tunable = 256;  // one VALUES tells of all, and requests in flight keep a set of them each
+constexpr std::size_t max_extents = 6;    // the wire carries 8: one is the frames of a request, one I and Q
 constexpr std::size_t max_frame_bytes = std::size_t{1} << 47U;  // what a process can address
 
 /// Whether a frame has no more bytes than that; tensor_spec::bytes of others may wrap.
@@ -170,6 +171,7 @@ class checker {
   std::vector<std::string_view> names_;  // of the stages; views of pipeline_.stages until put_in_order
   stage_graph graph_;
   std::vector<std::size_t> order_;
+  std::size_t tunable_ = 0;  // numbers of tuned stages that have been checked
 };
 
 constexpr const char* name_rule = "a name is 1 to 64 of A-Z a-z 0-9 _ . -";
@@ -450,6 +452,16 @@ void checker::check_tunable(std::size_t index, const operator_definition& defini
     if (std::find(stage.tunable.begin(), name, *name) != name) {
       refuse_stage(index, "tunable", "'" + *name + "' is given twice");
     }
+    if (!is_name(*name)) {
+      refuse_stage(index, "tunable", "'" + *name + "' is not a name; " + name_rule);
+    }
+  }
+  tunable_ += stage.numbers.size();
+  if (tunable_ > max_tunable) {
+    refuse_stage(index, "tunable",
+                 "would have " + std::to_string(tunable_) +
+                     " numbers travel with each frame, all that such stages have; allowed are at most " +
+                     std::to_string(max_tunable));
   }
   stage.inputs = std::move(inputs);
 }

@@ -1,5 +1,6 @@
 """`--check-config` accepts exactly the configurations that can start."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -120,6 +121,17 @@ class CheckConfigTest(unittest.TestCase):
         stage = ("y", "map", f'expr = "x * v1"\nvalues = {{ {values} }}\n')
         self.assert_refused(VERSION + pipeline("many", "f32", [8], [stage], ["y"]),
                             "stage 'y', field 'expr': has more than 4096 operations")
+
+    def test_as_many_tunable_numbers_as_clients_can_be_told_of_and_no_more(self):
+        def tuned(count):
+            names = [f"v{number}" for number in range(count)]
+            values = ", ".join(f"{name} = 1.0" for name in names)
+            extra = f'expr = "x * v0"\nvalues = {{ {values} }}\ntunable = {json.dumps(names)}\n'
+            return VERSION + pipeline("tuned", "f32", [8], [("y", "map", extra)], ["y"])
+        self.assertEqual(self.check(tuned(256)).returncode, 0)
+        self.assert_refused(tuned(257), "field 'tunable': would have 257 numbers travel with each frame")
+        self.assert_refused(tuned(257).replace(json.dumps([f"v{number}" for number in range(257)]), '["v0"]'),
+                            "field 'tunable': would have 257 numbers travel with each frame")
 
     def test_no_rate_that_leaves_what_counts_steps(self):
         mean = 'frames = 1\nalong = "rows"\nevery = 1073741824\n'

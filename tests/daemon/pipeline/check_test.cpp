@@ -161,6 +161,21 @@ TEST(check, FollowsTheLengthOfVariableFramesThroughTheStages) {
   EXPECT_TRUE(checked.stages[0].session.has_value());
 }
 
+TEST(check, TakesNoMoreTunableNumbersThanOneMessageTellsOf) {
+  const auto tuned = [](int count) {
+    std::vector<stage_declaration> stages;
+    for (int number = 0; number < count; ++number) {
+      stages.push_back(stage("s" + std::to_string(number), "affine", {}));
+      stages.back().tunable = {"a", "b"};
+    }
+    return variable_pipeline(std::move(stages));
+  };
+  EXPECT_EQ(complaint_about(tuned(128)), "no complaint");
+  EXPECT_EQ(complaint_about(tuned(129)),
+            "test.toml:7: pipeline 'test', stage 's128', field 'tunable': would have 258 numbers travel with each "
+            "frame, all that such stages have; allowed are at most 256");
+}
+
 TEST(check, RefusesResultsThatNoMemoryHolds) {
   const auto events = [](std::string name) {
     return stage(std::move(name), "detect", {}, {{"high", 1.0}, {"max_events", std::int64_t{65535}}});
