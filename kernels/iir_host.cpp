@@ -194,12 +194,19 @@ lane_group group_for(std::int64_t left) noexcept {
                            : lane_group{1, filter_one};
 }
 
-/// Whether any of `count` values is a NaN or an infinity.
-PENSTOCK_VECTOR_CLONES bool any_invalid(const float* values, std::int64_t count) {
+/// Whether any sample of `lanes` lanes side by side is a NaN or an infinity.
+PENSTOCK_VECTOR_CLONES bool any_invalid(const float* values, std::int64_t steps, std::int64_t stride,
+                                        std::int64_t lanes) {
+  if (lanes == stride) {  // they lie together
+    lanes *= steps;
+    steps = 1;
+  }
   unsigned any = 0;
+  for (std::int64_t step = 0; step < steps; ++step, values += stride) {
 #pragma omp simd reduction(| : any)
-  for (std::int64_t i = 0; i < count; ++i) {
-    any |= std::isfinite(values[i]) ? 0U : 1U;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      any |= std::isfinite(values[lane]) ? 0U : 1U;
+    }
   }
   return any != 0;
 }
@@ -263,7 +270,7 @@ class iir_host final : public operation {
                          settings_.lanes,
                          state.data()};
       if (settings_.on_nan == iir_settings::invalid::spread ||
-          !any_invalid(run.input - lane, frames[frame].steps * settings_.lanes)) {
+          !any_invalid(run.input, run.steps, run.stride, group.lanes)) {
         group.filter(run);
       } else {
         filter_lanes(run, group.lanes);
