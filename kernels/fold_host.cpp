@@ -126,8 +126,9 @@ class constant_product_host final : public operation {
       }
     }
     const std::size_t once = factors_.size();
-    while (!by_run_ && factors_.size() < block_values) {
-      factors_.insert(factors_.end(), factors_.begin(), factors_.begin() + static_cast<std::ptrdiff_t>(once));
+    const std::size_t times = by_run_ ? 1 : (block_values + once - 1) / once;
+    for (std::size_t at = once; at < times * once; ++at) {
+      factors_.push_back(factors_[at - once]);
     }
   }
 
