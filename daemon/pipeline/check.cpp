@@ -415,6 +415,9 @@ void checker::check_stage(std::size_t index) {
     if (place_of(each.name) != pipeline_.stages.size()) {
       refuse_stage(index, "", "its output '" + each.name + "' has the name of another stage");
     }
+    if (input_of(each.name) != nullptr) {
+      refuse_stage(index, "", "its output '" + each.name + "' has the name of an input");
+    }
   }
   check_lengths(index);
   for (const operator_output& each : stage.outputs()) {

@@ -77,6 +77,9 @@ TEST(check, NamesTheOutputsThatAStageHas) {
               HasSubstr("there is no 'a.x': stage 'a' has one output: read 'a'"));
   EXPECT_THAT(complaint_about(pipeline({two_outputs("vad", {}), convert("vad.loud", {"vad.level"})})),
               HasSubstr("its output 'vad.loud' has the name of another stage"));
+  pipeline_declaration named = pipeline({two_outputs("vad", {"signal"}), convert("out", {"vad.loud"})});
+  named.inputs = {{"signal", named.input}, {"vad.loud", named.input}};
+  EXPECT_THAT(complaint_about(named), HasSubstr("its output 'vad.loud' has the name of an input"));
 }
 
 TEST(check, LetsSeveralStagesReadOne) {
