@@ -217,6 +217,10 @@ void tuning::follow(const plan& pipeline, const changes& wanted, bool everywhere
         session.own_numbers.erase(place);
       }
     }
+    if (session.own_numbers.empty()) {  // most have none, and there may be many
+      session.numbers = of(pipeline);
+      return;
+    }
     std::string reason;
     tuned_numbers numbers = make_numbers(pipeline, joined(shared, session.own_numbers), reason);
     if (numbers != nullptr) {

@@ -1,0 +1,60 @@
+#include "daemon/request/tuning.hpp"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "daemon/pipeline/check.hpp"
+#include "daemon/request/clients.hpp"
+#include "tests/daemon/pipeline/declarations.hpp"
+#include "tests/daemon/pipeline/fake_device.hpp"
+#include "tests/support/start.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::start;
+using changes = std::vector<wire::number_setting>;
+using doubles = std::vector<double>;
+
+class Tuning : public ::testing::Test {
+ protected:
+  void SetUp() override { tuning_.add(plan_); }
+
+  session_record* open(const char* name) {
+    session_record* const opened = table_.open(ann_, plan_, name, start);
+    tuning_.begin(*opened);
+    return opened;
+  }
+
+  static plan tuned_plan(device& target) {
+    stage_declaration gain = stage("gain", "affine", {});
+    gain.tunable = {"a", "b"};
+    pipeline_declaration declared = pipeline({std::move(gain)});
+    declared.input = {element_type::f32, {8}, false};
+    return compile_plan(check_pipeline(std::move(declared)), 0, target);
+  }
+
+  fake_device device_;
+  const plan plan_ = tuned_plan(device_);
+  client_record ann_{0, "ann", 8};
+  session_table table_{4, std::chrono::seconds{60}, 1};
+  tuning tuning_{table_};
+};
+
+TEST_F(Tuning, SharesThePipelinesNumbersWithSessionsThatHaveNone) {
+  const session_record* const follows = open("follows");
+  session_record* const has_own = open("has own");
+  ASSERT_TRUE(tuning_.set(*has_own, changes{{"gain", "b", 3.0}}).accepted());
+  ASSERT_TRUE(tuning_.set(plan_, changes{{"gain", "a", 2.0}}, false).accepted());
+  EXPECT_EQ(*tuning_.of(plan_), (doubles{2.0, 0.0}));
+  EXPECT_EQ(follows->numbers, tuning_.of(plan_)) << "not a copy: there may be many";
+  EXPECT_EQ(*has_own->numbers, (doubles{2.0, 3.0}));
+  ASSERT_TRUE(tuning_.set(plan_, changes{{"gain", "b", 1.0}}, true).accepted());
+  EXPECT_EQ(has_own->numbers, tuning_.of(plan_));
+}
+
+}  // namespace
+}  // namespace penstock
