@@ -59,7 +59,7 @@ std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_cloc
   if (output.op == "power_spectrum") {
     return std::make_unique<spectrogram>(title, clock);
   }
-  if (output.op == "moments" && output.shape.back() == moments_table::moments) {
+  if (output.op == "moments" && !output.shape.empty() && output.shape.back() == moments_table::moments) {
     return std::make_unique<moments_table>(title, clock.complex_input);
   }
   if (output.op == "histogram") {
@@ -404,7 +404,9 @@ void event_table::add(std::span<const float> frame) {
     const std::size_t first = layout_.counted ? 1 : 0;
     std::size_t end = layout_.block;
     if (layout_.counted) {
-      end = 1 + static_cast<std::size_t>(std::clamp(numbers[1], 0.0F, static_cast<float>(layout_.block - 1)));
+      constexpr float most = 1e9F;  // a NaN is no number of events
+      const auto told = static_cast<std::size_t>(numbers[1] >= 1 ? std::min(numbers[1], most) : 0.0F);
+      end = 1 + std::min(told, layout_.block - 1);
     }
     const double listed_before = listed_;
     for (std::size_t at = first; at < end; ++at) {

@@ -136,6 +136,18 @@ TEST(EventTable, ListsThePlacesOfTop) {
             "           0           1           4       0.250\n");
 }
 
+TEST(EventTable, ListsNoMoreThanARowHolds) {
+  const auto drawn = picture_of({"events", "f32", "f32", {3, 2}, false, "detect"}, {});
+  for (const float told : {std::numeric_limits<float>::quiet_NaN(), -1.0F, std::numeric_limits<float>::infinity()}) {
+    drawn->add(std::vector<float>{2, told, 7, 0.5, 8, 0.25});
+  }
+  EXPECT_EQ(drawn->draw(plain_terminal(80, 24), 10),
+            "events (detect)  6 events in 3 frames, 4 of them not listed\n"
+            "       frame       index        peak\n"
+            "           2           7       0.500\n"
+            "           2           8       0.250\n");
+}
+
 TEST(EventTable, KeepsToTheScreen) {
   const auto drawn = picture_of({"events", "f32", "f32", {3, 2}, false, "detect"}, {});
   for (int each = 0; each < 1000; ++each) {
