@@ -334,6 +334,7 @@ TEST_P(detect_session_operation, CountsSamplesBeyondWhatThirtyTwoBitsHold) {
   const event_limits limits{.gap = 2};
   session_case setup = make(limits, {.type = element_type::f32, .shape = {50, 2}, .variable = true}, 60);
   setup.least_steps = 1;
+  setup.max_frames = 1;  // so that the session is old before its signal begins
   setup.age = std::int64_t{3} << 40U;
   session_signals signals = random_signals(random_, setup, {700});
   std::fill_n(signals[0].begin(), 2 * 60, 0.0F);
