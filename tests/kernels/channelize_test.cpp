@@ -155,7 +155,7 @@ TEST_P(channelize_operation, GoesOnBehindBillionsOfSteps) {
   const bank design{10, 6};
   trial attempt = make(design, 200);
   // A whole number of the 30 steps after which the phases repeat.
-  attempt.setup.earlier_steps = ((std::int64_t{1} << 53U) + 29) / 30 * 30;
+  attempt.setup.age = ((std::int64_t{1} << 53U) + 29) / 30 * 30;
   expect_divided(attempt, design, {signal(design, 1000)});
 }
 

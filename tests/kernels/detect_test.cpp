@@ -336,6 +336,7 @@ TEST_P(detect_session_operation, CountsSamplesBeyondWhatThirtyTwoBitsHold) {
   setup.least_steps = 1;
   setup.max_frames = 1;  // so that the session is old before its signal begins
   setup.age = std::int64_t{3} << 40U;
+  setup.aged_from = 1;
   session_signals signals = random_signals(random_, setup, {700});
   std::fill_n(signals[0].begin(), 2 * 60, 0.0F);
   const auto results = run<double>(setup, signals);

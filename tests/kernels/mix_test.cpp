@@ -42,8 +42,7 @@ const std::vector<oscillator>& oscillators() {
 
 class mix_operation : public session_test {
  protected:
-  void expect_mixed(const oscillator& tuned, bool complex, std::int64_t channels, std::int64_t earlier_steps,
-                    double phase) {
+  void expect_mixed(const oscillator& tuned, bool complex, std::int64_t channels, std::int64_t age, double phase) {
     session_case setup{
         .op = "mix",
         .settings = settings_of({{"frequency", tuned.frequency}, {"rate", tuned.rate}}),
@@ -52,7 +51,7 @@ class mix_operation : public session_test {
     setup.settings.set("phase", phase);
     setup.seed = static_cast<std::uint64_t>(random_.integer(0, 1 << 30));
     setup.least_steps = random_.integer(0, 1);
-    setup.earlier_steps = earlier_steps;
+    setup.age = age;
     const session_signals signals = random_signals(random_, setup, {1, random_.integer(2, 300), 3001});
     const auto got = run<float>(setup, signals);
     for (std::size_t session = 0; session < signals.size(); ++session) {
@@ -60,14 +59,14 @@ class mix_operation : public session_test {
       const std::size_t parts = complex ? 2 : 1;
       std::vector<double> expected;
       for (std::size_t at = 0; at < x.size(); at += parts) {
-        const std::int64_t n = earlier_steps + static_cast<std::int64_t>(at / parts) / channels;
+        const std::int64_t n = age + static_cast<std::int64_t>(at / parts) / channels;
         const std::complex<double> value{x[at], complex ? x[at + 1] : 0.0F};
         const auto y = value * std::polar(1.0, 2.0 * std::numbers::pi * (cycles_at(tuned, n) + phase));
         expected.push_back(y.real());
         expected.push_back(y.imag());
       }
       ASSERT_NO_FATAL_FAILURE(expect_close(got[session], expected, 1e-6, setup.text()))
-          << tuned.frequency << " of " << tuned.rate << ", from step " << earlier_steps;
+          << tuned.frequency << " of " << tuned.rate << ", from step " << age;
     }
   }
 

@@ -40,10 +40,8 @@ class session_cut {
     std::iota(free.begin(), free.end(), 0);
     std::shuffle(free.begin(), free.end(), engine_);
     for (std::size_t index = 0; index < sessions_.size(); ++index) {
-      sessions_[index] = {.position = setup.earlier_steps,
-                          .remaining = remaining[index],
-                          .place = free[index],
-                          .half = static_cast<std::int32_t>(integer(0, 1))};
+      sessions_[index] = {
+          .remaining = remaining[index], .place = free[index], .half = static_cast<std::int32_t>(integer(0, 1))};
     }
   }
 
@@ -241,7 +239,7 @@ class session_run {
     }
     session_cut cut{setup_, remaining, fixed ? most : setup_.least_steps,
                     most,   rate_,     static_cast<std::int32_t>(places_)};
-    if (setup_.earlier_steps > 0) {
+    if (setup_.age > 0 && setup_.aged_from == 0) {
       std::fill_n(memory_.at(pool_), pool_.bytes, std::byte{});
     }
     for (session_batch batch = cut.next(setup_.max_frames); !batch.frames.empty();
@@ -284,8 +282,8 @@ class session_run {
     const std::size_t step = setup_.input_step_bytes();
     for (std::size_t index = 0; index < batch.frames.size(); ++index) {
       const session_frame& frame = batch.frames[index];
-      const std::byte* const from = signals_[batch.owners[index]].data() +
-                                    static_cast<std::size_t>(batch.starts[index] - setup_.earlier_steps) * step;
+      const std::byte* const from =
+          signals_[batch.owners[index]].data() + static_cast<std::size_t>(batch.starts[index]) * step;
       std::copy_n(from, static_cast<std::size_t>(frame.steps) * step,
                   memory_.at(input_) + index * setup_.input.bytes(batch.leading));
     }

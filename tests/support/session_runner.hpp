@@ -21,13 +21,11 @@ struct session_case {
   std::uint64_t seed = 1;
   std::int64_t max_frames = 6;   ///< the most frames of a batch
   std::int64_t least_steps = 1;  ///< of a frame of a variable input; 0: some frames are empty
-  /// Steps that each session had before its signal. The states are then zero bytes, as such steps of zeros leave them
-  /// in an operator that keeps steps.
-  std::int64_t earlier_steps = 0;
   /// Steps that each session is older than its signal, from `aged_from` steps of it on: as if it had seen so many
-  /// before. A multiple of what the operator repeats itself after.
+  /// before. From its beginning on, the states are first zero bytes, as steps of zeros leave them in an operator that
+  /// keeps steps. The age is a multiple of the operator's rate.
   std::int64_t age = 0;
-  std::int64_t aged_from = 1;
+  std::int64_t aged_from = 0;
   /// operation_arguments::numbers of the frames of each session; empty: the stage is not tuned.
   std::vector<std::vector<double>> numbers{};
 
