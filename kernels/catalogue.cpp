@@ -34,8 +34,10 @@ struct tunable_operator {
   std::string_view name;
   tunable_numbers numbers;
 };
-constexpr tunable_operator tunable_operators[] = {
-    {"affine", affine_numbers}, {"detect", detect_numbers}, {"moving_zscore", moving_zscore_numbers}};
+constexpr tunable_operator tunable_operators[] = {{"affine", affine_numbers},
+                                                  {"detect", detect_numbers},
+                                                  {"mix", mix_numbers},
+                                                  {"moving_zscore", moving_zscore_numbers}};
 
 constexpr tunable_numbers tunable_of(std::string_view name) {
   for (const tunable_operator& each : tunable_operators) {

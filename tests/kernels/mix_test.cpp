@@ -3,7 +3,9 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <numbers>
 
 #include "tests/kernels/operation_test.hpp"
@@ -13,7 +15,7 @@ namespace penstock {
 namespace {
 
 /// Cycles a step as a ratio, and the numbers that are given for it.
-struct oscillator {
+struct ratio {
   double frequency;
   double rate;
   std::int64_t numerator;
@@ -21,14 +23,14 @@ struct oscillator {
 };
 
 /// n · numerator / denominator cycles, without the whole ones.
-double cycles_at(const oscillator& tuned, std::int64_t n) {
+double cycles_at(const ratio& tuned, std::int64_t n) {
   __extension__ using wide = __int128;
   const wide rest = wide{n} * tuned.numerator % tuned.denominator;
   return static_cast<double>(rest) / static_cast<double>(tuned.denominator);
 }
 
-const std::vector<oscillator>& oscillators() {
-  static const std::vector<oscillator> all{
+const std::vector<ratio>& ratios() {
+  static const std::vector<ratio> all{
       {0.25, 1.0, 1, 4},
       {-0.375, 1.0, -3, 8},
       {0.1, 1.0, 3602879701896397, std::int64_t{1} << 55U},  // the float64 next to 0.1
@@ -42,7 +44,7 @@ const std::vector<oscillator>& oscillators() {
 
 class mix_operation : public session_test {
  protected:
-  void expect_mixed(const oscillator& tuned, bool complex, std::int64_t channels, std::int64_t age, double phase) {
+  void expect_mixed(const ratio& tuned, bool complex, std::int64_t channels, std::int64_t age, double phase) {
     session_case setup{
         .op = "mix",
         .settings = settings_of({{"frequency", tuned.frequency}, {"rate", tuned.rate}}),
@@ -76,7 +78,7 @@ PENSTOCK_ON_EACH_BACKEND(mix_operation);
 
 TEST_P(mix_operation, TurnsEachStepByItsPlaceInTheSession) {
   SCOPED_TRACE(random_.trace());
-  for (const oscillator& tuned : oscillators()) {
+  for (const ratio& tuned : ratios()) {
     for (const bool complex : {false, true}) {
       for (const std::int64_t channels : {1, 3, 64}) {
         ASSERT_NO_FATAL_FAILURE(expect_mixed(tuned, complex, channels, 0, channels == 1 ? 0.0 : -0.3));
@@ -87,7 +89,7 @@ TEST_P(mix_operation, TurnsEachStepByItsPlaceInTheSession) {
 
 TEST_P(mix_operation, KeepsItsPhaseForAsLongAsASessionCanLast) {
   SCOPED_TRACE(random_.trace());
-  for (const oscillator& tuned : oscillators()) {
+  for (const ratio& tuned : ratios()) {
     for (const std::int64_t earlier : {(std::int64_t{1} << 32U) - 1000, std::int64_t{1} << 53U,
                                        (std::int64_t{1} << 62U) + random_.integer(0, 1 << 30)}) {
       ASSERT_NO_FATAL_FAILURE(expect_mixed(tuned, true, 1, earlier, 0.125));
@@ -108,6 +110,81 @@ TEST_P(mix_operation, GivesTheSameBitsHoweverASessionIsCut) {
   }
 }
 
+/// As an exact number of 2⁻⁶⁰ cycles, which frequencies of 2⁻²⁰ … 2⁻¹ cycles give for each step below 2⁶².
+TEST_P(mix_operation, GoesOnFromItsPhaseWhereTheFrequencyChanges) {
+  SCOPED_TRACE(random_.trace());
+  constexpr double unit = 0x1p-60;
+  for (const std::int64_t channels : {1, 3, 64}) {
+    for (const bool complex : {false, true}) {
+      session_case setup{
+          .op = "mix",
+          .settings = settings_of({{"frequency", 0.25}}),
+          .input = {
+              .type = complex ? element_type::cf32 : element_type::f32, .shape = {500, channels}, .variable = true}};
+      setup.settings.set("phase", 0.125);
+      setup.least_steps = random_.integer(0, 1);
+      // The session has had the frequency so long with which its first batch ends, so that is one frame.
+      setup.aged_from = 1;
+      setup.max_frames = channels == 1 ? 1 : 6;
+      setup.age = channels == 1 ? (std::int64_t{1} << 61U) + random_.integer(0, 1 << 20) : 0;
+      const session_signals signals = random_signals(random_, setup, {1, 700, 4001});
+      // What is counted of each session: the units since its start, and at which step the frequency is which.
+      struct tuning {
+        std::map<std::int64_t, std::int64_t> units_from;
+      };
+      std::vector<tuning> told(signals.size());
+      setup.numbers = [&](std::size_t session, std::int64_t step) {
+        auto& from = told[session].units_from;
+        const bool stays = !from.empty() && random_.integer(0, 2) == 0;
+        from[step] = stays ? from.rbegin()->second : random_.integer(-(1 << 19), 1 << 19) << 40U;
+        return std::vector<double>{static_cast<double>(from[step]) * unit};
+      };
+      const auto got = run<float>(setup, signals);
+      for (std::size_t session = 0; session < signals.size(); ++session) {
+        const std::size_t parts = complex ? 2 : 1;
+        const std::vector<float>& x = signals[session];
+        std::uint64_t phase = std::uint64_t{1} << 57U;  // modulo a cycle of 2⁶⁰ units
+        std::int64_t units = 0;
+        std::vector<double> expected;
+        for (std::size_t at = 0; at < x.size(); at += parts) {
+          const std::int64_t n = static_cast<std::int64_t>(at / parts) / channels;
+          if (static_cast<std::int64_t>(at / parts) % channels == 0) {
+            phase += static_cast<std::uint64_t>(n > 0 ? units : 0);
+            if (const auto changed = told[session].units_from.find(n); changed != told[session].units_from.end()) {
+              if (n > 0 && changed == std::next(told[session].units_from.begin())) {
+                phase += static_cast<std::uint64_t>(setup.age) * static_cast<std::uint64_t>(units);
+              }
+              units = changed->second;
+            }
+          }
+          const double cycles = static_cast<double>(phase % (std::uint64_t{1} << 60U)) * unit;
+          const std::complex<double> value{x[at], complex ? x[at + 1] : 0.0F};
+          const auto y = value * std::polar(1.0, 2.0 * std::numbers::pi * cycles);
+          expected.push_back(y.real());
+          expected.push_back(y.imag());
+        }
+        ASSERT_NO_FATAL_FAILURE(
+            expect_close(got[session], expected, 1e-6, setup.text() + ", session " + std::to_string(session)));
+      }
+    }
+  }
+}
+
+TEST_P(mix_operation, GivesTheSameBitsWhereTheFrequencyCouldChange) {
+  SCOPED_TRACE(random_.trace());
+  for (const double rate : {1.0, 2.4e6}) {
+    const double frequency = random_.real(-0.5, 0.5) * rate;
+    session_case setup{.op = "mix",
+                       .settings = settings_of({{"frequency", frequency}, {"rate", rate}}),
+                       .input = {.type = element_type::cf32, .shape = {900}, .variable = true}};
+    const session_signals signals = random_signals(random_, setup, {5000, 77});
+    const auto fixed = run<float>(setup, signals);
+    setup.numbers = [&](std::size_t /*session*/, std::int64_t /*step*/) { return std::vector<double>{frequency}; };
+    setup.seed = 7;
+    EXPECT_EQ(run<float>(setup, signals), fixed) << rate;
+  }
+}
+
 TEST_P(mix_operation, TakesFixedFrames) {
   SCOPED_TRACE(random_.trace());
   const session_case setup{
@@ -122,7 +199,7 @@ TEST_P(mix_operation, TakesFixedFrames) {
 
 TEST(Mix, TakesTheRatioOfItsNumbersExactly) {
   const auto step = [](double frequency, double rate) {
-    const oscillator_step made = oscillator_step_of(frequency, rate);
+    const cycle_fraction made = fraction_of(frequency, rate);
     return std::pair{made.high, made.low};
   };
   const std::uint64_t all = ~std::uint64_t{0};

@@ -381,15 +381,17 @@ TEST_P(moving_zscore_operation, GivesEachSessionItsOwnThreshold) {
       setup.settings.set("output", std::string("flags"));
       const session_signals signals = random_signals(random_, setup, {500, 10, 777, 300});
       std::vector<double> levels;
+      std::vector<std::vector<double>> numbers;
       for (std::size_t session = 0; session < signals.size(); ++session) {
         levels.push_back(random_.real(0.3, 3.0));
-        setup.numbers.push_back(holds ? std::vector<double>{random_.real(1.0, 4.0), levels.back()}
-                                      : std::vector<double>{levels.back()});
+        numbers.push_back(holds ? std::vector<double>{random_.real(1.0, 4.0), levels.back()}
+                                : std::vector<double>{levels.back()});
       }
+      setup.numbers = [&](std::size_t session, std::int64_t /*step*/) { return numbers[session]; };
       const auto flags = run<std::uint8_t>(setup, signals);
       const std::size_t channels = setup.input_step_bytes() / sizeof(float);
       for (std::size_t session = 0; session < signals.size(); ++session) {
-        rule.hold = holds ? setup.numbers[session].front() : rule.hold;
+        rule.hold = holds ? numbers[session].front() : rule.hold;
         const std::vector<double> scores = holds || gap > 0 ? held_two_pass(signals[session], channels, rule)
                                                             : two_pass(signals[session], channels, rule);
         ASSERT_EQ(flags[session].size(), scores.size());

@@ -209,7 +209,7 @@ class session_run {
     compiled_ = owner.compile(setup.op, {.settings = setup.settings,
                                          .inputs = std::span{&setup_.input, 1},
                                          .max_frames = setup.max_frames + spare_frames,
-                                         .tuned = !setup.numbers.empty()});
+                                         .tuned = setup.numbers != nullptr});
     EXPECT_GT(compiled_->state_bytes(), 0U) << setup.text() << ": sessions need a state";
     const auto frames = static_cast<std::size_t>(setup.max_frames);
     places_ = signals.size() + 2;
@@ -218,7 +218,11 @@ class session_run {
     output_ = memory_.place(frames * output_spec_.bytes());
     scratch_ = memory_.place(compiled_->scratch_bytes());
     table_ = memory_.place(frames * sizeof(session_frame));
-    numbers_ = memory_.place(setup.numbers.empty() ? 0 : frames * setup.numbers.front().size() * sizeof(double));
+    if (setup.numbers != nullptr) {
+      const std::span<const tensor_spec> inputs{&setup.input, 1};
+      numbers_ =
+          memory_.place(frames * definition_of(setup.op).tunable(setup.settings, inputs).size() * sizeof(double));
+    }
     pool_ = memory_.place(2 * places_ * stride_);
     memory_.allocate(owner);
   }
@@ -261,7 +265,7 @@ class session_run {
         .session = {.frames = reinterpret_cast<const session_frame*>(memory_.on_device(table_)),
                     .pool = memory_.on_device(pool_),
                     .stride = stride_},
-        .numbers = setup_.numbers.empty() ? nullptr : reinterpret_cast<const double*>(memory_.on_device(numbers_))};
+        .numbers = setup_.numbers == nullptr ? nullptr : reinterpret_cast<const double*>(memory_.on_device(numbers_))};
     require(stream_.launch(*compiled_, arguments), "launch");
     require(stream_.synchronize(), "synchronize");
     EXPECT_TRUE(memory_.download(stream_, writable(batch)))
@@ -275,9 +279,9 @@ class session_run {
     memory_.spoil(scratch_);
     memory_.spoil(table_);
     std::memcpy(memory_.at(table_), batch.frames.data(), batch.frames.size() * sizeof(session_frame));
-    for (std::size_t index = 0; index < batch.frames.size() && !setup_.numbers.empty(); ++index) {
-      const std::span<const std::byte> row = std::as_bytes(std::span(setup_.numbers[batch.owners[index]]));
-      std::copy(row.begin(), row.end(), memory_.at(numbers_) + index * row.size());
+    for (std::size_t index = 0; index < batch.frames.size() && setup_.numbers != nullptr; ++index) {
+      const std::vector<double> own = setup_.numbers(batch.owners[index], batch.starts[index]);
+      std::memcpy(memory_.at(numbers_) + index * own.size() * sizeof(double), own.data(), own.size() * sizeof(double));
     }
     const std::size_t step = setup_.input_step_bytes();
     for (std::size_t index = 0; index < batch.frames.size(); ++index) {

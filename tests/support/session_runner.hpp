@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,8 +27,9 @@ struct session_case {
   /// keeps steps. The age is a multiple of the operator's rate.
   std::int64_t age = 0;
   std::int64_t aged_from = 0;
-  /// operation_arguments::numbers of the frames of each session; empty: the stage is not tuned.
-  std::vector<std::vector<double>> numbers{};
+  /// operation_arguments::numbers of a frame of a session, which begins at `step` of its signal; called for each frame
+  /// in their order. Without it the stage is not tuned.
+  std::function<std::vector<double>(std::size_t session, std::int64_t step)> numbers{};
 
   /// The output's spec; throws parameter_error.
   [[nodiscard]] tensor_spec output() const;

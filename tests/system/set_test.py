@@ -26,6 +26,8 @@ def tuned(gain=1.0, low=0.5):
         ("h", "moving_zscore",
          'from = "input"\nwindow = 4\nhold = 5.0\noutput = "flags"\nthreshold = 4.0\ntunable = ["threshold", "hold"]\n')],
                      ["z", "h"])
+    text += pipeline("mixed", "f32", ["max 64"], [
+        ("m", "mix", 'frequency = 480.0\nrate = 48e3\ntunable = ["frequency"]\n')], ["m"])
     text += pipeline("fixed", "f32", [4], [("y", "affine", "a = 3.0\n")], ["y"])
     return VERSION + text
 
@@ -136,6 +138,22 @@ class SetTest(unittest.TestCase):
                     both = [session.submit(noise).result()["h"] for session in (held, free)]
                     numpy.testing.assert_array_equal(both[1], abs(scores) > 4)
                     self.assertEqual(both[0][30], 1)
+        self.daemons.each(self, check)
+
+    def test_an_oscillator_goes_on_from_its_phase(self):
+        def check(daemon):
+            ones = numpy.ones(47, numpy.float32)
+            with Client(daemon.url) as client, client.session("mixed") as session, client.session("mixed") as other:
+                phase, got, expected = 0.0, [], []
+                for hertz in (480.0, None, -14400.0, 6000.0, 480.0):
+                    if hertz is not None:
+                        session.set("m", "frequency", hertz)
+                    cycles = session.values()["m.frequency"] / 48e3
+                    got.append(session.submit(ones).result()["m"])
+                    expected.append(numpy.exp(2j * numpy.pi * (phase + cycles * numpy.arange(47))))
+                    phase += 47 * cycles
+                numpy.testing.assert_allclose(numpy.concatenate(got), numpy.concatenate(expected), atol=1e-6)
+                numpy.testing.assert_allclose(other.submit(ones).result()["m"], expected[0], atol=1e-6)
         self.daemons.each(self, check)
 
     def test_refusals_say_what_is_wrong_and_are_counted(self):
