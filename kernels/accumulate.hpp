@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "kernels/invalid_samples.hpp"
 #include "kernels/operation.hpp"
 #include "kernels/operator_checks.hpp"
 #include "kernels/sliding_window.hpp"
@@ -27,11 +28,17 @@ namespace penstock {
 ///   along   "frames" (default): a step is a frame, each of its elements a channel; "rows": a step is an index of the
 ///           first dimension
 ///   every   integer, 1 … 2³¹ − 1, default 1: E; above 1 only along "rows"
-/// A NaN in the window makes the result NaN, with "peak" too; it leaves with its step.
+///   on_nan  what an invalid step, a NaN or an infinity, does to its channel:
+///           "spread" (default): a NaN in the window makes the result NaN, with "peak" too; it leaves with its step
+///           "reset": the window begins behind the last invalid step
+///           "hold":  the window has the others of its steps
+///           With "reset" and "hold" the result is NaN where the window has no step. On CUDA each window is then folded
+///           by itself.
 struct accumulate_settings {
   sliding_window window;
   bool peak = false;
   std::int64_t every = 1;
+  invalid_samples on_nan = invalid_samples::spread;
   tensor_spec output;
 
   [[nodiscard]] step_rate rate() const noexcept { return {every, 0}; }
@@ -50,6 +57,7 @@ struct accumulate_settings {
                    .input = input};
   parsed.output = input;
   parsed.peak = parse_choice(settings, "kind", {"mean", "peak"}) == 1;
+  parsed.on_nan = parse_on_nan(settings);
   if (parsed.window.whole_frames && input.variable) {
     throw parameter_error(
         "along", "= \"frames\" needs frames of one fixed shape, not " + input.text() + "; \"rows\" takes them");

@@ -103,6 +103,70 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
+/// The same for windows without their invalid steps, or with those behind the last of them alone.
+template <class Fold>
+__global__ void __launch_bounds__(block_threads)
+    fold_valid(const session_history<float> history, std::int64_t frames, std::int64_t keeps, const wanted_steps wanted,
+               bool reset, std::int64_t pitch, float* __restrict__ output) {
+  __shared__ typename Fold::total totals[block_threads];
+  __shared__ std::int64_t begins[block_threads];  // where the window begins
+  __shared__ int counts[block_threads];
+  const int lanes = static_cast<int>(blockDim.x) / wanted.places;
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  const int place = static_cast<int>(threadIdx.x) / lanes;
+  for (auto index = static_cast<std::int32_t>(blockIdx.y); index < frames;
+       index += static_cast<std::int32_t>(gridDim.y)) {
+    const session_frame& frame = history.session.frames[index];
+    const std::int64_t first = wanted.every - 1 - frame.position % wanted.every;
+    for (std::int64_t item = blockIdx.x; item < frame.produced * wanted.tiles; item += gridDim.x) {
+      const std::int64_t made = item / wanted.tiles;
+      const std::int64_t channel = (item - made * wanted.tiles) * lanes + lane;
+      const std::int64_t last = first + made * wanted.every;
+      const std::int64_t oldest = last + 1 - min(frame.position + last + 1, wanted.window);
+      const bool inside = channel < history.channels;
+      std::int64_t begin = oldest;
+      for (std::int64_t step = oldest + place; reset && inside && step <= last; step += wanted.places) {
+        begin = is_valid(history.at(index, step, channel)) ? begin : step + 1;
+      }
+      begins[threadIdx.x] = begin;
+      for (int half = wanted.places / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (place < half) {
+          begins[threadIdx.x] = max(begins[threadIdx.x], begins[threadIdx.x + half * lanes]);
+        }
+      }
+      __syncthreads();
+      begin = begins[lane];
+      typename Fold::total total = Fold::none();
+      int count = 0;
+      for (std::int64_t step = begin + place; inside && step <= last; step += wanted.places) {
+        const float value = history.at(index, step, channel);
+        if (is_valid(value)) {
+          total = Fold::joined(total, Fold::of(value, 0.0F));
+          ++count;
+        }
+      }
+      totals[threadIdx.x] = total;
+      counts[threadIdx.x] = count;
+      for (int half = wanted.places / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (place < half) {
+          totals[threadIdx.x] = Fold::joined(totals[threadIdx.x], totals[threadIdx.x + half * lanes]);
+          counts[threadIdx.x] += counts[threadIdx.x + half * lanes];
+        }
+      }
+      if (place == 0 && inside) {
+        output[index * pitch + made * history.channels + channel] =
+            counts[threadIdx.x] == 0 ? NAN : Fold::finished(totals[threadIdx.x], counts[threadIdx.x]);
+      }
+      __syncthreads();
+    }
+    if (static_cast<std::int64_t>(blockIdx.x) < keeps) {
+      keep_part(history, index, blockIdx.x, keeps);
+    }
+  }
+}
+
 /// Copies the results that are wanted from those of each step.
 __global__ void __launch_bounds__(block_threads)
     pick_results(const session_frame* __restrict__ table, std::int64_t frames, std::int64_t channels,
@@ -134,7 +198,7 @@ class accumulate_cuda final : public operation {
       : settings_{std::move(settings)}, max_frames_{max_frames} {}
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
-    return settings_.picks() ? static_cast<std::size_t>(max_frames_) * settings_.window.input.bytes() : 0;
+    return picks() ? static_cast<std::size_t>(max_frames_) * settings_.window.input.bytes() : 0;
   }
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.window.state_bytes(); }
 
@@ -146,7 +210,7 @@ class accumulate_cuda final : public operation {
   template <class Fold>
   fault accumulate(void* stream, const operation_arguments& arguments) noexcept {
     const batch_extent& extent = arguments.extent;
-    if (settings_.every == 1) {
+    if (settings_.every == 1 && !skips()) {
       return enqueue_sliding<Fold, float>(stream, settings_.window, arguments, {});
     }
     if (extent.frames <= 0) {
@@ -156,7 +220,7 @@ class accumulate_cuda final : public operation {
     const std::int64_t results = settings_.rate().most(settings_.window.steps(extent));
     const std::int64_t pitch = settings_.output.elements(settings_.rate().most(extent.leading));
     const auto rows = static_cast<unsigned>(std::min<std::int64_t>(extent.frames, max_grid_rows));
-    if (settings_.picks()) {
+    if (picks()) {
       operation_arguments all = arguments;
       all.output = arguments.scratch;
       if (const fault failed = enqueue_sliding<Fold, float>(stream, settings_.window, all, {})) {
@@ -173,9 +237,18 @@ class accumulate_cuda final : public operation {
     const wanted_steps wanted{settings_.window.length, settings_.every, divide_up(history.channels, lanes), places};
     const std::int64_t keeps = std::min(keep_parts(history.length, history.channels), max_blocks);
     const dim3 grid(grid_of(std::max(results * wanted.tiles, keeps), max_blocks).x, rows);
-    return launch(stream, grid, dim3(static_cast<unsigned>(lanes * places)), &fold_windows<Fold>, history,
-                  extent.frames, keeps, wanted, pitch, static_cast<float*>(arguments.output));
+    const dim3 block(static_cast<unsigned>(lanes * places));
+    auto* const output = static_cast<float*>(arguments.output);
+    if (skips()) {
+      return launch(stream, grid, block, &fold_valid<Fold>, history, extent.frames, keeps, wanted,
+                    settings_.on_nan == invalid_samples::reset, pitch, output);
+    }
+    return launch(stream, grid, block, &fold_windows<Fold>, history, extent.frames, keeps, wanted, pitch, output);
   }
+
+  /// Whether invalid steps are left out of windows.
+  [[nodiscard]] bool skips() const noexcept { return settings_.on_nan != invalid_samples::spread; }
+  [[nodiscard]] bool picks() const noexcept { return settings_.picks() && !skips(); }
 
   static constexpr std::int64_t max_blocks = 65536;  ///< of a frame
 

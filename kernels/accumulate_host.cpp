@@ -258,16 +258,19 @@ class accumulate_host final : public operation {
       : sliding_{settings.window, {}, {}}, settings_{settings}, max_frames_{max_frames} {}
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
+    const auto channels = static_cast<std::size_t>(settings_.window.channels());
+    const std::size_t of_valid = channels * (sizeof(double) + sizeof(valid_steps));
     if (settings_.picks()) {
-      return all_bytes() + sliding_.scratch_bytes();
+      return std::max(all_bytes() + sliding_.scratch_bytes(), of_valid);
     }
-    return settings_.every == 1 ? sliding_.scratch_bytes()
-                                : static_cast<std::size_t>(settings_.window.channels()) * sizeof(double);
+    return std::max(settings_.every == 1 ? sliding_.scratch_bytes() : std::size_t{0}, of_valid);
   }
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return sliding_.state_bytes(); }
 
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
-    if (settings_.every == 1) {
+    if (settings_.on_nan != invalid_samples::spread && has_invalid(arguments)) {
+      fold_valid(arguments);
+    } else if (settings_.every == 1) {
       sliding_.run(arguments);
     } else if (settings_.picks()) {
       operation_arguments all = arguments;
@@ -282,6 +285,12 @@ class accumulate_host final : public operation {
   }
 
  private:
+  /// Of the window of a channel, while it is gone through from its end.
+  struct valid_steps {
+    std::int32_t count;
+    bool ended;  ///< by an invalid step, before which nothing belongs to it
+  };
+
   /// Of the results of each step, a multiple of 64.
   [[nodiscard]] std::size_t all_bytes() const noexcept {
     constexpr std::size_t line = 64;
@@ -328,6 +337,61 @@ class accumulate_host final : public operation {
                  });
       for (std::int64_t channel = 0; channel < channels; ++channel) {
         out[channel] = static_cast<float>(Fold::join::result(totals[channel], static_cast<std::int32_t>(held)));
+      }
+    });
+    keep_steps(history, arguments.extent.frames);
+  }
+
+  /// Whether any window of the batch may hold an invalid step.
+  [[nodiscard]] bool has_invalid(const operation_arguments& arguments) const noexcept {
+    const session_history<float> history = settings_.window.history(arguments);
+    for (std::int32_t index = 0; index < arguments.extent.frames; ++index) {
+      const session_frame& frame = arguments.session.frames[index];
+      bool any = any_invalid(history.input + index * history.pitch, frame.steps * history.channels);
+      if (frame.previous < 0) {
+        const std::int64_t kept = std::min(history.length, frame.position);
+        visit_runs(history, index, -kept, kept, [&](const float* values, std::int64_t /*offset*/, std::int64_t steps) {
+          any = any || (values != nullptr && any_invalid(values, steps * history.channels));
+        });
+      }
+      if (any) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// The runs of a window come from its end.
+  void fold_valid(const operation_arguments& arguments) const noexcept {
+    const session_history<float> history = settings_.window.history(arguments);
+    const std::int64_t channels = history.channels;
+    const bool reset = settings_.on_nan == invalid_samples::reset;
+    auto* const totals = static_cast<double*>(arguments.scratch);
+    auto* const valid = reinterpret_cast<valid_steps*>(totals + channels);
+    visit_results(arguments, [&](std::int32_t frame, std::int64_t step, float* out) {
+      const std::int64_t before = arguments.session.frames[frame].position + step + 1;
+      const std::int64_t held = std::min(before, settings_.window.length);
+      std::fill_n(totals, channels, static_cast<double>(Fold::absent));
+      std::fill_n(valid, channels, valid_steps{0, false});
+      visit_runs(history, frame, step + 1 - held, held,
+                 [&](const float* values, std::int64_t /*offset*/, std::int64_t steps) {
+                   for (std::int64_t at = values == nullptr ? 0 : steps * channels; at > 0;) {
+                     at -= channels;
+                     for (std::int64_t channel = 0; channel < channels; ++channel) {
+                       const float value = values[at + channel];
+                       if (!is_valid(value)) {
+                         valid[channel].ended = valid[channel].ended || reset;
+                       } else if (!valid[channel].ended) {
+                         totals[channel] = Fold::join::joined(totals[channel], static_cast<double>(value));
+                         ++valid[channel].count;
+                       }
+                     }
+                   }
+                 });
+      for (std::int64_t channel = 0; channel < channels; ++channel) {
+        const std::int32_t count = valid[channel].count;
+        out[channel] = count == 0 ? std::numeric_limits<float>::quiet_NaN()
+                                  : static_cast<float>(Fold::join::result(totals[channel], count));
       }
     });
     keep_steps(history, arguments.extent.frames);

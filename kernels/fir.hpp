@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/invalid_samples.hpp"
 #include "kernels/operation.hpp"
 #include "kernels/operator_checks.hpp"
 #include "kernels/overlap_save.hpp"
@@ -53,13 +54,18 @@ namespace penstock {
 ///   decimation  integer D, 1 … 2³¹ − 1, default 1
 ///   method      "auto" (default): whichever is faster | "direct": the sum | "fft": overlap-save by the Fourier
 ///               transform. On CUDA always the sum.
-/// State: the last K − 1 steps (at least one).
-/// A NaN or an infinity reaches the K steps of its channel from its own on.
+///   on_nan      what an invalid sample, a NaN or an infinity in one of its parts, does to its channel:
+///               "spread" (default): it reaches the K steps from its own on
+///               "reset": the output is NaN at it, and the filter begins behind it, at rest
+///               "hold":  the output is NaN at it, and the filter goes on behind it as if it had not come
+///               On CUDA "reset" and "hold" take each output's samples from the input one by one.
+/// State: the last K − 1 steps (at least one), with "reset" and "hold" those that the filter goes on with.
 struct fir_settings {
   std::vector<float> taps;
   std::vector<float> taps_imag;  ///< empty for real taps
   std::int64_t decimation = 1;
   sum_method method = sum_method::automatic;
+  invalid_samples on_nan = invalid_samples::spread;
   std::int64_t channels = 1;
   std::int64_t kept = 1;  ///< steps of the state
   tensor_spec input;
@@ -137,6 +143,7 @@ inline constexpr std::size_t max_fir_taps = 65536;
   parsed.taps_imag = parse_fir_taps_imag(settings, parsed.taps.size());
   parsed.decimation = parse_fir_decimation(settings, input);
   parsed.method = parse_sum_method(settings);
+  parsed.on_nan = parse_on_nan(settings);
   parsed.channels = input.elements() / input.shape.front();
   parsed.kept = std::max<std::int64_t>(parsed.length() - 1, 1);
   parsed.input = input;

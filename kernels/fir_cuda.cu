@@ -60,6 +60,9 @@ class fir_cuda final : public operation {
         .length = settings_.kept,
     };
     auto* const output = static_cast<fir_value<In, Tap>*>(arguments.output);
+    if (settings_.on_nan != invalid_samples::spread) {
+      return run_valid(stream, history, extent, output);
+    }
     if (settings_.decimation > max_staged_decimation) {
       return settings_.length() >= 16 * block_threads ? run_team<block_threads>(stream, history, extent, output)
                                                       : run_team<warp_threads>(stream, history, extent, output);
@@ -94,6 +97,16 @@ class fir_cuda final : public operation {
     }
     split.outputs = block_threads / Team;
     return enqueue(stream, completed(split, extent), &fir_by_team<Team, In, Tap>, history, output);
+  }
+
+  fault run_valid(void* stream, const session_history<In>& history, const batch_extent& extent,
+                  fir_value<In, Tap>* output) noexcept {
+    const fir_split split = completed({}, extent);
+    const std::int64_t elements = std::max(max_steps(extent), std::int64_t{1}) * settings_.channels;
+    const dim3 grid(grid_of(divide_up(elements, block_threads), 4 * resident_blocks(multiprocessors_)).x,
+                    static_cast<unsigned>(std::min<std::int64_t>(split.frames, max_grid_rows)));
+    return launch(stream, grid, dim3(block_threads), &fir_valid<In, Tap>, history, taps_.data(), split,
+                  settings_.on_nan == invalid_samples::reset, output);
   }
 
   /// Tiles of equal size. If a tile stages all taps at once, it also has the steps of the new state.

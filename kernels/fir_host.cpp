@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -317,6 +320,125 @@ class fir_host final : public operation {
   std::vector<placed_tap> taps_;
 };
 
+/// Leaves out invalid samples. The state holds the samples that the filter goes on with, so a batch of valid ones goes
+/// through the ordinary filter.
+class fir_valid_host final : public operation {
+ public:
+  fir_valid_host(fir_settings settings, std::unique_ptr<operation> ordinary)
+      : settings_{std::move(settings)}, ordinary_{std::move(ordinary)} {}
+
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
+    const std::int64_t line = (settings_.kept + settings_.input.shape.front()) * in_parts();
+    return std::max(ordinary_->scratch_bytes(), static_cast<std::size_t>(line) * sizeof(float));
+  }
+  [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.state_bytes(); }
+
+  fault run(void* stream, const operation_arguments& arguments) noexcept override {
+    const session_history<float> history{
+        .input = static_cast<const float*>(arguments.inputs[0]),
+        .session = arguments.session,
+        .pitch = settings_.input.elements(arguments.extent.leading) * in_parts(),
+        .channels = settings_.channels * in_parts(),
+        .length = settings_.kept,
+    };
+    bool any = false;
+    for (std::int32_t index = 0; index < arguments.extent.frames && !any; ++index) {
+      any =
+          any_invalid(history.input + index * history.pitch, arguments.session.frames[index].steps * history.channels);
+    }
+    if (!any) {
+      return ordinary_->run(stream, arguments);
+    }
+    for (std::int32_t index = 0; index < arguments.extent.frames; ++index) {
+      for (std::int64_t channel = 0; channel < settings_.channels && arguments.session.frames[index].previous < 0;
+           ++channel) {
+        filter_channel(arguments, history, index, channel);
+      }
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::int64_t in_parts() const noexcept { return is_complex(settings_.input.type) ? 2 : 1; }
+  [[nodiscard]] std::int64_t out_parts() const noexcept { return is_complex(settings_.output.type) ? 2 : 1; }
+
+  /// Of the session whose first frame in this batch is given. The line has the samples that came, behind as many as the
+  /// state keeps.
+  void filter_channel(const operation_arguments& arguments, const session_history<float>& history, std::int32_t index,
+                      std::int64_t channel) const noexcept {
+    const std::int64_t kept = settings_.kept * in_parts();
+    const std::int64_t out_pitch =
+        settings_.output.elements(settings_.rate().most(arguments.extent.leading)) * out_parts();
+    auto* const line = static_cast<float*>(arguments.scratch);
+    float* next = line;
+    visit_runs(history, index, -settings_.kept, settings_.kept,
+               [&](const float* source, std::int64_t offset, std::int64_t steps) {
+                 for (std::int64_t step = 0; step < steps; ++step) {
+                   for (std::int64_t part = 0; part < in_parts(); ++part) {
+                     line[(offset + step) * in_parts() + part] =
+                         source == nullptr ? 0.0F : source[step * history.channels + channel * in_parts() + part];
+                   }
+                 }
+               });
+    const session_frame* frame = nullptr;
+    for (; index >= 0; index = frame->next) {
+      frame = &history.session.frames[index];
+      const float* in = history.input + index * history.pitch + channel * in_parts();
+      float* out = static_cast<float*>(arguments.output) + index * out_pitch + channel * out_parts();
+      std::int64_t wanted = first_kept_step(frame->position, settings_.decimation);
+      next = line + kept;
+      for (std::int64_t step = 0; step < frame->steps; ++step, in += history.channels) {
+        const bool valid = is_valid(in[0]) && is_valid(in[in_parts() - 1]);
+        if (valid) {
+          next = std::copy_n(in, in_parts(), next);
+        } else if (settings_.on_nan == invalid_samples::reset) {
+          next = std::fill_n(line, kept, 0.0F);
+        }
+        if (step == wanted) {
+          write_sum(valid ? next : nullptr, out);
+          out += settings_.channels * out_parts();
+          wanted += settings_.decimation;
+        }
+      }
+      if (next != line + kept) {
+        std::copy(next - kept, next, line);
+      }
+    }
+    float* const state = history.kept(*frame, -settings_.kept) + channel * in_parts();
+    for (std::int64_t step = 0; step < settings_.kept; ++step) {
+      std::copy_n(line + step * in_parts(), in_parts(), state + step * history.channels);
+    }
+  }
+
+  /// The output behind the last sample before `end`; NaN without one.
+  void write_sum(const float* end, float* out) const noexcept {
+    if (end == nullptr) {
+      std::fill_n(out, out_parts(), std::numeric_limits<float>::quiet_NaN());
+      return;
+    }
+    const std::int64_t parts = in_parts();
+    const bool complex_taps = settings_.complex_taps();
+    double re = 0.0;
+    double im = 0.0;
+    for (std::int64_t k = 0; k < settings_.length(); ++k) {
+      const float* const sample = end - (k + 1) * parts;
+      const auto tap = static_cast<double>(settings_.taps[static_cast<std::size_t>(k)]);
+      const auto turn = complex_taps ? static_cast<double>(settings_.taps_imag[static_cast<std::size_t>(k)]) : 0.0;
+      const auto x = static_cast<double>(sample[0]);
+      const double y = parts == 2 ? static_cast<double>(sample[1]) : 0.0;
+      re += tap * x - turn * y;
+      im += tap * y + turn * x;
+    }
+    out[0] = static_cast<float>(re);
+    if (out_parts() == 2) {
+      out[1] = static_cast<float>(im);
+    }
+  }
+
+  const fir_settings settings_;
+  const std::unique_ptr<operation> ordinary_;
+};
+
 bool sum_takes_longer(const fir_settings& settings) {
   const double parts = settings.complex_taps() ? 4.0 : is_complex(settings.input.type) ? 2.0 : 1.0;
   const double outputs = static_cast<double>(settings.rate().most(settings.input.shape.front()));
@@ -329,11 +451,17 @@ bool sum_takes_longer(const fir_settings& settings) {
 }  // namespace
 
 std::unique_ptr<operation> make_fir_host(const operation_request& request) {
-  fir_settings settings = parse_fir(request.settings, request.inputs[0]);
+  const fir_settings settings = parse_fir(request.settings, request.inputs[0]);
+  std::unique_ptr<operation> made;
   if (settings.method == sum_method::fft || (settings.method == sum_method::automatic && sum_takes_longer(settings))) {
-    return std::make_unique<fir_fft_host>(std::move(settings));
+    made = std::make_unique<fir_fft_host>(settings);
+  } else {
+    made = std::make_unique<fir_host>(settings);
   }
-  return std::make_unique<fir_host>(std::move(settings));
+  if (settings.on_nan != invalid_samples::spread) {
+    made = std::make_unique<fir_valid_host>(settings, std::move(made));
+  }
+  return made;
 }
 
 }  // namespace penstock

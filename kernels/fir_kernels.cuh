@@ -389,4 +389,98 @@ __global__ void __launch_bounds__(block_threads) fir_by_team(session_history<In>
   }
 }
 
+[[nodiscard]] __device__ __forceinline__ bool is_valid(float2 sample) {
+  return is_valid(sample.x) && is_valid(sample.y);
+}
+__device__ __forceinline__ void set_nan(float& value) {
+  value = NAN;
+}
+__device__ __forceinline__ void set_nan(float2& value) {
+  value = {NAN, NAN};
+}
+
+/// The valid samples of a channel from a step of a frame backwards: those of the batch, then those of the state, all of
+/// which are valid. With `reset` an invalid one ends them.
+template <class In>
+struct valid_samples {
+  const session_history<In>& history;
+  std::int32_t frame;
+  std::int64_t step;
+  std::int64_t channel;
+  bool reset;
+  bool ended = false;
+
+  /// Zero where there is none.
+  __device__ In next() {
+    while (!ended) {
+      while (step < 0 && history.session.frames[frame].previous >= 0) {
+        frame = history.session.frames[frame].previous;
+        step += history.session.frames[frame].steps;
+      }
+      if (step < 0) {
+        const session_frame& first = history.session.frames[frame];
+        ended = step < -history.length || first.position + step < 0;
+        if (ended) {
+          break;
+        }
+        const auto* const kept = reinterpret_cast<const In*>(history.session.half(first.place, first.half));
+        const In sample = kept[(history.length + step) * history.channels + channel];
+        --step;
+        return sample;
+      }
+      const In sample = history.input[frame * history.pitch + step * history.channels + channel];
+      --step;
+      if (is_valid(sample)) {
+        return sample;
+      }
+      ended = reset;
+    }
+    return In{};
+  }
+};
+
+/// Without invalid samples: a thread sums one output, and takes the samples for it one by one. The new state is what
+/// the filter goes on with.
+template <class In, class Tap>
+__global__ void __launch_bounds__(block_threads)
+    fir_valid(session_history<In> history, const Tap* __restrict__ taps, fir_split split, bool reset,
+              fir_value<In, Tap>* __restrict__ output) {
+  using value = fir_value<In, Tap>;
+  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (auto index = static_cast<std::int32_t>(blockIdx.y); index < split.frames;
+       index += static_cast<std::int32_t>(gridDim.y)) {
+    const session_frame& frame = history.session.frames[index];
+    const std::int64_t first = first_kept_step(frame.position, split.decimation);
+    for (std::int64_t element = thread; element < frame.produced * history.channels; element += threads) {
+      const std::int64_t made = element / history.channels;
+      const std::int64_t channel = element - made * history.channels;
+      const std::int64_t step = first + made * split.decimation;
+      value result{};
+      if (is_valid(history.input[index * history.pitch + step * history.channels + channel])) {
+        valid_samples<In> samples{history, index, step, channel, reset};
+        typename fir_sum<value>::wide total = {};
+        for (std::int64_t tap = split.taps; tap > 0 && !samples.ended;) {
+          value partial{};
+          const std::int64_t end = max(tap - fir_partial, std::int64_t{0});
+          for (; tap > end; --tap) {
+            add_product(partial, taps[tap - 1], samples.next());
+          }
+          widen_into(total, partial);
+        }
+        result = narrow(total);
+      } else {
+        set_nan(result);
+      }
+      output[index * split.out_pitch + element] = result;
+    }
+    for (std::int64_t channel = thread; channel < history.channels && frame.next < 0; channel += threads) {
+      valid_samples<In> samples{history, index, frame.steps - 1, channel, reset};
+      for (std::int64_t back = 1; back <= history.length; ++back) {
+        history.kept(frame, -back)[channel] = samples.next();
+      }
+    }
+  }
+}
+
 }  // namespace penstock

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/invalid_samples.hpp"
 #include "kernels/operation.hpp"
 #include "kernels/operator_checks.hpp"
 
@@ -48,7 +49,7 @@ struct iir_settings {
   std::vector<iir_section> sections;
   std::int64_t lanes = 1;  ///< real values of a step
   bool complex_input = false;
-  enum class invalid { spread, reset, hold } on_nan = invalid::spread;
+  invalid_samples on_nan = invalid_samples::spread;
   tensor_spec input;
   tensor_spec output;
 
@@ -104,7 +105,7 @@ inline constexpr std::size_t max_iir_sections = 64;
   }
   parsed.complex_input = is_complex(input.type);
   parsed.lanes = input.elements() / input.shape.front() * (parsed.complex_input ? 2 : 1);
-  parsed.on_nan = static_cast<iir_settings::invalid>(parse_choice(settings, "on_nan", {"spread", "reset", "hold"}));
+  parsed.on_nan = parse_on_nan(settings);
   parsed.input = input;
   parsed.output = input;
   return parsed;

@@ -184,7 +184,7 @@ class iir_cuda final : public operation {
                                          .length = 0};
     const section_table table{sections_.data(), maps_.data(), static_cast<int>(settings_.sections.size())};
     auto* const output = static_cast<float*>(arguments.output);
-    if (settings_.on_nan != iir_settings::invalid::spread) {
+    if (settings_.on_nan != invalid_samples::spread) {
       const int threads = threads_for(settings_.lanes);
       const dim3 grid(static_cast<unsigned>(divide_up(settings_.lanes, threads)),
                       static_cast<unsigned>(std::min<std::int64_t>(extent.frames, max_grid_rows)));
@@ -193,7 +193,7 @@ class iir_cuda final : public operation {
                                  .frames = extent.frames,
                                  .sections = sections_.data(),
                                  .count = static_cast<int>(settings_.sections.size()),
-                                 .reset = settings_.on_nan == iir_settings::invalid::reset,
+                                 .reset = settings_.on_nan == invalid_samples::reset,
                                  .output = output});
     }
     const int power = chunk_power(extent);

@@ -194,23 +194,6 @@ lane_group group_for(std::int64_t left) noexcept {
                            : lane_group{1, filter_one};
 }
 
-/// Whether any sample of `lanes` lanes side by side is a NaN or an infinity.
-PENSTOCK_VECTOR_CLONES bool any_invalid(const float* values, std::int64_t steps, std::int64_t stride,
-                                        std::int64_t lanes) {
-  if (lanes == stride) {  // they lie together
-    lanes *= steps;
-    steps = 1;
-  }
-  unsigned any = 0;
-  for (std::int64_t step = 0; step < steps; ++step, values += stride) {
-#pragma omp simd reduction(| : any)
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      any |= std::isfinite(values[lane]) ? 0U : 1U;
-    }
-  }
-  return any != 0;
-}
-
 /// One lane whose invalid samples don't reach the filter; `state` is of this lane alone.
 void filter_valid(const lane_run& run, bool reset) noexcept {
   lane_run left = run;
@@ -269,8 +252,7 @@ class iir_host final : public operation {
                          frames[frame].steps,
                          settings_.lanes,
                          state.data()};
-      if (settings_.on_nan == iir_settings::invalid::spread ||
-          !any_invalid(run.input, run.steps, run.stride, group.lanes)) {
+      if (settings_.on_nan == invalid_samples::spread || !any_invalid(run.input, run.steps, run.stride, group.lanes)) {
         group.filter(run);
       } else {
         filter_lanes(run, group.lanes);
@@ -293,7 +275,7 @@ class iir_host final : public operation {
       own.input += lane;
       own.output += lane;
       own.state = state.data();
-      filter_valid(own, settings_.on_nan == iir_settings::invalid::reset);
+      filter_valid(own, settings_.on_nan == invalid_samples::reset);
       for (std::int64_t row = 0; row < rows; ++row) {
         run.state[row * lanes + lane] = state[static_cast<std::size_t>(row)];
       }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/function_attributes.hpp"
+#include "kernels/invalid_samples.hpp"
 #include "kernels/operation.hpp"
 #include "kernels/operator_checks.hpp"
 #include "kernels/sliding_window.hpp"
@@ -69,11 +70,11 @@ struct window_sums {
   }
 };
 
-/// The window of one channel of a session with `gap` or `hold` (moving_zscore_settings).
+/// The window of one channel of a session with `gap`, `hold` or `on_nan` (moving_zscore_settings).
 ///
 /// Its memory is the state of the session, in words of four bytes with channels side by side: for each channel the
-/// number of values in the window and the index of the next one, then the windows, then the late steps and whether they
-/// were above the level. At position 0 the state holds nothing, whatever is in memory.
+/// number of values in the window, the index of the next one and the number of late steps, then the windows, then the
+/// late steps and whether they were above the level. At position 0 the state holds nothing, whatever is in memory.
 class held_window {
  public:
   struct extent {
@@ -84,16 +85,16 @@ class held_window {
 
   [[nodiscard]] static PENSTOCK_HOST_DEVICE std::size_t words(const extent& size) noexcept {
     return static_cast<std::size_t>(size.channels) *
-           (2 + static_cast<std::size_t>(size.window) + 2 * static_cast<std::size_t>(size.gap));
+           (3 + static_cast<std::size_t>(size.window) + 2 * static_cast<std::size_t>(size.gap));
   }
 
   PENSTOCK_HOST_DEVICE held_window(std::uint32_t* state, const extent& size, std::int64_t channel) noexcept
       : extent_{size},
         share_{1.0 / static_cast<double>(size.window)},
         counts_{reinterpret_cast<std::int32_t*>(state) + channel},
-        values_{reinterpret_cast<float*>(state) + 2 * size.channels + channel},
+        values_{reinterpret_cast<float*>(state) + 3 * size.channels + channel},
         late_{values_ + size.window * size.channels},
-        above_{state + (2 + size.window + size.gap) * size.channels + channel} {}
+        above_{state + (3 + size.window + size.gap) * size.channels + channel} {}
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE std::int32_t filled() const noexcept { return filled_; }
   [[nodiscard]] PENSTOCK_HOST_DEVICE float value(std::int32_t index) const noexcept {
@@ -104,6 +105,7 @@ class held_window {
   PENSTOCK_HOST_DEVICE void copy(const held_window& source, std::int64_t position, int lane, int lanes) noexcept {
     filled_ = position > 0 ? source.counts_[0] : 0;
     next_ = position > 0 ? source.counts_[extent_.channels] : 0;
+    steps_ = position > 0 ? source.counts_[2 * extent_.channels] : 0;
     for (std::int32_t index = lane; index < filled_; index += lanes) {
       values_[index * extent_.channels] = source.values_[index * extent_.channels];
     }
@@ -116,7 +118,10 @@ class held_window {
   PENSTOCK_HOST_DEVICE void leave() const noexcept {
     counts_[0] = filled_;
     counts_[extent_.channels] = next_;
+    counts_[2 * extent_.channels] = steps_;
   }
+  /// Goes on as at the start of a session.
+  PENSTOCK_HOST_DEVICE void begin() noexcept { filled_ = next_ = steps_ = 0; }
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE double score(float value, const window_sums& sums,
                                                   const deviation_floor& floor) const noexcept {
@@ -135,7 +140,8 @@ class held_window {
     float coming = value;
     const std::int64_t slot = extent_.gap > 0 ? step % extent_.gap * extent_.channels : 0;
     if (extent_.gap > 0) {
-      comes = step >= extent_.gap && !above && above_[slot] == 0;
+      comes = steps_ == extent_.gap && !above && above_[slot] == 0;
+      steps_ += steps_ < extent_.gap ? 1 : 0;
       coming = comes ? late_[slot] : 0.0F;
     }
     const std::int64_t place = next_ * extent_.channels;
@@ -166,12 +172,32 @@ class held_window {
   extent extent_;
   double share_;
   std::int32_t filled_ = 0;
-  std::int32_t next_ = 0;  ///< where the next value goes
-  std::int32_t* counts_;   ///< of the state: these two
+  std::int32_t next_ = 0;   ///< where the next value goes
+  std::int32_t steps_ = 0;  ///< late ones, at most the gap
+  std::int32_t* counts_;    ///< of the state: these three
   float* values_;
   float* late_;
   std::uint32_t* above_;
 };
+
+/// Scores one step, and moves the window. `worn`: the sums must be computed anew.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline float score_step(held_window& window, window_sums& sums, float value,
+                                                           std::int64_t step, const deviation_floor& floor, double hold,
+                                                           invalid_samples on_nan, bool& worn) noexcept {
+  if (on_nan != invalid_samples::spread && !is_valid(value)) {
+    if (on_nan == invalid_samples::reset) {
+      window.begin();
+      sums = {};
+      worn = false;
+    } else {
+      worn = window.take(value, true, step, sums);
+    }
+    return NAN;
+  }
+  const auto z = static_cast<float>(window.score(value, sums, floor));
+  worn = window.take(value, static_cast<double>(z < 0.0F ? -z : z) > hold, step, sums);
+  return z;
+}
 
 /// The numbers of a moving_zscore that may be tuned.
 struct zscore_levels {
@@ -193,9 +219,8 @@ struct zscore_levels {
 /// The American Statistician 37, 1983).
 ///
 /// Input: f32, any shape. Output: the input's shape, f32 scores or u8 flags.
-/// State: W steps; with a gap or `hold` W + 2 G + 2, and the steps are computed one after the other: on CUDA one warp a
-/// channel of a session, so such a pipeline needs many channels and sessions.
-/// Parameters:
+/// State: W steps; with a gap, `hold` or `on_nan` W + 2 G + 3, and the steps are computed one after the other: on CUDA
+/// one warp a channel of a session, so such a pipeline needs many channels and sessions. Parameters:
 ///   window     integer, 2 … 65536: W; required
 ///   floor      number > 0 in the input's unit: minimum deviation; default: 1e-6 of the larger of |mean| and |v[n]|, so
 ///   that
@@ -204,8 +229,14 @@ struct zscore_levels {
 ///   hold       number > 0: the level; default: none; tunable where it is given
 ///   output     "score" (default): z, or "flags": 1 where |z| > threshold, else 0
 ///   threshold  number > 0, default 4; only with "flags"; tunable
-/// A NaN or an infinity in the window makes z NaN and the flag 0. At a step that is itself NaN or infinite, z is the
-/// same: an infinity has flag 1 and is above any level, a NaN is above none.
+///   on_nan     what an invalid sample, a NaN or an infinity, does to its channel:
+///              "spread" (default): it enters the window as others do
+///              "reset": its score is NaN, its flag 0, and behind it the channel begins anew, with an empty window
+///              "hold":  its score is NaN, its flag 0, and the window does not move at it, nor does it ever enter it,
+///              as
+///                       at a step above the level
+/// With "spread" a NaN or an infinity in the window makes z NaN and the flag 0. At a step that is itself NaN or
+/// infinite, z is the same: an infinity has flag 1 and is above any level, a NaN is above none.
 struct moving_zscore_settings {
   sliding_window window;
   deviation_floor floor;
@@ -213,10 +244,11 @@ struct moving_zscore_settings {
   double hold = std::numeric_limits<double>::infinity();
   bool flags = false;
   double threshold = 4.0;
+  invalid_samples on_nan = invalid_samples::spread;
   tensor_spec output;
 
   /// True if the window is not simply the steps just before.
-  [[nodiscard]] bool held() const noexcept { return gap > 0 || !std::isinf(hold); }
+  [[nodiscard]] bool held() const noexcept { return gap > 0 || !std::isinf(hold) || on_nan != invalid_samples::spread; }
   [[nodiscard]] bool has_hold() const noexcept { return !std::isinf(hold); }
   /// How many there are of moving_zscore_numbers: first the level, then the threshold.
   [[nodiscard]] std::int32_t numbers() const noexcept { return (has_hold() ? 1 : 0) + (flags ? 1 : 0); }
@@ -265,6 +297,7 @@ struct moving_zscore_settings {
   }
   parsed.flags = parse_zscore_output(settings);
   parsed.threshold = parse_zscore_level(settings, "threshold", 4.0);
+  parsed.on_nan = parse_on_nan(settings);
   parsed.output = input;
   parsed.output.type = parsed.flags ? element_type::u8 : element_type::f32;
   return parsed;

@@ -104,6 +104,7 @@ struct held_arguments {
   held_window::extent extent;
   deviation_floor floor;
   double hold;
+  invalid_samples on_nan;
   const double* numbers;  ///< moving_zscore_settings::levels by frame; nullptr: the same for all
   std::int32_t row;       ///< numbers of a frame
   bool has_hold;          ///< the first of them is the level, and the last one the threshold if there are flags
@@ -163,9 +164,11 @@ __global__ void __launch_bounds__(block_threads)
         const int count = static_cast<int>(min(static_cast<std::int64_t>(warp_threads), frame->steps - first));
         for (int each = 0; each < count; ++each) {
           const float value = __shfl_sync(~0U, read, each);
-          const auto z = static_cast<float>(window.score(value, sums, given.floor));
+          bool worn = false;
+          const float z =
+              score_step(window, sums, value, frame->position + first + each, given.floor, hold, given.on_nan, worn);
           result = lane == each ? z : result;
-          if (window.take(value, static_cast<double>(fabsf(z)) > hold, frame->position + first + each, sums)) {
+          if (worn) {
             __syncwarp();
             sums = sums_of(window);
           }
@@ -202,6 +205,7 @@ class held_zscore_cuda final : public operation {
                                .extent = settings_.extent(),
                                .floor = settings_.floor,
                                .hold = settings_.hold,
+                               .on_nan = settings_.on_nan,
                                .numbers = arguments.numbers,
                                .row = settings_.numbers(),
                                .has_hold = settings_.has_hold()};

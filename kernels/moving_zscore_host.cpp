@@ -275,9 +275,11 @@ class held_zscore_host final : public operation {
       for (std::int64_t step = 0; step < frame->steps; ++step) {
         const std::int64_t at = index * pitch + step * extent.channels + channel;
         const float value = static_cast<const float*>(arguments.inputs[0])[at];
-        const auto z = static_cast<float>(window.score(value, sums, settings_.floor));
+        bool worn = false;
+        const float z = score_step(window, sums, value, frame->position + step, settings_.floor, levels.hold,
+                                   settings_.on_nan, worn);
         store(arguments.output, at, &z, 1);
-        if (window.take(value, static_cast<double>(std::abs(z)) > levels.hold, frame->position + step, sums)) {
+        if (worn) {
           sums = taken(window);
         }
       }

@@ -51,7 +51,7 @@
 /// parse_NAME, whose result has an `output`, make_NAME_host and make_NAME_cuda. docs/first-operator.md says what else a
 /// new one needs.
 #define PENSTOCK_OPERATORS(X)                                                                                        \
-  X(accumulate, accumulate_session, false, "frames", "kind", "along", "every")                                       \
+  X(accumulate, accumulate_session, false, "frames", "kind", "along", "every", "on_nan")                             \
   X(add, nullptr, false)                                                                                             \
   X(affine, nullptr, true, "a", "b")                                                                                 \
   X(bch, nullptr, false, "generator", "length", "errors", "parity")                                                  \
@@ -65,7 +65,7 @@
   X(detect, detect_session, false, "high", "low", "max_events", "along", "gap", "min_length", "axis")                \
   X(detrend, nullptr, false, "type", "axis")                                                                         \
   X(fft, nullptr, false, "half", "shift", "norm", "axis")                                                            \
-  X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method")                                            \
+  X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method", "on_nan")                                  \
   X(frame_sync, frame_sync_session, false, "word", "errors", "polarity", "rows", "length")                           \
   X(histogram, nullptr, false, "range", "axis")                                                                      \
   X(ifft, nullptr, false, "half", "length", "shift", "norm", "axis")                                                 \
@@ -75,7 +75,7 @@
     "engine", "axis")                                                                                                \
   X(mix, mix_session, false, "frequency", "rate", "phase")                                                           \
   X(moments, nullptr, false, "order", "axis")                                                                        \
-  X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold")            \
+  X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold", "on_nan")  \
   X(multiply, nullptr, false, "conjugate", "by", "by_imag", "by_shape")                                              \
   X(power_spectrum, nullptr, false, "window", "scale", "floor", "axis")                                              \
   X(reduce, nullptr, false, "function", "axis")                                                                      \

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "tests/kernels/operation_test.hpp"
 
@@ -16,6 +17,7 @@ struct accumulation {
   bool peak = false;
   bool rows = false;
   std::int64_t every = 1;
+  std::string on_nan = "spread";
 };
 
 /// Each window on its own, in float64.
@@ -28,12 +30,20 @@ std::vector<double> window_by_window(const std::vector<float>& x, std::size_t ch
     const auto count = std::min(static_cast<std::size_t>(window.frames), at / channels + 1);
     double sum = 0.0;
     double largest = -std::numeric_limits<double>::infinity();
+    std::size_t added = 0;
     for (std::size_t back = 0; back < count; ++back) {
       const double value = x[at - back * channels];
+      if (window.on_nan != "spread" && !std::isfinite(value)) {
+        if (window.on_nan == "reset") {
+          break;
+        }
+        continue;
+      }
+      ++added;
       sum += value;
       largest = std::isnan(value) || std::isnan(largest) ? static_cast<double>(nan) : std::max(largest, value);
     }
-    y.push_back(window.peak ? largest : sum / static_cast<double>(count));
+    y.push_back(added == 0 ? static_cast<double>(nan) : window.peak ? largest : sum / static_cast<double>(added));
   }
   return y;
 }
@@ -46,6 +56,9 @@ class accumulate_operation : public session_test {
     setup.settings.set("kind", std::string{window.peak ? "peak" : "mean"});
     setup.settings.set("along", std::string{window.rows ? "rows" : "frames"});
     setup.settings.set("every", window.every);
+    if (window.on_nan != "spread") {
+      setup.settings.set("on_nan", window.on_nan);
+    }
     setup.seed = static_cast<std::uint64_t>(random_.integer(1, 1'000'000'000));
     setup.max_frames = random_.integer(1, 40);
     setup.least_steps = random_.integer(0, 1);
@@ -166,6 +179,29 @@ TEST_P(accumulate_operation, LosesOnlyTheWantedWindowsThatHoldANan) {
   }
 }
 
+TEST_P(accumulate_operation, LeavesOutInvalidStepsWhereAsked) {
+  SCOPED_TRACE(random_.trace());
+  for (const std::string on_nan : {"reset", "hold"}) {
+    for (const bool peak : {false, true}) {
+      for (const std::int64_t every : {0, 1, 3, 17}) {  // 0: along frames
+        for (const std::int64_t channels : {1, 5, 64}) {
+          const accumulation window{.frames = random_.integer(1, every == 1 ? 40 : 150),
+                                    .peak = peak,
+                                    .rows = every > 0,
+                                    .every = std::max<std::int64_t>(every, 1),
+                                    .on_nan = on_nan};
+          tensor_spec input{.type = element_type::f32, .shape = {every > 0 ? 60 : 2, channels}, .variable = every > 0};
+          const session_case setup = make(window, input);
+          session_signals signals = random_signals(random_, setup, {1, 90, 500, 300}, 3.0);
+          random_.spoil(signals[1]);
+          random_.spoil(signals[2]);
+          ASSERT_NO_FATAL_FAILURE(expect_results(setup, window, signals)) << on_nan << ", every " << every;
+        }
+      }
+    }
+  }
+}
+
 TEST(Accumulate, SaysWhatAStepIs) {
   parameters settings;
   settings.set("frames", std::int64_t{4});
@@ -191,6 +227,7 @@ TEST(Accumulate, RefusesWhatItCannotDo) {
   expect_refused("accumulate", with("frames", std::int64_t{0}), {input}, "frames", "from 1 to 4096");
   expect_refused("accumulate", with("frames", std::int64_t{4097}), {input}, "frames", "from 1 to 4096");
   expect_refused("accumulate", with("kind", std::string{"max"}), {input}, "kind", "\"mean\" or \"peak\"");
+  expect_refused("accumulate", with("on_nan", std::string{"skip"}), {input}, "on_nan", "\"spread\", \"reset\"");
   expect_refused("accumulate", with("along", std::string{"time"}), {input}, "along", "\"frames\" or \"rows\"");
   expect_refused("accumulate", with("along", std::string{"frames"}),
                  {{.type = element_type::f32, .shape = {8}, .variable = true}}, "along", "f32[max 8]");

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <string>
 
 #include "tests/kernels/operation_test.hpp"
 #include "tests/kernels/random_input.hpp"
@@ -52,6 +53,44 @@ std::vector<sample> samples_of(const std::vector<float>& values, bool complex) {
     samples.emplace_back(values[i], complex ? values[i + 1] : 0.0F);
   }
   return samples;
+}
+
+/// The same where a sample that is not finite gives NaN: each channel by itself goes on without it, or from rest.
+std::vector<sample> without_invalid(const std::vector<sample>& x, const std::vector<sample>& h, const filter& design,
+                                    bool reset) {
+  const auto channels = static_cast<std::size_t>(design.channels);
+  const auto decimation = static_cast<std::size_t>(design.decimation);
+  const filter plain{.taps = design.taps};
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  std::vector<sample> every(x.size(), sample{none, none});
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    std::vector<sample> came;
+    std::vector<std::size_t> places;
+    const auto finish = [&] {
+      const std::vector<sample> filtered = direct_sum(came, h, plain);
+      for (std::size_t at = 0; at < places.size(); ++at) {
+        every[places[at]] = filtered[at];
+      }
+      came.clear();
+      places.clear();
+    };
+    for (std::size_t at = channel; at < x.size(); at += channels) {
+      if (std::isfinite(x[at].real()) && std::isfinite(x[at].imag())) {
+        came.push_back(x[at]);
+        places.push_back(at);
+      } else if (reset) {
+        finish();
+      }
+    }
+    finish();
+  }
+  std::vector<sample> kept;
+  for (std::size_t at = 0; at < every.size(); ++at) {
+    if (at / channels % decimation == 0) {
+      kept.push_back(every[at]);
+    }
+  }
+  return kept;
 }
 
 /// Mean of the squared magnitudes; 0 for no samples.
@@ -175,6 +214,47 @@ TEST_P(fir_operation, TakesTheMostTaps) {
     const trial attempt = make_variable(design, 16384);
     ASSERT_NO_FATAL_FAILURE(
         expect_all_filtered(attempt, design, {signal(design, design.decimation == 8 ? 5000 : 100000)}));
+  }
+}
+
+TEST_P(fir_operation, GoesOnBehindInvalidSamplesWhereAsked) {
+  SCOPED_TRACE(random_.trace());
+  for (const filter& design : {filter{1, 1, 1}, filter{9, 1, 3}, filter{64, 3, 1, true}, filter{65, 1, 2, false, true},
+                               filter{129, 40, 64}, filter{33, 2, 5, true, true}, filter{300, 1, 1, true}}) {
+    for (const bool reset : {false, true}) {
+      for (const std::string method : {"direct", "fft"}) {
+        trial attempt = make_variable(design, random_.coin() ? 30 : 170);
+        attempt.setup.settings.set("on_nan", std::string{reset ? "reset" : "hold"});
+        attempt.setup.settings.set("method", method);
+        // The last has valid batches behind an invalid one.
+        std::vector<std::vector<float>> signals{signal(design, 1), signal(design, 700), signal(design, 400),
+                                                signal(design, 1500)};
+        random_.spoil(signals[1]);
+        random_.spoil(signals[2]);
+        signals[3][static_cast<std::size_t>(random_.integer(0, 100 * design.channels))] =
+            std::numeric_limits<float>::quiet_NaN();
+        const auto got = run<float>(attempt.setup, signals);
+        for (std::size_t session = 0; session < signals.size(); ++session) {
+          const std::vector<sample> expected =
+              without_invalid(samples_of(signals[session], design.complex_input), attempt.taps, design, reset);
+          std::vector<double> parts;
+          for (const sample& each : expected) {
+            parts.push_back(each.real());
+            if (design.complex_input || design.complex_taps) {
+              parts.push_back(each.imag());
+            }
+          }
+          // An output of one or two may lie far below what is summed for it.
+          parts.push_back(std::sqrt(static_cast<double>(design.taps)));
+          std::vector<float> results = got[session];
+          results.push_back(static_cast<float>(parts.back()));
+          ASSERT_NO_FATAL_FAILURE(expect_close(results, parts, 1e-6,
+                                               attempt.setup.text() + ": " + design.text() + ", " + method +
+                                                   (reset ? ", reset" : ", hold") + ", session " +
+                                                   std::to_string(session)));
+        }
+      }
+    }
   }
 }
 

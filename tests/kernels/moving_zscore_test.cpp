@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "tests/kernels/operation_test.hpp"
 
@@ -16,6 +17,7 @@ struct scoring {
   std::int64_t gap = 0;
   double hold = std::numeric_limits<double>::infinity();
   bool relative = false;  ///< the floor that stands where none is given
+  std::string on_nan = "spread";
 };
 
 /// Two passes over each window, in float64.
@@ -48,8 +50,18 @@ std::vector<double> held_two_pass(const std::vector<float>& v, std::size_t chann
   for (std::size_t channel = 0; channel < channels; ++channel) {
     std::vector<double> came;
     std::vector<bool> above(steps, false);
+    std::size_t begin = 0;
     for (std::size_t step = 0; step < steps; ++step) {
       const auto value = static_cast<double>(v[step * channels + channel]);
+      if (rule.on_nan != "spread" && !std::isfinite(value)) {
+        z[step * channels + channel] = static_cast<double>(nan);
+        above[step] = true;
+        if (rule.on_nan == "reset") {
+          came.clear();
+          begin = step + 1;
+        }
+        continue;
+      }
       if (came.size() >= window) {
         double sum = 0.0;
         for (std::size_t at = came.size() - window; at < came.size(); ++at) {
@@ -67,7 +79,7 @@ std::vector<double> held_two_pass(const std::vector<float>& v, std::size_t chann
         z[step * channels + channel] = (value - mean) / (deviation < floor ? floor : deviation);
       }
       above[step] = std::abs(z[step * channels + channel]) > rule.hold;
-      if (step >= gap && !above[step] && !above[step - gap]) {
+      if (step >= begin + gap && !above[step] && !above[step - gap]) {
         came.push_back(static_cast<double>(v[(step - gap) * channels + channel]));
       }
     }
@@ -88,6 +100,9 @@ class moving_zscore_operation : public session_test {
     }
     if (!std::isinf(rule.hold)) {
       setup.settings.set("hold", rule.hold);
+    }
+    if (rule.on_nan != "spread") {
+      setup.settings.set("on_nan", rule.on_nan);
     }
     setup.seed = static_cast<std::uint64_t>(random_.integer(1, 1'000'000'000));
     setup.least_steps = random_.integer(0, 1);
@@ -370,6 +385,37 @@ TEST(MovingZscore, RefusesWhatItCannotDo) {
   expect_refused("moving_zscore", flags, {input}, "threshold", "above 0");
   expect_refused("moving_zscore", with("floor", 1.0), {{.type = element_type::cf32, .shape = {8}}}, "from",
                  "takes f32, not cf32[8]");
+}
+
+TEST_P(moving_zscore_operation, GoesOnBehindInvalidSamplesWhereAsked) {
+  SCOPED_TRACE(random_.trace());
+  for (const std::string on_nan : {"reset", "hold"}) {
+    for (const std::int64_t gap : {0, 1, 7}) {
+      for (const bool holds : {false, true}) {
+        scoring rule{.window = random_.integer(2, 40), .floor = 1e-4, .gap = gap};
+        rule.hold = holds ? 3.0 : rule.hold;
+        rule.on_nan = on_nan;
+        session_case setup = make(rule, any_input(60));
+        session_signals signals = random_signals(random_, setup, {1, 900, 400}, 2.0);
+        random_.spoil(signals[1]);
+        const auto scores = run<float>(setup, signals);
+        setup.settings.set("output", std::string("flags"));
+        setup.settings.set("threshold", 2.5);
+        const auto flags = run<std::uint8_t>(setup, signals);
+        const std::size_t channels = setup.input_step_bytes() / sizeof(float);
+        for (std::size_t session = 0; session < signals.size(); ++session) {
+          const auto expected = held_two_pass(signals[session], channels, rule);
+          ASSERT_NO_FATAL_FAILURE(expect_close(scores[session], expected, 1e-5,
+                                               setup.text() + ", " + on_nan + ", gap " + std::to_string(gap)));
+          for (std::size_t at = 0; at < expected.size(); ++at) {
+            if (!(std::abs(std::abs(expected[at]) - 2.5) < 1e-4)) {
+              ASSERT_EQ(flags[session][at] != 0, std::abs(expected[at]) > 2.5) << setup.text() << " at " << at;
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST_P(moving_zscore_operation, GivesEachSessionItsOwnThreshold) {

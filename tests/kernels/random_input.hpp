@@ -51,6 +51,20 @@ class random_input {
     return {.frames = coin() ? 1 : integer(2, 9), .leading = spec.variable ? integer(1, spec.shape.front()) : 0};
   }
 
+  /// Makes samples NaN or infinite: single ones, the first, and a run of up to a third.
+  void spoil(std::vector<float>& samples) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    constexpr std::array<float, 3> invalid{std::numeric_limits<float>::quiet_NaN(), infinity, -infinity};
+    const auto last = static_cast<std::int64_t>(samples.size()) - 1;
+    for (std::int64_t left = last / 40 + 1; left > 0; --left) {
+      samples[static_cast<std::size_t>(integer(0, last))] = invalid[static_cast<std::size_t>(integer(0, 2))];
+    }
+    samples[0] = invalid[0];
+    const std::int64_t begin = integer(0, last);
+    const std::int64_t end = std::min(last + 1, begin + integer(0, last / 3));
+    std::fill(samples.begin() + begin, samples.begin() + end, invalid[0]);
+  }
+
   template <class Integer>
   [[nodiscard]] std::vector<Integer> integers(std::size_t count) {
     std::uniform_int_distribution<std::int64_t> any{std::numeric_limits<Integer>::min(),
