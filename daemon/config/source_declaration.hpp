@@ -27,13 +27,22 @@ enum class source_framing : std::uint8_t {
   rtl_tcp
 };
 
-enum class gap_policy : std::uint8_t { fill, new_epoch, splice };
+enum class gap_policy : std::uint8_t {
+  fill,  ///< with zeros
+  new_epoch,
+  splice,
+  nan  ///< filled with NaN
+};
+
+[[nodiscard]] constexpr bool fills(gap_policy policy) noexcept {
+  return policy == gap_policy::fill || policy == gap_policy::nan;
+}
 
 /// What becomes of samples that are known to be missing.
 struct gap_settings {
   gap_policy policy = gap_policy::fill;
   std::chrono::nanoseconds max_fill = std::chrono::milliseconds{50};  ///< a longer gap is treated as `beyond` says
-  gap_policy beyond = gap_policy::new_epoch;                          ///< not fill
+  gap_policy beyond = gap_policy::new_epoch;                          ///< one that does not fill
   bool discard = false;  ///< results that touch filled samples are not handed on
 
   bool operator==(const gap_settings&) const = default;

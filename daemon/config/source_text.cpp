@@ -29,8 +29,10 @@ constexpr std::array<named_value<source_framing>, 8> framing_names{{{"raw", sour
                                                                     {"vita49", source_framing::vita49},
                                                                     {"difi", source_framing::difi},
                                                                     {"rtl_tcp", source_framing::rtl_tcp}}};
-constexpr std::array<named_value<gap_policy>, 3> gap_names{
-    {{"fill", gap_policy::fill}, {"new-epoch", gap_policy::new_epoch}, {"splice", gap_policy::splice}}};
+constexpr std::array<named_value<gap_policy>, 4> gap_names{{{"fill", gap_policy::fill},
+                                                            {"nan", gap_policy::nan},
+                                                            {"new-epoch", gap_policy::new_epoch},
+                                                            {"splice", gap_policy::splice}}};
 constexpr std::array<named_value<gap_policy>, 2> beyond_names{
     {{"new-epoch", gap_policy::new_epoch}, {"splice", gap_policy::splice}}};
 constexpr std::array<named_value<overrun_policy>, 3> overrun_names{{{"block", overrun_policy::block},
@@ -248,6 +250,10 @@ void fit_to_pipeline(const table_reader& table, source_declaration& source, cons
                                   "' takes " + source.input.text() + ", and a source does not convert");
   }
   source.dtype = source.input.type;
+  if (source.gap.policy == gap_policy::nan && !is_floating(source.dtype) && source.dtype != element_type::cf32) {
+    table.refuse_key("gap", "policy = \"nan\" needs floating samples; pipeline '" + source.pipeline + "' takes " +
+                                source.input.text());
+  }
   const std::int64_t extent = source.input.shape.front();
   source.sample_bytes = source.input.bytes() / static_cast<std::size_t>(extent);
   source.block = source.block == 0 ? extent : source.block;
@@ -388,10 +394,11 @@ const std::vector<setting<source_declaration>>& source_settings() {
       row("gap", &declared::gap,
           rows_kind<gap_settings>{gap_rows(), "a table such as { policy = \"fill\", max_fill = \"50ms\" }"},
           "What becomes of missing samples, as a table. "
-          "`policy` is `fill` (zeros, counted in each result), `new-epoch` (a fresh session) or `splice` (only "
+          "`policy` is `fill` (zeros, counted in each result), `nan` (the same with NaN, for floating samples), "
+          "`new-epoch` (a fresh session) or `splice` (only "
           "counted). "
           "Gaps longer than `max_fill` are treated as `beyond` says. "
-          "With `discard = true` results of requests with filled samples are not handed on to subscribers and sinks."),
+          "With `discard = true` results with filled samples are not handed on to subscribers and sinks."),
       row("overrun", &declared::overrun, named_kind{overrun_names},
           "What happens while the pipeline takes less than comes in. "
           "`block` does not read on, and is the default of files. "

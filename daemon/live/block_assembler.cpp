@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "base/utc_time.hpp"
+#include "kernels/element_values.hpp"
 
 namespace penstock::live {
 namespace {
@@ -18,7 +20,26 @@ constexpr std::int64_t least_fall = std::int64_t{1} << 17;
 // Without a rate there is no time to fill: so many blocks.
 constexpr std::uint64_t blocks_without_rate = 16;
 
+/// A sample of NaN.
+std::vector<std::byte> nan_sample(element_type type, std::size_t bytes) {
+  const std::size_t values = bytes / size_of(type) * (is_complex(type) ? 2 : 1);
+  const std::vector<double> nans(values, std::numeric_limits<double>::quiet_NaN());
+  std::vector<std::byte> made(bytes);
+  writer_of(is_complex(type) ? element_type::f32 : type)(nans.data(), made.data(), 1, values);
+  return made;
+}
+
 }  // namespace
+
+void block_plan::fill(std::byte* to, std::size_t samples) const noexcept {
+  if (missing.empty()) {
+    std::memset(to, 0, samples * sample_bytes);
+    return;
+  }
+  for (std::size_t each = 0; each < samples; ++each) {
+    std::memcpy(to + each * sample_bytes, missing.data(), sample_bytes);
+  }
+}
 
 block_plan plan_of(const source_declaration& source, double rate) {
   block_plan plan{.sample_bytes = source.sample_bytes,
@@ -29,11 +50,15 @@ block_plan plan_of(const source_declaration& source, double rate) {
                   .overrun = source.overrun,
                   .queue = source.queue,
                   .streams = source.is_live() ? source.max_streams : 1,
-                  .max_fill = 0};
+                  .max_fill = 0,
+                  .missing = {}};
   const double seconds = std::chrono::duration<double>(source.gap.max_fill).count();
   plan.max_fill = rate > 0                          ? static_cast<std::uint64_t>(std::llround(rate * seconds))
                   : source.gap.max_fill.count() > 0 ? blocks_without_rate * plan.block
                                                     : 0;
+  if (source.gap.policy == gap_policy::nan) {
+    plan.missing = nan_sample(source.dtype, source.sample_bytes);
+  }
   return plan;
 }
 
@@ -210,7 +235,7 @@ void block_assembler::count_late(std::int64_t begin, std::int64_t end) {
 void block_assembler::close_hole(std::int64_t start) {
   const auto hole = static_cast<std::uint64_t>(start - written_);
   gap_policy policy = plan_.gap.policy;
-  if (policy == gap_policy::fill) {
+  if (fills(policy)) {
     if (hole <= plan_.max_fill) {
       fill(hole);
       return;
@@ -297,7 +322,7 @@ void block_assembler::append(const std::byte* bytes, std::size_t samples) {
 void block_assembler::fill(std::uint64_t samples) {
   while (samples > 0 && open_block()) {
     const std::size_t taken = static_cast<std::size_t>(std::min<std::uint64_t>(samples, plan_.block - block_.samples));
-    std::memset(block_.bytes + block_.samples * plan_.sample_bytes, 0, taken * plan_.sample_bytes);
+    plan_.fill(block_.bytes + block_.samples * plan_.sample_bytes, taken);
     block_.samples += taken;
     block_.account.filled += static_cast<std::uint32_t>(taken);
     events_.filled += taken;
@@ -326,7 +351,7 @@ void block_assembler::flush() {
   }
   if (plan_.frame != 0 && block_.samples % plan_.frame != 0) {
     const std::size_t missing = plan_.frame - block_.samples % plan_.frame;
-    std::memset(block_.bytes + block_.samples * plan_.sample_bytes, 0, missing * plan_.sample_bytes);
+    plan_.fill(block_.bytes + block_.samples * plan_.sample_bytes, missing);
     block_.samples += missing;
     block_.account.filled += static_cast<std::uint32_t>(missing);
     events_.filled += missing;

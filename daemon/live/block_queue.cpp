@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -166,28 +165,28 @@ bool block_queue::settle_front() {
   dropped& gap = dropped_of(block.stream);
   const bool begins = ((block.account.flags | gap.flags) & wire::sample_flag::epoch_begins) != 0;
   gap_policy policy = plan_.gap.policy;
-  if (policy == gap_policy::fill && gap.samples > plan_.max_fill) {
+  if (fills(policy) && gap.samples > plan_.max_fill) {
     policy = plan_.gap.beyond;
   }
-  if (gap.samples != 0 && !begins && policy == gap_policy::fill) {
+  if (gap.samples != 0 && !begins && fills(policy)) {
     std::byte* const memory = pool_->take(most_ + spare_blocks);
     if (memory == nullptr) {
       return false;
     }
     const std::size_t taken = static_cast<std::size_t>(std::min<std::uint64_t>(gap.samples, plan_.block));
-    std::memset(memory, 0, taken * plan_.sample_bytes);
-    sample_block zeros{.stream = block.stream, .bytes = memory, .samples = taken, .account = {}};
-    zeros.account.index = gap.index;
-    zeros.account.time_ns = gap.time_ns;
-    zeros.account.quality = gap.quality;
-    zeros.account.epoch = block.account.epoch + more_epochs_[block.stream];
-    zeros.account.filled = static_cast<std::uint32_t>(taken);
-    zeros.account.lost_before = std::exchange(gap.lost_before, 0);
-    zeros.account.flags =
+    plan_.fill(memory, taken);
+    sample_block filling{.stream = block.stream, .bytes = memory, .samples = taken, .account = {}};
+    filling.account.index = gap.index;
+    filling.account.time_ns = gap.time_ns;
+    filling.account.quality = gap.quality;
+    filling.account.epoch = block.account.epoch + more_epochs_[block.stream];
+    filling.account.filled = static_cast<std::uint32_t>(taken);
+    filling.account.lost_before = std::exchange(gap.lost_before, 0);
+    filling.account.flags =
         static_cast<std::uint8_t>(std::exchange(gap.flags, std::uint8_t{0}) | wire::sample_flag::filled |
                                   (block.account.flags & wire::sample_flag::index_known));
     if (plan_.gap.discard) {
-      zeros.account.flags |= wire::sample_flag::withheld;
+      filling.account.flags |= wire::sample_flag::withheld;
     }
     events_.filled += taken;
     gap.samples -= taken;
@@ -197,7 +196,7 @@ bool block_queue::settle_front() {
     } else {
       gap.quality = time_quality::none;
     }
-    blocks_.push_front(zeros);
+    blocks_.push_front(filling);
     settled_ = true;
     return true;
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "daemon/config/source_declaration.hpp"
 #include "daemon/live/sample_stream.hpp"
@@ -52,11 +53,14 @@ struct block_plan {
   double rate = 0;        ///< samples per second; 0: not known
   gap_settings gap;
   overrun_policy overrun = overrun_policy::drop_oldest;
-  std::size_t queue = 0;       ///< bytes
-  std::size_t streams = 1;     ///< at most
-  std::uint64_t max_fill = 0;  ///< samples, of gap.max_fill
+  std::size_t queue = 0;             ///< bytes
+  std::size_t streams = 1;           ///< at most
+  std::uint64_t max_fill = 0;        ///< samples, of gap.max_fill
+  std::vector<std::byte> missing{};  ///< a sample that stands for a missing one; empty: it is zero
 
   [[nodiscard]] std::size_t block_bytes() const noexcept { return block * sample_bytes; }
+  /// Writes samples that stand for missing ones.
+  void fill(std::byte* to, std::size_t samples) const noexcept;
 };
 
 /// Of a source with that rate; 0: not known.

@@ -75,6 +75,19 @@ TEST(source_text, LeavesOutWhatATypeDoesNotHave) {
   }
 }
 
+TEST(source_text, FillsGapsWithNan) {
+  const auto read = [](const std::string& lines) {
+    return parse_settings(with_source("name = 'n'\npipeline = 'p'\ntype = 'stdin'\n" + lines), "penstock.toml");
+  };
+  const settings filled = read("gap = { policy = 'nan', max_fill = '1s', beyond = 'splice' }\n");
+  EXPECT_EQ(filled.sources.at(0).gap.policy, gap_policy::nan);
+  EXPECT_TRUE(same_source(parse_settings(print_settings(filled), "penstock.toml").sources.at(0), filled.sources[0]));
+  std::string whole = with_source("name = 'n'\npipeline = 'p'\ntype = 'stdin'\ngap = { policy = 'nan' }\n");
+  whole.replace(whole.find("cf32"), 4, "ci16");
+  whole.replace(whole.find("magnitude"), 9, "convert");
+  EXPECT_THAT(complaint_about(whole), HasSubstr("policy = \"nan\" needs floating samples; pipeline 'p' takes ci16"));
+}
+
 TEST(source_text, GivesFilesAndPipesWhatSuitsThem) {
   const auto read = [](const std::string& lines) {
     return parse_settings(with_source("name = 'n'\npipeline = 'p'\n" + lines), "/etc/p/penstock.toml").sources.at(0);

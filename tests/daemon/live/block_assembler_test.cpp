@@ -17,7 +17,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// A sample is its own index and one, so that 0 is only what was filled in.
+/// A sample is its own index and one, so that 0 is only what was filled in; −1 stands for NaN.
 using sample = std::int64_t;
 
 std::vector<sample> samples_at(std::int64_t index, std::size_t count) {
@@ -70,6 +70,9 @@ block_plan plan_with(std::size_t block, std::size_t frame, gap_policy policy, st
   plan.frame = frame;
   plan.gap = {.policy = policy, .max_fill = std::chrono::seconds{1}, .beyond = beyond, .discard = false};
   plan.max_fill = max_fill;
+  if (policy == gap_policy::nan) {
+    plan.missing.assign(sizeof(sample), std::byte{0xFF});
+  }
   return plan;
 }
 
@@ -150,7 +153,7 @@ class reference {
         fresh.account.flags = begins ? wire::sample_flag::epoch_begins : 0;
       }
       made.back().samples.push_back(now.value);
-      made.back().account.filled += now.value == 0 ? 1 : 0;
+      made.back().account.filled += now.value == missing() ? 1U : 0U;
       made.back().account.lost_before += now.lost_before;
     }
     if (!made.empty()) {
@@ -198,21 +201,22 @@ class reference {
   }
   void treat(std::int64_t gap) {
     gap_policy policy = plan_.gap.policy;
-    if (policy == gap_policy::fill && static_cast<std::uint64_t>(gap) > plan_.max_fill) {
+    if (fills(policy) && static_cast<std::uint64_t>(gap) > plan_.max_fill) {
       policy = plan_.gap.beyond;
     }
-    if (policy == gap_policy::fill) {
+    if (fills(policy)) {
       for (std::int64_t each = 0; each < gap; ++each) {
-        cells.push_back({epoch_, position_ + each, 0, std::exchange(lost_, 0)});
+        cells.push_back({epoch_, position_ + each, missing(), std::exchange(lost_, 0)});
       }
       return;
     }
     lost_ += static_cast<std::uint64_t>(gap);
     epoch_ += policy == gap_policy::new_epoch ? 1 : 0;
   }
+  [[nodiscard]] sample missing() const { return plan_.gap.policy == gap_policy::nan ? -1 : 0; }
   void pad(kept_block& block) const {
     while (plan_.frame != 0 && block.samples.size() % plan_.frame != 0) {
-      block.samples.push_back(0);
+      block.samples.push_back(missing());
       ++block.account.filled;
     }
   }
@@ -251,7 +255,7 @@ TEST(block_assembler, MakesTheBlocksAndTheAccountOfAModelThatGoesSampleBySample)
     SCOPED_TRACE("round " + std::to_string(round));
     const auto frame = static_cast<std::size_t>(pick(0, 2) == 0 ? 0 : pick(1, 6));
     const auto block = static_cast<std::size_t>(pick(1, 8)) * std::max<std::size_t>(frame, 1);
-    const auto policy = static_cast<gap_policy>(pick(0, 2));
+    const auto policy = static_cast<gap_policy>(pick(0, 3));
     assembler_rig rig(plan_with(block, frame, policy, static_cast<std::uint64_t>(pick(0, 30)),
                                 pick(0, 1) == 0 ? gap_policy::new_epoch : gap_policy::splice));
     reference model(rig.plan);
@@ -330,7 +334,7 @@ TEST(block_assembler, StandsEachSampleAtItsPlaceWhateverMemoryThereIs) {
   };
   for (int round = 0; round < 200; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
-    assembler_rig rig(plan_with(static_cast<std::size_t>(pick(1, 40)), 0, static_cast<gap_policy>(pick(0, 2)),
+    assembler_rig rig(plan_with(static_cast<std::size_t>(pick(1, 40)), 0, static_cast<gap_policy>(pick(0, 3)),
                                 static_cast<std::uint64_t>(pick(0, 60))));
     rig.blocks.is_short = [&] { return pick(0, 3) == 0; };
     std::int64_t next = 0;
@@ -352,9 +356,10 @@ TEST(block_assembler, StandsEachSampleAtItsPlaceWhateverMemoryThereIs) {
       std::uint32_t filled = 0;
       for (std::size_t place = 0; place < block.samples.size(); ++place) {
         const sample value = block.samples[place];
-        filled += value == 0 ? 1 : 0;
+        const bool missing = value == (rig.plan.gap.policy == gap_policy::nan ? -1 : 0);
+        filled += missing ? 1 : 0;
         const bool spliced = rig.plan.gap.policy == gap_policy::splice;
-        if (value != 0 && !spliced) {
+        if (!missing && !spliced) {
           ASSERT_EQ(value, block.account.index + static_cast<std::int64_t>(place) + 1);
         }
       }

@@ -141,6 +141,24 @@ TEST(block_queue, DropsTheNewestOrWaitsInstead) {
   EXPECT_EQ(waiting.counts.delivered + waiting.counts.waiting, 800U);
 }
 
+TEST(block_queue, FillsWhatItDroppedAsThePlanSays) {
+  queue_rig rig(overrun_policy::drop_oldest, gap_policy::nan, 1000);
+  rig.plan.missing.assign(sizeof(sample), std::byte{0xFF});
+  rig.run(0, 10);
+  ASSERT_TRUE(rig.deliver());
+  rig.run(10, 80);
+  std::size_t filled = 0;
+  while (const auto block = rig.deliver()) {
+    for (std::size_t each = 0; each < block->samples; ++each) {
+      const bool missing = rig.values[each] == -1;
+      filled += missing ? 1 : 0;
+      EXPECT_TRUE(missing || rig.values[each] == block->account.index + static_cast<std::int64_t>(each) + 1);
+    }
+  }
+  EXPECT_EQ(filled, rig.events.filled);
+  EXPECT_GT(filled, 0U);
+}
+
 TEST(block_queue, BalancesWhateverItDrops) {
   std::mt19937_64 random(11);
   const auto pick = [&](std::int64_t least, std::int64_t most) {
