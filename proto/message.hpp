@@ -137,7 +137,7 @@ struct sample_account {
   std::int64_t time_ns = 0;       ///< of that sample, since 1970, UTC
   std::uint64_t lost_before = 0;  ///< samples known to be lost directly before it
   std::uint32_t epoch = 0;        ///< of the clock: indices of different epochs do not compare
-  std::uint32_t filled = 0;       ///< samples of the request that are filled in
+  std::uint32_t filled = 0;       ///< samples that are filled in; of a result also earlier ones that it reaches back to
   time_quality quality = time_quality::none;
   std::uint8_t flags = 0;  ///< of sample_flag
 

@@ -473,7 +473,7 @@ std::vector<std::string> doubts_about(const source_declaration& source,
     doubt("gap", "spliced samples look like those of one signal: only lost_before in a result tells of the gap" +
                      (stages.empty() ? "" : ", and state is carried across it (" + stages + ")"));
   }
-  if (source.gap.policy == gap_policy::fill && source.sample_rate == 0 && source.is_live()) {
+  if (fills(source.gap.policy) && source.sample_rate == 0 && source.is_live()) {
     doubt("sample_rate", "without it gap.max_fill is no time: gaps of up to 16 blocks are filled");
   }
   if (!source.is_live() && source.overrun != overrun_policy::block) {

@@ -230,8 +230,8 @@ void subscriptions::publish_request(const request& accepted, std::span<const std
 }
 
 void subscriptions::publish(const request& done, std::span<const published_output> outputs, bool requests) {
-  const bool is_withheld =
-      outputs.empty() || (!requests && done.account && (done.account->flags & wire::sample_flag::withheld) != 0);
+  const bool is_withheld = outputs.empty() || (!requests && done.account &&
+                                               (account_of_result(done).flags & wire::sample_flag::withheld) != 0);
   bool counts = false;
   for (const auto& each : all_) {
     if (each->wanted.requests != requests) {
@@ -323,7 +323,7 @@ void subscriptions::compose_result(subscription& each, const known_publisher& so
   const std::span<std::byte> out(static_cast<std::byte*>(head.data()), head.size());
   wire::encode(header, out);
   if (done.account) {
-    wire::encode(*done.account, out.subspan(wire::header_bytes));
+    wire::encode(each.wanted.requests ? *done.account : account_of_result(done), out.subspan(wire::header_bytes));
     std::size_t index_at = wire::account_header_bytes;
     for (const std::uint16_t output : source.outputs) {
       wire::encode_output_index(each.wanted.requests ? done.account->index : index_of_output(done, output),

@@ -70,7 +70,10 @@ struct request {
   std::int64_t steps_before = 0;  ///< steps of the pipeline's input before it in its session
   std::array<std::byte, 16> trace_id{};
   std::optional<wire::sample_account> account{};  ///< that its sender gave it
-  tuned_numbers numbers{};                        ///< that hold for its frames; nullptr if its pipeline is not tuned
+  std::uint32_t filled_earlier =
+      0;                          ///< samples of earlier requests that its outputs reach back to, and that are filled
+  bool withheld_earlier = false;  ///< of one of these requests
+  tuned_numbers numbers{};        ///< that hold for its frames; nullptr if its pipeline is not tuned
   std::uint32_t frames = 0;
   std::int64_t leading = 0;  ///< leading dimension of its frames
   std::size_t bytes = 0;     ///< of the payload

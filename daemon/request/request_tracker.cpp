@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
+#include <limits>
 
+#include "daemon/request/wire_tensor.hpp"
 #include "daemon/shm/segment.hpp"
 
 namespace penstock {
@@ -30,10 +33,47 @@ time_point deadline_of(std::uint64_t timeout_ns, time_point now) noexcept {
              : now + std::chrono::nanoseconds{static_cast<std::int64_t>(timeout_ns)};
 }
 
+std::uint32_t saturated(std::uint64_t count) noexcept {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count, std::numeric_limits<std::uint32_t>::max()));
+}
+
+// More are joined: their counts are then of longer ranges.
+constexpr std::size_t most_filled = 64;
+
+// Of an earlier request nobody knows which of its samples are filled, so this is the most that there can be.
+void note_filled(request& next, session_record& session) {
+  const bool has_filled = next.account && next.account->filled != 0;
+  if (session.filled.empty() && !has_filled) {
+    return;
+  }
+  const std::int64_t begin = first_step_of(next);
+  std::erase_if(session.filled, [&](const filled_steps& each) { return each.end <= begin; });
+  std::uint64_t filled = 0;
+  for (const filled_steps& each : session.filled) {
+    filled += std::min<std::uint64_t>(each.count, static_cast<std::uint64_t>(each.end - std::max(each.begin, begin)));
+    next.withheld_earlier = next.withheld_earlier || each.withheld;
+  }
+  next.filled_earlier = saturated(filled);
+  if (has_filled) {
+    if (session.filled.size() == most_filled) {
+      filled_steps& oldest = session.filled[1];
+      oldest.begin = session.filled[0].begin;
+      oldest.count = saturated(std::uint64_t{oldest.count} + session.filled[0].count);
+      oldest.withheld = oldest.withheld || session.filled[0].withheld;
+      session.filled.erase(session.filled.begin());
+    }
+    session.filled.push_back({.begin = next.steps_before,
+                              .end = next.steps_before + next.leading * next.frames,
+                              .count = next.account->filled,
+                              .withheld = (next.account->flags & wire::sample_flag::withheld) != 0});
+  }
+}
+
 void join_session(request& next, session_record& session) {
   next.session = &session;
   next.sequence = session.frames;
   next.steps_before = session.steps;
+  note_filled(next, session);
   session.frames += next.frames;
   session.steps += next.leading * next.frames;
   session.last_used = next.received;

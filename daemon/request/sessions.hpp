@@ -11,6 +11,14 @@
 
 namespace penstock {
 
+/// Samples of a request that are filled in, among these steps of its session.
+struct filled_steps {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::uint32_t count = 0;
+  bool withheld = false;  ///< see wire::sample_flag
+};
+
 /// One session: an ordered sequence of a client's frames through one pipeline, which share the state of its stages.
 /// Never moves: requests hold its address. Thread: the shard.
 struct session_record {
@@ -27,6 +35,7 @@ struct session_record {
   std::string lost_to{};                        ///< why its plan is no longer served; "" if it is
   tuned_numbers numbers{};                      ///< of its next request; nullptr if its pipeline is not tuned
   std::map<std::size_t, double> own_numbers{};  ///< those that it has set, by their places in `numbers`
+  std::vector<filled_steps> filled{};           ///< of its requests that later outputs may reach back to
 
   /// Unanswered requests, in the session's order.
   request* first = nullptr;

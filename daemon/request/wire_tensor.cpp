@@ -1,5 +1,7 @@
 #include "daemon/request/wire_tensor.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace penstock {
@@ -104,11 +106,29 @@ std::size_t result_header_bytes(const request& done) noexcept {
 }
 
 void encode_account(const request& done, std::span<std::byte> out) noexcept {
-  wire::encode(*done.account, out);
+  wire::encode(account_of_result(done), out);
   out = out.subspan(wire::sample_account_bytes);
   for (std::size_t output = 0; output < done.pipeline->outputs.size(); ++output) {
     wire::encode_output_index(index_of_output(done, output), out.subspan(output * sizeof(std::int64_t)));
   }
+}
+
+std::int64_t first_step_of(const request& accepted) noexcept {
+  std::int64_t first = accepted.steps_before;
+  for (const plan_output& output : accepted.pipeline->outputs) {
+    first = std::min(first, output.timing.next(accepted.steps_before));
+  }
+  return first;
+}
+
+wire::sample_account account_of_result(const request& done) noexcept {
+  wire::sample_account told = *done.account;
+  if (done.filled_earlier != 0) {
+    told.filled += std::min(done.filled_earlier, std::numeric_limits<std::uint32_t>::max() - told.filled);
+    told.flags |= wire::sample_flag::filled;
+    told.flags |= done.withheld_earlier ? wire::sample_flag::withheld : std::uint8_t{0};
+  }
+  return told;
 }
 
 // The sender may count from anywhere, so the sum wraps around.

@@ -51,8 +51,13 @@ struct published_output {
 [[nodiscard]] std::size_t result_header_bytes(const request& done) noexcept;
 /// The index of the sample at which an output of a request with an account stands, in its sender's numbers.
 [[nodiscard]] std::int64_t index_of_output(const request& done, std::size_t output) noexcept;
-/// Writes the account of a request that has one, and behind it where each output stands: what lies between byte 64 and
-/// the end of the result's header.
+/// The earliest step of its session at which an output of a request stands, at most that of its own first sample.
+[[nodiscard]] std::int64_t first_step_of(const request& accepted) noexcept;
+/// The account of a result: that of its request, with the filled samples of earlier ones that its outputs reach back
+/// to.
+[[nodiscard]] wire::sample_account account_of_result(const request& done) noexcept;
+/// Writes the account of the result of a request that has one, and behind it where each output stands: what lies
+/// between byte 64 and the end of the result's header.
 void encode_account(const request& done, std::span<std::byte> out) noexcept;
 
 }  // namespace penstock

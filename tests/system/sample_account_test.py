@@ -62,6 +62,7 @@ CONFIGURATION = VERSION + "".join([
     pipeline("chain", "f32", [f"max {LONGEST}"], CHAIN, OUTPUTS, "batch = { max_frames = 16 }\n"),
     pipeline("fixed", "f32", [256], CHAIN[:1] + [("psd", "power_spectrum", 'from = "odd"\n')], ["odd", "psd"]),
     pipeline("phases", "cf32", ["max 64"], PHASE_STAGES, list(PHASES)),
+    pipeline("rows", "f32", ["max 100"], [("row", "reframe", "length = 100\n")], ["row"]),
     pipeline("doubled", "f32", [4], [("y", "affine", "a = 2.0\n"), ("stats", "moments", 'from = "input"\n')],
              ["y", "stats"]),
     pipeline("impulses", "f32", [f"max {LONGEST}"], [each[:3] for each in IMPULSES], [each[0] for each in IMPULSES])])
@@ -144,6 +145,32 @@ class SampleAccountTest(unittest.TestCase):
             # The fourth block began with 4 samples of the first request.
             self.assertEqual((two.index_of("same"), two.index_of("blocks"), two.index_of("odd")), (700, 696, 684))
             self.assertEqual((two.lost_before, two.filled, int(two.flags)), (100, 3, 3))
+
+        self.each_client(check)
+
+    def test_filled_samples_count_wherever_an_output_reaches_back_to_them(self):
+        """As many at most as a row's samples, and never fewer than there are."""
+        def check(client):
+            chance = random.Random(SEED)
+            for cuts in ([100] * 20, [chance.randint(1, 90) for _ in range(60)]):
+                with self.subTest(PENSTOCK_TEST_SEED=SEED, cuts=cuts), client.session("rows") as session:
+                    filled = np.zeros(sum(cuts), bool)
+                    at = 0
+                    for count in cuts:
+                        share = chance.choice((0, 0, 0.2, 1))
+                        filled[at:at + count] = [chance.random() < share for _ in range(count)]
+                        account = session.submit(np.zeros(count, np.float32), index=at,
+                                                 filled=int(filled[at:at + count].sum())).result().account
+                        first = min(account.index_of("row"), at)
+                        end = at + count
+                        true = int(filled[first:end].sum())
+                        self.assertEqual(first, at - at % 100)
+                        self.assertGreaterEqual(account.filled, true)
+                        self.assertLessEqual(account.filled, end - first)
+                        if cuts[0] == 100 or first == at:
+                            self.assertEqual(account.filled, true)
+                        self.assertEqual(bool(account.flags & 2), account.filled > 0)
+                        at = end
 
         self.each_client(check)
 

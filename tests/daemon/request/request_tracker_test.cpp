@@ -1,7 +1,10 @@
 #include "daemon/request/request_tracker.hpp"
 
+#include <utility>
+
 #include <gtest/gtest.h>
 
+#include "daemon/request/wire_tensor.hpp"
 #include "tests/support/hand_made_plan.hpp"
 #include "tests/support/scheduler_rig.hpp"
 #include "tests/support/start.hpp"
@@ -58,6 +61,40 @@ TEST_F(RequestTracker, FindsARequestUntilItsReply) {
   EXPECT_EQ(client_->references, 1U) << "the device may still work on it";
   book_.release(one);
   EXPECT_EQ(client_->references, 0U);
+}
+
+TEST_F(RequestTracker, CountsFilledSamplesOfEarlierRequestsThatAResultReachesBackTo) {
+  plan rows = hand_made_plan(0);
+  rows.outputs.resize(1);
+  rows.outputs[0].timing = {.rate = {.divisor = 100, .offset = 0}, .delay = 99};  // rows of 100
+  session_record session;
+  session.pipeline = &rows;
+  std::uint64_t id = 0;
+  const auto told = [&](std::int64_t steps, std::uint32_t filled, bool withheld = false) {
+    wire::message_header header;
+    header.request_id = ++id;
+    header.frames = 1;
+    request_tracker::submission admitted{
+        .pipeline = &rows, .session = &session, .leading = steps, .bytes = 16, .shared = {}};
+    admitted.account =
+        wire::sample_account{.filled = filled, .flags = withheld ? wire::sample_flag::withheld : std::uint8_t{0}};
+    request& made = book_.open(*client_, header, admitted, start);
+    const wire::sample_account account = account_of_result(made);
+    end(made, wire::status::cancelled);
+    return std::pair{account.filled, static_cast<int>(account.flags)};
+  };
+  using counted = std::pair<std::uint32_t, int>;
+  EXPECT_EQ(told(60, 7), (counted{7, 0}));  // steps 0 … 59; its own flags are the sender's
+  EXPECT_EQ(told(30, 0), (counted{7, 2}));  // … 89, of the first row still
+  EXPECT_EQ(told(40, 25, true), (counted{32, 34})) << "its own are withheld";  // … 129
+  EXPECT_EQ(told(10, 0), (counted{25, 34})) << "the row begins within the one before: 30 of its 40 samples";
+  EXPECT_EQ(told(60, 0), (counted{25, 34}));  // … 199
+  EXPECT_EQ(told(100, 0), (counted{0, 0}));
+  EXPECT_TRUE(session.filled.empty());
+  for (int each = 0; each < 300; ++each) {
+    EXPECT_LE(told(1, 1).first, 101U);
+  }
+  EXPECT_LE(session.filled.size(), 64U);
 }
 
 TEST_F(RequestTracker, CountsEachEndUnderItsKind) {

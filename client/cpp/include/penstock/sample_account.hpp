@@ -27,7 +27,9 @@ struct sample_account {
   std::int64_t time_ns = 0;       ///< of that sample, since 1970, UTC
   std::uint64_t lost_before = 0;  ///< samples known to be lost directly before it
   std::uint32_t epoch = 0;        ///< of the clock: indices of different epochs do not compare
-  std::uint32_t filled = 0;       ///< samples of the request that are filled in, and not real
+  /// Samples of the request that are filled in, and not real. Of a result: those from the earliest sample at which an
+  /// output stands to the request's last.
+  std::uint32_t filled = 0;
   time_quality quality = time_quality::none;
   std::uint8_t flags = 0;  ///< of the constants above
 

@@ -51,7 +51,7 @@ class Account:
 
     @property
     def filled(self) -> int:
-        """Samples of the request that were filled in."""
+        """Samples that were filled in, of those from the earliest at which an output stands to the request's last."""
         return self._said.filled
 
     @property

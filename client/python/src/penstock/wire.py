@@ -183,7 +183,7 @@ class SampleAccount(NamedTuple):
     time_ns: int = 0  #: of that sample, since 1970, UTC
     lost_before: int = 0  #: samples known to be lost directly before it
     epoch: int = 0  #: of the clock: indices of different epochs do not compare
-    filled: int = 0  #: samples of the request that are filled in
+    filled: int = 0  #: samples of the request that are filled in; of a result also earlier ones that it reaches back to
     time_quality: int = 0  #: a TimeQuality
     flags: int = 0  #: SampleFlags
 
