@@ -38,7 +38,9 @@ sigmf_meta meta_of(const sigmf_recorder::settings& wanted) {
     }
   }
   meta.channels = static_cast<std::uint32_t>(channels);
-  meta.sample_rate = wanted.step == 0 ? 0 : wanted.rate / static_cast<double>(wanted.step);
+  if (wanted.step != 0) {
+    meta.sample_rate = wanted.rate * static_cast<double>(wanted.indices) / static_cast<double>(wanted.step);
+  }
   json global = {{"core:extensions", json::array({{{"name", "penstock"}, {"version", "1.0.0"}, {"optional", true}}})}};
   if (!wanted.recorder.empty()) {
     global["core:recorder"] = wanted.recorder;
@@ -76,6 +78,7 @@ bool is_place(std::int64_t index) noexcept {
 sigmf_recorder::sigmf_recorder(const settings& wanted)
     : meta_file_(wanted.meta_file),
       step_(wanted.step),
+      indices_(wanted.indices),
       rate_(wanted.rate),
       rate_is_given_(wanted.rate > 0),
       writer_(wanted.meta_file, meta_of(wanted)) {}
@@ -109,17 +112,36 @@ void sigmf_recorder::append(const sigmf_block& given) {
   learn_time(block);
   annotate(block, samples);
   writer_.append(block.bytes);
-  next_ = expected{{}, block.epoch};
+  const auto parts = static_cast<std::int64_t>(indices_);
+  const place stands = goes_on ? place_of(block).value_or(place{}) : place{0, parts - 1};
+  next_ = expected{.epoch = block.epoch};
   if (block.index && step_ != 0) {
-    next_->index = *block.index + static_cast<std::int64_t>(samples * step_);
+    const std::int64_t behind = stands.least + static_cast<std::int64_t>(samples * step_);
+    next_->index = *block.index + behind / parts;
+    next_->behind = {behind % parts, behind % parts + stands.most - stands.least};
   }
+}
+
+std::optional<sigmf_recorder::place> sigmf_recorder::place_of(const sigmf_block& block) const {
+  if (!next_->index || !block.index) {
+    return std::nullopt;
+  }
+  const auto parts = static_cast<std::int64_t>(indices_);
+  const std::int64_t further = *block.index - *next_->index;
+  if (further < 0 || further > 1) {
+    return std::nullopt;
+  }
+  const place stands{std::max<std::int64_t>(next_->behind.least - further * parts, 0),
+                     std::min(next_->behind.most - further * parts, parts - 1)};
+  return stands.least <= stands.most ? std::optional(stands) : std::nullopt;
 }
 
 bool sigmf_recorder::follows(const sigmf_block& block) const {
   if (!next_ || next_->epoch != block.epoch || block.lost_before != 0 || (block.lost_blocks != 0 && !next_->index)) {
     return false;
   }
-  return (step_ == 0 || next_->index == block.index) && !has_new_time(block);
+  const bool is_next = step_ == 0 || (!next_->index && !block.index) || place_of(block);
+  return is_next && !has_new_time(block);
 }
 
 bool sigmf_recorder::has_new_time(const sigmf_block& block) const {
@@ -134,7 +156,8 @@ bool sigmf_recorder::has_new_time(const sigmf_block& block) const {
 void sigmf_recorder::begin(const sigmf_block& block) {
   sigmf_capture capture;
   if (block.index && step_ != 0 && *block.index >= 0) {
-    capture.global_index = static_cast<std::uint64_t>(*block.index) / step_;
+    const auto index = static_cast<std::uint64_t>(*block.index);
+    capture.global_index = index / step_ * indices_ + index % step_ * indices_ / step_;
   }
   capture.time_ns = time_of(block);
   timeless_.reset();
@@ -147,7 +170,8 @@ void sigmf_recorder::begin(const sigmf_block& block) {
   }
   const bool jumps = next_ && next_->epoch == block.epoch && next_->index && block.index;
   const std::uint64_t jump = jumps ? static_cast<std::uint64_t>(*block.index - *next_->index) : 0;
-  if (block.lost_before != jump && block.lost_before != 0) {
+  const bool is_told = block.lost_before == jump || (indices_ > 1 && block.lost_before + 1 == jump);
+  if (!is_told && block.lost_before != 0) {
     capture.lost_before = block.lost_before;
   }
   if (has_new_time(block) || (next_ && next_->epoch != block.epoch)) {
@@ -190,7 +214,7 @@ void sigmf_recorder::learn_time(const sigmf_block& block) {
   const auto span = static_cast<double>(span_ns);
   rate_ = round_rate(static_cast<double>(now.index - anchor_->index) / span * second_ns, span);
   if (is_new && step_ != 0) {
-    writer_.describe(rate_ / static_cast<double>(step_), timeless_ ? time_of(*timeless_) : std::nullopt);
+    writer_.describe(sample_rate(), timeless_ ? time_of(*timeless_) : std::nullopt);
     timeless_.reset();
   }
 }
@@ -244,7 +268,7 @@ void sigmf_recorder::close() {
     write(each);
   }
   if (rate_ > 0 && step_ != 0) {
-    writer_.describe(rate_ / static_cast<double>(step_));
+    writer_.describe(sample_rate());
   }
   writer_.close();
 }

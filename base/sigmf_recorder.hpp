@@ -35,7 +35,8 @@ class sigmf_recorder {
     std::filesystem::path meta_file{};
     std::string element{};                     ///< "cf32"
     std::vector<std::int64_t> sample_shape{};  ///< of one sample, without the pair of "ci16": its product is channels
-    std::uint64_t step = 1;                    ///< of the sender's samples, from one to the next; 0: not even
+    std::uint64_t step = 1;                    ///< of the sender's samples, that `indices` samples cover; 0: not even
+    std::uint64_t indices = 1;                 ///< more than 1: their blocks' indices are rounded down
     double rate = 0;                           ///< of the sender's samples a second; 0: by the blocks' times
     std::string recorder{};                    ///< the program
     std::string description{};
@@ -55,6 +56,10 @@ class sigmf_recorder {
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return writer_.samples(); }
   [[nodiscard]] std::uint64_t captures() const noexcept { return captures_; }
+  /// Samples of the recording a second; 0: not known, or not even.
+  [[nodiscard]] double sample_rate() const noexcept {
+    return step_ == 0 ? 0 : rate_ * static_cast<double>(indices_) / static_cast<double>(step_);
+  }
   [[nodiscard]] const std::filesystem::path& meta_file() const noexcept { return meta_file_; }
 
  private:
@@ -70,12 +75,19 @@ class sigmf_recorder {
     std::uint64_t filled = 0;
   };
 
+  /// Where a sample may stand behind its index, in parts of 1 / indices of a step.
+  struct place {
+    std::int64_t least = 0;
+    std::int64_t most = 0;
+  };
   /// What would follow on.
   struct expected {
     std::optional<std::int64_t> index{};  // in the sender's clock
+    place behind{};                       // it; at most may lie behind the next index
     std::uint32_t epoch = 0;
   };
 
+  [[nodiscard]] std::optional<place> place_of(const sigmf_block& block) const;
   [[nodiscard]] bool follows(const sigmf_block& block) const;
   [[nodiscard]] bool has_new_time(const sigmf_block& block) const;
   void begin(const sigmf_block& block);
@@ -87,6 +99,7 @@ class sigmf_recorder {
 
   std::filesystem::path meta_file_;
   std::uint64_t step_;
+  std::uint64_t indices_;
   double rate_;  // of the sender's samples; 0: not known
   bool rate_is_given_;
   sigmf_writer writer_;

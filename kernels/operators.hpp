@@ -27,6 +27,7 @@
 #include "kernels/power_spectrum.hpp"
 #include "kernels/reduce.hpp"
 #include "kernels/reframe.hpp"
+#include "kernels/resample.hpp"
 #include "kernels/slice.hpp"
 #include "kernels/top.hpp"
 #include "kernels/transpose.hpp"
@@ -80,6 +81,7 @@
   X(power_spectrum, nullptr, false, "window", "scale", "floor", "axis")                                              \
   X(reduce, nullptr, false, "function", "axis")                                                                      \
   X(reframe, reframe_session, false, "length", "hop", "padding")                                                     \
+  X(resample, resample_session, false, "up", "down", "taps", "taps_imag")                                            \
   X(slice, nullptr, false, "start", "stop", "step", "axis")                                                          \
   X(top, nullptr, false, "count", "smallest", "axis")                                                                \
   X(transpose, nullptr, false, "axes")                                                                               \

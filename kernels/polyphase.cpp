@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/channelize.hpp"
+#include "kernels/resample.hpp"
 
 namespace penstock {
 namespace {
@@ -21,6 +22,27 @@ double bessel_i0(double x) noexcept {
     sum += term;
   }
   return sum;
+}
+
+/// The filter of resample_poly, behind zeros.
+void design(resample_settings& parsed) {
+  const std::int64_t common = std::gcd(parsed.up, parsed.down);
+  parsed.up /= common;
+  parsed.down /= common;
+  const std::int64_t larger = std::max(parsed.up, parsed.down);
+  if (larger > most_designed_factor) {
+    throw parameter_error(parsed.up == larger ? "up" : "down",
+                          "must be at most " + std::to_string(most_designed_factor) +
+                              " without taps, once it has no factor in common with the other, not " +
+                              std::to_string(larger));
+  }
+  const std::int64_t half = 10 * larger;
+  const std::int64_t before = (parsed.down - half % parsed.down) % parsed.down;
+  parsed.taps.assign(static_cast<std::size_t>(before), 0.0F);
+  for (const double tap : kaiser_low_pass(2 * half + 1, 1.0 / static_cast<double>(larger), 5.0)) {
+    parsed.taps.push_back(static_cast<float>(tap * static_cast<double>(parsed.up)));
+  }
+  parsed.delay = static_cast<double>(half + before) / static_cast<double>(parsed.up);
 }
 
 }  // namespace
@@ -41,6 +63,41 @@ std::vector<double> kaiser_low_pass(std::int64_t count, double cutoff, double be
     tap /= sum;
   }
   return taps;
+}
+
+resample_settings parse_resample(const parameters& settings, const tensor_spec& input) {
+  require_element_type("resample", input, {element_type::f32, element_type::cf32});
+  resample_settings parsed;
+  parsed.up = parse_integer(settings, "up", 1, most_rate_factor, 1);
+  parsed.down = parse_integer(settings, "down", 1, most_rate_factor, 1);
+  if (settings.has("taps")) {
+    parsed.taps = parse_fir_taps(settings, "taps");
+    parsed.taps_imag = parse_fir_taps_imag(settings, parsed.taps.size());
+    parsed.delay = has_linear_phase(parsed.taps, parsed.taps_imag)
+                       ? static_cast<double>(parsed.length() - 1) / 2.0 / static_cast<double>(parsed.up)
+                       : 0.0;
+  } else if (settings.has("taps_imag")) {
+    throw parameter_error("taps_imag", "needs taps, the real parts");
+  } else {
+    design(parsed);
+  }
+  const step_rate rate = parsed.rate();
+  const std::int64_t steps = input.shape.front();
+  if (!input.variable && steps % rate.divisor != 0) {
+    throw parameter_error("down", "must divide the " + std::to_string(steps) + " steps of " + input.text() +
+                                      " times up: use frames of a multiple of " + std::to_string(rate.divisor) +
+                                      ", or \"max " + std::to_string(steps) + "\"");
+  }
+  if (rate.most(steps) > std::numeric_limits<std::int32_t>::max()) {
+    throw parameter_error("up", "makes more than 2147483647 steps of a frame");
+  }
+  parsed.channels = input.elements() / steps;
+  parsed.kept = std::max<std::int64_t>(parsed.phase_taps() - 1, 1);
+  parsed.input = input;
+  parsed.output = input;
+  parsed.output.type = parsed.complex_taps() ? element_type::cf32 : input.type;
+  parsed.output.shape.front() = rate.most(steps);
+  return parsed;
 }
 
 channelize_settings parse_channelize(const parameters& settings, const tensor_spec& input) {

@@ -4,48 +4,151 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <numeric>
+#include <vector>
 
 #include "kernels/function_attributes.hpp"
 
 namespace penstock {
 
-/// Ratio of output steps to input steps, counted from the start of a session. A decimation by D gives an output at once
-/// and then one for every D steps: {D, D − 1}. Frames of N steps are output when they are complete: {N, 0}. Frames of N
-/// steps that begin at every H-th step: {H, H − N}, where nothing comes before the first is complete.
+/// Ratio of output steps to input steps, counted from the start of a session: ⌊(multiplier · n + offset) / divisor⌋
+/// output steps after n input steps, and none where that is negative. A decimation by D gives an output at once and
+/// then one for every D steps: {D, D − 1}. Frames of N steps are output when they are complete: {N, 0}. Frames of N
+/// steps that begin at every H-th step: {H, H − N}, where nothing comes before the first is complete. L outputs for
+/// every M steps, the first at once: {M, M − 1, L}.
 struct step_rate {
   std::int64_t divisor = 1;
-  std::int64_t offset = 0;  ///< at most divisor − 1
+  std::int64_t offset = 0;      ///< at most divisor − 1
+  std::int64_t multiplier = 1;  ///< has no factor in common with the divisor
 
   bool operator==(const step_rate&) const = default;
   /// Output steps after `taken` input steps.
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::int64_t total(std::int64_t taken) const noexcept {
-    return taken + offset > 0 ? (taken + offset) / divisor : 0;
+    const std::int64_t whole = taken / divisor * multiplier;
+    const std::int64_t rest = taken % divisor * multiplier + offset;
+    const std::int64_t given = whole + (rest >= 0 ? rest / divisor : -((divisor - 1 - rest) / divisor));
+    return given > 0 ? given : 0;
   }
   /// Maximum output of `taken` consecutive input steps.
   [[nodiscard]] constexpr std::int64_t most(std::int64_t taken) const noexcept {
-    return (taken + divisor - 1) / divisor;
+    return taken / divisor * multiplier + (taken % divisor * multiplier + divisor - 1) / divisor;
   }
-  /// True if the number of output steps of a frame depends on its position in the session.
-  [[nodiscard]] constexpr bool ragged() const noexcept { return divisor != 1 || offset != 0; }
   /// True if the first output steps of a session come later than their number says: its frames begin with fewer.
   [[nodiscard]] constexpr bool begins_late() const noexcept { return offset < 0; }
-  /// This rate followed by `next`: ⌊(⌊(n + a) / d⌋ + b) / e⌋ = ⌊(n + a + d·b) / (d·e)⌋, and 0 where that is negative.
-  [[nodiscard]] constexpr step_rate then(const step_rate& next) const noexcept {
-    return {divisor * next.divisor, offset + divisor * next.offset};
+};
+
+/// The rates of stages that follow one another.
+class step_rates {
+ public:
+  step_rates() = default;
+  step_rates(const step_rate& only) { *this = then(only); }  // NOLINT(google-explicit-constructor): one is a chain
+
+  bool operator==(const step_rates&) const = default;
+  [[nodiscard]] std::int64_t total(std::int64_t taken) const noexcept {
+    for (const step_rate& each : chain_) {
+      taken = each.total(taken);
+    }
+    return taken;
   }
-  /// Whether this rate followed by `next` counts at most `most_steps` input steps for an output step.
-  [[nodiscard]] constexpr bool may_precede(const step_rate& next) const noexcept {
-    const std::int64_t most = most_steps / divisor;
-    if (next.divisor > most || next.offset > most || next.offset < -most) {
+  /// Upper bound of the output of `taken` consecutive input steps.
+  [[nodiscard]] std::int64_t most(std::int64_t taken) const noexcept {
+    for (const step_rate& each : chain_) {
+      taken = each.most(taken);
+    }
+    return taken;
+  }
+  /// True if the number of output steps of a frame depends on its position in the session.
+  [[nodiscard]] bool ragged() const noexcept { return period() != 1 || begins_late(); }
+  [[nodiscard]] bool begins_late() const noexcept {
+    return std::any_of(chain_.begin(), chain_.end(), [](const step_rate& each) { return each.begins_late(); });
+  }
+  /// The fewest input steps that give as many output steps wherever they begin, so that their multiples do too; behind
+  /// the start of one that begins late.
+  [[nodiscard]] std::int64_t period() const noexcept {
+    std::int64_t taken = 1;
+    std::int64_t given = 1;
+    for (const step_rate& each : chain_) {
+      const std::int64_t common = std::gcd(each.divisor, given);
+      taken *= each.divisor / common;
+      given = given / common * each.multiplier;
+    }
+    return taken;
+  }
+  /// Whether these followed by `next` count with numbers of at most `most_steps`.
+  [[nodiscard]] bool may_precede(const step_rate& next) const {
+    const step_rate last = chain_.empty() ? step_rate{} : chain_.back();
+    if (!fits(last.divisor, next.divisor) || !fits(last.multiplier, next.multiplier) ||
+        !fits(last.offset, next.multiplier) || !fits(last.divisor, next.offset)) {
       return false;
     }
-    const std::int64_t joined = offset + divisor * next.offset;
-    return joined <= most_steps && joined >= -most_steps;
+    std::int64_t taken = 1;
+    std::int64_t given = 1;
+    const step_rates joined = then(next);
+    return std::all_of(joined.chain_.begin(), joined.chain_.end(), [&](const step_rate& each) {
+      const std::int64_t common = std::gcd(each.divisor, given);
+      if (!fits(each.divisor, each.multiplier) || !fits(each.offset, 1) || !fits(taken, each.divisor / common) ||
+          !fits(given / common, each.multiplier)) {
+        return false;
+      }
+      taken *= each.divisor / common;
+      given = given / common * each.multiplier;
+      return true;
+    });
+  }
+  /// These followed by `next`. Two are one where either is a decimation behind the other or a multiplication before it,
+  /// ⌊(k·⌊(m·n + a) / d⌋ + b) / e⌋ = ⌊(k·m·n + k·a + d·b) / (d·e)⌋ for k = 1 or d = 1, and one without the common
+  /// factor of its numbers.
+  [[nodiscard]] step_rates then(const step_rate& next) const {
+    step_rates made = *this;
+    if (next == step_rate{}) {
+      return made;
+    }
+    if (chain_.empty() || (next.multiplier != 1 && chain_.back().divisor != 1)) {
+      made.chain_.push_back(next);
+      return made;
+    }
+    const step_rate& last = chain_.back();
+    const std::int64_t divisor = last.divisor * next.divisor;
+    const std::int64_t multiplier = last.multiplier * next.multiplier;
+    const std::int64_t offset = next.multiplier * last.offset + last.divisor * next.offset;
+    const std::int64_t common = std::gcd(divisor, multiplier);
+    made.chain_.back() = {.divisor = divisor / common,
+                          .offset = offset >= 0 ? offset / common : -((common - 1 - offset) / common),
+                          .multiplier = multiplier / common};
+    if (made.chain_.back() == step_rate{}) {
+      made.chain_.pop_back();
+    }
+    return made;
   }
 
   /// Far below what 64 bits count, so that no position in a session leaves them.
   static constexpr std::int64_t most_steps = std::int64_t{1} << 48;
+
+ private:
+  /// Whether the product of the two magnitudes is at most `most_steps`.
+  [[nodiscard]] static bool fits(std::int64_t one, std::int64_t other) noexcept {
+    return other == 0 || std::abs(one) <= most_steps / std::abs(other);
+  }
+
+  std::vector<step_rate> chain_;  ///< none of them is step_rate{}
+};
+
+/// How many steps of the pipeline's input so many indices of a first dimension cover, without a common factor.
+struct time_extent {
+  std::int64_t steps = 1;  ///< 0: that dimension is not time but channels, bins or events
+  std::int64_t indices = 1;
+
+  bool operator==(const time_extent&) const = default;
+  /// That of what an operator makes of its steps.
+  [[nodiscard]] time_extent then(const step_rate& rate) const noexcept {
+    const std::int64_t of_steps = std::gcd(steps, rate.multiplier);
+    const std::int64_t of_indices = std::gcd(indices, rate.divisor);
+    return steps == 0 ? *this
+                      : time_extent{steps / of_steps * (rate.divisor / of_indices),
+                                    indices / of_indices * (rate.multiplier / of_steps)};
+  }
 };
 
 /// How an operator with state divides a session into steps.
@@ -62,17 +165,26 @@ struct session_traits {
 /// Where the first dimension of a tensor lies among the steps of the pipeline's input. Of a tensor whose first
 /// dimension is not time, where the frame lies that it was made of.
 struct step_timing {
-  step_rate rate;    ///< between the input's steps and its own
-  double delay = 0;  ///< see session_traits, in steps of the pipeline's input
+  step_rates rate;       ///< between the input's steps and its own
+  time_extent extent{};  ///< never of 0 steps
+  double first = 0;      ///< where its index 0 stands, in steps of the pipeline's input
 
-  /// That of what an operator makes of its steps.
-  [[nodiscard]] step_timing then(const session_traits& traits) const noexcept {
-    return {rate.then(traits.rate), delay + traits.delay * static_cast<double>(rate.divisor)};
+  /// That of what an operator makes of its steps. Its index i is complete with step ⌈((i + 1) · divisor − offset) /
+  /// multiplier⌉ − 1; without the rounding, that is where it stands but for its delay.
+  [[nodiscard]] step_timing then(const session_traits& traits) const {
+    const step_rate& next = traits.rate;
+    const double place = static_cast<double>(next.divisor - next.offset - 1) / static_cast<double>(next.multiplier);
+    const double step = static_cast<double>(extent.steps) / static_cast<double>(extent.indices);
+    return {rate.then(next), extent.then(next), first + (place - traits.delay) * step};
   }
-  /// The input step at which the next index stands after `taken` input steps of the session. Rounds half a step down.
+  /// The input step at which the next index stands after `taken` input steps of the session. Rounded down.
   [[nodiscard]] std::int64_t next(std::int64_t taken) const noexcept {
-    const std::int64_t last = (rate.total(taken) + 1) * rate.divisor - rate.offset - 1;
-    return last - static_cast<std::int64_t>(std::ceil(delay));
+    const std::int64_t index = rate.total(taken);
+    const std::int64_t rest = index % extent.indices * extent.steps;
+    const double fraction = static_cast<double>(rest % extent.indices) / static_cast<double>(extent.indices);
+    constexpr double rounding = 1e-9;  // far below the distance of two places
+    return index / extent.indices * extent.steps + rest / extent.indices +
+           static_cast<std::int64_t>(std::floor(first + fraction + rounding));
   }
 };
 

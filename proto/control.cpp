@@ -189,6 +189,9 @@ ordered_json to_json(const tensor_description& tensor) {
   if (tensor.steps != 1) {
     made["steps"] = tensor.steps;
   }
+  if (tensor.indices != 1) {
+    made["indices"] = tensor.indices;
+  }
   return made;
 }
 
@@ -196,7 +199,8 @@ bool from_json(const json& object, tensor_description& out) {
   return object.is_object() && read(object, "name", out.name) && read(object, "dtype", out.dtype) &&
          read(object, "element", out.element) && read(object, "shape", out.shape) &&
          read(object, "variable", out.variable) && read(object, "op", out.op) &&
-         (member(object, "steps") == nullptr || read(object, "steps", out.steps));
+         (member(object, "steps") == nullptr || read(object, "steps", out.steps)) &&
+         (member(object, "indices") == nullptr || read(object, "indices", out.indices));
 }
 
 ordered_json to_json(const pipeline_description& pipeline) {

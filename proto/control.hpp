@@ -62,8 +62,9 @@ struct tensor_description {
   std::vector<std::int64_t> shape;  ///< of one frame, without the leading frames dimension
   bool variable = false;            ///< shape[0] is only the most that it can be
   std::string op;                   ///< the operator that makes it; "" for the input
-  /// Steps of the pipeline's input that one index of shape[0] covers; 1 too where shape[0] does not lie along time.
+  /// Steps of the pipeline's input that `indices` of shape[0] cover; 1 too where shape[0] does not lie along time.
   std::uint64_t steps = 1;
+  std::uint64_t indices = 1;
 };
 
 struct pipeline_description {

@@ -21,7 +21,7 @@ std::size_t product(std::span<const std::int64_t> extents) {
 
 /// True when shape[0] counts rows in time order, which are drawn like frames.
 bool is_stream_of_rows(const tensor_info& output) {
-  return !output.shape.empty() && (output.variable || output.steps > 1);
+  return !output.shape.empty() && (output.variable || output.steps > 1 || output.indices > 1);
 }
 
 /// Size of what is drawn at once: a frame, or a row of a stream.
@@ -40,6 +40,10 @@ sample_clock clock_for(const tensor_info& output, const sample_clock& input) {
   sample_clock made = input;
   if (is_stream_of_rows(output)) {
     made.frame_samples = static_cast<std::int64_t>(std::max<std::uint64_t>(output.steps, 1));
+    if (made.rate && output.indices > 1) {
+      *made.rate *= static_cast<double>(output.indices);
+      made.first_sample *= static_cast<std::int64_t>(output.indices);
+    }
     made.unit = "row";
   } else if (!input.even_frames) {
     made.rate.reset();  // the time of a frame is unknown

@@ -15,8 +15,19 @@ namespace {
 using json = nlohmann::ordered_json;
 
 json json_of(const tensor_info& tensor) {
-  return {{"name", tensor.name},         {"dtype", tensor.dtype}, {"element", tensor.element}, {"shape", tensor.shape},
-          {"variable", tensor.variable}, {"op", tensor.op},       {"steps", tensor.steps}};
+  return {{"name", tensor.name},   {"dtype", tensor.dtype},       {"element", tensor.element},
+          {"shape", tensor.shape}, {"variable", tensor.variable}, {"op", tensor.op},
+          {"steps", tensor.steps}, {"indices", tensor.indices}};
+}
+
+/// ", a row for each 256 samples", ", 147 rows for each 160 samples"; "" for a row for each sample.
+std::string rows_text(const tensor_info& output) {
+  if (output.steps == 1 && output.indices == 1) {
+    return "";
+  }
+  const std::string rows = output.indices == 1 ? "a row" : count_text(static_cast<double>(output.indices)) + " rows";
+  return ", " + rows + " for each " +
+         (output.steps == 1 ? "sample" : count_text(static_cast<double>(output.steps)) + " samples");
 }
 
 json json_of(const pipeline_info& pipeline) {
@@ -88,10 +99,7 @@ std::string as_text(const client& daemon, const global_options& global, const st
     }
     text += session_text(each);
     for (const tensor_info& output : each.outputs) {
-      text +=
-          "    output  " + output.name + "  " + output.text() + "  (" + output.op +
-          (output.steps > 1 ? ", a row for each " + count_text(static_cast<double>(output.steps)) + " samples" : "") +
-          ")\n";
+      text += "    output  " + output.name + "  " + output.text() + "  (" + output.op + rows_text(output) + ")\n";
     }
   }
   text += quarantine_text(status);

@@ -38,7 +38,7 @@ std::vector<float> magnitudes(const tensor_view& tensor) {
 
 /// Whether the first dimension counts rows in time order.
 bool has_rows(const tensor_info& output) {
-  return output.variable || output.steps > 1;
+  return output.variable || output.steps > 1 || output.indices > 1;
 }
 
 /// Whether each of its rows is a curve, which does not go on in the next.

@@ -44,6 +44,9 @@ void print(const recordings& written, const record_options& options, bool full, 
   for (const std::string& line : written.summary()) {
     std::cout << "  wrote       " << line << "\n";
   }
+  for (const std::string& line : written.without_rate()) {
+    std::cout << "  note        " << line << "\n";
+  }
   if (written.left_out() > 0) {
     std::cout << "  note        " << count_of(written.left_out(), options)
               << " of other sessions not recorded: --session chooses, and a folder takes all\n";

@@ -75,17 +75,18 @@ recordings::recordings(settings wanted, const pipeline_info& pipeline) : setting
 }
 
 recordings::track recordings::track_of(const tensor_info& info, const pipeline_info& pipeline) {
-  track made{info, info.shape, 1, false};
+  track made{info, info.shape};
   const bool is_pair = info.dtype != "c64" && info.element.starts_with('c');
   if (is_pair && !made.sample_shape.empty()) {
     made.sample_shape.pop_back();
   }
   const tensor_info& input = pipeline.input;
   const bool as_long = !info.shape.empty() && !input.shape.empty() && info.shape.front() == input.shape.front();
-  const bool in_time = info.variable || info.steps > 1 || (as_long && !is_spectrum(info));
+  const bool in_time = info.variable || info.steps > 1 || info.indices > 1 || (as_long && !is_spectrum(info));
   if (in_time && !made.sample_shape.empty()) {
     made.sample_shape.erase(made.sample_shape.begin());
     made.step = std::max<std::uint64_t>(info.steps, 1);
+    made.indices = info.indices;
   } else {
     made.frames_are_samples = true;
     made.step = input.variable || input.shape.empty() ? 0 : static_cast<std::uint64_t>(input.shape.front());
@@ -189,12 +190,14 @@ recordings::recording& recordings::begin(const published& item, const track& out
   wanted.element = output.info.element;
   wanted.sample_shape = output.sample_shape;
   wanted.step = output.step;
+  wanted.indices = output.indices;
   wanted.rate = settings_.rate;
   wanted.recorder = settings_.recorder;
   wanted.description = (settings_.requests ? "sent to" : output.info.name + " of") + (" pipeline " + item.pipeline) +
                        (item.session.empty() ? "" : ", session " + item.session) + ", client " + item.client;
   auto& made = all_.emplace_back(std::make_unique<recording>());
   made->from = from;
+  made->is_even = output.step != 0;
   made->lost_seen = lost_by_[from.first] - item.lost;
   made->file = std::make_unique<sigmf_recorder>(wanted);
   return *made;
@@ -222,6 +225,18 @@ std::vector<std::string> recordings::summary() const {
   for (const auto& each : all_) {
     lines.push_back(each->file->meta_file().string() + "  " + counted(each->file->samples(), "sample") + " in " +
                     counted(each->file->captures(), "capture"));
+  }
+  return lines;
+}
+
+std::vector<std::string> recordings::without_rate() const {
+  std::vector<std::string> lines;
+  for (const auto& each : all_) {
+    if (each->file->sample_rate() == 0) {
+      lines.push_back(each->file->meta_file().string() + " has no sample rate: " +
+                      (each->is_even ? "no times came with the samples; --rate says it"
+                                     : "a sample is a frame, and frames may have any length"));
+    }
   }
   return lines;
 }

@@ -48,6 +48,8 @@ class recordings {
   [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
   /// A line for each recording.
   [[nodiscard]] std::vector<std::string> summary() const;
+  /// A line for each that has no sample rate, and why.
+  [[nodiscard]] std::vector<std::string> without_rate() const;
 
  private:
   /// How an output lies in its recordings.
@@ -55,11 +57,13 @@ class recordings {
     tensor_info info;
     std::vector<std::int64_t> sample_shape;
     std::uint64_t step = 1;
+    std::uint64_t indices = 1;
     bool frames_are_samples = false;
   };
   using publisher = std::pair<std::size_t, std::uint32_t>;  ///< subscription and number
   struct recording {
     publisher from;
+    bool is_even = true;  ///< its samples have a rate
     std::uint64_t lost_seen = 0;
     std::unique_ptr<sigmf_recorder> file;
   };

@@ -270,13 +270,16 @@ std::span<const row_number> result_files::number_rows(output& destination, std::
     return {};
   }
   const auto steps = destination.stream ? static_cast<std::int64_t>(destination.info.steps) : frame_samples_;
-  for (std::uint64_t row = 0; row < rows; ++row, first += steps) {
-    row_number& number = numbers_.emplace_back(row_number{first});
+  const auto indices = destination.stream ? static_cast<std::int64_t>(destination.info.indices) : 1;
+  const auto parts = [&](std::uint64_t row) { return destination.next_part + static_cast<std::int64_t>(row) * steps; };
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    row_number& number = numbers_.emplace_back(row_number{first + parts(row) / indices});
     if (settings_.numbers->time_ns) {
-      number.time_ns = settings_.numbers->time_of(first);
+      number.time_ns = settings_.numbers->time_of(number.sample);
     }
   }
-  destination.next_sample = first;
+  destination.next_sample = first + parts(rows) / indices;
+  destination.next_part = parts(rows) % indices;
   return numbers_;
 }
 
@@ -305,7 +308,10 @@ void result_files::append(const result& next) {
   for (output& destination : outputs_) {
     const tensor_view& tensor = next.outputs()[destination.place];
     // A daemon from before accounts has given none: the rows follow one another.
-    destination.next_sample = next.account() ? tensor.index : destination.next_sample;
+    if (next.account()) {
+      destination.next_sample = tensor.index;
+      destination.next_part = 0;
+    }
     if (settings_.format == result_format::npy) {
       append_array(destination, tensor);
     } else {

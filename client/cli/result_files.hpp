@@ -91,6 +91,7 @@ class result_files {
     std::unique_ptr<npy_file> index{};  ///< of the rows' numbers
     std::unique_ptr<npy_file> times{};
     std::int64_t next_sample = 0;  ///< at which the next row stands
+    std::int64_t next_part = 0;    ///< and how many parts of 1 / indices of a sample behind it
   };
 
   /// Rows of a tensor: frames, or of a stream the indices of the dimension behind them.

@@ -101,7 +101,7 @@ namespace {
 
 tensor_info info_of(const wire::tensor_description& described) {
   return {described.name,     described.dtype, described.element, described.shape,
-          described.variable, described.op,    described.steps};
+          described.variable, described.op,    described.steps,   described.indices};
 }
 
 pipeline_info info_of(const wire::pipeline_description& described) {

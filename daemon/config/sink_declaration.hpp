@@ -25,7 +25,8 @@ struct sink_output {
   std::string name;
   tensor_spec spec;         ///< of a frame
   bool is_in_time = false;  ///< the first dimension is time
-  std::int64_t steps = 0;   ///< samples of the pipeline's input that an item covers; 0: that varies
+  std::int64_t steps = 0;   ///< samples of the pipeline's input that `indices` items cover; 0: that varies
+  std::int64_t indices = 1;
 
   bool operator==(const sink_output&) const = default;
   /// Of an item; for a frame of variable length that is not in time, of its smallest part.

@@ -158,11 +158,11 @@ class feed_finder {
              suggestion(output, names));
     }
     sink_feed& feed = feed_of(pipeline, source);
-    const std::vector<std::int64_t> steps = steps_of_stages(pipeline);
+    const std::vector<time_extent> extents = time_extents_of_stages(pipeline);
     for (const std::string& name : pipeline.outputs) {
       const auto same = [&](const sink_output& each) { return each.name == name; };
       if ((output.empty() || name == output) && std::none_of(feed.outputs.begin(), feed.outputs.end(), same)) {
-        feed.outputs.push_back(made(pipeline, steps, name));
+        feed.outputs.push_back(made(pipeline, extents, name));
         feed.gain +=
             static_cast<double>(feed.outputs.back().spec.bytes()) / static_cast<double>(pipeline.input.bytes());
       }
@@ -193,7 +193,7 @@ class feed_finder {
     return made;
   }
 
-  [[nodiscard]] static sink_output made(const pipeline_declaration& pipeline, const std::vector<std::int64_t>& steps,
+  [[nodiscard]] static sink_output made(const pipeline_declaration& pipeline, const std::vector<time_extent>& extents,
                                         const std::string& name) {
     sink_output output;
     output.name = name;
@@ -201,15 +201,17 @@ class feed_finder {
       for (const operator_output& each : pipeline.stages[stage].outputs()) {
         if (each.name == name) {
           output.spec = each.spec;
-          output.steps = steps[stage];
+          output.steps = extents[stage].steps;
+          output.indices = extents[stage].indices;
         }
       }
     }
     const std::int64_t extent = pipeline.input.shape.front();
     output.is_in_time = output.steps > 0 && (output.spec.variable || pipeline.input.variable ||
-                                             output.spec.shape.front() * output.steps == extent);
+                                             output.spec.shape.front() * output.steps == extent * output.indices);
     if (!output.is_in_time) {
       output.steps = pipeline.input.variable ? 0 : extent;
+      output.indices = 1;
     }
     return output;
   }

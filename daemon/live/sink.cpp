@@ -110,6 +110,17 @@ struct stream_record {
   std::uint64_t sequence = 0;
 };
 
+/// The number of the item that stands at a sample. Items of a rational rate stand between samples, so that several may
+/// stand at one: then it is `next`, the one after the last, if that is near.
+std::int64_t number_of(std::int64_t sample, const sink_output& output, std::int64_t next) {
+  const std::int64_t whole = floor_division(sample, output.steps);
+  if (output.indices == 1) {
+    return whole;
+  }
+  const std::int64_t number = whole * output.indices + (sample - whole * output.steps) * output.indices / output.steps;
+  return std::abs(number - next) <= 1 + output.indices / output.steps ? next : number;
+}
+
 /// Fills in where the message's items lie, and that they were there.
 void place_items(stream_record& stream, const sink_output& output, const published& item, const tensor_view& view,
                  std::int64_t items, result_message& message) {
@@ -121,7 +132,7 @@ void place_items(stream_record& stream, const sink_output& output, const publish
     message.begins = message.begins || new_epoch || account->lost_before > 0;
     const bool is_place = view.index <= furthest_index && view.index >= -furthest_index;
     if (account->knows_index() && is_place && output.steps > 0) {
-      const std::int64_t number = floor_division(view.index, output.steps);
+      const std::int64_t number = number_of(view.index, output, static_cast<std::int64_t>(stream.next) - stream.shift);
       stream.shift = std::max(stream.shift, -number);
       message.offset = static_cast<std::uint64_t>(number + stream.shift);
       message.knows_place = true;
@@ -591,7 +602,7 @@ result_message sink::worker::message_of(const inbox::entry& entry, const sink_ou
   message.name = stream.name;
   message.sequence = stream.sequence++;
   if (output.steps > 0) {
-    message.item_rate = rate / static_cast<double>(output.steps);
+    message.item_rate = rate * static_cast<double>(output.indices) / static_cast<double>(output.steps);
   }
   if (account) {
     message.account = wire_account(*account);

@@ -39,6 +39,7 @@ std::string body_for(std::uint32_t shard, const welcome_facts& facts) {
     for (std::size_t output = 0; output < each.outputs.size(); ++output) {
       made.outputs.push_back(describe(each.output_spec(output), each.outputs[output].name, each.outputs[output].op));
       made.outputs.back().steps = each.outputs[output].steps;
+      made.outputs.back().indices = each.outputs[output].indices;
     }
     body.pipelines.push_back(std::move(made));
   }

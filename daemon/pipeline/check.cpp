@@ -473,19 +473,19 @@ void checker::check_tunable(std::size_t index, const operator_definition& defini
 // where they differ from frame to frame only what works step by step makes sense of them.
 void checker::check_lengths(std::size_t index) {
   stage_declaration& stage = pipeline_.stages[index];
-  std::optional<step_rate> rate;
+  std::optional<step_rates> rate;
   for (const std::string& source : stage.from) {
     const tensor_spec* const own = input_of(source);
     if (!(own != nullptr ? *own : *output_of(source).first).variable) {
       continue;
     }
-    const step_rate its = own != nullptr ? step_rate{} : pipeline_.stages[stage_of(source)].rate;
+    const step_rates its = own != nullptr ? step_rates{} : pipeline_.stages[stage_of(source)].rate;
     if (rate && *rate != its) {
       refuse_stage(index, "from", "its inputs have frames of different lengths: '" + source + "' has another rate");
     }
     rate = its;
   }
-  const step_rate given = rate.value_or(step_rate{});
+  const step_rates given = rate.value_or(step_rates{});
   const std::vector<operator_output> outputs = stage.outputs();
   const bool takes_any_length = stage.session && stage.session->frame_results;
   if (given.ragged() && !takes_any_length &&
@@ -496,7 +496,7 @@ void checker::check_lengths(std::size_t index) {
   }
   if (stage.session && !given.may_precede(stage.session->rate)) {
     refuse_stage(index, "",
-                 "a step of its result would stand for more than " + std::to_string(step_rate::most_steps) +
+                 "a step of its result would stand for more than " + std::to_string(step_rates::most_steps) +
                      " steps of the pipeline's input");
   }
   stage.rate = stage.session ? given.then(stage.session->rate) : given;
@@ -554,7 +554,7 @@ bool works_on_rows(const stage_declaration& stage) {
 /// How the frames of the input, or of a stage's output, lie.
 struct layout {
   tensor_spec spec;
-  std::int64_t steps = 1;    ///< see steps_of_stages
+  time_extent extent{};      ///< see time_extents_of_stages
   step_timing timing{};      ///< see timing_of_stages
   bool is_planar = false;    ///< one row a channel
   bool is_reframed = false;  ///< its rows were made of a session's steps
@@ -589,10 +589,10 @@ layout layout_behind(const stage_declaration& stage, const layout& source) {
   made.spec = stage.output;
   if (stage.session && stage.session->frame_results) {
     made.is_row_made = true;
-    made.steps = 0;
+    made.extent = {.steps = 0};
   } else if (steps_along_first(stage)) {
-    made.steps *= stage.session->rate.divisor;
-    made.timing = source.steps > 0 ? source.timing.then(*stage.session) : source.timing;
+    made.extent = source.extent.then(stage.session->rate);
+    made.timing = source.extent.steps > 0 ? source.timing.then(*stage.session) : source.timing;
     made.is_reframed = made.is_reframed || stage.op == "reframe";
   }
   if (works_on_rows(stage)) {
@@ -600,9 +600,9 @@ layout layout_behind(const stage_declaration& stage, const layout& source) {
   }
   if (swaps_axes(stage)) {
     made.is_planar = true;
-    made.steps = 0;
+    made.extent = {.steps = 0};
   } else if (takes_first_axis(stage)) {
-    made.steps = 0;
+    made.extent = {.steps = 0};
   }
   return made;
 }
@@ -624,7 +624,7 @@ std::string doubt_about(const stage_declaration& stage, const layout& source) {
   if (!steps_along_first(stage)) {
     return "";
   }
-  const bool looks_planar = !source.spec.variable && !source.is_reframed && source.steps > 0 && first > 1 &&
+  const bool looks_planar = !source.spec.variable && !source.is_reframed && source.extent.steps > 0 && first > 1 &&
                             first <= most_channels && first < last;
   if (source.is_planar || looks_planar) {
     return "'" + stage.op + "' takes the first dimension of " + source.spec.text() + " for time, " +
@@ -639,7 +639,7 @@ void walk(const pipeline_declaration& pipeline, const Each& each) {
   std::map<std::string, layout, std::less<>> known;
   for (const operator_output& input : pipeline.all_inputs()) {
     // Of a template or a mask beside frames of "max N", the first dimension is not time.
-    known[input.name] = {.spec = input.spec, .steps = pipeline.input.variable && !input.spec.variable ? 0 : 1};
+    known[input.name] = {.spec = input.spec, .extent = {.steps = pipeline.input.variable && !input.spec.variable ? 0 : 1}};
   }
   for (const stage_declaration& stage : pipeline.stages) {
     const layout& source = known.at(stage.from.front());
@@ -654,10 +654,10 @@ void walk(const pipeline_declaration& pipeline, const Each& each) {
 
 }  // namespace
 
-std::vector<std::int64_t> steps_of_stages(const pipeline_declaration& pipeline) {
-  std::vector<std::int64_t> all;
+std::vector<time_extent> time_extents_of_stages(const pipeline_declaration& pipeline) {
+  std::vector<time_extent> all;
   walk(pipeline,
-       [&all](const auto& /*stage*/, const auto& /*source*/, const layout& result) { all.push_back(result.steps); });
+       [&all](const auto& /*stage*/, const auto& /*source*/, const layout& result) { all.push_back(result.extent); });
   return all;
 }
 

@@ -37,9 +37,8 @@ struct stage_graph {
 /// larger than a batch.
 [[nodiscard]] pipeline_declaration check_pipeline(pipeline_declaration declared);
 
-/// By stage of a checked pipeline: how many steps of the pipeline's input one index of the first dimension of the
-/// stage's output covers. 0: that dimension is not time but channels, bins or events.
-[[nodiscard]] std::vector<std::int64_t> steps_of_stages(const pipeline_declaration& pipeline);
+/// By stage of a checked pipeline: the time that the first dimension of its output covers.
+[[nodiscard]] std::vector<time_extent> time_extents_of_stages(const pipeline_declaration& pipeline);
 
 /// By stage of a checked pipeline: where the first dimension of its output lies among the steps of the pipeline's
 /// input, by the stage's first input.

@@ -55,7 +55,7 @@ struct stage_declaration {
   std::vector<tensor_spec> inputs;             ///< of a tuned stage: what `numbers` was made with
   tensor_spec output;                          ///< of several outputs, the first
   std::vector<operator_output> named_outputs;  ///< all, with the names by which others read them: "STAGE.NAME"
-  step_rate rate;                              ///< between the pipeline's input and a variable output
+  step_rates rate;                             ///< between the pipeline's input and a variable output
   std::optional<session_traits> session;       ///< of an operator that keeps state
   std::optional<std::size_t> axis;             ///< of its first input, along which it works
 

@@ -228,7 +228,7 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
       // Where a session's first frames give fewer steps, no length makes several frames give the same.
       const std::int64_t longest = made.declaration.input.shape.front();
       made.period = stage.rate.begins_late() ? std::max(made.period, longest + 1)
-                                             : joint_period(made.period, stage.rate.divisor, longest);
+                                             : joint_period(made.period, stage.rate.period(), longest);
     }
     made.buffers.push_back(
         {each.name, each.spec, stage.rate, 0, batch_bytes(each.spec, made.max_frames), made.stages.size() + 1});
@@ -237,7 +237,7 @@ void add_stage(plan& made, const stage_declaration& stage, device& target, const
 }
 
 void add_outputs(plan& made) {
-  const std::vector<std::int64_t> steps = steps_of_stages(made.declaration);
+  const std::vector<time_extent> extents = time_extents_of_stages(made.declaration);
   const std::vector<step_timing> timing = timing_of_stages(made.declaration);
   for (const std::string& name : made.declaration.outputs) {
     const configuration_place place = made.declaration.place("outputs");
@@ -247,8 +247,14 @@ void add_outputs(plan& made) {
     }
     const std::size_t offset = aligned_bytes(made.pinned_output_bytes);
     const std::size_t stage = made.buffers[buffer].writer - 1;
-    const auto covered = static_cast<std::uint64_t>(std::max<std::int64_t>(steps[stage], 1));
-    made.outputs.push_back({name, made.declaration.stages[stage].op, buffer, offset, covered, timing[stage]});
+    const auto covered = static_cast<std::uint64_t>(std::max<std::int64_t>(extents[stage].steps, 1));
+    made.outputs.push_back({.name = name,
+                            .op = made.declaration.stages[stage].op,
+                            .buffer = buffer,
+                            .pinned_offset = offset,
+                            .steps = covered,
+                            .indices = static_cast<std::uint64_t>(extents[stage].indices),
+                            .timing = timing[stage]});
     made.pinned_output_bytes = offset + made.buffers[buffer].bytes;
   }
 }

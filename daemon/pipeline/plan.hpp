@@ -20,7 +20,7 @@ namespace penstock {
 struct plan_buffer {
   std::string name;  ///< "input", or as plan_output::name
   tensor_spec spec;
-  step_rate rate;          ///< between the input's leading dimension and its own; of a variable spec
+  step_rates rate;         ///< between the input's leading dimension and its own; of a variable spec
   std::size_t offset = 0;  ///< from the start of that memory, a multiple of 256 bytes
   std::size_t bytes = 0;   ///< for the most frames of a batch
   std::size_t writer = 0;  ///< the node of plan::order that writes it
@@ -36,7 +36,7 @@ struct plan_state {
   std::size_t offset = 0;  ///< bytes from the start of a session's half
   session_traits traits;
   std::int64_t fixed_steps = 0;  ///< of each frame, where that is always the same; else 0
-  step_rate rate;                ///< between the input's steps and this stage's, where it is not
+  step_rates rate;               ///< between the input's steps and this stage's, where it is not
 
   /// Steps that the stage has had once the session has had so many frames, or steps of the pipeline's input.
   [[nodiscard]] std::int64_t position(std::int64_t frames, std::int64_t steps) const noexcept {
@@ -69,8 +69,9 @@ struct plan_output {
   std::string op;
   std::size_t buffer = 0;         ///< index into plan::buffers
   std::size_t pinned_offset = 0;  ///< a multiple of 256
-  std::uint64_t steps = 1;        ///< of the input that one index of its first dimension covers, where that is time
-  step_timing timing{};           ///< where that dimension lies among the input's steps
+  std::uint64_t steps = 1;        ///< of the input that `indices` of its first dimension cover, where that is time
+  std::uint64_t indices = 1;
+  step_timing timing{};  ///< where that dimension lies among the input's steps
 };
 
 /// A pipeline, compiled for a device: what a batch of it copies, launches and gives back. Immutable once made.

@@ -94,7 +94,7 @@ std::size_t offset_of_input(const request& accepted, std::size_t input) noexcept
 result_extent extent_of(const plan_buffer& output, std::int64_t steps_before, std::int64_t leading,
                         std::uint32_t frames) noexcept {
   std::int64_t each = leading;
-  if (output.rate.ragged()) {
+  if (output.spec.variable) {
     const std::int64_t after = steps_before + leading * frames;
     each = (output.rate.total(after) - output.rate.total(steps_before)) / frames;
   }

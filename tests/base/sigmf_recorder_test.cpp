@@ -110,6 +110,22 @@ TEST_F(SigmfRecorder, OutputOfFewerSamplesCountsItsOwn) {
   EXPECT_EQ(meta.captures[1].global_index, 130U);
 }
 
+TEST_F(SigmfRecorder, OutputOfARationalRateStandsBetweenSamples) {
+  open({.step = 2, .indices = 3});
+  // Samples at 0.25, 0.92, 1.58, 2.25, 2.92 … The last block's should begin at 46.25: a sample was lost.
+  made_->append(block(0, 4));
+  made_->append(block(2, 5));
+  made_->append(block(6, 30));
+  made_->append(block(26, 30));
+  made_->append(block(47, 30));
+  const sigmf_meta meta = close();
+  ASSERT_EQ(meta.captures.size(), 2U);
+  EXPECT_EQ(meta.sample_rate, 1500);
+  EXPECT_EQ(meta.captures[0].global_index, 0U);
+  EXPECT_EQ(meta.captures[1].sample_start, 69U);
+  EXPECT_EQ(meta.captures[1].global_index, 70U) << "47 · 3 / 2, rounded down";
+}
+
 TEST_F(SigmfRecorder, AnnotatesWhatIsFilledInSuspectedOrLost) {
   open();
   for (const std::int64_t index : {0, 10, 20}) {

@@ -322,6 +322,15 @@ def demodulate(case, x):
     return {"multiply, angle": by_product}
 
 
+def resample(case, x):
+    up, down = case.get("up", 1), case.get("down", 1)
+    half = 10 * max(up, down)
+    h = signal.firwin(2 * half + 1, 1 / max(up, down), window=("kaiser", 5.0)) * up
+    h = np.concatenate([np.zeros(-half % down), h]).astype(np.float32)
+    count = -(-x.shape[1] * up // down)
+    return {"upfirdn": lambda: signal.upfirdn(h, x, up, down, axis=1)[:, :count]}
+
+
 def channelize(case, x):
     channels = case["channels"]
     h = signal.firwin(20 * channels + 1, 1 / channels, window=("kaiser", 5.0)).astype(np.float32)

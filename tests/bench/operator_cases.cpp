@@ -299,6 +299,9 @@ void add_sessions(case_list& cases) {
     const parameters settings = with({{"kind", std::string(kind)}});
     cases.add((std::string("demodulate, ") + kind).c_str(), "demodulate", settings, type::cf32);
   }
+  const parameters three_quarters = with({{"up", std::int64_t{3}}, {"down", std::int64_t{4}}});
+  cases.add("resample by 3 / 4", "resample", three_quarters, type::f32);
+  cases.add("resample by 3 / 4, cf32", "resample", three_quarters, type::cf32);
   cases.add("channelize to 64", "channelize", with({{"channels", std::int64_t{64}}}), type::cf32);
   cases.add("clock", "clock", with({{"omega", 8.0}}), type::f32);
   cases.add("moving_zscore, 256 steps", "moving_zscore", with({{"window", std::int64_t{256}}}), type::f32);

@@ -84,6 +84,7 @@ struct operator_sample {
       {"moving_zscore", {settings_of({{"window", std::int64_t{2}}}), element_type::f32}},
       {"multiply", {{}, element_type::cf32, 2, false}},
       {"reframe", {settings_of({{"length", std::int64_t{1}}})}},
+      {"resample", {settings_of({{"up", std::int64_t{3}}})}},
       {"top", {{}, element_type::f32}},
       {"unpack", {settings_of({{"format", std::string{"u16"}}}), element_type::u8}},
   };

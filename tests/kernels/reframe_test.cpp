@@ -160,7 +160,7 @@ TEST(Reframe, CountsRowsFromTheFirstThatIsComplete) {
   setup.settings.set("hop", std::int64_t{2});
   const step_rate rate = setup.traits().rate;
   EXPECT_EQ(setup.output(), (tensor_spec{.type = element_type::u8, .shape = {10, 7}, .variable = true}));
-  const auto totals = [](const step_rate& each) {
+  const auto totals = [](const step_rates& each) {
     std::vector<std::int64_t> all;
     for (std::int64_t taken = 0; taken < 12; ++taken) {
       all.push_back(each.total(taken));
@@ -168,9 +168,10 @@ TEST(Reframe, CountsRowsFromTheFirstThatIsComplete) {
     return all;
   };
   EXPECT_EQ(totals(rate), (std::vector<std::int64_t>{0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3}));
-  EXPECT_EQ(totals(rate.then({2, 0})), (std::vector<std::int64_t>{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}));
-  EXPECT_EQ((step_timing{rate, 6}.next(0)), 0);
-  EXPECT_EQ((step_timing{rate, 6}.next(8)), 2);
+  EXPECT_EQ(totals(step_rates{rate}.then({2, 0})), (std::vector<std::int64_t>{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}));
+  const step_timing timing = step_timing{}.then(setup.traits());
+  EXPECT_EQ(timing.next(0), 0);
+  EXPECT_EQ(timing.next(8), 2);
 }
 
 }  // namespace

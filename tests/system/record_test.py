@@ -3,6 +3,7 @@ same. The package `sigmf` checks the files, where this Python, or PENSTOCK_KERNE
 
 import functools
 import json
+import math
 import os
 import pathlib
 import re
@@ -25,6 +26,8 @@ CONFIGURATION = VERSION + "".join([
     pipeline("line", "f32", ["max 512"], [("sum", "fir", "taps = [0.5, 0.5]\n"),
                                           ("slow", "fir", 'from = "input"\ntaps = [1.0]\ndecimation = 4\n')],
              ["sum", "slow"], "batch = { max_frames = 16 }\n"),
+    pipeline("rates", "f32", ["max 512"], [("fast", "resample", "up = 3\ndown = 2\n"),
+                                           ("slow", "resample", 'from = "fast"\nup = 2\ndown = 9\n')], ["fast", "slow"]),
     pipeline("iq", "ci16", ["max 256"], [("y", "convert", "")], ["y"]),
     pipeline("fixed", "f32", [100], [("y", "affine", "a = 2.0\n"), ("half", "convert", 'from = "y"\nto = "f16"\n'),
                                      ("stats", "moments", 'from = "y"\n')], ["y", "half", "stats"])])
@@ -188,6 +191,32 @@ made.tofile(sys.argv[1] + ".sigmf-meta")
         self.assertEqual(len(data), 4 * 512)
         for name in names:
             self.check(self.folder / "new" / (name + ".sigmf-meta"))
+
+    def test_results_of_a_rational_rate_are_one_capture_with_its_rate(self):
+        def sent(*words, **times):
+            recording = self.record("rates", *words)
+            with Client(self.daemon.url) as client, client.session("rates", name="tape") as session:
+                for first, count in ((0, 500), (500, 1), (501, 2), (503, 511), (1014, 7), (1021, 500), (1522, 500)):
+                    time_of = {"time_ns": 10**18 + first * 10**9 // RATE} if times.get("times") else {}
+                    session.submit(np.zeros(count, "f4"), index=first, **time_of).result()
+            return self.end(recording)
+
+        out = sent("--to", self.folder / "new", times=True)
+        self.assertNotIn("no sample rate", out)
+        fast = lambda n: math.ceil(n * 3 / 2)  # noqa: E731
+        for name, rate, of in (("fast", RATE * 3 / 2, fast), ("slow", RATE / 3, lambda n: math.ceil(fast(n) * 2 / 9))):
+            meta, data = read(self.folder / "new" / f"tape.{name}.sigmf-meta")
+            self.assertEqual(meta["global"]["core:sample_rate"], rate)
+            starts = [each["core:sample_start"] for each in meta["captures"]]
+            self.assertEqual(starts, [0, of(1521)], "a sample is lost before 1522")
+            self.assertEqual(len(data), 4 * of(2021))
+            self.check(self.folder / "new" / f"tape.{name}.sigmf-meta")
+        out = sent("--output", "fast", "--to", self.folder / "bare.sigmf-meta")
+        self.assertIn("bare.sigmf-meta has no sample rate: no times came with the samples; --rate says it", out)
+        self.assertEqual(read(self.folder / "bare.sigmf-meta")[0]["global"].get("core:sample_rate", 0), 0)
+        out = sent("--output", "fast", "--rate", RATE, "--force", "--to", self.folder / "bare.sigmf-meta")
+        self.assertNotIn("no sample rate", out)
+        self.assertEqual(read(self.folder / "bare.sigmf-meta")[0]["global"]["core:sample_rate"], RATE * 3 / 2)
 
     def test_the_example_of_the_documents_works(self):
         text = (TREE / "docs/operating.md").read_text()

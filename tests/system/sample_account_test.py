@@ -57,7 +57,9 @@ IMPULSES = [(*fir("linear", "input", ODD, 1), 0), (*fir("between", "input", EVEN
             (*fir("fifth", "input", ODD, 5), 2), (*fir("after", "linear", taps(9), 3), 1),
             ("scaled", "affine", 'from = "linear"\na = 2.0\n', 0),
             ("score", "moving_zscore", 'from = "input"\nwindow = 16\n', 0),
-            ("in_rows", "reframe", f'from = "linear"\nlength = {LENGTH}\n', 0)]
+            ("in_rows", "reframe", f'from = "linear"\nlength = {LENGTH}\n', 0),
+            ("faster", "resample", 'from = "linear"\nup = 3\ndown = 2\n', 1),
+            ("slower", "resample", 'from = "input"\nup = 2\ndown = 5\n', 2.25)]
 CONFIGURATION = VERSION + "".join([
     pipeline("chain", "f32", [f"max {LONGEST}"], CHAIN, OUTPUTS, "batch = { max_frames = 16 }\n"),
     pipeline("fixed", "f32", [256], CHAIN[:1] + [("psd", "power_spectrum", 'from = "odd"\n')], ["odd", "psd"]),
@@ -187,7 +189,8 @@ class SampleAccountTest(unittest.TestCase):
 
         def check(client):
             chance = random.Random(SEED)
-            steps = {each.name: each.steps for each in client.pipelines["impulses"].outputs}
+            steps = {each.name: each.steps / each.indices for each in client.pipelines["impulses"].outputs}
+            self.assertEqual((steps["faster"], steps["slower"]), (2 / 3, 5 / 2))
             for at in (200, 203, chance.randrange(100, 400)):
                 samples = np.zeros(total, np.float32)
                 samples[at] = 1.0

@@ -69,7 +69,7 @@ TEST(ReplySender, RepeatsTheAccountAndSaysWhereTheOutputsStand) {
   slot& from = *rig.slots.claim();
   const four_frames done;
   done.lie_in(from, rig);
-  rig.plans[0].outputs[1].timing = {.rate = {.divisor = 8, .offset = 7}, .delay = 2.5};
+  rig.plans[0].outputs[1].timing = step_timing{}.then({.rate = {.divisor = 8, .offset = 7}, .delay = 2.5});
   request asked = rig.made(client, 99);
   asked.first_frame = 1;
   asked.frames = 2;

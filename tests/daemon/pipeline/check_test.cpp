@@ -159,8 +159,8 @@ TEST(check, FollowsTheLengthOfVariableFramesThroughTheStages) {
   const auto checked = check_pipeline(variable_pipeline({fir("a", {}, 4), reframe("b", {}, 5)}));
   EXPECT_EQ(checked.stages[0].output, (tensor_spec{element_type::f32, {240}, true}));
   EXPECT_EQ(checked.stages[1].output, (tensor_spec{element_type::f32, {48, 5}, true}));
-  EXPECT_EQ(checked.stages[0].rate, step_rate{}.then({4, 3}));
-  EXPECT_EQ(checked.stages[1].rate, step_rate{}.then({4, 3}).then({5, 0}));
+  EXPECT_EQ(checked.stages[0].rate, step_rates{}.then({4, 3}));
+  EXPECT_EQ(checked.stages[1].rate, step_rates{}.then({4, 3}).then({5, 0}));
   EXPECT_TRUE(checked.stages[0].session.has_value());
 }
 
@@ -224,7 +224,7 @@ TEST(check, RefusesInputsWhoseLengthsDisagreeAlthoughTheirShapesAgree) {
     return variable_pipeline({fir("a", {"input"}, left), fir("b", {"input"}, right), stage("sum", "add", {"a", "b"})});
   };
   const auto once = check_pipeline(declared(500, 500));
-  EXPECT_EQ(once.stages[2].rate, step_rate{}.then({500, 499}));
+  EXPECT_EQ(once.stages[2].rate, step_rates{}.then({500, 499}));
   EXPECT_EQ(once.stages[0].output, (tensor_spec{element_type::f32, {2}, true}));
   EXPECT_EQ(complaint_about(declared(500, 700)),
             "test.toml:7: pipeline 'test', stage 'sum', field 'from': its inputs have frames of different lengths: 'b' "
@@ -280,23 +280,30 @@ stage_declaration planar() {
   return stage("rows", "convert", {}, {{"planar", true}});
 }
 
-TEST(StepsOfStages, AreThoseOfDecimationsAndBlocksTogether) {
+/// One row for each so many steps.
+time_extent rows(std::int64_t steps) {
+  return {.steps = steps};
+}
+
+TEST(TimeExtentsOfStages, AreThoseOfDecimationsAndBlocksTogether) {
   const auto made = checked(
       reals({4096}, true),
       {stage("slow", "fir", {}, {{"taps", std::vector<double>{1}}, {"decimation", std::int64_t{8}}}),
        reframe("blocks", {}, 32), stage("psd", "power_spectrum", {}), stage("events", "detect", {}, {{"high", 1.0}})});
-  EXPECT_THAT(steps_of_stages(made), testing::ElementsAre(8, 256, 256, 256));
+  EXPECT_THAT(time_extents_of_stages(made), testing::ElementsAre(rows(8), rows(256), rows(256), rows(256)));
 }
 
-TEST(StepsOfStages, AreKnownOfFramesOfOneLengthToo) {
-  EXPECT_THAT(steps_of_stages(checked(reals({1024}), {reframe("blocks", {}, 256), stage("psd", "power_spectrum", {})})),
-              testing::ElementsAre(256, 256));
+TEST(TimeExtentsOfStages, AreKnownOfFramesOfOneLengthToo) {
+  EXPECT_THAT(
+      time_extents_of_stages(checked(reals({1024}), {reframe("blocks", {}, 256), stage("psd", "power_spectrum", {})})),
+      testing::ElementsAre(rows(256), rows(256)));
 }
 
-TEST(StepsOfStages, AreNoneWhereTheFirstDimensionIsNoTime) {
-  EXPECT_THAT(steps_of_stages(checked(reals({1024}), {stage("psd", "power_spectrum", {})})), testing::ElementsAre(0));
-  EXPECT_THAT(steps_of_stages(checked(reals({1024, 2}), {planar(), stage("psd", "power_spectrum", {})})),
-              testing::ElementsAre(0, 0));
+TEST(TimeExtentsOfStages, AreNoneWhereTheFirstDimensionIsNoTime) {
+  EXPECT_THAT(time_extents_of_stages(checked(reals({1024}), {stage("psd", "power_spectrum", {})})),
+              testing::ElementsAre(rows(0)));
+  EXPECT_THAT(time_extents_of_stages(checked(reals({1024, 2}), {planar(), stage("psd", "power_spectrum", {})})),
+              testing::ElementsAre(rows(0), rows(0)));
 }
 
 stage_declaration fir_of(std::string name, std::vector<double> taps, std::int64_t decimation) {
@@ -312,10 +319,10 @@ std::vector<std::int64_t> next_of(const pipeline_declaration& made, std::int64_t
   return all;
 }
 
-TEST(StepsOfStages, AreNoneOfAClockWhichGivesABlockOfFramesOfAnyLength) {
+TEST(TimeExtentsOfStages, AreNoneOfAClockWhichGivesABlockOfFramesOfAnyLength) {
   const auto made =
       checked(reals({4096}, true), {fir_of("slow", {1}, 8), stage("bits", "clock", {}, {{"omega", 5.0}})});
-  EXPECT_THAT(steps_of_stages(made), testing::ElementsAre(8, 0));
+  EXPECT_THAT(time_extents_of_stages(made), testing::ElementsAre(rows(8), rows(0)));
   EXPECT_FALSE(made.stages[1].output.variable);
 }
 
@@ -342,6 +349,25 @@ TEST(TimingOfStages, TakesNoDelayOfAFilterWithoutLinearPhase) {
 TEST(TimingOfStages, IsThatOfTheFrameWhereTheFirstDimensionIsNoTime) {
   const auto made = checked(reals({1024}), {fir_of("slow", {1, 2, 1}, 4), stage("psd", "power_spectrum", {})});
   EXPECT_THAT(next_of(made, 2048), testing::ElementsAre(2047, 2047));
+}
+
+stage_declaration resample_of(std::string name, std::int64_t up, std::int64_t down) {
+  return stage(std::move(name), "resample", {}, {{"up", up}, {"down", down}});
+}
+
+TEST(TimeExtentsOfStages, AreRatiosBehindResampling) {
+  const auto made = checked(reals({4096}, true), {fir_of("slow", {1}, 4), resample_of("faster", 6, 10),
+                                                  resample_of("fast", 20, 3), reframe("rows", {}, 32)});
+  EXPECT_THAT(time_extents_of_stages(made), testing::ElementsAre(rows(4), time_extent{20, 3}, rows(1), rows(32)));
+}
+
+TEST(TimingOfStages, FollowsARationalRate) {
+  const auto made = checked(reals({4096}, true), {fir_of("slow", {1}, 4), resample_of("faster", 3, 2)});
+  // The filter of 61 taps at three times the rate is 10 steps late, 40 of the input.
+  EXPECT_THAT(next_of(made, 0), testing::ElementsAre(0, -40));
+  EXPECT_THAT(next_of(made, 1), testing::ElementsAre(4, -40 + 16 / 3)) << "two of 8 / 3 steps have come";
+  EXPECT_THAT(next_of(made, 12), testing::ElementsAre(12, -40 + 40 / 3)) << "five of them";
+  EXPECT_THAT(next_of(made, 4'000'000), testing::ElementsAre(4'000'000, 4'000'000 - 40));
 }
 
 TEST(Doubts, AreRaisedByASpectrumAcrossChannels) {
@@ -395,7 +421,7 @@ TEST(Axis, IsThatAlongWhichAStageWorks) {
   EXPECT_EQ(made.stages[1].axis, std::size_t{0});
   EXPECT_EQ(made.stages[2].axis, std::nullopt);
   EXPECT_EQ(made.stages[3].axis, std::size_t{1});
-  EXPECT_THAT(steps_of_stages(made), testing::ElementsAre(1, 0, 0, 0));
+  EXPECT_THAT(time_extents_of_stages(made), testing::ElementsAre(rows(1), rows(0), rows(0), rows(0)));
 }
 
 TEST(Doubts, AreNotRaisedByTheWaysThatWork) {

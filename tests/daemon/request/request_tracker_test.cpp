@@ -66,7 +66,7 @@ TEST_F(RequestTracker, FindsARequestUntilItsReply) {
 TEST_F(RequestTracker, CountsFilledSamplesOfEarlierRequestsThatAResultReachesBackTo) {
   plan rows = hand_made_plan(0);
   rows.outputs.resize(1);
-  rows.outputs[0].timing = {.rate = {.divisor = 100, .offset = 0}, .delay = 99};  // rows of 100
+  rows.outputs[0].timing = step_timing{}.then({.rate = {.divisor = 100}, .delay = 99});  // rows of 100
   session_record session;
   session.pipeline = &rows;
   std::uint64_t id = 0;

@@ -19,9 +19,10 @@ struct PENSTOCK_EXPORT tensor_info {
   std::vector<std::int64_t> shape;  ///< of one frame
   bool variable = false;            ///< shape[0] is a maximum
   std::string op;                   ///< operator of the stage; "" for the input
-  /// Input samples, along the first dimension, per index of shape[0]: 256 for a spectrum of 256 samples. 1 if shape[0]
-  /// is not a time dimension.
+  /// Input samples, along the first dimension, per `indices` of shape[0]: 256 for a spectrum of 256 samples. 1 if
+  /// shape[0] is not a time dimension.
   std::uint64_t steps = 1;
+  std::uint64_t indices = 1;  ///< more than 1 only behind a `resample`
 
   /// Bytes of one element on the wire; 0 for an unknown dtype.
   [[nodiscard]] std::size_t item_bytes() const noexcept;

@@ -62,8 +62,9 @@ class Account:
     def index_of(self, name: Optional[str] = None) -> int:
         """The index, in the sender's numbers, of the sample at which an output's first element stands, or the only
         output's; without `index`, counted from the request's first sample. The next element of its first dimension,
-        where that is time, stands `steps` (of its description) samples further. It can lie before the request's own
-        samples. Raises KeyError for an output that the result does not have, ValueError where a name is needed."""
+        where that is time, stands `steps` / `indices` (of its description) samples further. It can lie before the
+        request's own samples. Raises KeyError for an output that the result does not have, ValueError where a name is
+        needed."""
         if name is None:
             if len(self._indices) != 1:
                 raise ValueError(f"the result has {len(self._indices)} outputs: {', '.join(self._indices)}")

@@ -36,7 +36,8 @@ class TensorDescription:
     shape: Tuple[int, ...]  #: of one frame, without the leading frames dimension
     variable: bool  #: whether shape[0] is only the most that it can be
     op: str  #: the operator that makes it; "" for the input
-    steps: int = 1  #: of the input's first dimension that one index of shape[0] covers, where that lies along time
+    steps: int = 1  #: of the input's first dimension that `indices` of shape[0] cover, where that lies along time
+    indices: int = 1  #: more than 1 only behind a `resample`
 
     def __str__(self) -> str:
         extents = [str(extent) for extent in self.shape]
@@ -205,7 +206,7 @@ _U32, _U64, _I64 = (1 << 32) - 1, (1 << 64) - 1, (1 << 63) - 1
 _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_bytes": _U64, "max_request_bytes": _U64,
            "period": _U64, "answering": _U32, "shard": _U32, "pipeline": _U32, "session": _U32, "next_sequence": _U64,
            "shared_bytes": _U64, "device_bytes": _U64, "inline_bytes": _U64, "bytes": _U64, "steps": _U64,
-           "queue_bytes": _U64}
+            "indices": _U64, "queue_bytes": _U64}
 _NESTED = {"input": TensorDescription, "inputs": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription,
            "quarantined": QuarantinedPipeline}
 _LISTS = ("inputs", "outputs", "pipelines", "quarantined")
@@ -229,7 +230,8 @@ def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, Attach, Attac
 
 
 def _members(fields: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    return {name: value for name, value in fields if (name, value) not in (("steps", 1), ("inputs", ()))}
+    absent = (("steps", 1), ("indices", 1), ("inputs", ()))
+    return {name: value for name, value in fields if (name, value) not in absent}
 
 
 def body_of(parts: Sequence[Buffer]) -> Buffer:
