@@ -21,6 +21,7 @@
 #include "kernels/iir.hpp"
 #include "kernels/magnitude.hpp"
 #include "kernels/matmul.hpp"
+#include "kernels/mel.hpp"
 #include "kernels/mix.hpp"
 #include "kernels/moments.hpp"
 #include "kernels/moving_zscore.hpp"
@@ -29,6 +30,7 @@
 #include "kernels/reframe.hpp"
 #include "kernels/resample.hpp"
 #include "kernels/slice.hpp"
+#include "kernels/stft.hpp"
 #include "kernels/top.hpp"
 #include "kernels/transpose.hpp"
 #include "kernels/unpack.hpp"
@@ -43,6 +45,7 @@
   X(histogram, false)             \
   X(ifft, true)                   \
   X(matmul, true)                 \
+  X(mel, true)                    \
   X(moments, false)               \
   X(power_spectrum, true)         \
   X(top, false)                   \
@@ -71,9 +74,11 @@
   X(histogram, nullptr, false, "range", "axis")                                                                      \
   X(ifft, nullptr, false, "half", "length", "shift", "norm", "axis")                                                 \
   X(iir, iir_session, false, "sections", "on_nan")                                                                   \
+  X(istft, istft_session, false, "length", "hop", "padding", "window", "window_length", "half")                      \
   X(magnitude, nullptr, false, "squared")                                                                            \
   X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable", "weights_in", "tile_bytes",    \
     "engine", "axis")                                                                                                \
+  X(mel, nullptr, false, "rate", "count", "low", "high", "scale", "norm", "length", "axis")                          \
   X(mix, mix_session, false, "frequency", "rate", "phase")                                                           \
   X(moments, nullptr, false, "order", "axis")                                                                        \
   X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold", "on_nan")  \
@@ -83,6 +88,7 @@
   X(reframe, reframe_session, false, "length", "hop", "padding")                                                     \
   X(resample, resample_session, false, "up", "down", "taps", "taps_imag")                                            \
   X(slice, nullptr, false, "start", "stop", "step", "axis")                                                          \
+  X(stft, stft_session, false, "length", "hop", "padding", "window", "window_length")                                \
   X(top, nullptr, false, "count", "smallest", "axis")                                                                \
   X(transpose, nullptr, false, "axes")                                                                               \
   X(unpack, nullptr, false, "format", "order")                                                                       \

@@ -543,9 +543,9 @@ constexpr std::int64_t most_channels = 64;
 constexpr std::int64_t most_of_handful = 8;
 
 /// What works on each row, along the last dimension or its axis.
-constexpr std::array<std::string_view, 11> row_operators{"correlate", "detect", "detrend", "fft",
-                                                         "histogram", "ifft",   "moments", "power_spectrum",
-                                                         "reduce",    "top",    "window"};
+constexpr std::array<std::string_view, 12> row_operators{"correlate",      "detect", "detrend", "fft",
+                                                         "histogram",      "ifft",   "mel",     "moments",
+                                                         "power_spectrum", "reduce", "top",     "window"};
 
 bool works_on_rows(const stage_declaration& stage) {
   return !stage.session && std::find(row_operators.begin(), row_operators.end(), stage.op) != row_operators.end();
@@ -593,7 +593,9 @@ layout layout_behind(const stage_declaration& stage, const layout& source) {
   } else if (steps_along_first(stage)) {
     made.extent = source.extent.then(stage.session->rate);
     made.timing = source.extent.steps > 0 ? source.timing.then(*stage.session) : source.timing;
-    made.is_reframed = made.is_reframed || stage.op == "reframe";
+    const bool is_spectra = stage.op == "stft";
+    made.is_reframed = made.is_reframed || is_spectra || stage.op == "reframe";
+    made.is_row_made = is_spectra || (made.is_row_made && stage.op != "istft");
   }
   if (works_on_rows(stage)) {
     made.is_row_made = true;
@@ -624,8 +626,8 @@ std::string doubt_about(const stage_declaration& stage, const layout& source) {
   if (!steps_along_first(stage)) {
     return "";
   }
-  const bool looks_planar = !source.spec.variable && !source.is_reframed && source.extent.steps > 0 && first > 1 &&
-                            first <= most_channels && first < last;
+  const bool looks_planar = stage.op != "istft" && !source.spec.variable && !source.is_reframed &&
+                            source.extent.steps > 0 && first > 1 && first <= most_channels && first < last;
   if (source.is_planar || looks_planar) {
     return "'" + stage.op + "' takes the first dimension of " + source.spec.text() + " for time, " +
            std::to_string(first) + " steps a frame: if these are channels, see \"Several channels\", docs/channels.md";
@@ -639,7 +641,8 @@ void walk(const pipeline_declaration& pipeline, const Each& each) {
   std::map<std::string, layout, std::less<>> known;
   for (const operator_output& input : pipeline.all_inputs()) {
     // Of a template or a mask beside frames of "max N", the first dimension is not time.
-    known[input.name] = {.spec = input.spec, .extent = {.steps = pipeline.input.variable && !input.spec.variable ? 0 : 1}};
+    known[input.name] = {.spec = input.spec,
+                         .extent = {.steps = pipeline.input.variable && !input.spec.variable ? 0 : 1}};
   }
   for (const stage_declaration& stage : pipeline.stages) {
     const layout& source = known.at(stage.from.front());

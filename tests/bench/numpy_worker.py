@@ -250,6 +250,41 @@ def ifft(case, x):
     return {"ifft": lambda: fft.ifft(x, axis=axis, norm=norm)}
 
 
+def stft(case, x):
+    length, hop = case["length"], case["hop"]
+    w = hann(length)
+    transform = fft.fft if np.iscomplexobj(x) else fft.rfft
+    padded = np.pad(x, [(0, 0), (case["padding"], 0)])
+    rows = np.lib.stride_tricks.sliding_window_view(padded, length, 1)[:, ::hop]
+    return {"sliding_window_view, fft": lambda: transform(rows * w, axis=-1, overwrite_x=True)}
+
+
+def istft(case, x):
+    length, hop = 2 * (x.shape[-1] - 1), case["hop"]
+    w = signal.get_window(case["window"], length).astype(np.float32)
+    many, rows, reach = len(x), x.shape[1], length // hop
+    squares = np.zeros((rows + reach - 1, hop), np.float32)
+    for each in range(reach):
+        squares[each:each + rows] += w[each * hop:(each + 1) * hop] ** 2
+
+    def overlap():
+        parts = (fft.irfft(x, length, axis=-1) * w).reshape(many, rows, reach, hop)
+        y = np.zeros((many, rows + reach - 1, hop), np.float32)
+        for each in range(reach):
+            y[:, each:each + rows] += parts[:, :, each]
+        return (y[:, :rows] / squares[:rows]).reshape(many, -1)
+
+    return {"irfft, sums": overlap}
+
+
+def mel(case, x):
+    bins, count, rate = x.shape[-1], case["count"], case["rate"]
+    corners = 700 * (10 ** (np.linspace(0, np.log10(1 + rate / 1400), count + 2)) - 1)
+    f, left, middle, right = np.arange(bins) * rate / (2 * (bins - 1)), *(corners[at:at + count, None] for at in range(3))
+    h = np.maximum(0, np.minimum((f - left) / (middle - left), (right - f) / (right - middle))).astype(np.float32).T
+    return {"matmul": lambda: x @ h}
+
+
 def correlate(case, x):
     h = np.array(case["template"], np.float32)
     mode = case.get("mode", "full")

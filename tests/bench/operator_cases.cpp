@@ -269,6 +269,8 @@ void add_rows(case_list& cases) {
                   {"parity", std::string("even")}}),
             type::f32);
   cases.add("detrend", "detrend", {}, type::f32);
+  cases.add_one("mel, 80 of 513", "mel", with({{"rate", 16000.0}, {"count", std::int64_t{80}}}),
+                {type::f32, {100, 513}}, batch);
   cases.add("moments", "moments", {}, type::f32);
   cases.add("moments, cf32", "moments", {}, type::cf32);
   cases.add("moments, order 4", "moments", with({{"order", std::int64_t{4}}}), type::f32);
@@ -310,6 +312,13 @@ void add_sessions(case_list& cases) {
   cases.add("reframe to 256, every 64", "reframe",
             with({{"length", std::int64_t{256}}, {"hop", std::int64_t{64}}, {"padding", std::int64_t{192}}}),
             type::f32);
+  const parameters rows_of_256 =
+      with({{"length", std::int64_t{256}}, {"hop", std::int64_t{64}}, {"padding", std::int64_t{192}}});
+  cases.add("stft of 256, every 64", "stft", rows_of_256, type::f32);
+  cases.add("stft of 256, every 64, cf32", "stft", rows_of_256, type::cf32);
+  const parameters back = with({{"hop", std::int64_t{64}}, {"window", std::string("hamming")}});
+  cases.add_one("istft of 256, every 64", "istft", back, {type::cf32, {16, 129}}, batch);
+  cases.add_one("istft of 256, every 64", "istft", back, {type::cf32, {16 * few, 129}}, 1);
   for (const char* const kind : {"mean", "peak"}) {
     const std::string name = std::string("accumulate, ") + kind;
     const parameters frames = with({{"frames", std::int64_t{16}}, {"kind", std::string(kind)}});

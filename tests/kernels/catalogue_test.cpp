@@ -73,8 +73,9 @@ TEST(Catalogue, TellsOfEachOperatorWithStateWhereItsResultsStand) {
       with_state.insert(known.name);
     }
   }
-  const std::set<std::string_view> told{"accumulate", "channelize", "clock", "demodulate",    "detect",  "fir",
-                                        "frame_sync", "iir",        "mix",   "moving_zscore", "reframe", "resample"};
+  const std::set<std::string_view> told{"accumulate",    "channelize", "clock",    "demodulate", "detect",
+                                        "fir",           "frame_sync", "iir",      "istft",      "mix",
+                                        "moving_zscore", "reframe",    "resample", "stft"};
   EXPECT_EQ(with_state, told);
 }
 

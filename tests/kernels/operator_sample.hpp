@@ -80,11 +80,13 @@ struct operator_sample {
       {"frame_sync", {settings_of({{"word", std::string("0b1")}, {"length", std::int64_t{3}}}), element_type::f32}},
       {"iir", {settings_of({{"sections", list{1.0, 0.5, 0.0, 1.0, 0.5, 0.0}}})}},
       {"matmul", {settings_of({{"weights", npy_of({length, 3})}, {"repeatable", true}}), element_type::f32}},
+      {"mel", {settings_of({{"rate", 8000.0}}), element_type::f32}},
       {"mix", {settings_of({{"frequency", 0.1}})}},
       {"moving_zscore", {settings_of({{"window", std::int64_t{2}}}), element_type::f32}},
       {"multiply", {{}, element_type::cf32, 2, false}},
       {"reframe", {settings_of({{"length", std::int64_t{1}}})}},
       {"resample", {settings_of({{"up", std::int64_t{3}}})}},
+      {"stft", {settings_of({{"length", std::int64_t{1}}, {"window", std::string{"rectangular"}}})}},
       {"top", {{}, element_type::f32}},
       {"unpack", {settings_of({{"format", std::string{"u16"}}}), element_type::u8}},
   };
