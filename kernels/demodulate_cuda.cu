@@ -48,19 +48,36 @@ __device__ __forceinline__ float angle_between(float2 before, float2 now) {
   return re == 0.0F && im == 0.0F ? 0.0F : atan2f(im, re);
 }
 
+/// Elements that a thread has under way at once.
+constexpr int angles_at_once = 4;
+
 /// Rows of the grid take frames in turn; the blocks of a row take elements, and the first `keeps` write the state.
 __global__ void __launch_bounds__(block_threads)
     demodulate_frequency(session_history<float2> history, std::int64_t frames, std::int64_t keeps, std::int64_t pitch,
                          float gain, float* __restrict__ output) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
+  constexpr std::int64_t part = std::int64_t{angles_at_once} * block_threads;
   for (auto index = static_cast<std::int32_t>(blockIdx.y); index < frames;
        index += static_cast<std::int32_t>(gridDim.y)) {
     const std::int64_t count = history.session.frames[index].steps * history.channels;
     const float2* const input = history.input + index * history.pitch;
-    for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; at < count;
-         at += stride) {
-      const float2 before = at < history.channels ? history.at(index, -1, at) : input[at - history.channels];
-      output[index * pitch + at] = gain * angle_between(before, input[at]);
+    for (std::int64_t first = blockIdx.x * part + threadIdx.x; first < count; first += gridDim.x * part) {
+      float2 before[angles_at_once];
+      float2 now[angles_at_once];
+#pragma unroll
+      for (int each = 0; each < angles_at_once; ++each) {
+        const std::int64_t at = first + each * block_threads;
+        if (at < count) {
+          now[each] = input[at];
+          before[each] = at < history.channels ? history.at(index, -1, at) : input[at - history.channels];
+        }
+      }
+#pragma unroll
+      for (int each = 0; each < angles_at_once; ++each) {
+        const std::int64_t at = first + each * block_threads;
+        if (at < count) {
+          output[index * pitch + at] = gain * angle_between(before[each], now[each]);
+        }
+      }
     }
     if (blockIdx.x < keeps) {
       keep_part(history, index, blockIdx.x, keeps);
@@ -170,7 +187,7 @@ class demodulate_cuda final : public operation {
                     dim3(block_threads), &demodulate_phase, history, extent.frames, pitch, settings_.gain, output);
     }
     const std::int64_t keeps = keep_parts(history.length, history.channels);
-    const std::int64_t columns = std::max(keeps, divide_up(pitch, block_threads));
+    const std::int64_t columns = std::max(keeps, divide_up(pitch, std::int64_t{angles_at_once} * block_threads));
     return launch(stream, dim3(static_cast<unsigned>(columns), static_cast<unsigned>(rows)), dim3(block_threads),
                   &demodulate_frequency, history, extent.frames, keeps, pitch, settings_.gain, output);
   }
