@@ -184,14 +184,6 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-[[nodiscard]] int power_of_two_from(std::int64_t value, int most) noexcept {
-  int power = 1;
-  while (power < value && power < most) {
-    power *= 2;
-  }
-  return power;
-}
-
 class accumulate_cuda final : public operation {
  public:
   accumulate_cuda(accumulate_settings settings, std::int64_t max_frames)
@@ -231,9 +223,8 @@ class accumulate_cuda final : public operation {
                     history.channels, settings_.every, static_cast<const float*>(arguments.scratch), history.pitch,
                     static_cast<float*>(arguments.output), pitch);
     }
-    const int lanes = power_of_two_from(history.channels, warp_threads);
-    const int places =
-        std::max(power_of_two_from(settings_.window.length, block_threads / lanes), warp_threads / lanes);
+    const int lanes = power_of_two(history.channels, warp_threads);
+    const int places = std::max(power_of_two(settings_.window.length, block_threads / lanes), warp_threads / lanes);
     const wanted_steps wanted{settings_.window.length, settings_.every, divide_up(history.channels, lanes), places};
     const std::int64_t keeps = std::min(keep_parts(history.length, history.channels), max_blocks);
     const dim3 grid(grid_of(std::max(results * wanted.tiles, keeps), max_blocks).x, rows);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -50,6 +51,11 @@ inline void require_cuda(cudaError_t status, const char* action) {
 
 [[nodiscard]] __host__ __device__ constexpr std::int64_t divide_up(std::int64_t value, std::int64_t divisor) noexcept {
   return (value + divisor - 1) / divisor;
+}
+
+/// The first power of two from `least` on, but at most `most`, which is one.
+[[nodiscard]] constexpr int power_of_two(std::int64_t least, int most) noexcept {
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::clamp<std::int64_t>(least, 1, most))));
 }
 
 /// Threads of a block for `work` items, one each, in whole warps.

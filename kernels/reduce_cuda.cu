@@ -197,14 +197,6 @@ __global__ void __launch_bounds__(block_threads)
 
 constexpr std::int64_t least_segment = 2048;
 
-[[nodiscard]] int power_of_two(std::int64_t least, int most) noexcept {
-  int made = 1;
-  while (made < least && made < most) {
-    made *= 2;
-  }
-  return made;
-}
-
 /// The shape for warps that take rows of elements that lie together.
 [[nodiscard]] reduce_shape lines_of(std::int64_t outer, std::int64_t length, std::int64_t multiprocessors) noexcept {
   const std::int64_t enough = 32 * multiprocessors;

@@ -97,14 +97,6 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-[[nodiscard]] constexpr int power_of_two_from(std::int64_t least) noexcept {
-  int made = 1;
-  while (made < least) {
-    made *= 2;
-  }
-  return made;
-}
-
 template <class Word>
 fault gather(void* stream, std::int64_t multiprocessors, const void* from, void* to, const transposition& copy,
              std::int64_t count) noexcept {
@@ -156,10 +148,9 @@ fault turn(void* stream, std::int64_t multiprocessors, const void* from, void* t
   if (across.size < 2 || down.size < 2) {
     return gather<Word>(stream, multiprocessors, from, to, copy, count);
   }
-  constexpr std::int64_t side = 32;
+  constexpr int side = 32;
   tile_grid grid{.columns = static_cast<int>(columns)};
-  grid.width = across.size < side ? power_of_two_from(across.size)
-                                  : tile_elements / power_of_two_from(std::min(down.size, side));
+  grid.width = across.size < side ? power_of_two(across.size, side) : tile_elements / power_of_two(down.size, side);
   grid.height = tile_elements / grid.width;
   grid.tiles_across = divide_up(across.size, grid.width);
   grid.tiles_down = divide_up(down.size, grid.height);
