@@ -46,18 +46,24 @@ __global__ void __launch_bounds__(block_threads)
       const resample_place place = resample_place_of(frame.position, out_step, shape.up, shape.down);
       const std::int64_t terms = place.phase < shape.taps ? divide_up(shape.taps - place.phase, shape.up) : 0;
       const Tap* const phase_taps = taps + place.phase * phase_room;
-      wide total = {};
-      for (std::int64_t term = 0; term < terms;) {
-        value partial = {};
-        const std::int64_t end = min(term + fir_partial, terms);
-        for (; term < end; ++term) {
-          const std::int64_t step = place.step - term;
-          const In x = step >= 0 ? input[step * history.channels + channel] : history.at(index, step, channel);
-          add_product(partial, phase_taps[term], x);
+      const auto sum = [&](auto step_before) {
+        wide total = {};
+        for (std::int64_t term = 0; term < terms;) {
+          value partial = {};
+          const std::int64_t end = min(term + fir_partial, terms);
+#pragma unroll 4
+          for (; term < end; ++term) {
+            add_product(partial, phase_taps[term], step_before(term));
+          }
+          widen_into(total, partial);
         }
-        widen_into(total, partial);
-      }
-      output[index * shape.out_pitch + at] = narrow(total);
+        return narrow(total);
+      };
+      const In* const newest = input + place.step * history.channels + channel;
+      output[index * shape.out_pitch + at] =
+          place.step + 1 >= terms
+              ? sum([&](std::int64_t term) { return newest[-term * history.channels]; })
+              : sum([&](std::int64_t term) { return history.at(index, place.step - term, channel); });
     }
     if (blockIdx.x < shape.keeps) {
       keep_part(history, index, blockIdx.x, shape.keeps);
