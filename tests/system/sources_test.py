@@ -1,7 +1,11 @@
-"""Sources of the real daemon: files and standard input feed a pipeline with state, and every sample is accounted for."""
+"""Sources of the real daemon: files and standard input feed a pipeline with state, and every sample is accounted for.
+
+PENSTOCK_TEST_SEED repeats a run.
+"""
 
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -13,12 +17,15 @@ import unittest
 
 import numpy
 import penstock
+from scipy import signal as reference
 
 from daemon_process import BIN, VERSION, Daemon, backends, free_port, npy, pipeline, wait_until
 
 RATE = 48000
 SMALL = "[device]\nslots = 4\nstreams = 2\n"
 FATES = ("delivered", "network", "kernel", "overrun", "late", "waiting")
+SEED = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**32)))
+SECTIONS = reference.butter(4, 0.2, output="sos")
 
 
 def sums(batch="batch = { max_frames = 16 }\n"):
@@ -43,6 +50,29 @@ def sigmf(samples, captures):
     meta = {"global": {"core:datatype": "rf32_le", "core:sample_rate": RATE, "core:version": "1.0.0"},
             "captures": captures, "annotations": []}
     return json.dumps(meta).encode(), samples.astype("<f4").tobytes()
+
+
+def filters(dtype, taps):
+    """A pipeline of filters that treat missing samples in each way, and the same by scipy."""
+    kinds = {"fir": f"taps = {list(taps)}\n", "iir": f"sections = {SECTIONS.ravel().tolist()}\n"}
+    stages = [(f"{op}-{way}", op, f'from = "input"\non_nan = "{way}"\n{lines}')
+              for op, lines in kinds.items() for way in ("reset", "hold")]
+    by_scipy = {"fir": lambda x: reference.lfilter(taps, 1, x), "iir": lambda x: reference.sosfilt(SECTIONS, x)}
+    return (pipeline("filters", dtype, ["max 512"], stages, [name for name, _, _ in stages]),
+            {f"{op}-{way}": lambda x, is_there, op=op, way=way: gone_on(by_scipy[op], x, is_there, way)
+             for op in kinds for way in ("reset", "hold")})
+
+
+def gone_on(run, samples, is_there, way):
+    """NaN where samples are missing; `run` is begun behind each gap, or goes on as if there were none."""
+    places = numpy.arange(len(samples))
+    runs = [places] if way == "hold" else numpy.split(places, numpy.flatnonzero(numpy.diff(is_there)) + 1)
+    made = numpy.full(len(samples), complex(numpy.nan, numpy.nan) if numpy.iscomplexobj(samples) else numpy.nan)
+    for each in runs:
+        there = each[is_there[each]]
+        if len(there) > 0:
+            made[there] = run(samples[there])
+    return made
 
 
 class Fed(Daemon):
@@ -317,6 +347,80 @@ class Sources(unittest.TestCase):
         found = daemon.wait_for("box", lambda each: each["duplicates"] == 2 * 32, "the duplicates")
         self.assertEqual(found["restored"], 32)  # of two that were swapped, the one that came first
         self.assertEqual(found["samples"]["delivered"], 61 * 32)
+        self.stop(daemon)
+
+    def check_filters(self, results, samples, is_there, expected):
+        """All results of one epoch, however they were cut."""
+        begin, end = results[0].account.index, results[-1].account.index + results[-1]["iir-hold"].shape[1]
+        part, there = samples[begin:end].astype(complex if samples.dtype.kind == "c" else float), is_there[begin:end]
+        for name, by_scipy in expected.items():
+            got = numpy.concatenate([each[name][0] for each in results])
+            wanted = by_scipy(part, there)
+            for plane in ("real", "imag"):
+                numpy.testing.assert_allclose(getattr(got, plane), getattr(wanted, plane), rtol=0, atol=2e-5,
+                                              err_msg=f"{name}, PENSTOCK_TEST_SEED={SEED}")
+        at = begin
+        for each in results:
+            self.assertEqual(each.account.index, at)
+            at += each["iir-hold"].shape[1]
+            first = max(begin, min(each.account.index_of(name) for name in expected))
+            self.assertEqual(each.account.filled, numpy.count_nonzero(~is_there[first:at]), SEED)
+
+    def test_filters_go_on_behind_packets_that_are_missing(self):
+        chance, port, length, packets = random.Random(SEED), free_port(), 64, 160
+        taps = reference.firwin(33, 0.3)  # of a known delay: results reach back by 16 samples
+        text, expected = filters("f32", taps)
+        daemon = self.start(text + source("box", f'type = "udp"\nlisten = "127.0.0.1:{port}"\nframing = "sequence"\n'
+                                          f'block = {length}\nsample_rate = {RATE}\ngap = {{ policy = "nan" }}\n',
+                                          "filters"))
+        daemon.wait_for("box", lambda each: each["state"] == "running", "it listens")
+        beyond = 50 * RATE // 1000 // length + 1  # packets of a gap of more than `max_fill`
+        lost = {*chance.sample(range(1, packets - 1), 25), *range(70, 70 + beyond)}
+        samples = numpy.random.default_rng(SEED).standard_normal(packets * length).astype("f4")
+        is_there = numpy.repeat([number not in lost for number in range(packets)], length)
+        with penstock.Client(daemon.url) as client, client.subscribe("filters") as results:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+                for number in sorted(set(range(packets)) - lost):
+                    part = samples[number * length:(number + 1) * length]
+                    out.sendto(struct.pack("<Q", number) + part.tobytes(), ("127.0.0.1", port))
+            epochs = {}
+            while (item := results.get(timeout=30)).account.index != (packets - 1) * length:
+                epochs.setdefault(item.account.epoch, []).append(item)
+            epochs[item.account.epoch].append(item)
+        self.assertEqual(len(epochs), 2)
+        for each in epochs.values():
+            self.check_filters(each, samples, is_there, expected)
+        found = daemon.sources()["box"]
+        told = sum(numpy.count_nonzero(~is_there[each[0].account.index:each[-1].account.index])
+                   for each in epochs.values())
+        self.assertEqual((found["filled"], found["samples"]["network"]), (told, len(lost) * length))
+        self.stop(daemon)
+
+    def test_filters_go_on_behind_messages_that_are_missing(self):
+        import zmq
+        chance, port, total, block = random.Random(SEED), free_port(), 20_000, 100
+        text, expected = filters("cf32", numpy.arange(9.0, 0.0, -1.0) / 45.0)
+        daemon = self.start(text + source("radio", f'type = "zmq-pull"\nbind = "tcp://127.0.0.1:{port}"\n'
+                                          f'framing = "gnuradio-tags"\nblock = {block}\nsample_rate = {RATE}\n'
+                                          'gap = { policy = "nan" }\n', "filters"))
+        samples = numpy.random.default_rng(SEED).standard_normal((total, 2)).astype("f4").view("c8")[:, 0]
+        is_there = numpy.zeros(total, bool)
+        with zmq.Context() as context, context.socket(zmq.PUSH) as push, penstock.Client(daemon.url) as client, \
+                client.subscribe("filters") as results:
+            push.connect(f"tcp://127.0.0.1:{port}")
+            at = 0
+            while at < total:
+                end = min(at + chance.randint(1, 700), total)
+                end = total if total - end < 1000 else end
+                is_there[at:end] = True
+                push.send(struct.pack("<HBQQ", 0x5FF0, 1, at, 0) + samples[at:end].tobytes())
+                at = end + chance.choice((0, 0, chance.randint(1, 500)))
+            items = [results.get(timeout=30) for _ in range(total // block)]
+        self.assertEqual({item.account.epoch for item in items}, {0})
+        self.check_filters(items, samples, is_there, expected)
+        found = daemon.sources()["radio"]
+        self.assertEqual(found["filled"], numpy.count_nonzero(~is_there))
+        self.assertEqual(found["samples"]["delivered"], numpy.count_nonzero(is_there))
         self.stop(daemon)
 
     def test_results_that_touch_filled_samples_are_withheld_from_subscribers(self):
