@@ -98,6 +98,7 @@ std::string json_beginning(std::string_view output, std::uint64_t index, std::sp
   if (!number.empty()) {
     text += R"(,"sample":)" + std::to_string(number.front().sample);
     text += number.front().time_ns ? R"(,"time":")" + print_utc_time(*number.front().time_ns) + '"' : "";
+    text += number.front().filled ? R"(,"filled":)" + std::to_string(*number.front().filled) : "";
   }
   return text + R"(,"values":)";
 }
@@ -119,6 +120,7 @@ std::string csv_lines(const text_rows& rows) {
     for (const row_number& number : number_of(rows, row)) {
       append_number(text, number.sample);
       text += number.time_ns ? "," + print_utc_time(*number.time_ns) : "";
+      text += number.filled ? "," + std::to_string(*number.filled) : "";
       separator = ",";
     }
     for (std::size_t each = 0; each < items; ++each, at += item) {
@@ -231,6 +233,7 @@ void result_files::check_room(const output& destination) const {
   if (settings_.numbers && (settings_.format == result_format::npy || settings_.format == result_format::raw)) {
     all.push_back(path_of(destination, ".index.npy"));
     all.push_back(path_of(destination, ".time.npy"));
+    all.push_back(path_of(destination, ".filled.npy"));
   }
   std::error_code failure;
   for (const auto& each : all) {
@@ -277,6 +280,9 @@ std::span<const row_number> result_files::number_rows(output& destination, std::
     if (settings_.numbers->time_ns) {
       number.time_ns = settings_.numbers->time_of(number.sample);
     }
+    if (settings_.filled) {
+      number.filled = destination.next_filled;
+    }
   }
   destination.next_sample = first + parts(rows) / indices;
   destination.next_part = parts(rows) % indices;
@@ -302,6 +308,9 @@ void result_files::append_numbers(output& destination, std::span<const row_numbe
   if (settings_.numbers->time_ns) {
     append(destination.times, ".time.npy", [](const row_number& number) { return number.time_ns.value_or(0); });
   }
+  if (settings_.filled) {
+    append(destination.filled, ".filled.npy", [](const row_number& number) { return number.filled.value_or(0); });
+  }
 }
 
 void result_files::append(const result& next) {
@@ -311,6 +320,7 @@ void result_files::append(const result& next) {
     if (next.account()) {
       destination.next_sample = tensor.index;
       destination.next_part = 0;
+      destination.next_filled = next.account()->filled;
     }
     if (settings_.format == result_format::npy) {
       append_array(destination, tensor);
@@ -358,6 +368,7 @@ void result_files::append_plain(output& destination, const tensor_view& tensor) 
 
 void result_files::append_missing(std::uint64_t frames) {
   for (output& destination : outputs_) {
+    destination.next_filled = 0;
     if (settings_.format != result_format::npy) {
       append_missing_plain(destination, frames);
     } else if (npy_file& array = array_of(destination, destination.info.shape); !destination.stream) {
@@ -405,7 +416,8 @@ std::vector<std::string> result_files::summary() const {
     const std::pair<const npy_file*, std::string> files[] = {{each.array.get(), each.info.dtype},
                                                              {each.tail.get(), each.info.dtype},
                                                              {each.index.get(), "i64"},
-                                                             {each.times.get(), "i64"}};
+                                                             {each.times.get(), "i64"},
+                                                             {each.filled.get(), "i64"}};
     for (const auto& [file, dtype] : files) {
       if (file != nullptr) {
         lines.push_back(summary_of(*file, dtype));

@@ -26,6 +26,7 @@ enum class result_format : std::uint8_t { npy, raw, csv, jsonl };
 struct row_number {
   std::int64_t sample = 0;
   std::optional<std::int64_t> time_ns{};
+  std::optional<std::uint32_t> filled{};  ///< samples that are filled in, of those that its result is of
 };
 
 /// Elements of one output, row-major, as text.
@@ -39,11 +40,12 @@ struct text_rows {
   std::span<const row_number> numbers{};      ///< of the rows; none where they are not to be written
 };
 
-/// One line per row: comma-separated numbers; a complex number is two numbers. The row's number and time come first.
+/// One line per row: comma-separated numbers; a complex number is two numbers. The row's number, its time and how many
+/// samples are filled in come first.
 [[nodiscard]] std::string csv_lines(const text_rows& rows);
 /// One line per row, such as {"output":"psd","index":7,"values":[1,2]}: a number for a row without dimensions, nested
 /// arrays for several, [re,im] for a complex number, true and false for bool, null for infinity and NaN. The row's
-/// number and time are "sample" and "time".
+/// number and time are "sample" and "time"; "filled" says how many samples are filled in.
 [[nodiscard]] std::string json_lines(const text_rows& rows);
 /// The line of a frame without a result: "values" is null.
 [[nodiscard]] std::string json_missing(std::string_view output, std::uint64_t index,
@@ -53,7 +55,8 @@ struct text_rows {
 /// is valid after each result. A .npy array has one shape: frames of another shape, such as a shorter last frame, go to
 /// OUTPUT.tail.npy. With `streams`, variable outputs are written as one sequence of rows. With `numbers`, each row has
 /// the number of the sample at which it stands, and its time: text has them in its lines, other formats in
-/// OUTPUT.index.npy and OUTPUT.time.npy (i64; nanoseconds since 1970), with those of the tail at their ends.
+/// OUTPUT.index.npy and OUTPUT.time.npy (i64; nanoseconds since 1970), with those of the tail at their ends. With
+/// `filled` too, it has the number of filled samples of its result there, and in OUTPUT.filled.npy.
 class result_files {
  public:
   struct settings {
@@ -63,6 +66,7 @@ class result_files {
     std::vector<std::string> outputs;  ///< their names; empty = all
     bool streams = false;
     std::optional<sample_numbers> numbers{};  ///< of the samples that are sent
+    bool filled = false;                      ///< some of them may be filled in; only with numbers
   };
 
   /// Creates the folder if missing. Throws std::runtime_error when it or a file can't be written, or when a file exists
@@ -90,8 +94,10 @@ class result_files {
     std::uint64_t rows = 0;             ///< written to `file`
     std::unique_ptr<npy_file> index{};  ///< of the rows' numbers
     std::unique_ptr<npy_file> times{};
-    std::int64_t next_sample = 0;  ///< at which the next row stands
-    std::int64_t next_part = 0;    ///< and how many parts of 1 / indices of a sample behind it
+    std::unique_ptr<npy_file> filled{};
+    std::int64_t next_sample = 0;   ///< at which the next row stands
+    std::int64_t next_part = 0;     ///< and how many parts of 1 / indices of a sample behind it
+    std::uint32_t next_filled = 0;  ///< of the result that it is of
   };
 
   /// Rows of a tensor: frames, or of a stream the indices of the dimension behind them.

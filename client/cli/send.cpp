@@ -67,6 +67,7 @@ struct stream_facts {
   sample_clock clock{};
   std::optional<sample_numbers> numbers{};
   std::optional<std::uint64_t> bytes{};
+  bool may_be_filled = false;  ///< some of them may be filled in
   bool is_live = false;
   bool comes_slowly = false;  ///< so it is drawn as it comes
 };
@@ -191,15 +192,15 @@ void print(const stream_report& report, const pipeline_info& pipeline, destinati
   }
 }
 
-result_files::settings files_of(const send_options& options, bool streams,
-                                const std::optional<sample_numbers>& numbers) {
+result_files::settings files_of(const send_options& options, bool streams, const stream_facts& facts) {
   result_files::settings settings;
   settings.folder = options.out;
   settings.format = options.format.value_or(options.out == "-" ? result_format::csv : result_format::npy);
   settings.existing = options.force ? existing_file::replace : existing_file::keep;
   settings.outputs = options.outputs;
   settings.streams = streams;
-  settings.numbers = numbers;
+  settings.numbers = facts.numbers;
+  settings.filled = facts.may_be_filled;
   return settings;
 }
 
@@ -252,7 +253,7 @@ class stream_command {
     if (!options_.out.empty()) {
       // Frames of a live stream have variable length.
       const bool streams = line_.has_value() || (facts.is_live && pipeline_.input.variable);
-      outputs.files.emplace(files_of(options_, streams, facts.numbers), pipeline_);
+      outputs.files.emplace(files_of(options_, streams, facts), pipeline_);
     }
     const frame_stream::settings settings{options_.frames_per_request, options_.in_flight, global_.timeout,
                                           options_.flush, facts.numbers};
@@ -333,6 +334,7 @@ int replay(const global_options& global, const send_options& options) {
   facts.clock = clock_of(command.pipeline(), recording.rate(), options, false);
   facts.numbers = recording.first();
   facts.clock.first_sample = facts.numbers->index;
+  facts.may_be_filled = !command.pipeline().input.variable;
   facts.bytes = recording.bytes();
   facts.comes_slowly = options.pace > 0;
   const std::function<std::optional<stream_request>()> next = [&] { return recording.next(); };

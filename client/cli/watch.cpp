@@ -54,6 +54,10 @@ std::string line_of(const published& item) {
     const tensor_view& output = item.outputs.outputs()[at];
     line += (at == 0 ? "" : ", ") + std::string(output.name) + " " + shape_text(output);
   }
+  const auto& account = item.outputs.account();
+  if (account && account->filled > 0) {
+    line += "  " + count_text(static_cast<double>(account->filled)) + " filled in";
+  }
   return line;
 }
 

@@ -246,6 +246,23 @@ made.tofile(sys.argv[1] + ".sigmf-meta")
             np.testing.assert_array_equal(item.array[0], signal_as_sent[at:at + 100])
         self.assertIn("330 in 3 captures, 100 declared lost, 170 filled in", said)
 
+    def test_results_of_a_replay_are_written_with_the_number_of_filled_samples(self):
+        write(self.folder / "first.sigmf-meta", np.ones(330, "f4"),
+              [capture(0, 1000, 0.5), capture(150, 1170), capture(290, 1500)])
+        words = ("replay", self.folder / "first.sigmf-meta", "--pipeline", "fixed", "--pace", "free", "--output", "y")
+        done = self.run_command(*words, "--out", self.folder / "out")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertIn("y.filled.npy  i64 [5]", done.stdout)
+        index, filled = (np.load(self.folder / "out" / f"y.{name}.npy") for name in ("index", "filled"))
+        self.assertEqual(list(zip(index, filled)), [(1000, 0), (1100, 20), (1200, 0), (1300, 90), (1500, 60)])
+        lines = [json.loads(line) for line in
+                 self.run_command(*words, "--out", "-", "--format", "jsonl").stdout.splitlines()]
+        self.assertEqual([line["filled"] for line in lines], [0, 20, 0, 90, 60])
+        lines = [line.split(",") for line in self.run_command(*words, "--out", "-").stdout.splitlines()]
+        self.assertEqual([(line[0], line[2], len(line)) for line in lines],
+                         [("1000", "0", 103), ("1100", "20", 103), ("1200", "0", 103), ("1300", "90", 103),
+                          ("1500", "60", 103)])
+
     def test_results_of_a_replay_are_written_with_their_numbers(self):
         write(self.folder / "first.sigmf-meta", np.ones(1000, "f4"), [capture(0, 64, 1.0), capture(600, 800)])
         self.replay(self.folder / "first.sigmf-meta", "--pipeline", "line", "--pace", "free", "--out",

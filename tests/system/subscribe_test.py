@@ -296,6 +296,16 @@ class Subscribe(Case):
         out, error = all_of_it.communicate(timeout=PATIENCE_S)
         self.assertEqual((all_of_it.returncode, out, error), (130, "", "2 results of 2 publishers\n"))
 
+    def test_watch_says_how_many_samples_are_filled_in(self):
+        watching = self.watch("line", "--output", "fir", "-n", "2")
+        with self.connect(name="radio").session("line", name="antenna") as antenna:
+            for filled in (1234, 0):
+                antenna.submit(frames(1)[0], index=0, filled=filled).result()
+        out, error = watching.communicate(timeout=PATIENCE_S)
+        self.assertEqual((watching.returncode, out),
+                         (0, "0  antenna of radio  fir f32[1, 256]  1,234 filled in\n"
+                             "1  antenna of radio  fir f32[1, 256]\n"), error)
+
     def test_watch_shows_requests_too(self):
         watching = self.watch("line", "--requests", "--view", "-n", "1")
         with self.connect().session("line", name="antenna") as antenna:
