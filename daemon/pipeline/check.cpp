@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -80,6 +82,11 @@ bool is_addressable(const tensor_spec& spec) {
     bytes *= static_cast<std::size_t>(extent);
   }
   return true;
+}
+
+std::string too_many_steps() {
+  return "a step of its result would stand for more than " + std::to_string(step_rates::most_steps) +
+         " steps of the pipeline's input, or the rates up to it would have no shorter period";
 }
 
 /// One run of the check over one declaration.
@@ -495,9 +502,7 @@ void checker::check_lengths(std::size_t index) {
                  "'reframe' stage before it makes frames of one length");
   }
   if (stage.session && !given.may_precede(stage.session->rate)) {
-    refuse_stage(index, "",
-                 "a step of its result would stand for more than " + std::to_string(step_rates::most_steps) +
-                     " steps of the pipeline's input");
+    refuse_stage(index, "", too_many_steps());
   }
   stage.rate = stage.session ? given.then(stage.session->rate) : given;
 }
@@ -527,11 +532,6 @@ bool is_name(std::string_view name) noexcept {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') ||
            letter == '_' || letter == '.' || letter == '-';
   });
-}
-
-pipeline_declaration check_pipeline(pipeline_declaration declared) {
-  checker(declared).run();
-  return declared;
 }
 
 namespace {
@@ -584,15 +584,31 @@ bool steps_along_first(const stage_declaration& stage) {
   return stage.session && !stage.session->whole_frames;
 }
 
-layout layout_behind(const stage_declaration& stage, const layout& source) {
+/// Whether the product of both numbers, of what an operator makes of these steps, is at most step_rates::most_steps.
+bool may_precede(const time_extent& extent, const step_rate& rate) noexcept {
+  const std::int64_t of_steps = std::gcd(extent.steps, rate.multiplier);
+  const std::int64_t of_indices = std::gcd(extent.indices, rate.divisor);
+  return static_cast<double>(extent.steps / of_steps) * static_cast<double>(rate.divisor / of_indices) *
+             static_cast<double>(extent.indices / of_indices) * static_cast<double>(rate.multiplier / of_steps) <=
+         static_cast<double>(step_rates::most_steps);
+}
+
+layout layout_behind(const pipeline_declaration& pipeline, const stage_declaration& stage, const layout& source) {
   layout made = source;
   made.spec = stage.output;
   if (stage.session && stage.session->frame_results) {
     made.is_row_made = true;
     made.extent = {.steps = 0};
   } else if (steps_along_first(stage)) {
+    if (!may_precede(source.extent, stage.session->rate)) {
+      refuse(stage.place(pipeline.name), too_many_steps());
+    }
     made.extent = source.extent.then(stage.session->rate);
     made.timing = source.extent.steps > 0 ? source.timing.then(*stage.session) : source.timing;
+    if (std::abs(made.timing.first) > static_cast<double>(step_rates::most_steps)) {
+      refuse(stage.place(pipeline.name), "its result would be late by more than " +
+                                             std::to_string(step_rates::most_steps) + " steps of the pipeline's input");
+    }
     const bool is_spectra = stage.op == "stft";
     made.is_reframed = made.is_reframed || is_spectra || stage.op == "reframe";
     made.is_row_made = is_spectra || (made.is_row_made && stage.op != "istft");
@@ -635,7 +651,8 @@ std::string doubt_about(const stage_declaration& stage, const layout& source) {
   return "";
 }
 
-/// Calls `each(stage, source, result)` in the stages' order, `source` being the layout of what it reads first.
+/// Calls `each(stage, source, result)` in the stages' order, `source` being the layout of what it reads first. Throws
+/// configuration_error where steps can't be counted.
 template <class Each>
 void walk(const pipeline_declaration& pipeline, const Each& each) {
   std::map<std::string, layout, std::less<>> known;
@@ -646,7 +663,7 @@ void walk(const pipeline_declaration& pipeline, const Each& each) {
   }
   for (const stage_declaration& stage : pipeline.stages) {
     const layout& source = known.at(stage.from.front());
-    layout result = layout_behind(stage, source);
+    layout result = layout_behind(pipeline, stage, source);
     each(stage, source, result);
     for (const operator_output& output : stage.outputs()) {
       result.spec = output.spec;
@@ -656,6 +673,12 @@ void walk(const pipeline_declaration& pipeline, const Each& each) {
 }
 
 }  // namespace
+
+pipeline_declaration check_pipeline(pipeline_declaration declared) {
+  checker(declared).run();
+  walk(declared, [](const auto& /*stage*/, const auto& /*source*/, const auto& /*result*/) {});
+  return declared;
+}
 
 std::vector<time_extent> time_extents_of_stages(const pipeline_declaration& pipeline) {
   std::vector<time_extent> all;

@@ -142,6 +142,17 @@ class CheckConfigTest(unittest.TestCase):
         text = VERSION + pipeline("rows", "f32", ["max 8"], rows, ["s2"])
         self.assert_refused(text, "stage 's2': a step of its result would stand for more than")
 
+        def resampled(*ratios):
+            stages = [(f"s{number}", "resample", f"up = {up}\ndown = {down}\ntaps = [1.0]\n")
+                      for number, (up, down) in enumerate(ratios)]
+            return VERSION + pipeline("resampled", "f32", ["max 8"], stages, [stages[-1][0]])
+        self.assert_refused(resampled((65521, 65519), (65497, 65479)),
+                            "stage 's1': a step of its result would stand for more than")
+        primes = (65521, 65519, 65497, 65479)
+        there_and_back = [ratio for each in primes for ratio in ((1, each), (each, 1))]
+        self.assertEqual(self.check(resampled(*there_and_back[:6])).returncode, 0)
+        self.assert_refused(resampled(*there_and_back), "stage 's6': a step of its result would stand for more than")
+
     def test_no_endpoint_that_a_shard_could_not_have(self):
         path = "ipc:///" + "x" * 110
         self.assert_refused(pipelines(1), "the system takes at most 107", "--listen", path)

@@ -197,11 +197,22 @@ TEST(check, RefusesRatesBeyondWhatCountsTheStepsOfASession) {
   EXPECT_EQ(complaint_about(variable_pipeline({means("a", block), means("b", block)})), "no complaint");
   EXPECT_EQ(complaint_about(variable_pipeline({means("a", block), means("b", block), means("c", 2)})),
             "test.toml:7: pipeline 'test', stage 'c': a step of its result would stand for more than 281474976710656 "
-            "steps of the pipeline's input");
-  stage_declaration late = reframe("c", {}, 3);  // a step of its result begins two of `block` · `block` before its end
-  late.settings.set("hop", std::int64_t{1});
-  EXPECT_THAT(complaint_about(variable_pipeline({means("a", block), means("b", block), late})),
+            "steps of the pipeline's input, or the rates up to it would have no shorter period");
+  stage_declaration overlapping = reframe("c", {}, 3);  // a step of its result begins two of them before its end
+  overlapping.settings.set("hop", std::int64_t{1});
+  EXPECT_THAT(complaint_about(variable_pipeline({means("a", block), means("b", block), overlapping})),
               HasSubstr("stage 'c': a step of its result would stand for more"));
+  const auto rational = [](std::string name, std::int64_t up, std::int64_t down) {
+    return stage(std::move(name), "resample", {}, {{"up", up}, {"down", down}, {"taps", std::vector<double>{1.0}}});
+  };
+  EXPECT_EQ(complaint_about(variable_pipeline({rational("a", 65521, 65519), rational("b", 65519, 65521)})),
+            "no complaint");
+  EXPECT_THAT(complaint_about(variable_pipeline({rational("a", 65521, 65519), rational("b", 65497, 65479)})),
+              HasSubstr("stage 'b': a step of its result would stand for more than"));
+  stage_declaration late = fir("c", {}, 1);
+  late.settings.set("taps", std::vector<double>{1, 1, 1, 1, 1});
+  EXPECT_THAT(complaint_about(variable_pipeline({means("a", block), means("b", block), late})),
+              HasSubstr("stage 'c': its result would be late by more than 281474976710656 steps of the pipeline's"));
 }
 
 TEST(check, CountsNoRateWhereEveryStepGivesOne) {
