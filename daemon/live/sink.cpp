@@ -110,6 +110,13 @@ struct stream_record {
   std::uint64_t sequence = 0;
 };
 
+/// Whether the item that stands at a sample has a number far below what 64 bits count.
+bool is_place(std::int64_t sample, const sink_output& output) {
+  const std::int64_t furthest =
+      output.indices > output.steps ? furthest_index / output.indices * output.steps : furthest_index;
+  return output.steps > 0 && sample <= furthest && sample >= -furthest;
+}
+
 /// The number of the item that stands at a sample. Items of a rational rate stand between samples, so that several may
 /// stand at one: then it is `next`, the one after the last, if that is near.
 std::int64_t number_of(std::int64_t sample, const sink_output& output, std::int64_t next) {
@@ -130,8 +137,7 @@ void place_items(stream_record& stream, const sink_output& output, const publish
   if (account) {
     const bool new_epoch = !stream.begun || stream.epoch != account->epoch;
     message.begins = message.begins || new_epoch || account->lost_before > 0;
-    const bool is_place = view.index <= furthest_index && view.index >= -furthest_index;
-    if (account->knows_index() && is_place && output.steps > 0) {
+    if (account->knows_index() && is_place(view.index, output)) {
       const std::int64_t number = number_of(view.index, output, static_cast<std::int64_t>(stream.next) - stream.shift);
       stream.shift = std::max(stream.shift, -number);
       message.offset = static_cast<std::uint64_t>(number + stream.shift);

@@ -181,6 +181,21 @@ class Sinks(unittest.TestCase):
         self.assertEqual(said["results"]["expected"], sent)
         self.assertIn("sink 'waterfall': begins", self.stop(daemon))
 
+    def test_items_that_can_not_be_counted_follow_one_another(self):
+        ins, outs = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
+        times = 12
+        daemon = self.start(
+            pipeline("faster", "f32", [f"max {BLOCK}"], [("y", "resample", f"up = {times}\ntaps = [1.0]\n")], ["y"])
+            + source("far", f'type = "zmq-pull"\nbind = "{ins}"\nblock = {BLOCK}\nframing = "gnuradio-tags"\n', "faster")
+            + sink("out", f'type = "zmq-push"\nbind = "{outs}"\nfrom = ["far.y"]\nframing = "gnuradio-tags"\n'))
+        push, pull = self.socket(zmq.PUSH, ins), self.socket(zmq.PULL, outs)
+        begin = 2 ** 63 // times - BLOCK  # the items of the second block have numbers beyond 63 bits
+        for block in range(3):
+            push.send(struct.pack("<HBQQ", 0x5FF0, 1, begin + block * BLOCK, 0) + bytes(4 * BLOCK))
+        offsets = [gnuradio_message(pull.recv())[0] for _ in range(3)]
+        self.assertEqual([each - offsets[0] for each in offsets], [0, times * BLOCK, 2 * times * BLOCK])
+        self.stop(daemon)
+
     def test_a_stalled_push_pauses_its_source_and_loses_nothing(self):
         stalled, quick = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
         x = numpy.random.default_rng(2).standard_normal(1000 * BLOCK).astype("f4")
