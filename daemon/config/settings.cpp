@@ -250,6 +250,11 @@ parameters with_numbers(const parameters& before, const parameters& wanted, cons
   return made;
 }
 
+/// Whether the configuration has it; else it is by default what it is, which may depend on other numbers.
+bool is_given(const stage_declaration& stage, const std::string& number) {
+  return stage.settings.has(number) || stage.settings.table("values").has(number);
+}
+
 }  // namespace
 
 std::optional<std::vector<wire::number_setting>> tuned_changes(const pipeline_declaration& before,
@@ -271,8 +276,9 @@ std::optional<std::vector<wire::number_setting>> tuned_changes(const pipeline_de
     for (std::size_t each = 0; each < old.numbers.size(); ++each) {
       const tunable_number& number = stage.numbers[each];
       const bool is_tunable = std::find(old.tunable.begin(), old.tunable.end(), number.name) != old.tunable.end();
-      if (is_tunable && number != old.numbers[each]) {
-        changes.push_back({stage.name, number.name, number.value});
+      const bool given = is_given(stage, number.name);
+      if (is_tunable && (given != is_given(old, number.name) || (given && number != old.numbers[each]))) {
+        changes.push_back({stage.name, number.name, given ? std::optional(number.value) : std::nullopt});
       }
     }
     stage.settings = with_numbers(old.settings, stage.settings, old.tunable);

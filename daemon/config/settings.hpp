@@ -181,7 +181,8 @@ enum class manual_format {
 [[nodiscard]] std::string configuration_hash(const settings& settings);
 /// Whether both declare the same, wherever they stand.
 [[nodiscard]] bool same_pipeline(const pipeline_declaration& left, const pipeline_declaration& right);
-/// The tunable numbers that differ, with those of `wanted`; nullopt if anything else differs too.
+/// The tunable numbers that differ, with those of `wanted`, or without a value where it leaves one out; nullopt if
+/// anything else differs too.
 [[nodiscard]] std::optional<std::vector<wire::number_setting>> tuned_changes(const pipeline_declaration& before,
                                                                              const pipeline_declaration& wanted);
 /// What `wanted` has different from what the daemon started with and only a restart can change, a line each:

@@ -14,7 +14,8 @@
 namespace penstock {
 namespace {
 
-using number_map = std::map<std::size_t, double>;
+using number_map = std::map<std::size_t, std::optional<double>>;
+using own_numbers = std::map<std::size_t, double>;
 
 tuning_verdict refuse(wire::status code, std::string reason) {
   return {code, std::move(reason)};
@@ -64,8 +65,7 @@ tuning_verdict find(const plan& pipeline, const wire::number_setting& wanted, st
 }
 
 /// Changes that a message asks for; nullopt for a number that is given up.
-tuning_verdict find_all(const plan& pipeline, std::span<const wire::number_setting> wanted,
-                        std::map<std::size_t, std::optional<double>>& found) {
+tuning_verdict find_all(const plan& pipeline, std::span<const wire::number_setting> wanted, number_map& found) {
   for (const wire::number_setting& each : wanted) {
     std::size_t place = 0;
     if (tuning_verdict refused = find(pipeline, each, place); !refused.accepted()) {
@@ -76,7 +76,7 @@ tuning_verdict find_all(const plan& pipeline, std::span<const wire::number_setti
   return {};
 }
 
-void change(const std::map<std::size_t, std::optional<double>>& wanted, number_map& to) {
+void change(const number_map& wanted, own_numbers& to) {
   for (const auto& [place, value] : wanted) {
     if (value) {
       to[place] = *value;
@@ -86,11 +86,21 @@ void change(const std::map<std::size_t, std::optional<double>>& wanted, number_m
   }
 }
 
-number_map joined(number_map lower, const number_map& upper) {
+number_map joined(number_map lower, const own_numbers& upper) {
   for (const auto& [place, value] : upper) {
     lower[place] = value;
   }
   return lower;
+}
+
+parameters without(const parameters& all, const std::string& name) {
+  parameters made;
+  for (const auto& [key, value] : all) {
+    if (key != name) {
+      made.set(key, value);
+    }
+  }
+  return made;
 }
 
 /// The numbers of one stage. Throws parameter_error.
@@ -101,7 +111,12 @@ void append_numbers(const plan& pipeline, std::size_t index, const number_map& c
   parameters settings = operator_settings(stage);
   for (auto each = changed.lower_bound(first); each != changed.end() && each->first < first + stage.numbers.size();
        ++each) {
-    set_number(settings, stage.numbers[each->first - first].name, each->second);
+    const std::string& name = stage.numbers[each->first - first].name;
+    if (each->second) {
+      set_number(settings, name, *each->second);
+    } else {
+      settings = without(settings, name);
+    }
   }
   for (const tunable_number& each : definition.tunable(settings, stage.inputs)) {
     to.push_back(each.value);
@@ -141,11 +156,11 @@ tuning::changes tuning::of_pipeline(const plan& pipeline) const {
 
 tuning_verdict tuning::set(session_record& session, std::span<const wire::number_setting> wanted) const {
   const plan& pipeline = *session.pipeline;
-  std::map<std::size_t, std::optional<double>> found;
+  number_map found;
   if (tuning_verdict refused = find_all(pipeline, wanted, found); !refused.accepted()) {
     return refused;
   }
-  changes own = session.own_numbers;
+  own_numbers own = session.own_numbers;
   change(found, own);
   std::string reason;
   tuned_numbers numbers = make_numbers(pipeline, joined(of_pipeline(pipeline), own), reason);
@@ -158,12 +173,12 @@ tuning_verdict tuning::set(session_record& session, std::span<const wire::number
 }
 
 tuning_verdict tuning::set(const plan& pipeline, std::span<const wire::number_setting> wanted, bool everywhere) {
-  std::map<std::size_t, std::optional<double>> found;
+  number_map found;
   if (tuning_verdict refused = find_all(pipeline, wanted, found); !refused.accepted()) {
     return refused;
   }
   pipeline_numbers& own = by_plan_[pipeline.place];
-  changes set = own.set;
+  own_numbers set = own.set;
   change(found, set);
   std::string reason;
   tuned_numbers numbers = make_numbers(pipeline, joined(own.configured, set), reason);
@@ -181,13 +196,13 @@ tuning_verdict tuning::set(const plan& pipeline, std::span<const wire::number_se
 }
 
 void tuning::adopt(const plan& pipeline, std::span<const wire::number_setting> changed) {
-  std::map<std::size_t, std::optional<double>> found;
+  number_map found;
   if (!find_all(pipeline, changed, found).accepted()) {
     return;
   }
   pipeline_numbers& own = by_plan_[pipeline.place];
-  change(found, own.configured);
   for (const auto& [place, value] : found) {
+    own.configured[place] = value;
     own.set.erase(place);
   }
   std::string reason;
@@ -211,7 +226,7 @@ void tuning::adopt(const plan& pipeline, std::span<const wire::number_setting> c
 void tuning::follow(const plan& pipeline, const changes& wanted, bool everywhere) {
   const changes shared = of_pipeline(pipeline);
   sessions_.for_each_of(pipeline, [&](session_record& session) {
-    const changes before = session.own_numbers;
+    const own_numbers before = session.own_numbers;
     for (const auto& [place, value] : wanted) {
       if (everywhere) {
         session.own_numbers.erase(place);
@@ -236,7 +251,7 @@ void tuning::follow(const plan& pipeline, const changes& wanted, bool everywhere
 
 namespace {
 
-wire::values_report report_of(const plan& pipeline, const tuned_numbers& numbers, const number_map& own) {
+wire::values_report report_of(const plan& pipeline, const tuned_numbers& numbers, const own_numbers& own) {
   wire::values_report made;
   for (const std::size_t index : pipeline.tuned) {
     const stage_declaration& stage = declaration_of(pipeline, index);

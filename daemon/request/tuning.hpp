@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,12 +56,12 @@ class tuning {
   [[nodiscard]] wire::values_report report(const plan& pipeline) const;
 
  private:
-  /// Numbers by their places among those of a frame.
-  using changes = std::map<std::size_t, double>;
+  /// Numbers by their places among those of a frame; nullopt for one that the stage makes of the others by default.
+  using changes = std::map<std::size_t, std::optional<double>>;
 
   struct pipeline_numbers {
-    changes configured;  ///< by reloads, since the plan was compiled
-    changes set;         ///< by `set`
+    changes configured;                 ///< by reloads, since the plan was compiled
+    std::map<std::size_t, double> set;  ///< by `set`
     tuned_numbers numbers;
   };
 

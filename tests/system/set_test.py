@@ -294,6 +294,20 @@ class OperatorTest(unittest.TestCase):
             self.set("scaled", "gain.a=default")
             self.assertEqual(self.gain(other), 3.0)
 
+    def test_a_number_that_the_file_does_not_give_follows_the_others(self):
+        def file(numbers):
+            return tuned().replace("high = 2.0\nlow = 0.5\n", numbers)
+        self.assertEqual(self.reload(file("high = 2.0\n"))[0], 200)
+        with Client(self.daemon.url) as client, client.session("events") as session:
+            for numbers in ("high = 3.0\n", "high = 3.0\nlow = 2.5\n", "high = 3.0\n"):
+                self.assertEqual(self.reload(file(numbers))[0], 200)
+                low = "2.5" if "low" in numbers else "3"
+                self.assertEqual(self.set("events").stdout, f"find.high = 3\nfind.low = {low}\n")
+                done = self.set("events", "find.high=1.5", check=False)
+                self.assertEqual(done.stdout, "" if "low" in numbers else "find.high = 1.5\nfind.low = 1.5\n", done.stderr)
+                self.set("events", "find.high=default")
+            session.submit(numpy.zeros((1, 64), numpy.float32)).result()  # none of them ended it
+
     def test_a_reload_of_anything_else_ends_sessions(self):
         with Client(self.daemon.url) as client, client.session("scaled") as session:
             self.gain(session)

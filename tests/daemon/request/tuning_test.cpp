@@ -56,5 +56,20 @@ TEST_F(Tuning, SharesThePipelinesNumbersWithSessionsThatHaveNone) {
   EXPECT_EQ(has_own->numbers, tuning_.of(plan_));
 }
 
+TEST_F(Tuning, LeavesANumberThatAReloadDoesNotGiveToTheOthers) {
+  stage_declaration events = stage("events", "detect", {}, {{"high", 2.0}, {"low", 0.5}});
+  events.tunable = {"high", "low"};
+  pipeline_declaration declared = pipeline({std::move(events)});
+  declared.input = {element_type::f32, {8}, false};
+  const plan found = compile_plan(check_pipeline(std::move(declared)), 1, device_);
+  tuning_.add(found);
+  tuning_.adopt(found, changes{{"events", "low", std::nullopt}});
+  EXPECT_EQ(*tuning_.of(found), (doubles{2.0, 2.0}));
+  ASSERT_TRUE(tuning_.set(found, changes{{"events", "high", 1.0}}, false).accepted());
+  EXPECT_EQ(*tuning_.of(found), (doubles{1.0, 1.0}));
+  tuning_.adopt(found, changes{{"events", "low", 0.75}});
+  EXPECT_EQ(*tuning_.of(found), (doubles{1.0, 0.75}));
+}
+
 }  // namespace
 }  // namespace penstock
