@@ -49,7 +49,8 @@ int set(const global_options& global, const set_options& options) {
   const nlohmann::json body = nlohmann::json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   if (answer.status != 200 || !body.is_object() || !body.contains("values")) {
     const bool has_error = body.is_object() && body.contains("error") && body["error"].is_string();
-    std::cerr << "penstock: " << (options.numbers.empty() ? "" : "not set: ")
+    constexpr int late = 504;  // what was asked for is done later
+    std::cerr << "penstock: " << (options.numbers.empty() || answer.status == late ? "" : "not set: ")
               << (has_error ? body["error"].get<std::string>() : answer.body.substr(0, answer.body.find('\n'))) << "\n";
     return EXIT_FAILURE;
   }

@@ -319,13 +319,17 @@ void api::set_numbers(const std::string& pipeline, std::vector<wire::number_sett
       pipeline, std::move(wanted), everywhere,
       [done = std::move(done), pipeline, changes, everywhere](const auto& shards) {
         nlohmann::ordered_json values = nlohmann::ordered_json::array();
-        for (std::size_t number = 0; number < shards.size(); ++number) {
-          if (!shards[number]) {
-            done(json_reply(504, {{"error", fmt::format("no answer in time from shard {}", number)}}));
+        for (const auto& each : shards) {
+          if (each && !each->refused.empty()) {
+            done(json_reply(422, {{"error", each->refused}}));
             return;
           }
-          if (!shards[number]->refused.empty()) {
-            done(json_reply(422, {{"error", shards[number]->refused}}));
+        }
+        for (std::size_t number = 0; number < shards.size(); ++number) {
+          if (!shards[number]) {
+            done(json_reply(504, {{"error", fmt::format("shard {} did not answer within {} s{}", number,
+                                                        admin_endpoint::patience.count(),
+                                                        changes ? ", and sets them when it goes on" : "")}}));
             return;
           }
         }

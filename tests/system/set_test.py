@@ -8,7 +8,7 @@ import numpy
 from penstock import AsyncClient, Client, Rejected, SessionLost, Status
 from penstock.wire import MessageType
 
-from daemon_process import VERSION, Daemon, Daemons, backends, pipeline
+from daemon_process import VERSION, Daemon, Daemons, HeldThread, backends, pipeline, wait_until
 from raw_client import RawClient
 
 
@@ -307,6 +307,16 @@ class OperatorTest(unittest.TestCase):
                 self.assertEqual(done.stdout, "" if "low" in numbers else "find.high = 1.5\nfind.low = 1.5\n", done.stderr)
                 self.set("events", "find.high=default")
             session.submit(numpy.zeros((1, 64), numpy.float32)).result()  # none of them ended it
+
+    def test_a_shard_that_is_late_sets_numbers_when_it_goes_on(self):
+        held = HeldThread(self.daemon.process.pid, "shard-0")
+        try:
+            done = self.set("scaled", "gain.a=4", check=False)
+        finally:
+            held.let_go()
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "penstock: shard 0 did not answer within 2 s, and sets them when it goes on\n"))
+        wait_until(lambda: self.set("scaled").stdout == "gain.a = 4\ngain.b = 0\n", "it is set")
 
     def test_a_reload_of_anything_else_ends_sessions(self):
         with Client(self.daemon.url) as client, client.session("scaled") as session:
