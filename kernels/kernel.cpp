@@ -308,7 +308,7 @@ kernel_argument parse_argument(std::string_view text, const parameters& settings
     made.from = kernel_argument::source::null;
     return made;
   }
-  if (text == kernel_numbers) {
+  if (text == kernel_numbers && settings.flag("tuned", false)) {
     made.from = kernel_argument::source::numbers;
     return made;
   }

@@ -44,7 +44,8 @@ struct kernel_argument {
   [[nodiscard]] bool holds(std::int64_t value) const noexcept { return value >= least && value <= most; }
 };
 
-/// An argument of the kernel that a tuned map becomes: operation_arguments::numbers. No user can write it by mistake.
+/// An argument of the kernel that a tuned map becomes, which says so by the parameter `tuned`:
+/// operation_arguments::numbers. A user's kernel has neither.
 inline constexpr std::string_view kernel_numbers = "<numbers>";
 
 /// kernel: a CUDA kernel of the user's own, run once for each batch.

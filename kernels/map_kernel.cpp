@@ -325,6 +325,7 @@ parameters map_kernel(const parameters& settings, std::span<const tensor_spec> i
   arguments.insert(arguments.end(), {"out", count, "n0"});
   if (parsed.numbers != 0) {
     arguments.emplace_back(kernel_numbers);
+    made.set("tuned", true);
   }
   made.set("args", std::move(arguments));
   // Sums and products are rounded as on the host, and denormal numbers are zero on both.

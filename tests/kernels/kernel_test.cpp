@@ -104,6 +104,8 @@ TEST(Kernel, RefusesArgumentsThatAreNone) {
   EXPECT_EQ(complaint(stage({"in"})), "args has no \"out\": the kernel could not write its result");
   EXPECT_EQ(complaint(stage({"in1", "out"})), "args has \"in1\", and the stage reads from 1");
   EXPECT_EQ(complaint(stage({"session", "out"})), "args has \"session\", and the stage has no `state`");
+  EXPECT_THAT(complaint(stage({std::string(kernel_numbers), "out"})), HasSubstr("args \"<numbers>\""))
+      << "they are there for tuned maps alone";
   EXPECT_EQ(complaint(stage({"f32 gain", "out"})), "args has \"f32 gain\", and `values` has no 'gain'");
   EXPECT_EQ(complaint(stage({"gain", "out"})),
             "args \"gain\" has an unknown name 'gain' (known: frames, n0, n1), at letter 1");
