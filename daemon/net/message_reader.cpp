@@ -19,14 +19,18 @@ std::span<const std::byte> bytes_of(const zmq::message_t& part) noexcept {
 }  // namespace
 
 std::optional<incoming> message_reader::receive() {
+  // The last message may be large and refused, and the next one may be long in coming.
+  for (zmq::message_t& each : parts_) {
+    each.rebuild();
+  }
+  for (zmq::message_t& each : std::span(more_).first(further_)) {
+    each.rebuild();
+  }
+  further_ = 0;
   const zmq::recv_result_t identity_bytes = socket_.get().recv(identity_, zmq::recv_flags::dontwait);
   if (!identity_bytes) {
     return std::nullopt;
   }
-  for (zmq::message_t& each : std::span(more_).first(further_)) {
-    each.rebuild();  // they may be large, and few messages have any
-  }
-  further_ = 0;
   incoming message;
   // ROUTER delivers whole messages: if the first part is here, all are.
   bool more = identity_.more();

@@ -99,6 +99,25 @@ TEST_F(MessageReader, CountsSurplusPartsAndLetsThemGo) {
   EXPECT_EQ(text_of(receive().head), "next");
 }
 
+TEST_F(MessageReader, KeepsNothingOfAMessageOnceThereIsNoOther) {
+  zmq::socket_t inner(router_.context(), zmq::socket_type::dealer);
+  inner.set(zmq::sockopt::linger, 0);
+  inner.connect(router_socket::inner_endpoint);  // over which parts are handed on as they are
+  std::vector<std::byte> bytes(4096);
+  int freed = 0;
+  const auto note_freed = [](void* /*data*/, void* hint) { ++*static_cast<int*>(hint); };
+  constexpr int parts = 4;
+  for (int part = 0; part < parts; ++part) {
+    (void)inner.send(zmq::message_t(bytes.data(), bytes.size(), note_freed, &freed),
+                     part + 1 < parts ? zmq::send_flags::sndmore : zmq::send_flags::none);
+  }
+  EXPECT_EQ(receive().parts, static_cast<std::size_t>(parts));
+  EXPECT_EQ(freed, 0);
+  EXPECT_FALSE(in_.receive());
+  EXPECT_EQ(freed, parts);
+  inner.close();
+}
+
 TEST_F(MessageReader, TakesEmptyParts) {
   send({"", ""});
   const incoming message = receive();
