@@ -1,5 +1,6 @@
 """Authentication with CURVE keys: who may connect, connection limits, key files and `penstock keygen`."""
 
+import asyncio
 import os
 import pathlib
 import select
@@ -9,6 +10,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 from daemon_process import BIN
 from guarded_daemon import KEYS, GuardedDaemon, check, configuration, folder_of_keys, keygen
@@ -44,6 +46,28 @@ class Handshakes(unittest.TestCase):
         with self.daemon.client() as client:
             result = client.submit("double", np.arange(16, dtype=np.float32)).result()
         np.testing.assert_array_equal(result.array, 2 * np.arange(16, dtype=np.float32))
+
+    @needs_client
+    def test_environment_stands_for_what_is_not_given_in_python_either(self):
+        from penstock import AsyncClient, Client
+        from penstock.errors import PenstockError
+        given = {"PENSTOCK_URL": self.daemon.url, "PENSTOCK_SERVER_KEY": self.daemon.public("server"),
+                 "PENSTOCK_KEY_FILE": str(self.daemon.path / "unlisted.key"), "PENSTOCK_TRANSPORT": "zmq"}
+        frame, listed = np.ones(16, np.float32), str(self.daemon.path / "listed.key")
+
+        async def double():
+            async with AsyncClient() as client:
+                return (await client.submit("double", frame)).array
+        with unittest.mock.patch.dict(os.environ, given):
+            with Client(key_file=listed) as client:
+                np.testing.assert_array_equal(client.submit("double", frame).result().array, 2 * frame)
+            os.environ["PENSTOCK_KEY_FILE"] = listed
+            np.testing.assert_array_equal(asyncio.run(double()), 2 * frame)
+            with self.assertRaisesRegex(PenstockError, "for keys"):  # they are not for an address that is given
+                Client(self.daemon.url, connect_timeout=2.0)
+            os.environ["PENSTOCK_TRANSPORT"] = "pigeons"
+            with self.assertRaisesRegex(ValueError, "not 'pigeons'"):
+                Client()
 
     def test_unlisted_key_is_refused_at_once_and_counted(self):
         before = self.refused("unlisted_key")

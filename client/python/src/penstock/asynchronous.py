@@ -46,7 +46,7 @@ class AsyncClient:
     One event loop at a time.
     """
 
-    def __init__(self, url: str = "tcp://127.0.0.1:7600", **options: Any) -> None:
+    def __init__(self, url: Optional[str] = None, **options: Any) -> None:
         """url, options: `Client`'s."""
         self._make = functools.partial(Client, url, **options)
         self._made: Optional[Client] = None

@@ -59,15 +59,17 @@ class Client:
     A process that is forked can't use its parent's clients: every call in it raises RuntimeError. Make another one there.
     """
 
-    def __init__(self, url: str = "tcp://127.0.0.1:7600", *, timeout: Optional[float] = 30.0,
+    def __init__(self, url: Optional[str] = None, *, timeout: Optional[float] = 30.0,
                  connect_timeout: Optional[float] = None, name: str = "penstock-python", retry_after: float = 2.0,
                  retry_limit: float = 16.0, grace: float = 0.25, server_key: Optional[str] = None,
-                 key_file: Optional[str] = None, transport: str = "auto", shared_bytes: int = 64 << 20,
+                 key_file: Optional[str] = None, transport: Optional[str] = None, shared_bytes: int = 64 << 20,
                  shared_at_first: int = 4 << 20) -> None:
         """Connects and waits for the daemon's welcome.
 
         url: "tcp://HOST:PORT" or "ipc://PATH" (or another endpoint of ZeroMQ's). Where the daemon there runs several shards and
-            names another one for this client, that is the one it connects to.
+            names another one for this client, that is the one it connects to. Without it, as on the command line, the
+            environment stands for it and for what else is not given: PENSTOCK_URL, which is "tcp://127.0.0.1:7600" by
+            default, PENSTOCK_SERVER_KEY, PENSTOCK_KEY_FILE and PENSTOCK_TRANSPORT.
         timeout: seconds that a request may take, from submit to reply, where submit names none; None = no limit.
         connect_timeout: seconds to wait for the welcome, also while nobody listens there yet. None waits for 5 s, but
             for 1 s only where nobody listens. What waiting can't help, a name that does not exist or missing keys, is
@@ -80,7 +82,7 @@ class Client:
         server_key, key_file: the daemon's public key (40 letters of Z85) and a file with a key of the client's own, as
             `penstock keygen` makes both, where the daemon asks for keys. The connection is then encrypted.
 
-        transport: how frames travel to a daemon on this machine. "auto": through memory that it shares with the client,
+        transport: how frames travel to a daemon on this machine. "auto", the default: through memory that it shares with the client,
             where it offers some and the frames or the outputs of a request have 16 KiB or more; the first such request
             asks for it, and goes through the socket like all others. "zmq": through the socket only. "shm": as "auto",
             but the memory is there when this returns. A request for which it has no room just now goes through the
@@ -100,6 +102,12 @@ class Client:
             raise TypeError(f"a client's name is a str, not {type(name).__name__}")
         if len(name.encode()) > 64:
             raise ValueError("a client's name has at most 64 bytes")
+        if url is None:
+            url = os.environ.get("PENSTOCK_URL") or "tcp://127.0.0.1:7600"
+            server_key = os.environ.get("PENSTOCK_SERVER_KEY") if server_key is None else server_key
+            key_file = os.environ.get("PENSTOCK_KEY_FILE") if key_file is None else key_file
+            transport = os.environ.get("PENSTOCK_TRANSPORT") or None if transport is None else transport
+        transport = "auto" if transport is None else transport
         if transport not in ("auto", "zmq", "shm"):
             raise ValueError(f"transport is \"auto\", \"zmq\" or \"shm\", not {transport!r}")
         if shared_bytes < 1 or shared_at_first < 1:
