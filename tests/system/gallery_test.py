@@ -92,7 +92,9 @@ class GalleryTest(unittest.TestCase):
         with open(RECORDINGS / "ecg100.beats.csv", encoding="ascii") as file:
             marked = np.array([int(row[0]) for row in csv.reader(file) if not row[0].startswith("#")])
         for result in self.answers("heart", samples, longest=720):
-            peaks = events_of(result["beats"])[:, 2] - 45  # the filters' delay
+            beats = events_of(result["beats"])
+            np.testing.assert_allclose(beats[:, 3], self.energy_of(samples[:, 0])[beats[:, 2].astype(int)], rtol=1e-4)
+            peaks = beats[:, 2] - 45  # the filters' delay
             self.assertGreater(len(peaks), 2260)
             near = np.abs(marked[np.searchsorted((marked[1:] + marked[:-1]) / 2, peaks)] - peaks) <= 36  # 100 ms
             self.assertGreaterEqual(near.sum(), 2270)                # of 2273 beats
@@ -104,6 +106,14 @@ class GalleryTest(unittest.TestCase):
             off = np.abs(rates - [60 * 360 / np.median(each) for each in intervals])
             self.assertLess(np.median(off), 1.5)
             self.assertLess(np.percentile(off, 95), 4, np.percentile(off, [50, 90, 95, 98, 100]))
+
+    @staticmethod
+    def energy_of(counts, rate=360):
+        """The mean square of the slope, in (mV/s)²."""
+        from scipy import signal
+        qrs = signal.sosfilt(signal.butter(2, [5, 15], "bandpass", fs=rate, output="sos"), (counts - 1024.) / 200)
+        slope = signal.lfilter(signal.savgol_coeffs(5, 1, deriv=1, delta=1 / rate), 1, qrs)
+        return signal.lfilter(np.full(54, 1 / 54), 1, slope ** 2)
 
     def test_seismic_picks_each_arrival_and_nothing_else(self):
         folder = self.make("seismic")
