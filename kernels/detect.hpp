@@ -15,6 +15,12 @@
 
 namespace penstock {
 
+/// Those of a frame.
+struct detect_thresholds {
+  float high;
+  float low;
+};
+
 /// detect: the events of each row along the last axis, by a threshold with hysteresis (O. H. Schmitt, J. Sci. Instrum.
 /// 15, 1938), each reported by its peak.
 ///
@@ -36,6 +42,8 @@ namespace penstock {
 /// first sample behind the event) and peak count the session's samples: exact up to 2⁵³. Rows without an event are (−1,
 /// −1, −1, 0). State: 32 bytes a channel.
 ///
+/// Each sample is compared with the thresholds of its own frame: those that change take an event under way as it is.
+///
 /// Parameters; thresholds are rounded to f32:
 ///   high        number, finite in f32, required, in the unit of the samples; tunable
 ///   low         number, finite in f32, at most `high`, default `high`; tunable
@@ -56,6 +64,13 @@ struct detect_settings {
   frame_rows rows;  ///< of the input
   tensor_spec input;
   tensor_spec output;
+
+  /// Those of a frame: its own, as detect_numbers names them, if any has.
+  [[nodiscard]] detect_thresholds thresholds(const double* numbers, std::int64_t frame) const noexcept {
+    return numbers == nullptr
+               ? detect_thresholds{high, low}
+               : detect_thresholds{static_cast<float>(numbers[2 * frame]), static_cast<float>(numbers[2 * frame + 1])};
+  }
 
   /// Of a session.
   [[nodiscard]] std::int64_t channels() const noexcept { return input.elements() / input.shape.front(); }
@@ -153,15 +168,14 @@ inline constexpr std::int64_t max_detect_events = 65536;
   return traits;
 }
 
-/// None along another axis than the last, or a session. Throws parameter_error.
+/// None along rows of another axis than the last. Throws parameter_error.
 [[nodiscard]] inline std::vector<tunable_number> detect_numbers(const parameters& settings,
                                                                 std::span<const tensor_spec> inputs) {
-  if (parse_axis(settings, inputs.front(), -1) + 1 != inputs.front().shape.size()) {
+  const bool along_rows = parse_choice(settings, "along", {"row", "session"}) == 0;
+  if (along_rows && parse_axis(settings, inputs.front(), -1) + 1 != inputs.front().shape.size()) {
     return {};
   }
-  if (parse_detect(settings, inputs.front()).along_session) {
-    return {};
-  }
+  (void)parse_detect(settings, inputs.front());
   const double high = settings.number("high");
   return {{"high", high}, {"low", settings.number("low", high)}};
 }

@@ -317,8 +317,8 @@ class detect_cuda final : public operation {
 
 /// What the search of sessions needs of detect_settings.
 struct event_rules {
-  float high;
-  float low;
+  detect_thresholds limits;
+  const double* numbers;  ///< detect_numbers by frame; nullptr: the same for all
   std::int64_t gap;
   std::int64_t min_length;
   std::int64_t most;  ///< listed
@@ -328,12 +328,20 @@ struct event_rules {
 
   /// Numbers of the output for each channel.
   [[nodiscard]] __device__ std::int64_t channel_results() const { return (most + 1) * event_numbers; }
+  [[nodiscard]] __device__ detect_thresholds thresholds(std::int32_t frame) const {
+    if (numbers == nullptr) {
+      return limits;
+    }
+    const double* const own = numbers + static_cast<std::int64_t>(frame) * 2;
+    return {static_cast<float>(own[0]), static_cast<float>(own[1])};
+  }
 };
 
 /// A warp's search of one channel: 32 samples at a time. Every lane has the state.
 struct event_search {
   const event_rules& rules;
   event_state state;
+  detect_thresholds limits{};  ///< of this frame
   std::int64_t found = 0;
   double* out = nullptr;  ///< of this frame and channel
   int lane;
@@ -373,8 +381,8 @@ struct event_search {
 
   /// Takes `count` ≤ 32 samples, of which this lane has one; the first is number `sample` of the session.
   __device__ void take(float value, std::int64_t sample, int count) {
-    const unsigned sets = __ballot_sync(~0U, lane < count && value >= rules.high);
-    const unsigned resets = __ballot_sync(~0U, lane < count && value < rules.low);
+    const unsigned sets = __ballot_sync(~0U, lane < count && value >= limits.high);
+    const unsigned resets = __ballot_sync(~0U, lane < count && value < limits.low);
     for (int at = 0; at < count;) {
       const unsigned rest = ~0U << static_cast<unsigned>(at);
       if (state.phase == event_state::on) {
@@ -450,6 +458,7 @@ __global__ void __launch_bounds__(block_threads)
     for (std::int32_t index = first; index >= 0; index = session.frames[index].next) {
       const session_frame& frame = session.frames[index];
       const float* const samples = input + index * rules.in_pitch + channel;
+      search.limits = rules.thresholds(index);
       search.found = 0;
       search.out = output + index * rules.out_pitch + channel * rules.channel_results();
       const auto load = [&](std::int32_t at) {
@@ -482,8 +491,8 @@ class detect_session_cuda final : public operation {
     if (extent.frames <= 0) {
       return {};
     }
-    const event_rules rules{.high = settings_.high,
-                            .low = settings_.low,
+    const event_rules rules{.limits = {settings_.high, settings_.low},
+                            .numbers = arguments.numbers,
                             .gap = settings_.gap,
                             .min_length = settings_.min_length,
                             .most = settings_.max_events,

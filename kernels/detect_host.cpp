@@ -58,27 +58,21 @@ class detect_host final : public operation {
     auto* out = static_cast<float*>(arguments.output);
     const std::size_t rows_of_frame =
         rows / static_cast<std::size_t>(std::max<std::int64_t>(arguments.extent.frames, 1));
-    float high = settings_.high;
-    float low = settings_.low;
     for (std::size_t row = 0; row < rows; ++row, in += length, out += settings_.row_results()) {
-      if (arguments.numbers != nullptr) {
-        const double* const numbers = arguments.numbers + 2 * (row / rows_of_frame);
-        high = static_cast<float>(numbers[0]);
-        low = static_cast<float>(numbers[1]);
-      }
-      list_events(in, length, high, low, out);
+      list_events(in, length, settings_.thresholds(arguments.numbers, static_cast<std::int64_t>(row / rows_of_frame)),
+                  out);
     }
     return {};
   }
 
  private:
-  void list_events(const float* row, std::size_t length, float high, float low, float* out) const noexcept {
+  void list_events(const float* row, std::size_t length, detect_thresholds limits, float* out) const noexcept {
     const auto most = static_cast<std::size_t>(settings_.max_events);
     std::size_t found = 0;
-    for (std::size_t index = next_start(row, 0, length, high); index < length;
-         index = next_start(row, index, length, high)) {
+    for (std::size_t index = next_start(row, 0, length, limits.high); index < length;
+         index = next_start(row, index, length, limits.high)) {
       std::size_t peak = index;
-      index = follow_event(row, index, length, low, peak);
+      index = follow_event(row, index, length, limits.low, peak);
       if (found < most) {
         out[2 * found + 2] = static_cast<float>(peak);
         out[2 * found + 3] = row[peak];
@@ -128,6 +122,7 @@ class detect_session_host final : public operation {
  private:
   void search_frame(const operation_arguments& arguments, std::int32_t frame, event_state* states) const noexcept {
     const session_frame& entry = arguments.session.frames[frame];
+    const detect_thresholds limits = settings_.thresholds(arguments.numbers, frame);
     const auto* const in =
         static_cast<const float*>(arguments.inputs[0]) + frame * settings_.input.elements(arguments.extent.leading);
     auto* const out = static_cast<double*>(arguments.output) + frame * settings_.output.elements();
@@ -138,14 +133,14 @@ class detect_session_host final : public operation {
     bool any = std::any_of(states, states + channels_, is_under_way);
     for (std::size_t at = 0; at < count;) {
       if (!any) {
-        at = next_start(in, at, count, settings_.high) / channels_ * channels_;
+        at = next_start(in, at, count, limits.high) / channels_ * channels_;
         any = at < count;
         continue;
       }
       const std::int64_t sample = entry.position + static_cast<std::int64_t>(at / channels_);
       any = false;
       for (std::size_t channel = 0; channel < channels_; ++channel) {
-        take(in[at + channel], sample, states[channel], out + channel * channel_results());
+        take(in[at + channel], sample, limits, states[channel], out + channel * channel_results());
         any = any || is_under_way(states[channel]);
       }
       at += channels_;
@@ -161,8 +156,9 @@ class detect_session_host final : public operation {
     return static_cast<std::size_t>((settings_.max_events + 1) * event_numbers);
   }
 
-  void take(float value, std::int64_t sample, event_state& state, double* out) const noexcept {
-    if (state.phase == event_state::on ? !(value < settings_.low) : value >= settings_.high) {
+  void take(float value, std::int64_t sample, detect_thresholds limits, event_state& state,
+            double* out) const noexcept {
+    if (state.phase == event_state::on ? !(value < limits.low) : value >= limits.high) {
       if (state.phase == event_state::off) {
         state = {.start = sample, .end = -1, .peak = sample, .value = value, .phase = event_state::on};
       } else if (value > state.value) {

@@ -329,6 +329,48 @@ TEST_P(detect_session_operation, TellsEachEventOnceHoweverTheSessionIsCut) {
   }
 }
 
+// By a walk through the samples, each with its own thresholds.
+TEST_P(detect_session_operation, ComparesEachSampleWithTheThresholdsOfItsFrame) {
+  SCOPED_TRACE(random_.trace());
+  for (const std::int64_t channels : {1, 5}) {
+    session_case setup = make({}, {.type = element_type::f32, .shape = {40, channels}, .variable = true}, 41);
+    setup.least_steps = 1;
+    const session_signals signals = random_signals(random_, setup, {400, 1003});
+    std::vector<std::vector<thresholds>> limits(signals.size());
+    setup.numbers = [&](std::size_t session, std::int64_t step) {
+      const auto high = static_cast<float>(random_.real(-0.5, 2.0));
+      const thresholds own{high, high - static_cast<float>(random_.real(0.0, 2.0)), 0};
+      limits[session].resize(static_cast<std::size_t>(step), own);
+      limits[session].resize(signals[session].size() / static_cast<std::size_t>(channels), own);
+      return std::vector<double>{static_cast<double>(own.high), static_cast<double>(own.low)};
+    };
+    const auto results = run<double>(setup, signals);
+    for (std::size_t session = 0; session < signals.size(); ++session) {
+      for (std::size_t channel = 0; channel < static_cast<std::size_t>(channels); ++channel) {
+        std::vector<event_row> expected;
+        event_row event{-1.0, -1.0, -1.0, 0.0};
+        for (std::size_t n = 0; n < limits[session].size(); ++n) {
+          const auto value = static_cast<double>(signals[session][n * static_cast<std::size_t>(channels) + channel]);
+          const auto sample = static_cast<double>(n);
+          if (event[0] < 0.0 ? value >= static_cast<double>(limits[session][n].high)
+                             : value >= static_cast<double>(limits[session][n].low)) {
+            event[0] = event[0] < 0.0 ? sample : event[0];
+            if (event[2] < 0.0 || value > event[3]) {
+              event[2] = sample;
+              event[3] = value;
+            }
+          } else if (event[0] >= 0.0) {
+            event[1] = sample;
+            expected.push_back(event);
+            event = {-1.0, -1.0, -1.0, 0.0};
+          }
+        }
+        ASSERT_EQ(told(results[session], setup, channel), expected) << session << ", " << channel;
+      }
+    }
+  }
+}
+
 TEST_P(detect_session_operation, CountsSamplesBeyondWhatThirtyTwoBitsHold) {
   SCOPED_TRACE(random_.trace());
   const event_limits limits{.gap = 2};

@@ -19,6 +19,9 @@ def tuned(gain=1.0, low=0.5):
         ("sum", "fir", "taps = [1.0, 1.0]\n")], ["gain", "sum"], "batch = { max_frames = 64, max_delay = \"5ms\" }\n")
     text += pipeline("events", "f32", [64], [
         ("find", "detect", f'high = 2.0\nlow = {low}\nmax_events = 8\ntunable = ["high", "low"]\n')], ["find"])
+    text += pipeline("watched", "f32", ["max 64"], [
+        ("find", "detect", 'along = "session"\nhigh = 2.0\nlow = 1.0\nmax_events = 2\ntunable = ["high", "low"]\n')],
+                     ["find"])
     text += pipeline("power", "f32", [8], [
         ("p", "map", 'expr = "k * x ^ e"\nvalues = { k = 1.0, e = 2.0 }\ntunable = ["k"]\n')], ["p"])
     text += pipeline("alarm", "f32", ["max 64"], [
@@ -110,6 +113,18 @@ class SetTest(unittest.TestCase):
                 session.set_all({"find.high": 0.75, "find.low": 0.7})
                 self.assertEqual(found(session.submit), [10, 20])
                 self.assertEqual(found(lambda x: client.submit("events", x)), [10])  # others have theirs
+        self.daemons.each(self, check)
+
+    def test_an_event_under_way_takes_thresholds_as_they_become(self):
+        def check(daemon):
+            def told(session, *samples):
+                events = session.submit(numpy.array(samples, numpy.float32)).result()["find"]
+                return [tuple(each) for each in events[1:1 + int(events[0, 1])]], events[0, 2]
+            with Client(daemon.url) as client, client.session("watched") as session, client.session("watched") as other:
+                self.assertEqual([told(each, 1.5, 3.0, 2.5) for each in (session, other)], [([], 1.0)] * 2)
+                session.set_all({"find.high": 0.75, "find.low": 0.5})
+                self.assertEqual(told(session, 0.6, 4.0, 0.0, 0.8), ([(1.0, 5.0, 4.0, 4.0)], 6.0))
+                self.assertEqual(told(other, 0.6, 4.0, 0.0, 0.8), ([(1.0, 3.0, 1.0, 3.0), (4.0, 5.0, 4.0, 4.0)], -1.0))
         self.daemons.each(self, check)
 
     def test_an_expression_and_a_score_follow_too(self):
