@@ -87,7 +87,7 @@
   X(reduce, nullptr, false, "function", "axis")                                                                      \
   X(reframe, reframe_session, false, "length", "hop", "padding")                                                     \
   X(resample, resample_session, false, "up", "down", "taps", "taps_imag")                                            \
-  X(slice, nullptr, false, "start", "stop", "step", "axis")                                                          \
+  X(slice, nullptr, false, "index", "start", "stop", "step", "axis")                                                 \
   X(stft, stft_session, false, "length", "hop", "padding", "window", "window_length")                                \
   X(top, nullptr, false, "count", "smallest", "axis")                                                                \
   X(transpose, nullptr, false, "axes")                                                                               \
