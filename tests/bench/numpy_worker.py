@@ -17,7 +17,7 @@ from scipy import fft, ndimage, signal, stats
 
 ELEMENTS = {
     "u8": (np.uint8, 1), "i8": (np.int8, 1), "i16": (np.int16, 1), "i32": (np.int32, 1), "f32": (np.float32, 1),
-    "cf32": (np.complex64, 1), "cu8": (np.uint8, 2), "ci8": (np.int8, 2), "ci16": (np.int16, 2),
+    "f64": (np.float64, 1), "cf32": (np.complex64, 1), "cu8": (np.uint8, 2), "ci8": (np.int8, 2), "ci16": (np.int16, 2),
 }
 
 
@@ -442,6 +442,33 @@ def clock(case, x):
         return blocks
 
     return {"a loop": rows}
+
+
+def frame_sync(case, x):
+    """Of polarity "normal"."""
+    word, errors, rows, length = case["word"], case["errors"], case["rows"], case["length"]
+    bits = (len(word) - 2) * (4 if word.startswith("0x") else 1)
+    signs = np.array([1 if bit == "1" else -1 for bit in f"{int(word, 0):0{bits}b}"], np.float32)
+    most = (x.shape[-1] - 2) // (bits + rows * length) + 1
+
+    def frames():
+        out = np.zeros((len(x), most, 1 + rows, length))
+        out[:, :, 0, 0] = -1
+        for block, found in zip(x, out):
+            given = block[1:1 + int(block[0])] > 0
+            wrong = (bits - np.correlate(np.where(given, np.float32(1), np.float32(-1)), signs)) / 2
+            place, end = 0, 0
+            for start in np.flatnonzero(wrong <= errors):
+                if start >= end:
+                    begin, end = start + bits, start + bits + rows * length
+                    if end > len(given):
+                        break
+                    found[place, 0, :2] = start, wrong[start]
+                    found[place, 1:] = given[begin:end].reshape(rows, length)
+                    place += 1
+        return out
+
+    return {"correlate": frames}
 
 
 def moving_zscore(case, x):

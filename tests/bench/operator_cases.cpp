@@ -96,6 +96,12 @@ std::vector<std::byte> input_batch(const operator_case& subject, std::size_t inp
   } else {
     draw_values<std::uint8_t>(batch, [&] { return static_cast<std::uint8_t>(random() >> 24U); });
   }
+  if (subject.op == "frame_sync") {  // each block is full: a count, then as many bits
+    const auto count = static_cast<float>(spec.shape.back() - 1);
+    for (std::size_t at = 0; at < batch.size(); at += spec.bytes()) {
+      std::memcpy(batch.data() + at, &count, sizeof count);
+    }
+  }
   return batch;
 }
 
@@ -306,6 +312,12 @@ void add_sessions(case_list& cases) {
   cases.add("resample by 3 / 4, cf32", "resample", three_quarters, type::cf32);
   cases.add("channelize to 64", "channelize", with({{"channels", std::int64_t{64}}}), type::cf32);
   cases.add("clock", "clock", with({{"omega", 8.0}}), type::f32);
+  cases.add("frame_sync, 16 bits", "frame_sync",
+            with({{"word", std::string("0x7CD2")},
+                  {"errors", std::int64_t{1}},
+                  {"rows", std::int64_t{4}},
+                  {"length", std::int64_t{32}}}),
+            type::f32);
   cases.add("moving_zscore, 256 steps", "moving_zscore", with({{"window", std::int64_t{256}}}), type::f32);
   cases.add_one("unpack, 24 bits", "unpack", with({{"format", std::string("i24")}}), {type::u8, {3 * few}}, batch);
   cases.add("reframe to 256", "reframe", with({{"length", std::int64_t{256}}}), type::f32);

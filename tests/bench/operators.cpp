@@ -204,6 +204,7 @@ class operator_rig {
       std::byte* const place = upload(frames.data(), frames.size() * sizeof(session_frame));
       const std::size_t stride = (compiled_->state_bytes() + alignment - 1) / alignment * alignment;
       pool_ = target.allocate(2 * subject.sessions() * stride);
+      clear(pool_.get(), 2 * subject.sessions() * stride);
       arguments_.session = {
           .frames = reinterpret_cast<const session_frame*>(place), .pool = pool_.get(), .stride = stride};
     }
@@ -224,6 +225,18 @@ class operator_rig {
     require(copies->copy_in(place, pinned.get(), bytes));
     require(copies->synchronize());
     return place;
+  }
+
+  /// States of sessions that are not at their beginning must be such as an operator may have left.
+  void clear(std::byte* place, std::size_t bytes) {
+    constexpr std::size_t piece = std::size_t{1} << 20U;
+    const device_memory zeros = target_.allocate_pinned(piece);
+    std::memset(zeros.get(), 0, piece);
+    const std::unique_ptr<stream> copies = target_.open_stream(stream_priority::normal);
+    for (std::size_t at = 0; at < bytes; at += piece) {
+      require(copies->copy_in(place + at, zeros.get(), std::min(piece, bytes - at)));
+    }
+    require(copies->synchronize());
   }
 
   device& target_;
