@@ -7,6 +7,7 @@ import csv
 import importlib.util
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -271,7 +272,9 @@ def add_test(title, blocks):
                 if file.is_file():
                     (pathlib.Path(folder) / file.name).write_bytes(file.read_bytes())
             walkthrough = Walkthrough(self, pathlib.Path(folder), PAGE)
-            (walkthrough.folder / "programs" / "python3").symlink_to(sys.executable)
+            python = walkthrough.folder / "programs" / "python3"  # no link: it would have the packages of another
+            python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+            python.chmod(0o755)
             try:
                 walkthrough.go([block for block in blocks if block.language])
             finally:

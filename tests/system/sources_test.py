@@ -54,7 +54,7 @@ def sigmf(samples, captures):
 
 def filters(dtype, taps):
     """A pipeline of filters that treat missing samples in each way, and the same by scipy."""
-    kinds = {"fir": f"taps = {list(taps)}\n", "iir": f"sections = {SECTIONS.ravel().tolist()}\n"}
+    kinds = {"fir": f"taps = {numpy.asarray(taps).tolist()}\n", "iir": f"sections = {SECTIONS.ravel().tolist()}\n"}
     stages = [(f"{op}-{way}", op, f'from = "input"\non_nan = "{way}"\n{lines}')
               for op, lines in kinds.items() for way in ("reset", "hold")]
     by_scipy = {"fir": lambda x: reference.lfilter(taps, 1, x), "iir": lambda x: reference.sosfilt(SECTIONS, x)}
