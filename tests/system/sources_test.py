@@ -390,10 +390,10 @@ class Sources(unittest.TestCase):
         self.assertEqual(len(epochs), 2)
         for each in epochs.values():
             self.check_filters(each, samples, is_there, expected)
-        found = daemon.sources()["box"]
         told = sum(numpy.count_nonzero(~is_there[each[0].account.index:each[-1].account.index])
                    for each in epochs.values())
-        self.assertEqual((found["filled"], found["samples"]["network"]), (told, len(lost) * length))
+        daemon.wait_for("box", lambda each: (each["filled"], each["samples"]["network"]) == (told, len(lost) * length),
+                        f"{told} samples are filled in and {len(lost) * length} lost")
         self.stop(daemon)
 
     def test_filters_go_on_behind_messages_that_are_missing(self):
@@ -418,9 +418,9 @@ class Sources(unittest.TestCase):
             items = [results.get(timeout=30) for _ in range(total // block)]
         self.assertEqual({item.account.epoch for item in items}, {0})
         self.check_filters(items, samples, is_there, expected)
-        found = daemon.sources()["radio"]
-        self.assertEqual(found["filled"], numpy.count_nonzero(~is_there))
-        self.assertEqual(found["samples"]["delivered"], numpy.count_nonzero(is_there))
+        told = (numpy.count_nonzero(~is_there), numpy.count_nonzero(is_there))
+        daemon.wait_for("radio", lambda each: (each["filled"], each["samples"]["delivered"]) == told,
+                        f"{told} samples are filled in and delivered")
         self.stop(daemon)
 
     def test_results_that_touch_filled_samples_are_withheld_from_subscribers(self):
