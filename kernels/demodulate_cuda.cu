@@ -5,22 +5,39 @@
 #include <utility>
 
 #include "kernels/demodulate.hpp"
+#include "kernels/pack.cuh"
 #include "kernels/session.cuh"
 
 namespace penstock {
 namespace {
 
-/// arg(re + j·im), NaN for a part that is not finite. The parts are scaled in double, since squares of f32 leave f32's
-/// range.
-__device__ __forceinline__ float angle_of(double re, double im) {
-  const double longer = fmax(fabs(re), fabs(im));
-  if (!isfinite(re) || !isfinite(im)) {
-    return nanf("");
-  }
-  if (longer == 0.0) {
-    return 0.0F;
-  }
-  return atan2f(static_cast<float>(im / longer), static_cast<float>(re / longer));
+/// Neighbouring steps, or elements, that a thread takes.
+constexpr int side_by_side = 4;
+/// Those of a block.
+constexpr std::int64_t block_part = std::int64_t{side_by_side} * block_threads;
+
+/// arg(re + j·im), NaN for a part that is not finite. The longer part is 0 or lies in the middle of f32's range. No
+/// branches: two thirds of the instructions of atan2f.
+__device__ __forceinline__ float angle_of(float re, float im) {
+  const float longer = fmaxf(fmaxf(fabsf(re), fabsf(im)), 1e-30F);
+  const float shorter = fminf(fabsf(re), fabsf(im));
+  const float inverse = __fdividef(1.0F, longer);
+  const float estimate = shorter * inverse;
+  const float slope = fmaf(fmaf(-estimate, longer, shorter), inverse, estimate);
+  // atan(slope) = slope + slope³·p(slope²), within 2e-8 of itself.
+  const float square = slope * slope;
+  float p = 0.0029206863F;
+  p = fmaf(p, square, -0.016367905F);
+  p = fmaf(p, square, 0.043211825F);
+  p = fmaf(p, square, -0.075522117F);
+  p = fmaf(p, square, 0.10666003F);
+  p = fmaf(p, square, -0.14211056F);
+  p = fmaf(p, square, 0.19993773F);
+  p = fmaf(p, square, -0.33333153F);
+  float angle = fmaf(p * square, slope, slope);
+  angle = fabsf(im) > fabsf(re) ? 1.57079633F - angle : angle;
+  angle = re < 0.0F ? 3.14159265F - angle : angle;
+  return fmaf(re + im, 0.0F, copysignf(angle, im));  // what is not finite makes 0 a NaN
 }
 
 /// Times a power of two that brings the longer part between 1 and 4, or near it from below for the smallest numbers.
@@ -30,54 +47,106 @@ __device__ __forceinline__ float2 scaled(float2 value) {
   return make_float2(scale * value.x, scale * value.y);
 }
 
+/// The phase of a sample: a function of it alone.
+__device__ __forceinline__ float phase_of(float2 sample) {
+  const float2 z = scaled(sample);
+  return angle_of(z.x, z.y);
+}
+
 /// a·b − c·d within two roundings of its size (W. Kahan's way).
 __device__ __forceinline__ float difference_of_products(float a, float b, float c, float d) {
   const float second = c * d;
   return fmaf(a, b, -second) - fmaf(c, d, -second);
 }
 
-/// arg(now · conj(before)), NaN where a part of either is not finite.
-__device__ __forceinline__ float angle_between(float2 before, float2 now) {
-  const float2 z = scaled(now);
-  const float2 w = scaled(before);
-  const float re = difference_of_products(z.x, w.x, -z.y, w.y);
-  const float im = difference_of_products(z.y, w.x, z.x, w.y);
-  if (!isfinite(re) || !isfinite(im)) {
-    return nanf("");
-  }
-  return re == 0.0F && im == 0.0F ? 0.0F : atan2f(im, re);
+/// arg(z · conj(w)) of scaled samples, NaN where a part of either is not finite.
+__device__ __forceinline__ float angle_between(float2 w, float2 z) {
+  return angle_of(difference_of_products(z.x, w.x, -z.y, w.y), difference_of_products(z.y, w.x, z.x, w.y));
 }
 
-/// Elements that a thread has under way at once.
-constexpr int angles_at_once = 4;
+/// Loads samples `stride` apart, as many as `left` says. `wide`: they are neighbours, aligned to 16 bytes, and there is
+/// memory for all.
+__device__ __forceinline__ void load_samples(const float2* from, std::int64_t stride, std::int64_t left, bool wide,
+                                             float2 (&samples)[side_by_side]) {
+  if (wide && left > 0) {
+    const pack<float2, 2> first = load_pack<2>(from);
+    const pack<float2, 2> second = load_pack<2>(from + 2);
+    samples[0] = first.at[0];
+    samples[1] = first.at[1];
+    samples[2] = second.at[0];
+    samples[3] = second.at[1];
+    return;
+  }
+#pragma unroll
+  for (int each = 0; each < side_by_side; ++each) {
+    samples[each] = each < left ? from[each * stride] : make_float2(0.0F, 0.0F);
+  }
+}
 
-/// Rows of the grid take frames in turn; the blocks of a row take elements, and the first `keeps` write the state.
+__device__ __forceinline__ void store_angles(float* to, std::int64_t stride, std::int64_t left, bool wide,
+                                             const pack<float, side_by_side>& angles) {
+  if (wide && left >= side_by_side) {
+    store_pack<side_by_side>(to, angles);
+    return;
+  }
+#pragma unroll
+  for (int each = 0; each < side_by_side; ++each) {
+    if (each < left) {
+      to[each * stride] = angles.at[each];
+    }
+  }
+}
+
+/// Frames of one channel begin, and lie, so that wide words do.
+[[nodiscard]] __device__ __forceinline__ bool is_wide(const session_history<float2>& history) {
+  return history.channels == 1 && history.pitch % side_by_side == 0;
+}
+
+/// Rows of the grid take frames in turn; the blocks of a row take elements, and the first `keeps` write the state. Of
+/// one channel a lane has the step before its own from its neighbour.
+template <bool OneChannel>
 __global__ void __launch_bounds__(block_threads)
-    demodulate_frequency(session_history<float2> history, std::int64_t frames, std::int64_t keeps, std::int64_t pitch,
-                         float gain, float* __restrict__ output) {
-  constexpr std::int64_t part = std::int64_t{angles_at_once} * block_threads;
+    demodulate_frequency(session_history<float2> history, std::int64_t frames, std::int64_t keeps, float gain,
+                         float* __restrict__ output) {
+  const bool wide = OneChannel && is_wide(history);
   for (auto index = static_cast<std::int32_t>(blockIdx.y); index < frames;
        index += static_cast<std::int32_t>(gridDim.y)) {
     const std::int64_t count = history.session.frames[index].steps * history.channels;
     const float2* const input = history.input + index * history.pitch;
-    for (std::int64_t first = blockIdx.x * part + threadIdx.x; first < count; first += gridDim.x * part) {
-      float2 before[angles_at_once];
-      float2 now[angles_at_once];
+    for (std::int64_t part = blockIdx.x * block_part; part < count; part += gridDim.x * block_part) {
+      const std::int64_t first = part + std::int64_t{side_by_side} * threadIdx.x;
+      float2 now[side_by_side];
+      float2 before[side_by_side] = {};
+      load_samples(input + first, 1, count - first, wide, now);
 #pragma unroll
-      for (int each = 0; each < angles_at_once; ++each) {
-        const std::int64_t at = first + each * block_threads;
-        if (at < count) {
-          now[each] = input[at];
-          before[each] = at < history.channels ? history.at(index, -1, at) : input[at - history.channels];
+      for (int each = 0; each < side_by_side; ++each) {
+        now[each] = scaled(now[each]);
+      }
+      if constexpr (OneChannel) {
+        before[0].x = __shfl_up_sync(~0U, now[side_by_side - 1].x, 1);
+        before[0].y = __shfl_up_sync(~0U, now[side_by_side - 1].y, 1);
+        if (threadIdx.x % warp_threads == 0 && first < count) {
+          before[0] = scaled(first == 0 ? history.at(index, -1, 0) : input[first - 1]);
+        }
+#pragma unroll
+        for (int each = 1; each < side_by_side; ++each) {
+          before[each] = now[each - 1];
+        }
+      } else {
+#pragma unroll
+        for (int each = 0; each < side_by_side; ++each) {
+          const std::int64_t at = first + each;
+          if (at < count) {
+            before[each] = scaled(at < history.channels ? history.at(index, -1, at) : input[at - history.channels]);
+          }
         }
       }
+      pack<float, side_by_side> angles;
 #pragma unroll
-      for (int each = 0; each < angles_at_once; ++each) {
-        const std::int64_t at = first + each * block_threads;
-        if (at < count) {
-          output[index * pitch + at] = gain * angle_between(before[each], now[each]);
-        }
+      for (int each = 0; each < side_by_side; ++each) {
+        angles.at[each] = gain * angle_between(before[each], now[each]);
       }
+      store_angles(output + index * history.pitch + first, 1, count - first, wide, angles);
     }
     if (blockIdx.x < keeps) {
       keep_part(history, index, blockIdx.x, keeps);
@@ -96,16 +165,28 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
+/// phase + 2π·turns, rounded about once: in single precision where that holds all turns.
+__device__ __forceinline__ float unwrapped(float phase, std::int64_t turns, bool few) {
+  if (few) {
+    const auto whole = static_cast<float>(static_cast<int>(turns));
+    return fmaf(whole, 6.28318548F, fmaf(whole, -1.74845553e-7F, phase));
+  }
+  return static_cast<float>(static_cast<double>(phase) + 6.28318530717958647692 * static_cast<double>(turns));
+}
+
 /// The phase of each step of one channel of a session, through its frames of the batch: the threads of a block take
-/// steps side by side, and a scan of their changes gives the turns.
+/// neighbouring steps, and a scan of their changes gives the turns.
 __global__ void __launch_bounds__(block_threads)
-    demodulate_phase(session_history<float2> history, std::int64_t frames, std::int64_t pitch, float gain,
-                     float* __restrict__ output) {
-  __shared__ int warp_turns[block_warps];
+    demodulate_phase(session_history<float2> history, std::int64_t frames, float gain, float* __restrict__ output) {
+  // Of each warp: the turns between its steps, and its phases at both ends.
+  __shared__ int turns_within[block_warps];
+  __shared__ float first_phases[block_warps];
+  __shared__ float last_phases[block_warps];
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % warp_threads;
   const int warp = thread / warp_threads;
   const std::int64_t channel = blockIdx.x;
+  const bool wide = is_wide(history);
   for (auto first = static_cast<std::int32_t>(blockIdx.y); first < frames;
        first += static_cast<std::int32_t>(gridDim.y)) {
     const session_frame& start = history.session.frames[first];
@@ -117,36 +198,67 @@ __global__ void __launch_bounds__(block_threads)
                                                                           history.channels)[channel];
     for (std::int32_t index = first; index >= 0; index = history.session.frames[index].next) {
       const session_frame& frame = history.session.frames[index];
-      const float2* const input = history.input + index * history.pitch;
-      for (std::int64_t done = 0; done < frame.steps; done += block_threads) {
-        const std::int64_t step = done + thread;
-        float phase = 0.0F;
-        int turned = 0;
-        if (step < frame.steps) {
-          const float2 now = input[step * history.channels + channel];
-          const float2 before =
-              step == 0 ? history.at(index, -1, channel) : input[(step - 1) * history.channels + channel];
-          phase = angle_of(now.x, now.y);
-          turned = turn_between(angle_of(before.x, before.y), phase);
+      const std::int64_t base = index * history.pitch + channel;
+      float last_phase = 0.0F;
+      for (std::int64_t done = 0; done < frame.steps; done += block_part) {
+        const std::int64_t step = done + std::int64_t{side_by_side} * thread;
+        const std::int64_t left = frame.steps - step;
+        float2 samples[side_by_side];
+        load_samples(history.input + base + step * history.channels, history.channels, left, wide, samples);
+        float phases[side_by_side];
+#pragma unroll
+        for (int each = 0; each < side_by_side; ++each) {
+          phases[each] = phase_of(samples[each]);
         }
+        float before = __shfl_up_sync(~0U, phases[side_by_side - 1], 1);
+        if (thread == 0) {
+          before = done == 0 ? phase_of(history.at(index, -1, channel)) : last_phase;
+        } else if (lane == 0) {
+          before = phases[0];  // the turn from the warp before is added below
+        }
+        int turned[side_by_side];
+        int through = 0;
+#pragma unroll
+        for (int each = 0; each < side_by_side; ++each) {
+          through += each < left ? turn_between(before, phases[each]) : 0;
+          turned[each] = through;
+          before = phases[each];
+        }
+        const int own = through;
+#pragma unroll
         for (int distance = 1; distance < warp_threads; distance *= 2) {
-          const int earlier = __shfl_up_sync(~0U, turned, distance);
-          turned += lane >= distance ? earlier : 0;
+          const int earlier = __shfl_up_sync(~0U, through, distance);
+          through += lane >= distance ? earlier : 0;
+        }
+        if (lane == 0) {
+          first_phases[warp] = left > 0 ? phases[0] : nanf("");  // from and to NaN is no turn
         }
         if (lane == warp_threads - 1) {
-          warp_turns[warp] = turned;
+          turns_within[warp] = through;
+          last_phases[warp] = phases[side_by_side - 1];
         }
         __syncthreads();
-        std::int64_t all = turns;
-        for (int each = 0; each < block_warps; ++each) {
-          turned += each < warp ? warp_turns[each] : 0;
-          all += warp_turns[each];
+        // Each lane sees to one of the warps.
+        const int other = lane % block_warps;
+        const int within = turns_within[other];
+        int end = within + (other == 0 ? 0 : turn_between(last_phases[other - 1], first_phases[other]));
+#pragma unroll
+        for (int distance = 1; distance < block_warps; distance *= 2) {
+          const int earlier = __shfl_up_sync(~0U, end, distance, block_warps);
+          end += other >= distance ? earlier : 0;
         }
-        if (step < frame.steps) {
-          const double whole = 6.28318530717958647692 * static_cast<double>(turns + turned);
-          output[index * pitch + step * history.channels + channel] =
-              gain * static_cast<float>(static_cast<double>(phase) + whole);
+        const std::int64_t until = turns + __shfl_sync(~0U, end - within, warp) + through - own;
+        const std::int64_t all = turns + __shfl_sync(~0U, end, block_warps - 1);
+        last_phase = last_phases[block_warps - 1];
+        // A block adds fewer than these to the turns before it.
+        constexpr std::int64_t exact = (std::int64_t{1} << 24) - 2 * block_part;
+        const bool few = turns > -exact && turns < exact;
+        pack<float, side_by_side> angles;
+#pragma unroll
+        for (int each = 0; each < side_by_side; ++each) {
+          angles.at[each] = gain * unwrapped(phases[each], until + turned[each], few);
         }
+        store_angles(output + base + step * history.channels, history.channels, left, wide, angles);
         turns = all;
         __syncthreads();
       }
@@ -184,12 +296,13 @@ class demodulate_cuda final : public operation {
     const std::int64_t rows = std::min<std::int64_t>(extent.frames, max_grid_rows);
     if (settings_.kind == modulation::pm) {
       return launch(stream, dim3(static_cast<unsigned>(settings_.channels), static_cast<unsigned>(rows)),
-                    dim3(block_threads), &demodulate_phase, history, extent.frames, pitch, settings_.gain, output);
+                    dim3(block_threads), &demodulate_phase, history, extent.frames, settings_.gain, output);
     }
     const std::int64_t keeps = keep_parts(history.length, history.channels);
-    const std::int64_t columns = std::max(keeps, divide_up(pitch, std::int64_t{angles_at_once} * block_threads));
+    const std::int64_t columns = std::max(keeps, divide_up(pitch, block_part));
     return launch(stream, dim3(static_cast<unsigned>(columns), static_cast<unsigned>(rows)), dim3(block_threads),
-                  &demodulate_frequency, history, extent.frames, keeps, pitch, settings_.gain, output);
+                  settings_.channels == 1 ? &demodulate_frequency<true> : &demodulate_frequency<false>, history,
+                  extent.frames, keeps, settings_.gain, output);
   }
 
   const demodulate_settings settings_;
