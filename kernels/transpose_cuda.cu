@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 /// Elements of a tile of the last axis of the source by the last of the target.
-constexpr int tile_elements = 1024;
+constexpr int tile_elements = 2048;
 
 /// Tiles go through shared memory. They are square, or as narrow as the shorter of the axes.
 struct tile_grid {
@@ -44,43 +44,47 @@ struct tile_grid {
   std::int64_t tiles = 0;  ///< of all
 };
 
-template <class Word>
+template <class Word, class Index>
 __global__ void __launch_bounds__(block_threads)
     turn_tiles(const Word* __restrict__ from, Word* __restrict__ to, const __grid_constant__ transposition copy,
                tile_grid grid) {
   __shared__ Word tile[tile_elements + tile_elements / 2];  // a row has one more, so that columns lie in all banks
   const int rows = static_cast<int>(copy.count) - 1;
-  const std::int64_t row_count = copy.dimensions[rows].size;
-  const std::int64_t column_count = copy.dimensions[grid.columns].size;
-  const std::int64_t row_stride = copy.dimensions[rows].from_stride;
-  const std::int64_t column_stride = copy.dimensions[grid.columns].to_stride;
+  const auto row_stride = static_cast<Index>(copy.dimensions[rows].from_stride);
+  const auto column_stride = static_cast<Index>(copy.dimensions[grid.columns].to_stride);
+  const auto tiles_across = static_cast<Index>(grid.tiles_across);
+  const auto tiles_down = static_cast<Index>(grid.tiles_down);
   const int pitch = grid.width + 1;
   const int width_bits = __ffs(grid.width) - 1;
   const int height_bits = __ffs(grid.height) - 1;
   for (std::int64_t at = blockIdx.x; at < grid.tiles; at += gridDim.x) {
-    std::int64_t left = at / grid.tiles_across;
-    const std::int64_t column = (at - left * grid.tiles_across) * grid.width;
-    const std::int64_t matrix = left / grid.tiles_down;
-    const std::int64_t row = (left - matrix * grid.tiles_down) * grid.height;
-    left = matrix;
-    std::int64_t source = 0;
-    std::int64_t target = 0;
+    const Index line = static_cast<Index>(at) / tiles_across;
+    const Index column = (static_cast<Index>(at) - line * tiles_across) * static_cast<Index>(grid.width);
+    Index left = line / tiles_down;
+    const Index row = (line - left * tiles_down) * static_cast<Index>(grid.height);
+    Index source = row * row_stride + column;
+    Index target = column * column_stride + row;
     for (int axis = rows; axis-- > 0;) {
       if (axis != grid.columns) {
-        const std::int64_t next = left / copy.dimensions[axis].size;
-        const std::int64_t index = left - next * copy.dimensions[axis].size;
-        source += index * copy.dimensions[axis].from_stride;
-        target += index * copy.dimensions[axis].to_stride;
+        const auto size = static_cast<Index>(copy.dimensions[axis].size);
+        const Index next = left / size;
+        const Index index = left - next * size;
+        source += index * static_cast<Index>(copy.dimensions[axis].from_stride);
+        target += index * static_cast<Index>(copy.dimensions[axis].to_stride);
         left = next;
       }
     }
+    const auto height = static_cast<int>(
+        min(copy.dimensions[rows].size - static_cast<std::int64_t>(row), static_cast<std::int64_t>(grid.height)));
+    const auto width = static_cast<int>(min(copy.dimensions[grid.columns].size - static_cast<std::int64_t>(column),
+                                            static_cast<std::int64_t>(grid.width)));
 #pragma unroll
     for (int each = 0; each < tile_elements; each += block_threads) {
       const int element = each + static_cast<int>(threadIdx.x);
       const int down = element >> width_bits;
       const int across = element & (grid.width - 1);
-      if (row + down < row_count && column + across < column_count) {
-        tile[down * pitch + across] = from[source + (row + down) * row_stride + column + across];
+      if (down < height && across < width) {
+        tile[down * pitch + across] = from[source + static_cast<Index>(down) * row_stride + static_cast<Index>(across)];
       }
     }
     __syncthreads();
@@ -89,18 +93,21 @@ __global__ void __launch_bounds__(block_threads)
       const int element = each + static_cast<int>(threadIdx.x);
       const int across = element >> height_bits;
       const int down = element & (grid.height - 1);
-      if (row + down < row_count && column + across < column_count) {
-        to[target + (column + across) * column_stride + row + down] = tile[down * pitch + across];
+      if (down < height && across < width) {
+        to[target + static_cast<Index>(across) * column_stride + static_cast<Index>(down)] =
+            tile[down * pitch + across];
       }
     }
     __syncthreads();
   }
 }
 
+/// Up to so many elements are counted in 32 bits: a division then takes a fraction of the time.
+constexpr std::int64_t most_32_bits = std::int64_t{1} << 31;
+
 template <class Word>
 fault gather(void* stream, std::int64_t multiprocessors, const void* from, void* to, const transposition& copy,
              std::int64_t count) noexcept {
-  constexpr std::int64_t most_32_bits = std::int64_t{1} << 31;
   auto* const kernel =
       count < most_32_bits ? &gather_elements<Word, std::uint32_t> : &gather_elements<Word, std::uint64_t>;
   return launch(stream, grid_of(divide_up(count, block_threads), resident_blocks(multiprocessors)), dim3(block_threads),
@@ -155,7 +162,12 @@ fault turn(void* stream, std::int64_t multiprocessors, const void* from, void* t
   grid.tiles_across = divide_up(across.size, grid.width);
   grid.tiles_down = divide_up(down.size, grid.height);
   grid.tiles = count / (across.size * down.size) * grid.tiles_across * grid.tiles_down;
-  return launch(stream, grid_of(grid.tiles, resident_blocks(multiprocessors)), dim3(block_threads), &turn_tiles<Word>,
+  std::int64_t reach = count;
+  for (std::size_t at = 0; at < copy.count; ++at) {
+    reach += copy.dimensions[at].size * copy.dimensions[at].from_stride;
+  }
+  auto* const kernel = reach < most_32_bits ? &turn_tiles<Word, std::uint32_t> : &turn_tiles<Word, std::uint64_t>;
+  return launch(stream, grid_of(grid.tiles, resident_blocks(multiprocessors)), dim3(block_threads), kernel,
                 static_cast<const Word*>(from), static_cast<Word*>(to), copy, grid);
 }
 
