@@ -9,15 +9,19 @@
 namespace penstock {
 namespace {
 
-/// An element and its index, as a key that sorts as the list does: the larger key comes first. 0 is no element.
-[[nodiscard]] __device__ __forceinline__ unsigned long long key_of(float value, std::int64_t index, bool smallest) {
+/// A value as a number in the order of the list: the larger comes first. 0 for NaN, which is no element.
+[[nodiscard]] __device__ __forceinline__ unsigned ordered(float value) {
   if (isnan(value)) {
     return 0;
   }
-  // Zeros of both signs are equal.
-  const unsigned bits = __float_as_uint(value == 0.0F ? 0.0F : smallest ? -value : value);
-  const unsigned ordered = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
-  return static_cast<unsigned long long>(ordered) << 32 | (0xffffffffU - static_cast<unsigned>(index));
+  const unsigned bits = __float_as_uint(value == 0.0F ? 0.0F : value);  // zeros of both signs are equal
+  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+}
+
+/// An element and its index, as a key that sorts as the list does: the larger key comes first. 0 is no element.
+[[nodiscard]] __device__ __forceinline__ unsigned long long key_of(float value, std::int64_t index, bool smallest) {
+  const unsigned order = ordered(smallest ? -value : value);
+  return order == 0 ? 0 : static_cast<unsigned long long>(order) << 32 | (0xffffffffU - static_cast<unsigned>(index));
 }
 
 [[nodiscard]] __device__ __forceinline__ unsigned long long larger(unsigned long long a, unsigned long long b) {
@@ -51,35 +55,129 @@ __device__ unsigned long long largest_of_block(unsigned long long key, unsigned 
   return 0xffffffffU - static_cast<unsigned>(key);
 }
 
+/// The largest number of a warp, in every lane.
+[[nodiscard]] __device__ __forceinline__ unsigned largest_of_warp(unsigned number) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(~0U, number);
+#else
+  for (int distance = warp_threads / 2; distance > 0; distance /= 2) {
+    number = max(number, __shfl_xor_sync(~0U, number, distance));
+  }
+  return number;
+#endif
+}
+
+/// Lists that list_few may give: of more, the candidates are seldom few.
+constexpr std::int64_t most_few = 16;
+
+/// Lists a row whose elements the lanes of a warp hold, element i in lane i % 32. A list of K has only candidates: what
+/// is no less than the K-th largest of the lanes' largest. Each goes to a lane, which counts those before it. Returns
+/// false if they are more than lanes. `candidates` is the warp's.
+template <int held>
+[[nodiscard]] __device__ __forceinline__ bool list_few(const float (&values)[held], const float* __restrict__ row,
+                                                       int count, bool smallest, int (&candidates)[warp_threads],
+                                                       float2* __restrict__ list) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  float largest = values[0];
+#pragma unroll
+  for (int each = 1; each < held; ++each) {
+    largest = fmaxf(largest, values[each]);
+  }
+  unsigned order = ordered(largest);
+  float least = -INFINITY;
+  for (int left = count; left > 0;) {
+    const unsigned next = largest_of_warp(order);
+    if (next == 0) {
+      least = -INFINITY;  // fewer lanes have an element
+      break;
+    }
+    const unsigned equal = __ballot_sync(~0U, order == next);
+    least = __shfl_sync(~0U, largest, __ffs(static_cast<int>(equal)) - 1);
+    left -= __popc(equal);
+    order = order == next ? 0 : order;
+  }
+  unsigned chosen = 0;
+#pragma unroll
+  for (int each = 0; each < held; ++each) {
+    chosen |= values[each] >= least ? 1U << each : 0U;
+  }
+  int through = __popc(chosen);
+  const int own = through;
+#pragma unroll
+  for (int distance = 1; distance < warp_threads; distance *= 2) {
+    const int earlier = __shfl_up_sync(~0U, through, distance);
+    through += lane >= distance ? earlier : 0;
+  }
+  const int all = __shfl_sync(~0U, through, warp_threads - 1);
+  if (all > warp_threads) {
+    return false;
+  }
+  for (int at = through - own; chosen != 0; ++at, chosen &= chosen - 1) {
+    candidates[at] = (__ffs(static_cast<int>(chosen)) - 1) * warp_threads + lane;
+  }
+  __syncwarp();
+  const int index = lane < all ? candidates[lane] : 0;
+  const float value = row[index];
+  order = ordered(smallest ? -value : value);
+  int rank = 0;
+  for (int other = 0; other < all; ++other) {
+    const unsigned its_order = __shfl_sync(~0U, order, other);
+    const int its_index = __shfl_sync(~0U, index, other);
+    rank += its_order > order || (its_order == order && its_index < index) ? 1 : 0;
+  }
+  if (lane < all && rank < count) {
+    list[rank] = make_float2(static_cast<float>(index), value);
+  }
+  if (lane >= all && lane < count) {
+    list[lane] = make_float2(-1.0F, 0.0F);
+  }
+  __syncwarp();
+  return true;
+}
+
 /// Rows of at most `held` elements a lane: a warp takes a row, whose elements its lanes keep, and gives the list.
 template <int held>
 __global__ void __launch_bounds__(block_threads)
-    list_rows(const float* __restrict__ input, float* __restrict__ output, std::int64_t rows, std::int64_t length,
+    list_rows(const float* __restrict__ input, float2* __restrict__ output, std::int64_t rows, std::int64_t length,
               std::int64_t count, bool smallest) {
+  __shared__ int candidates[block_warps][warp_threads];
   const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const int warp = static_cast<int>(threadIdx.x) / warp_threads;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_warps;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / warp_threads; row < rows;
-       row += stride) {
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * block_warps + warp; row < rows; row += stride) {
     const float* const first = input + row * length;
+    float2* const list = output + row * count;
     float values[held];
 #pragma unroll
     for (int each = 0; each < held; ++each) {
       const int at = each * warp_threads + lane;
-      values[each] = at < length ? first[at] : nanf("");
+      const float value = at < length ? first[at] : nanf("");
+      values[each] = smallest ? -value : value;
     }
-    unsigned long long before = ~0ULL;
+    if (count <= most_few && list_few<held>(values, first, static_cast<int>(count), smallest, candidates[warp], list)) {
+      continue;
+    }
+    float before = INFINITY;
+    int before_index = -1;
     for (std::int64_t place = 0; place < count; ++place) {
-      unsigned long long best = 0;
+      float best = nanf("");
+      int best_index = 0;
 #pragma unroll
       for (int each = 0; each < held; ++each) {
-        const unsigned long long key = key_of(values[each], each * warp_threads + lane, smallest);
-        best = key < before ? larger(best, key) : best;
+        const int at = each * warp_threads + lane;
+        const bool is_left = values[each] < before || (values[each] == before && at > before_index);
+        if (is_left && !(values[each] <= best)) {
+          best = values[each];
+          best_index = at;
+        }
       }
-      before = largest_of_warp(best);
+      const unsigned order = ordered(best);
+      const unsigned next = largest_of_warp(order);
+      before_index = static_cast<int>(~largest_of_warp(order == next ? ~static_cast<unsigned>(best_index) : 0U));
+      before = __shfl_sync(~0U, best, before_index % warp_threads);
       if (lane == 0) {
-        float* const entry = output + (row * count + place) * 2;
-        entry[0] = before == 0 ? -1.0F : static_cast<float>(index_of(before));
-        entry[1] = before == 0 ? 0.0F : first[index_of(before)];
+        list[place] =
+            next == 0 ? make_float2(-1.0F, 0.0F) : make_float2(static_cast<float>(before_index), first[before_index]);
       }
     }
   }
@@ -163,7 +261,7 @@ class top_cuda final : public operation {
       auto* const kernel = length <= few_held * warp_threads ? &list_rows<few_held> : &list_rows<most_held>;
       return launch(stream, grid_of(divide_up(rows, block_warps), resident_blocks(multiprocessors_)),
                     dim3(block_threads), kernel, static_cast<const float*>(arguments.inputs[0]),
-                    static_cast<float*>(arguments.output), rows, length, settings_.count, settings_.smallest);
+                    static_cast<float2*>(arguments.output), rows, length, settings_.count, settings_.smallest);
     }
     // Segments of all rows: at most 4 a multiprocessor more than rows.
     const std::int64_t wanted =
