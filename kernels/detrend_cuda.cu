@@ -41,10 +41,22 @@ struct trend_sums {
 };
 
 /// The row's first sample, as long as it is finite.
-template <int Parts>
-__device__ __forceinline__ double shift_of(const float* row, int part) {
-  const float first = row[part];
+__device__ __forceinline__ double shift_of(float first) {
   return isfinite(first) ? static_cast<double>(first) : 0.0;
+}
+
+/// level + slope · n, of one part of a row.
+struct trend_line {
+  double level;
+  double slope;
+};
+
+__device__ __forceinline__ trend_line line_of(double sum, double product, double shift, std::int64_t length,
+                                              bool linear) {
+  const double size = static_cast<double>(length);
+  const double centre = (size - 1.0) / 2.0;
+  const double slope = linear && length > 1 ? (product - sum * centre) / spread_of_places(length) : 0.0;
+  return {shift + sum / size - slope * centre, slope};
 }
 
 /// One thread's share of samples first … first + count − 1, then its warp's.
@@ -55,7 +67,7 @@ __device__ __forceinline__ void gather(const float* row, std::int64_t first, std
   double shifts[Parts];
 #pragma unroll
   for (int part = 0; part < Parts; ++part) {
-    shifts[part] = shift_of<Parts>(row, part);
+    shifts[part] = shift_of(row[part]);
   }
 #pragma unroll 4
   for (std::int64_t n = first + thread; n < first + count; n += threads) {
@@ -73,22 +85,74 @@ template <int Parts>
 __device__ __forceinline__ void take_off(const float* row, std::int64_t length, bool linear, std::int64_t first,
                                          std::int64_t count, int thread, int threads, const trend_sums<Parts>& sums,
                                          float* out) {
-  const double size = static_cast<double>(length);
-  const double centre = (size - 1.0) / 2.0;
-  double levels[Parts];
-  double slopes[Parts];
+  trend_line lines[Parts];
 #pragma unroll
   for (int part = 0; part < Parts; ++part) {
-    slopes[part] =
-        linear && length > 1 ? (sums.product[part] - sums.sum[part] * centre) / spread_of_places(length) : 0.0;
-    levels[part] = shift_of<Parts>(row, part) + sums.sum[part] / size - slopes[part] * centre;
+    lines[part] = line_of(sums.sum[part], sums.product[part], shift_of(row[part]), length, linear);
   }
 #pragma unroll 4
   for (std::int64_t n = first + thread; n < first + count; n += threads) {
 #pragma unroll
     for (int part = 0; part < Parts; ++part) {
       const double x = static_cast<double>(row[n * Parts + part]);
-      out[n * Parts + part] = static_cast<float>(x - levels[part] - slopes[part] * static_cast<double>(n));
+      out[n * Parts + part] = static_cast<float>(x - lines[part].level - lines[part].slope * static_cast<double>(n));
+    }
+  }
+}
+
+/// Rows of at most `Held` samples a lane: a warp takes a row, which its lanes keep from the first look to the second.
+template <int Parts, int Held>
+__global__ void __launch_bounds__(block_threads)
+    detrend_held(const float* __restrict__ input, row_split split, bool linear, float* __restrict__ output) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * block_warps;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / warp_threads;
+       row < split.rows; row += warps) {
+    const std::int64_t start = row * split.length * Parts;
+    pack<float, Parts> x[Held];
+#pragma unroll
+    for (int each = 0; each < Held; ++each) {
+      const int n = each * warp_threads + lane;
+      x[each] = n < split.length ? load_pack<Parts>(input + start + n * Parts) : pack<float, Parts>{};
+    }
+    double shifts[Parts];
+#pragma unroll
+    for (int part = 0; part < Parts; ++part) {
+      shifts[part] = shift_of(__shfl_sync(~0U, x[0].at[part], 0));
+    }
+    trend_sums<Parts> sums;
+    sums.clear();
+    double place = lane;
+#pragma unroll
+    for (int each = 0; each < Held; ++each, place += warp_threads) {
+      if (each * warp_threads + lane < split.length) {
+#pragma unroll
+        for (int part = 0; part < Parts; ++part) {
+          const double d = static_cast<double>(x[each].at[part]) - shifts[part];
+          sums.sum[part] += d;
+          sums.product[part] = fma(d, place, sums.product[part]);
+        }
+      }
+    }
+    sums.merge_warp();
+    trend_line lines[Parts];
+#pragma unroll
+    for (int part = 0; part < Parts; ++part) {
+      lines[part] = line_of(sums.sum[part], sums.product[part], shifts[part], split.length, linear);
+    }
+    place = lane;
+#pragma unroll
+    for (int each = 0; each < Held; ++each, place += warp_threads) {
+      const int n = each * warp_threads + lane;
+      if (n < split.length) {
+        pack<float, Parts> rest;
+#pragma unroll
+        for (int part = 0; part < Parts; ++part) {
+          rest.at[part] =
+              static_cast<float>(static_cast<double>(x[each].at[part]) - lines[part].level - lines[part].slope * place);
+        }
+        store_pack<Parts>(output + start + n * Parts, rest);
+      }
     }
   }
 }
@@ -189,7 +253,12 @@ class detrend_cuda final : public operation {
     auto* const out = static_cast<float*>(arguments.output);
     const dim3 grid = grid_of_items(split, multiprocessors_);
     if (split.warp_per_row) {
-      return launch(stream, grid, dim3(block_threads), &detrend_by_warp<Parts>, in, split, settings_.linear, out);
+      constexpr int few = 8 / Parts;
+      constexpr int most = 32 / Parts;
+      auto* const kernel = split.length <= few * warp_threads    ? &detrend_held<Parts, few>
+                           : split.length <= most * warp_threads ? &detrend_held<Parts, most>
+                                                                 : &detrend_by_warp<Parts>;
+      return launch(stream, grid, dim3(block_threads), kernel, in, split, settings_.linear, out);
     }
     auto* const parts = static_cast<trend_sums<Parts>*>(arguments.scratch);
     if (const fault failed = launch(stream, grid, dim3(block_threads), &sum_segments<Parts>, in, split, parts)) {
