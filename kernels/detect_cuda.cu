@@ -233,6 +233,71 @@ __global__ void __launch_bounds__(Threads) gather_peaks(const float* __restrict_
   }
 }
 
+/// Rows of at most as many samples as a warp has bits: a warp takes a row, a lane each word of it, and keeps the row's
+/// keys until they are whole.
+constexpr std::int64_t warp_row = std::int64_t{warp_threads} * word_samples;
+constexpr std::int64_t warp_events = 64;
+
+__global__ void __launch_bounds__(block_threads)
+    detect_by_warp(const float* __restrict__ input, detect_rows rows, float2* __restrict__ output) {
+  __shared__ peak_key keys[block_warps][warp_events];
+  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
+  peak_key* const list = keys[threadIdx.x / warp_threads];
+  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * block_warps;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / warp_threads;
+       row < rows.items; row += warps) {
+    const float* const samples = input + row * rows.length;
+    const auto count = static_cast<int>(rows.length);
+    const float2 thresholds = rows.thresholds(row);
+    float values[warp_threads];
+#pragma unroll
+    for (int each = 0; each < warp_threads; ++each) {
+      const int at = each * word_samples + lane;
+      values[each] = at < count ? samples[at] : neutral_sample;
+    }
+    hysteresis_word word;
+#pragma unroll
+    for (int each = 0; each < warp_threads; ++each) {
+      const std::uint32_t set = __ballot_sync(~0U, values[each] >= thresholds.x);
+      const std::uint32_t reset = __ballot_sync(~0U, values[each] < thresholds.y);
+      word = lane == each ? hysteresis_word{set, reset} : word;
+    }
+    // A word as a whole leads to on, to off or to where it was, as a sample does.
+    const auto leaves_on = [&](bool initial) { return (word.events(word.states_before(initial)) >> 31U) != 0; };
+    const hysteresis_word words{__ballot_sync(~0U, leaves_on(false)), ~__ballot_sync(~0U, leaves_on(true))};
+    const bool initial = (words.states_before(false) >> static_cast<unsigned>(lane) & 1U) != 0;
+    const int own = __popc(word.starts(word.states_before(initial)));
+    int through = own;
+#pragma unroll
+    for (int distance = 1; distance < warp_threads; distance *= 2) {
+      const int earlier = __shfl_up_sync(~0U, through, distance);
+      through += lane >= distance ? earlier : 0;
+    }
+    const int found = __shfl_sync(~0U, through, warp_threads - 1);
+    const int listed = min(found, static_cast<int>(rows.most));
+    if (found > 0) {
+      for (int event = lane; event < listed; event += warp_threads) {
+        list[event] = 0;
+      }
+      __syncwarp();
+      const hysteresis_run before{.starts = through - own, .first_sets = false, .neutral = false, .leaves_on = initial};
+      offer_peaks(samples + lane * word_samples, static_cast<std::uint32_t>(lane * word_samples),
+                  count - lane * word_samples, word, before, rows.most, list);
+      __syncwarp();
+    }
+    float2* const out = output + row * (rows.most + 1);
+    if (lane == 0) {
+      out[0] = make_float2(static_cast<float>(found), static_cast<float>(listed));
+    }
+    for (int event = lane; event < rows.most; event += warp_threads) {
+      const auto index = event < listed ? ~static_cast<std::uint32_t>(list[event]) : 0U;
+      out[1 + event] =
+          event < listed ? make_float2(static_cast<float>(index), samples[index]) : make_float2(-1.0F, 0.0F);
+    }
+    __syncwarp();
+  }
+}
+
 /// Each key becomes (index, value); a key of 0 becomes (-1, 0).
 __global__ void __launch_bounds__(block_threads)
     write_peaks(const float* __restrict__ input, detect_rows rows, peak_key* keys, std::int64_t count) {
@@ -279,6 +344,10 @@ class detect_cuda final : public operation {
                            .numbers = arguments.numbers,
                            .rows_of_frame = count / arguments.extent.frames};
     const auto* const input = static_cast<const float*>(arguments.inputs[0]);
+    if (length <= warp_row && rows.most <= warp_events) {
+      return launch(stream, grid_of(divide_up(count, block_warps), resident_blocks(multiprocessors_)),
+                    dim3(block_threads), &detect_by_warp, input, rows, static_cast<float2*>(arguments.output));
+    }
     auto* const keys = static_cast<peak_key*>(arguments.output);
     auto* const runs = static_cast<std::int32_t*>(arguments.scratch);
     const auto bytes = static_cast<std::size_t>(count * settings_.row_results()) * sizeof(float);
