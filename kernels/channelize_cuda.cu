@@ -18,44 +18,92 @@ namespace {
 struct channelize_shape {
   std::int64_t frames;
   std::int64_t keeps;  ///< blocks of a frame that write the state of its session
-  std::int64_t channels;
-  std::int64_t hop;
-  std::int64_t taps;
-  std::int64_t outputs;  ///< rows of a frame for each input; those after `produced` are left as they are
+  int channels;
+  int hop;
+  int taps;
+  int across;              ///< threads of a block along the channels, a power of two
+  unsigned blocks_across;  ///< blocks along the channels
+  std::int64_t outputs;    ///< rows of a frame for each input; those after `produced` are left as they are
 };
 
+/// Outputs that a thread sums together.
+constexpr int outputs_at_once = 4;
+
 /// The values that are transformed, of each output of each input. cuFFT transforms forward, exp(−2πj…), so a value
-/// lies at the negative of its place. Rows of the grid take frames in turn, the blocks of a row take values, and the
-/// first of them write the state.
-template <class In>
+/// lies at the negative of its place. A thread takes a phase, the age of the newest step that it sums, of `Together`
+/// outputs: of more than one they are M steps apart, so that each step and each tap is read once for all of them. Rows
+/// of the grid take frames in turn, the blocks of a row take values, and the first of them write the state.
+template <class In, int Together>
 __global__ void __launch_bounds__(block_threads)
     channelize_fold(session_history<In> history, const float* __restrict__ taps, channelize_shape shape,
                     float2* __restrict__ output) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
+  const unsigned group_block = blockIdx.x / shape.blocks_across;
+  const int phase = static_cast<int>(blockIdx.x - group_block * shape.blocks_across) * shape.across +
+                    (static_cast<int>(threadIdx.x) & (shape.across - 1));
+  const int down = block_threads / shape.across;
+  const std::int64_t first_item = static_cast<std::int64_t>(group_block) * down + threadIdx.x / shape.across;
+  const std::int64_t item_stride = static_cast<std::int64_t>(gridDim.x / shape.blocks_across) * down;
+  const int apart = Together == 1 ? 1 : shape.channels / shape.hop;  // outputs from one to the next of a thread
+  const int terms = phase < shape.taps ? (shape.taps - phase - 1) / shape.channels + 1 : 0;
   for (auto index = static_cast<std::int32_t>(blockIdx.y); index < shape.frames;
        index += static_cast<std::int32_t>(gridDim.y)) {
     const session_frame& frame = history.session.frames[index];
     const In* const input = history.input + index * history.pitch;
-    const std::int64_t count = frame.produced * history.channels * shape.channels;
+    const In* const state =
+        reinterpret_cast<const In*>(history.session.half(frame.place, frame.half)) + history.length * history.channels;
+    const std::int64_t in_state = frame.previous < 0 ? min(frame.position, history.length) : 0;
+    const auto past = static_cast<int>(frame.position % shape.hop);
+    const auto turned = static_cast<unsigned>((frame.position - past) % shape.channels);
+    const std::int64_t groups = divide_up(frame.produced, std::int64_t{Together} * apart) * apart;
     float2* const rows = output + index * shape.outputs * history.channels * shape.channels;
-    for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; at < count;
-         at += stride) {
-      const std::int64_t row = at / shape.channels;
-      const std::int64_t phase = at - row * shape.channels;  // the age of the newest step that it sums
-      const std::int64_t out = history.channels == 1 ? row : row / history.channels;
-      const std::int64_t channel = row - out * history.channels;
-      const channelize_place place = channelize_place_of(frame.position, out, shape.channels, shape.hop);
-      fir_value<In, float> sum = {};
-      for (std::int64_t tap = phase; tap < shape.taps; tap += shape.channels) {
-        const std::int64_t step = place.newest - tap;
-        const In x = step >= 0 ? input[step * history.channels + channel] : history.at(index, step, channel);
-        add_product(sum, taps[tap], x);
+    for (std::int64_t item = first_item; phase < shape.channels && item < groups * history.channels;
+         item += item_stride) {
+      const std::int64_t group = history.channels == 1 ? item : item / history.channels;
+      const std::int64_t channel = item - group * history.channels;
+      const std::int64_t lap = apart == 1 ? group : group / apart;
+      const std::int64_t first = lap * (Together - 1) * apart + group;  // the first of the outputs
+      // Tap k of output n of them meets the step k − (Together − 1 − n) times M before this one.
+      std::int64_t step = (first + 1) * shape.hop - 1 - past - phase + (Together - 1) * shape.channels;
+      fir_value<In, float> sums[Together] = {};
+      float recent[Together] = {};
+      const float* tap = taps + phase;
+#pragma unroll 4
+      for (int term = 0; term < terms + Together - 1; ++term, step -= shape.channels, tap += shape.channels) {
+        In x = {};
+        if (step >= 0) {
+          x = step < frame.steps ? input[step * history.channels + channel] : In{};
+        } else if (step >= -in_state) {
+          x = state[step * history.channels + channel];
+        } else {
+          x = history.at(index, step, channel);
+        }
+#pragma unroll
+        for (int each = Together - 1; each > 0; --each) {
+          recent[each] = recent[each - 1];
+        }
+        recent[0] = term < terms ? *tap : 0.0F;
+#pragma unroll
+        for (int each = 0; each < Together; ++each) {
+          // A step that is not of its span may be one that a product with 0 would spread.
+          if (static_cast<unsigned>(term - each) < static_cast<unsigned>(terms)) {
+            add_product(sums[Together - 1 - each], recent[each], x);
+          }
+        }
       }
-      const std::int64_t to = (2 * shape.channels - place.place - phase) % shape.channels;
-      if constexpr (std::is_same_v<In, float2>) {
-        rows[row * shape.channels + to] = sum;
-      } else {
-        rows[row * shape.channels + to] = {sum, 0.0F};
+      const unsigned place = (turned + (static_cast<unsigned>(first) + 2U) * static_cast<unsigned>(shape.hop)) %
+                             static_cast<unsigned>(shape.channels);
+      const int to = static_cast<int>(place) - phase + (static_cast<int>(place) < phase ? shape.channels : 0);
+#pragma unroll
+      for (int each = 0; each < Together; ++each) {
+        const std::int64_t out = first + each * apart;
+        if (out < frame.produced) {
+          float2* const row = rows + (out * history.channels + channel) * shape.channels;
+          if constexpr (std::is_same_v<In, float2>) {
+            row[to] = sums[each];
+          } else {
+            row[to] = {sums[each], 0.0F};
+          }
+        }
       }
     }
     if (blockIdx.x < shape.keeps) {
@@ -115,19 +163,27 @@ class channelize_cuda final : public operation {
         .channels = settings_.inputs,
         .length = settings_.kept,
     };
-    const channelize_shape shape{.frames = extent.frames,
-                                 .keeps = keep_parts(history.length, history.channels),
-                                 .channels = settings_.channels,
-                                 .hop = settings_.hop,
-                                 .taps = settings_.length(),
-                                 .outputs = outputs(extent)};
-    const std::int64_t values = shape.outputs * settings_.inputs * settings_.channels;
+    const bool together = settings_.channels % settings_.hop == 0;
+    const std::int64_t at_once = together ? outputs_at_once * (settings_.channels / settings_.hop) : 1;
+    channelize_shape shape{.frames = extent.frames,
+                           .keeps = keep_parts(history.length, history.channels),
+                           .channels = static_cast<int>(settings_.channels),
+                           .hop = static_cast<int>(settings_.hop),
+                           .taps = static_cast<int>(settings_.length()),
+                           .across = power_of_two(settings_.channels, block_threads),
+                           .blocks_across = 0,
+                           .outputs = outputs(extent)};
+    shape.blocks_across = static_cast<unsigned>(divide_up(settings_.channels, shape.across));
+    const std::int64_t groups = divide_up(shape.outputs, at_once) * (at_once / (together ? outputs_at_once : 1));
+    const std::int64_t blocks = std::max(divide_up(groups * settings_.inputs * shape.across, block_threads),
+                                         divide_up(shape.keeps, shape.blocks_across));
     const std::int64_t columns =
-        std::min<std::int64_t>(std::max(shape.keeps, divide_up(values, block_threads)), std::int64_t{1} << 30);
+        shape.blocks_across * std::min<std::int64_t>(blocks, (std::int64_t{1} << 30) / shape.blocks_across);
     const dim3 grid(static_cast<unsigned>(columns),
                     static_cast<unsigned>(std::min<std::int64_t>(extent.frames, max_grid_rows)));
-    return launch(stream, grid, dim3(block_threads), &channelize_fold<In>, history, taps_.data(), shape,
-                  static_cast<float2*>(arguments.output));
+    return launch(stream, grid, dim3(block_threads),
+                  together ? &channelize_fold<In, outputs_at_once> : &channelize_fold<In, 1>, history, taps_.data(),
+                  shape, static_cast<float2*>(arguments.output));
   }
 
   fault transform(void* stream, const operation_arguments& arguments) noexcept {
