@@ -5,7 +5,8 @@ Reads one JSON object a line and answers each with one:
   {"case": …, "inputs": [file …], "result": file}  makes the ways of doing that work ready, checks each against the
       operator's result, keeps the fastest: {"way": its name, "difference": largest, relative to the largest value}
   {"seconds": s}  runs that way for about so long: {"seconds": of one run}
-Ends with its input. The number of threads is for the caller to limit, by the environment.
+Ends with its input. The number of threads is for the caller to limit, by the environment. With --cupy CuPy takes the
+place of both on the first GPU.
 """
 
 import json
@@ -14,6 +15,18 @@ import time
 
 import numpy as np
 from scipy import fft, ndimage, signal, stats
+
+
+def finish():
+    """Waits for what was begun."""
+
+
+if "--cupy" in sys.argv[1:]:
+    import cupy as np
+    import cupyx.signal
+    from cupyx.scipy import fft, signal
+
+    finish = np.cuda.Device().synchronize
 
 ELEMENTS = {
     "u8": (np.uint8, 1), "i8": (np.int8, 1), "i16": (np.int16, 1), "i32": (np.int32, 1), "f32": (np.float32, 1),
@@ -378,6 +391,8 @@ def channelize(case, x):
         sums = sum(arms[arm] * blocks[:, len(arms) - 1 - arm:len(arms) - 1 - arm + count] for arm in range(len(arms)))
         return fft.ifft(sums, axis=-1, norm="forward", overwrite_x=True)
 
+    if np.__name__ == "cupy" and len(x) == 1:
+        return {"channelize_poly": lambda: cupyx.signal.channelize_poly(x[0], arms.reshape(-1), channels).T[None]}
     return {"products, ifft": bank}
 
 
@@ -559,13 +574,16 @@ OPERATORS = {"fft": fft_of, "slice": slice_of}
 
 def seconds_of(run, least):
     """Of one run: as many are timed together as take about `least` seconds."""
-    start = time.perf_counter()
-    run()
-    loops = max(1, int(least / max(time.perf_counter() - start, 1e-7)))
-    start = time.perf_counter()
-    for _ in range(loops):
-        run()
-    return (time.perf_counter() - start) / loops
+    def seconds(loops):
+        finish()
+        start = time.perf_counter()
+        for _ in range(loops):
+            run()
+        finish()
+        return time.perf_counter() - start
+
+    loops = max(1, int(least / max(seconds(1), 1e-7)))
+    return seconds(loops) / loops
 
 
 def parts_of(values):

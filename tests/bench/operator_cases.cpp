@@ -407,6 +407,11 @@ void add_products_for_gpu(case_list& cases) {
 void add_for_gpu(case_list& cases) {
   cases.add_one("accumulate, mean of 16 frames, a session each", "accumulate", with({{"frames", std::int64_t{16}}}),
                 {type::f32, {few}}, batch);
+  constexpr std::int64_t long_frame = std::int64_t{1} << 24;
+  cases.add_one("resample by 3 / 4, a long frame", "resample",
+                with({{"up", std::int64_t{3}}, {"down", std::int64_t{4}}}), {type::f32, {long_frame}}, 1);
+  cases.add_one("channelize to 64, a long frame", "channelize", with({{"channels", std::int64_t{64}}}),
+                {type::cf32, {long_frame}}, 1);
   cases.add("affine, a·x alone", "affine", with({{"a", 2.5}}), type::f32);
   const parameters by_transform =
       with({{"template", low_pass(512)}, {"mode", std::string("valid")}, {"method", std::string("fft")}});

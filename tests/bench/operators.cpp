@@ -41,11 +41,12 @@ void require(fault failed) {
   }
 }
 
-/// numpy and scipy on one thread of a process of their own, which times one operator: numpy_worker.py.
+/// numpy and scipy on one thread of a process of their own, or CuPy on the GPU, which times one operator:
+/// numpy_worker.py.
 class numpy_process {
  public:
   /// Throws std::runtime_error if it cannot be started.
-  numpy_process() {
+  explicit numpy_process(bool on_gpu) {
     // A socket pair, so that a dead worker is an error of `send` and not a signal.
     int requests[2];
     int answers[2];
@@ -57,7 +58,7 @@ class numpy_process {
       throw std::runtime_error("cannot start numpy's process");
     }
     if (child_ == 0) {
-      become_worker(requests[1], answers[1]);
+      become_worker(requests[1], answers[1], on_gpu);
     }
     ::close(requests[1]);
     ::close(answers[1]);
@@ -91,18 +92,20 @@ class numpy_process {
   }
 
  private:
-  [[noreturn]] static void become_worker(int requests, int answers) {
+  [[noreturn]] static void become_worker(int requests, int answers, bool on_gpu) {
     ::dup2(requests, STDIN_FILENO);
     ::dup2(answers, STDOUT_FILENO);
     for (const char* const limit : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"}) {
       ::setenv(limit, "1", 1);
     }
-    ::execl("/usr/bin/python3", "/usr/bin/python3", "-B", PENSTOCK_NUMPY_WORKER, static_cast<char*>(nullptr));
+    // Debian's packages, or what has CuPy.
+    ::execlp(on_gpu ? "python3" : "/usr/bin/python3", "python3", "-B", PENSTOCK_NUMPY_WORKER,
+             on_gpu ? "--cupy" : static_cast<const char*>(nullptr), static_cast<char*>(nullptr));
     ::_exit(127);
   }
   static std::size_t require_alive(ssize_t count) {
     if (count <= 0) {
-      throw std::runtime_error("numpy's process has ended: are python3-numpy and python3-scipy installed?");
+      throw std::runtime_error("numpy's process has ended: are NumPy and SciPy, or CuPy, installed?");
     }
     return static_cast<std::size_t>(count);
   }
@@ -343,8 +346,17 @@ class operator_comparison {
     }
   }
 
+  /// Another result, or none, is noted in the row.
+  void add_cupy(numpy_process& cupy) {
+    try {
+      add_numpy(cupy, "cupy");
+    } catch (const std::runtime_error& error) {
+      notes_["not_measured"].push_back(error.what());
+    }
+  }
+
   /// numpy does the same work on the same data and compares the results. Throws std::runtime_error if they differ.
-  void add_numpy(numpy_process& numpy) {
+  void add_numpy(numpy_process& numpy, const std::string& name = "numpy") {
     const data_folder data;
     ordered_json inputs = ordered_json::array();
     for (std::size_t input = 0; input < subject_.inputs.size(); ++input) {
@@ -353,10 +365,11 @@ class operator_comparison {
     const ordered_json answer =
         numpy.ask({{"case", to_json(subject_)}, {"inputs", inputs}, {"result", data.write("result", rig_.result())}});
     if (!(answer.at("difference").get<double>() <= max_difference)) {
-      throw std::runtime_error(subject_.name + ": numpy has another result, by " + answer.at("difference").dump());
+      throw std::runtime_error(subject_.name + ": " + name + " has another result, by " +
+                               answer.at("difference").dump());
     }
-    notes_["numpy"] = answer.at("way");
-    contenders_.push_back({"of_numpy",
+    notes_[name] = answer.at("way");
+    contenders_.push_back({"of_" + name,
                            [&numpy](double seconds) {
                              return numpy.ask({{"seconds", seconds}}).at("seconds").get<double>();
                            },
@@ -488,16 +501,13 @@ std::unique_ptr<library_calls> open_library_calls() {
 
 // Every operator alone on the device by the device's clock, beside a copy of as many bytes. On the host backend with
 // one thread, beside numpy and scipy on one core; on CUDA also with batches larger than any cache, beside cuFFT and
-// cuBLAS.
+// cuBLAS, and beside CuPy where that has the operator whole.
 ordered_json run_operators(const bench_options& options) {
   const bool cuda = options.backend == "cuda";
   const double seconds = options.quick ? 0.002 : 0.03;
   const std::unique_ptr<device> target = cuda ? open_cuda_device(0) : open_host_device(1);
   const std::unique_ptr<library_calls> libraries = cuda ? open_library_calls() : nullptr;
-  std::optional<numpy_process> numpy;
-  if (!cuda) {
-    numpy.emplace();
-  }
+  numpy_process numpy(cuda);
   const device_facts& facts = target->facts();
   ordered_json result =
       new_result("operators", options, {{"backend", facts.backend}, {"name", facts.name}, {"detail", facts.detail}});
@@ -511,9 +521,11 @@ ordered_json run_operators(const bench_options& options) {
     operator_comparison all(*target, each);
     all.add_copy(libraries.get());
     all.add_libraries(libraries != nullptr ? libraries->calls_for(each) : openblas_calls(each));
-    if (numpy) {
+    if (!cuda) {
       all.add_libraries(onednn_calls(each));
-      all.add_numpy(*numpy);
+      all.add_numpy(numpy);
+    } else if (each.op == "resample" || each.op == "channelize") {
+      all.add_cupy(numpy);
     }
     for (int repeat = 0; repeat < options.repeats; ++repeat) {
       all.turn(seconds);

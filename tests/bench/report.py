@@ -167,7 +167,7 @@ def ratios_of(result):
             if "of_the_bare_loop" in row:
                 yield f"{row['wire']}: {row['contender']} / bare loop", 0.9, row["of_the_bare_loop"]
     elif name == "operators":
-        for key in ("of_numpy", "of_cufft", "of_cufft_passes", "of_cublas", "of_cublaslt", "of_openblas", "of_cudnn",
+        for key in ("of_numpy", "of_cupy", "of_cufft", "of_cufft_passes", "of_cublas", "of_cublaslt", "of_openblas", "of_cudnn",
                     "of_onednn"):
             rows = [row for row in result["rows"] if key in row]
             if rows:
