@@ -28,7 +28,7 @@ class bch_cuda final : public operation {
   explicit bch_cuda(bch_settings settings)
       : settings_{std::move(settings)},
         patterns_{std::span<const std::uint64_t>{settings_.patterns}},
-        most_blocks_{resident_blocks(multiprocessor_count())} {}
+        most_blocks_{most_blocks(multiprocessor_count())} {}
 
   fault run(void* stream, const operation_arguments& arguments) noexcept override {
     const std::int64_t words = settings_.rows.count(arguments.extent) * settings_.words;

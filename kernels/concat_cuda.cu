@@ -71,7 +71,7 @@ class concat_cuda final : public operation {
       const auto words = static_cast<std::int64_t>(settings_.chunks[input] / Bytes);
       const std::int64_t count = runs * words;
       if (const fault failed =
-              launch(stream, grid_of(divide_up(count, block_threads), resident_blocks(multiprocessors_)),
+              launch(stream, grid_of(divide_up(count, block_threads), most_blocks(multiprocessors_)),
                      dim3(block_threads), &place_chunks<word>, static_cast<const word*>(arguments.inputs[input]),
                      output, words, static_cast<std::int64_t>(settings_.pitch / Bytes), count)) {
         return failed;

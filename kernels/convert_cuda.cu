@@ -486,13 +486,13 @@ class convert_cuda final : public operation {
     }
     if (!planar && in_parts == out_parts) {
       const std::int64_t blocks = divide_up(divide_up(values, numbers_at_once), block_threads);
-      return launch(stream, grid_of(blocks, resident_blocks(multiprocessors_)), dim3(block_threads), &convert_numbers,
+      return launch(stream, grid_of(blocks, most_blocks(multiprocessors_)), dim3(block_threads), &convert_numbers,
                     arguments.inputs[0], arguments.output, values, kind);
     }
     const value_places places{values, planar ? settings_.samples : 0, planar ? settings_.channels : 1, in_parts,
                               out_parts};
-    return launch(stream, grid_of(divide_up(values, block_threads), resident_blocks(multiprocessors_)),
-                  dim3(block_threads), &place_numbers, arguments.inputs[0], arguments.output, places, kind);
+    return launch(stream, grid_of(divide_up(values, block_threads), most_blocks(multiprocessors_)), dim3(block_threads),
+                  &place_numbers, arguments.inputs[0], arguments.output, places, kind);
   }
 
   template <class In, class Out>
@@ -513,7 +513,7 @@ class convert_cuda final : public operation {
     if (shape.tiles <= 0) {
       return {};
     }
-    return launch(stream, grid_of(shape.tiles, resident_blocks(multiprocessors_)), dim3(block_threads),
+    return launch(stream, grid_of(shape.tiles, most_blocks(multiprocessors_)), dim3(block_threads),
                   &separate_channels<In, Out>, in, out, shape, function);
   }
 
@@ -524,8 +524,8 @@ class convert_cuda final : public operation {
     if (blocks <= 0) {
       return {};
     }
-    return launch(stream, grid_of(blocks, resident_blocks(multiprocessors_)), dim3(block_threads),
-                  &separate_pairs<In, Out>, in, out, settings_.samples, blocks_a_frame, blocks, function);
+    return launch(stream, grid_of(blocks, most_blocks(multiprocessors_)), dim3(block_threads), &separate_pairs<In, Out>,
+                  in, out, settings_.samples, blocks_a_frame, blocks, function);
   }
 
   const convert_settings settings_;

@@ -169,10 +169,10 @@ class correlate_fft_cuda final : public operation {
   }
   /// For `blocks` of `length` each; a thread takes several places of a block.
   [[nodiscard]] dim3 grid_for(std::int64_t length, std::int64_t blocks) const noexcept {
-    const dim3 across = grid_of(divide_up(length, 8 * block_threads), resident_blocks(multiprocessors_));
+    const dim3 across = grid_of(divide_up(length, 8 * block_threads), most_blocks(multiprocessors_));
     return dim3(
         across.x,
-        grid_of(blocks, std::min<std::int64_t>(divide_up(4 * resident_blocks(multiprocessors_), across.x), 65535)).x);
+        grid_of(blocks, std::min<std::int64_t>(divide_up(4 * most_blocks(multiprocessors_), across.x), 65535)).x);
   }
   [[nodiscard]] spectrum_choice choice_of(const operation_arguments& arguments, std::int64_t first,
                                           std::int64_t first_of_bank) const noexcept {
@@ -209,7 +209,7 @@ class correlate_fft_cuda final : public operation {
                 std::int64_t blocks) const noexcept {
     const bool by_warp = into.piece <= 1024;
     const std::int64_t teams = by_warp ? block_warps : 1;
-    const dim3 grid(grid_of(divide_up(into.pieces, teams), resident_blocks(multiprocessors_)).x,
+    const dim3 grid(grid_of(divide_up(into.pieces, teams), most_blocks(multiprocessors_)).x,
                     grid_of(blocks, max_grid_rows).x);
     return launch(stream, grid, dim3(block_threads),
                   by_warp ? &measure_blocks<warp_threads, In> : &measure_blocks<block_threads, In>, from, rows, first,

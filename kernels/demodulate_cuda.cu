@@ -21,7 +21,8 @@ constexpr std::int64_t block_part = std::int64_t{side_by_side} * block_threads;
 __device__ __forceinline__ float angle_of(float re, float im) {
   const float longer = fmaxf(fmaxf(fabsf(re), fabsf(im)), 1e-30F);
   const float shorter = fminf(fabsf(re), fabsf(im));
-  const float inverse = __fdividef(1.0F, longer);
+  float inverse = 0.0F;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(longer));
   const float estimate = shorter * inverse;
   const float slope = fmaf(fmaf(-estimate, longer, shorter), inverse, estimate);
   // atan(slope) = slope + slope³·p(slope²), within 2e-8 of itself.
@@ -105,7 +106,7 @@ __device__ __forceinline__ void store_angles(float* to, std::int64_t stride, std
 /// Rows of the grid take frames in turn; the blocks of a row take elements, and the first `keeps` write the state. Of
 /// one channel a lane has the step before its own from its neighbour.
 template <bool OneChannel>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 5)
     demodulate_frequency(session_history<float2> history, std::int64_t frames, std::int64_t keeps, float gain,
                          float* __restrict__ output) {
   const bool wide = OneChannel && is_wide(history);
@@ -113,21 +114,27 @@ __global__ void __launch_bounds__(block_threads)
        index += static_cast<std::int32_t>(gridDim.y)) {
     const std::int64_t count = history.session.frames[index].steps * history.channels;
     const float2* const input = history.input + index * history.pitch;
-    for (std::int64_t part = blockIdx.x * block_part; part < count; part += gridDim.x * block_part) {
+    for (std::int64_t part = blockIdx.x * block_part; part < history.pitch; part += gridDim.x * block_part) {
       const std::int64_t first = part + std::int64_t{side_by_side} * threadIdx.x;
+      const bool is_first_lane = OneChannel && threadIdx.x % warp_threads == 0;
       float2 now[side_by_side];
       float2 before[side_by_side] = {};
-      load_samples(input + first, 1, count - first, wide, now);
+      // Nobody waits for the frame's length: what is read behind its end is left.
+      load_samples(input + first, 1, history.pitch - first, wide, now);
+      if (is_first_lane && first > 0 && first < history.pitch) {
+        before[0] = input[first - 1];
+      }
+      if (part >= count) {
+        break;
+      }
 #pragma unroll
       for (int each = 0; each < side_by_side; ++each) {
         now[each] = scaled(now[each]);
       }
       if constexpr (OneChannel) {
-        before[0].x = __shfl_up_sync(~0U, now[side_by_side - 1].x, 1);
-        before[0].y = __shfl_up_sync(~0U, now[side_by_side - 1].y, 1);
-        if (threadIdx.x % warp_threads == 0 && first < count) {
-          before[0] = scaled(first == 0 ? history.at(index, -1, 0) : input[first - 1]);
-        }
+        const float re = __shfl_up_sync(~0U, now[side_by_side - 1].x, 1);
+        const float im = __shfl_up_sync(~0U, now[side_by_side - 1].y, 1);
+        before[0] = is_first_lane ? scaled(first == 0 ? history.at(index, -1, 0) : before[0]) : make_float2(re, im);
 #pragma unroll
         for (int each = 1; each < side_by_side; ++each) {
           before[each] = now[each - 1];
@@ -176,7 +183,7 @@ __device__ __forceinline__ float unwrapped(float phase, std::int64_t turns, bool
 
 /// The phase of each step of one channel of a session, through its frames of the batch: the threads of a block take
 /// neighbouring steps, and a scan of their changes gives the turns.
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 6)
     demodulate_phase(session_history<float2> history, std::int64_t frames, float gain, float* __restrict__ output) {
   // Of each warp: the turns between its steps, and its phases at both ends.
   __shared__ int turns_within[block_warps];
@@ -288,7 +295,7 @@ class demodulate_cuda final : public operation {
     auto* const output = static_cast<float*>(arguments.output);
     if (settings_.kind == modulation::am) {
       const std::int64_t count = extent.frames * pitch;
-      return launch(stream, grid_of(divide_up(count, block_threads), resident_blocks(multiprocessors_)),
+      return launch(stream, grid_of(divide_up(count, block_threads), most_blocks(multiprocessors_)),
                     dim3(block_threads), &demodulate_level, input, count, settings_.gain, output);
     }
     const session_history<float2> history{

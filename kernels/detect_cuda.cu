@@ -345,8 +345,8 @@ class detect_cuda final : public operation {
                            .rows_of_frame = count / arguments.extent.frames};
     const auto* const input = static_cast<const float*>(arguments.inputs[0]);
     if (length <= warp_row && rows.most <= warp_events) {
-      return launch(stream, grid_of(divide_up(count, block_warps), resident_blocks(multiprocessors_)),
-                    dim3(block_threads), &detect_by_warp, input, rows, static_cast<float2*>(arguments.output));
+      return launch(stream, grid_of(divide_up(count, block_warps), most_blocks(multiprocessors_)), dim3(block_threads),
+                    &detect_by_warp, input, rows, static_cast<float2*>(arguments.output));
     }
     auto* const keys = static_cast<peak_key*>(arguments.output);
     auto* const runs = static_cast<std::int32_t*>(arguments.scratch);
@@ -359,8 +359,8 @@ class detect_cuda final : public operation {
       return failed;
     }
     const std::int64_t listed = count * settings_.max_events;
-    return launch(stream, grid_of(divide_up(listed, block_threads), resident_blocks(multiprocessors_)),
-                  dim3(block_threads), &write_peaks, input, rows, keys, listed);
+    return launch(stream, grid_of(divide_up(listed, block_threads), most_blocks(multiprocessors_)), dim3(block_threads),
+                  &write_peaks, input, rows, keys, listed);
   }
 
  private:

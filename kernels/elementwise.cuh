@@ -39,7 +39,7 @@ fault enqueue_map(void* stream, std::int64_t multiprocessors, const In* input, O
     return {};
   }
   const std::int64_t blocks = divide_up(divide_up(count, Width), block_threads);
-  return launch(stream, grid_of(blocks, resident_blocks(multiprocessors)), dim3(block_threads),
+  return launch(stream, grid_of(blocks, most_blocks(multiprocessors)), dim3(block_threads),
                 &map_elements<Width, In, Out, Function>, input, output, count, function);
 }
 
@@ -78,7 +78,7 @@ fault enqueue_map_frames(void* stream, std::int64_t multiprocessors, const In* i
   const auto enqueue = [&](auto kernel, std::int64_t width) {
     const std::int64_t rows = std::min(frames, most_rows);
     const std::int64_t blocks = divide_up(frame_elements / width, block_threads);
-    const std::int64_t most = std::max<std::int64_t>(1, divide_up(resident_blocks(multiprocessors), rows));
+    const std::int64_t most = std::max<std::int64_t>(1, divide_up(most_blocks(multiprocessors), rows));
     dim3 grid = grid_of(blocks, most);
     grid.y = static_cast<unsigned>(rows);
     return launch(stream, grid, dim3(block_threads), kernel, input, output, frames, frame_elements, make);

@@ -98,7 +98,7 @@ class fold_cuda final : public operation {
       inputs.at[inputs.count++] = input;
     }
     const std::int64_t blocks = divide_up(divide_up(count, 16 / sizeof(T)), block_threads);
-    return launch(stream, grid_of(blocks, resident_blocks(multiprocessors_)), dim3(block_threads),
+    return launch(stream, grid_of(blocks, most_blocks(multiprocessors_)), dim3(block_threads),
                   &fold_elements<T, Combine>, inputs, static_cast<T*>(arguments.output), count, combine);
   }
 
@@ -191,7 +191,7 @@ class constant_product_cuda final : public operation {
                                              static_cast<Index>(settings_.run),
                                              static_cast<Index>(settings_.constant.size() / parts)};
     const std::int64_t blocks = divide_up(divide_up(count, 16 / sizeof(Out)), block_threads);
-    return launch(stream, grid_of(blocks, resident_blocks(multiprocessors_)), dim3(block_threads),
+    return launch(stream, grid_of(blocks, most_blocks(multiprocessors_)), dim3(block_threads),
                   &multiply_by<In, By, Out, Index>, static_cast<const In*>(arguments.inputs[0]), constant,
                   static_cast<Out*>(arguments.output), count);
   }

@@ -247,7 +247,7 @@ class fourier_cuda final : public operation {
     }
     const std::int64_t down = block_threads / across;
     const std::int64_t columns = divide_up(pass.to, across);
-    const std::int64_t most = std::clamp<std::int64_t>(resident_blocks(multiprocessors_) / columns, 1, max_grid_rows);
+    const std::int64_t most = std::clamp<std::int64_t>(most_blocks(multiprocessors_) / columns, 1, max_grid_rows);
     const dim3 grid(static_cast<unsigned>(columns), grid_of(divide_up(pass.rows, down), most).x);
     return launch(stream, grid, dim3(static_cast<unsigned>(across), static_cast<unsigned>(down)), kernel, from, to,
                   pass);

@@ -44,9 +44,10 @@ inline void require_cuda(cudaError_t status, const char* action) {
   return count;
 }
 
-/// Blocks that fill every multiprocessor with its 2048 threads. A kernel with a grid-stride loop never needs more.
-[[nodiscard]] constexpr std::int64_t resident_blocks(std::int64_t multiprocessors) noexcept {
-  return multiprocessors * (2048 / block_threads);
+/// A kernel with a grid-stride loop never needs more blocks. They fill every multiprocessor with its 2048 threads four
+/// times: registers often leave room for fewer, and a second wave of a few blocks would take as long as the first.
+[[nodiscard]] constexpr std::int64_t most_blocks(std::int64_t multiprocessors) noexcept {
+  return 4 * multiprocessors * (2048 / block_threads);
 }
 
 [[nodiscard]] __host__ __device__ constexpr std::int64_t divide_up(std::int64_t value, std::int64_t divisor) noexcept {

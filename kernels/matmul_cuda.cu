@@ -95,7 +95,7 @@ template <class Out>
 fault finish_into(void* stream, std::int64_t multiprocessors, const matmul_settings& settings, const float* product,
                   const float* bias, void* output, std::int64_t rows) noexcept {
   const std::int64_t count = rows * settings.columns;
-  return launch(stream, grid_of(divide_up(count, block_threads), resident_blocks(multiprocessors)), dim3(block_threads),
+  return launch(stream, grid_of(divide_up(count, block_threads), most_blocks(multiprocessors)), dim3(block_threads),
                 &finish_product<Out>, product, bias, static_cast<Out*>(output), settings.columns, count,
                 settings.activation);
 }

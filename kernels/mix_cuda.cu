@@ -106,8 +106,8 @@ class mix_cuda final : public operation {
     const batch_extent& extent = arguments.extent;
     const std::int64_t pitch = settings_.input.elements(extent.leading);
     const std::int64_t rows = std::min<std::int64_t>(extent.frames, max_grid_rows);
-    const std::int64_t columns = std::clamp<std::int64_t>(divide_up(pitch, block_threads), 1,
-                                                          divide_up(resident_blocks(multiprocessors_) * 4, rows));
+    const std::int64_t columns =
+        std::clamp<std::int64_t>(divide_up(pitch, block_threads), 1, divide_up(most_blocks(multiprocessors_), rows));
     return launch(stream, dim3(static_cast<unsigned>(columns), static_cast<unsigned>(rows)), dim3(block_threads),
                   &mix_elements<In>, static_cast<const In*>(arguments.inputs[0]), arguments.session.frames,
                   extent.frames, pitch, settings_.channels, settings_.tuned, tuned,

@@ -214,8 +214,8 @@ class held_zscore_cuda final : public operation {
     }
     constexpr int threads = 64;
     const std::int64_t blocks = divide_up(given.frames * given.extent.channels * warp_threads, threads);
-    return launch(stream, grid_of(blocks, 4 * resident_blocks(multiprocessors_)), dim3(threads), &score_held<Result>,
-                  given, settings_.threshold, output);
+    return launch(stream, grid_of(blocks, 4 * most_blocks(multiprocessors_)), dim3(threads), &score_held<Result>, given,
+                  settings_.threshold, output);
   }
 
   const moving_zscore_settings settings_;
@@ -263,9 +263,9 @@ class tuned_flags_cuda final : public operation {
     if (count <= 0) {
       return {};
     }
-    return launch(stream, grid_of(divide_up(count, block_threads), resident_blocks(multiprocessors_)),
-                  dim3(block_threads), &flag_scores, static_cast<const float*>(arguments.scratch), arguments.numbers,
-                  pitch, count, static_cast<std::uint8_t*>(arguments.output));
+    return launch(stream, grid_of(divide_up(count, block_threads), most_blocks(multiprocessors_)), dim3(block_threads),
+                  &flag_scores, static_cast<const float*>(arguments.scratch), arguments.numbers, pitch, count,
+                  static_cast<std::uint8_t*>(arguments.output));
   }
 
  private:

@@ -162,7 +162,7 @@ class power_spectrum_cuda final : public operation {
   }
 
   [[nodiscard]] dim3 grid_for(std::int64_t count) const noexcept {
-    return grid_of(divide_up(count, block_threads), resident_blocks(multiprocessors_));
+    return grid_of(divide_up(count, block_threads), most_blocks(multiprocessors_));
   }
 
   const power_spectrum_settings settings_;

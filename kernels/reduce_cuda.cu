@@ -214,7 +214,7 @@ constexpr std::int64_t least_segment = 2048;
                                     std::int64_t multiprocessors) noexcept {
   reduce_shape shape{.outer = outer, .length = length, .inner = inner};
   shape.lanes = power_of_two(inner, warp_threads);
-  const std::int64_t each = divide_up(resident_blocks(multiprocessors) * block_threads, outer * inner);
+  const std::int64_t each = divide_up(most_blocks(multiprocessors) * block_threads, outer * inner);
   shape.places = power_of_two(std::min(divide_up(length, 4), each), block_threads / shape.lanes);
   shape.outers = block_threads / (shape.lanes * shape.places);
   shape.tiles_across = divide_up(inner, shape.lanes);
@@ -279,16 +279,15 @@ class reduce_cuda final : public operation {
     auto* const parts = static_cast<gathered*>(arguments.scratch);
     auto* const output = static_cast<float*>(arguments.output);
     const std::int64_t blocks = lines ? divide_up(outer * shape.segments, block_warps) : shape.tiles * shape.segments;
-    if (const fault failed = launch(stream, grid_of(blocks, resident_blocks(multiprocessors_)), dim3(block_threads),
+    if (const fault failed = launch(stream, grid_of(blocks, most_blocks(multiprocessors_)), dim3(block_threads),
                                     lines ? &reduce_lines<Take, T> : &reduce_rows<Take, T>,
                                     static_cast<const T*>(arguments.inputs[0]), shape, last, parts, output);
         failed || shape.segments == 1) {
       return failed;
     }
     const std::int64_t results = outer * shape.inner;
-    return launch(stream, grid_of(divide_up(results, block_warps), resident_blocks(multiprocessors_)),
-                  dim3(block_threads), &join_segments<Take>, static_cast<const gathered*>(parts), results,
-                  shape.segments, last, output);
+    return launch(stream, grid_of(divide_up(results, block_warps), most_blocks(multiprocessors_)), dim3(block_threads),
+                  &join_segments<Take>, static_cast<const gathered*>(parts), results, shape.segments, last, output);
   }
 
   const reduce_settings settings_;

@@ -45,7 +45,7 @@ inline constexpr std::int64_t min_segment = 8192;
 /// The grid of a kernel in which each group of `group_threads` threads (a warp or a block) takes items in turn.
 [[nodiscard]] inline dim3 grid_of_items(const row_split& split, std::int64_t multiprocessors) noexcept {
   const std::int64_t blocks = split.warp_per_row ? divide_up(split.items(), block_warps) : split.items();
-  return grid_of(blocks, resident_blocks(multiprocessors));
+  return grid_of(blocks, most_blocks(multiprocessors));
 }
 
 /// Calls visit(element) for each of `count` elements, divided over `threads` ≥ 16 threads, of which this is number

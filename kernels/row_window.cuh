@@ -47,7 +47,7 @@ fault enqueue_weigh_packs(void* stream, std::int64_t multiprocessors, const T* i
       static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(packs))), block_threads);
   const std::int64_t down = block_threads / across;
   const std::int64_t columns = divide_up(packs, across);
-  const std::int64_t most = std::clamp<std::int64_t>(resident_blocks(multiprocessors) / columns, 1, 65535);
+  const std::int64_t most = std::clamp<std::int64_t>(most_blocks(multiprocessors) / columns, 1, 65535);
   const dim3 grid(static_cast<unsigned>(columns), grid_of(divide_up(rows, down), most).x);
   const dim3 block(static_cast<unsigned>(across), static_cast<unsigned>(down));
   return launch(stream, grid, block, &weigh_rows<Width, T>, input, weights, output, packs, rows);

@@ -259,9 +259,9 @@ class top_cuda final : public operation {
     }
     if (length <= most_held * warp_threads && rows >= multiprocessors_) {
       auto* const kernel = length <= few_held * warp_threads ? &list_rows<few_held> : &list_rows<most_held>;
-      return launch(stream, grid_of(divide_up(rows, block_warps), resident_blocks(multiprocessors_)),
-                    dim3(block_threads), kernel, static_cast<const float*>(arguments.inputs[0]),
-                    static_cast<float2*>(arguments.output), rows, length, settings_.count, settings_.smallest);
+      return launch(stream, grid_of(divide_up(rows, block_warps), most_blocks(multiprocessors_)), dim3(block_threads),
+                    kernel, static_cast<const float*>(arguments.inputs[0]), static_cast<float2*>(arguments.output),
+                    rows, length, settings_.count, settings_.smallest);
     }
     // Segments of all rows: at most 4 a multiprocessor more than rows.
     const std::int64_t wanted =
@@ -270,15 +270,14 @@ class top_cuda final : public operation {
     const std::int64_t segments = std::max<std::int64_t>(divide_up(length, segment_length), 1);
     const auto* const input = static_cast<const float*>(arguments.inputs[0]);
     auto* const keys = static_cast<unsigned long long*>(arguments.scratch);
-    if (const fault failed = launch(stream, grid_of(rows * segments, resident_blocks(multiprocessors_)),
+    if (const fault failed = launch(stream, grid_of(rows * segments, most_blocks(multiprocessors_)),
                                     dim3(threads_for(segment_length)), &list_largest, input, keys, rows, length,
                                     segments, segment_length, settings_.count, settings_.smallest)) {
       return failed;
     }
-    return launch(stream, grid_of(rows, resident_blocks(multiprocessors_)),
-                  dim3(threads_for(segments * settings_.count)), &write_largest, input,
-                  static_cast<const unsigned long long*>(keys), static_cast<float*>(arguments.output), rows, length,
-                  segments, settings_.count);
+    return launch(stream, grid_of(rows, most_blocks(multiprocessors_)), dim3(threads_for(segments * settings_.count)),
+                  &write_largest, input, static_cast<const unsigned long long*>(keys),
+                  static_cast<float*>(arguments.output), rows, length, segments, settings_.count);
   }
 
  private:

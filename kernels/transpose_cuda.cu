@@ -110,7 +110,7 @@ fault gather(void* stream, std::int64_t multiprocessors, const void* from, void*
              std::int64_t count) noexcept {
   auto* const kernel =
       count < most_32_bits ? &gather_elements<Word, std::uint32_t> : &gather_elements<Word, std::uint64_t>;
-  return launch(stream, grid_of(divide_up(count, block_threads), resident_blocks(multiprocessors)), dim3(block_threads),
+  return launch(stream, grid_of(divide_up(count, block_threads), most_blocks(multiprocessors)), dim3(block_threads),
                 kernel, static_cast<const Word*>(from), static_cast<Word*>(to), copy, count);
 }
 
@@ -167,7 +167,7 @@ fault turn(void* stream, std::int64_t multiprocessors, const void* from, void* t
     reach += copy.dimensions[at].size * copy.dimensions[at].from_stride;
   }
   auto* const kernel = reach < most_32_bits ? &turn_tiles<Word, std::uint32_t> : &turn_tiles<Word, std::uint64_t>;
-  return launch(stream, grid_of(grid.tiles, resident_blocks(multiprocessors)), dim3(block_threads), kernel,
+  return launch(stream, grid_of(grid.tiles, most_blocks(multiprocessors)), dim3(block_threads), kernel,
                 static_cast<const Word*>(from), static_cast<Word*>(to), copy, grid);
 }
 

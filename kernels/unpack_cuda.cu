@@ -74,7 +74,7 @@ class unpack_cuda final : public operation {
       case 8:
         return turn<uint2>(stream, arguments, count);
       default:
-        return launch(stream, grid_of(divide_up(divide_up(count, 4), block_threads), resident_blocks(multiprocessors_)),
+        return launch(stream, grid_of(divide_up(divide_up(count, 4), block_threads), most_blocks(multiprocessors_)),
                       dim3(block_threads), &widen, static_cast<const std::uint8_t*>(arguments.inputs[0]), count,
                       settings_.big, settings_.is_signed, static_cast<std::int32_t*>(arguments.output));
     }
