@@ -39,6 +39,9 @@ __device__ __forceinline__ void copy_elements(const session_history<Element>& hi
                                               std::int64_t first, int count, Element* destination) {
   const int thread = static_cast<int>(threadIdx.x);
   const int threads = static_cast<int>(blockDim.x);
+  if (thread >= count) {
+    return;
+  }
   const int earlier = first < 0 ? static_cast<int>(min(-first, static_cast<std::int64_t>(count))) : 0;
   const Element* const source = history.input + frame * history.pitch + first;
   Element read[elements_at_once];
