@@ -27,8 +27,10 @@ struct trend_sums {
       product[part] += other.product[part];
     }
   }
-  __device__ void merge_warp() {
-    for (int distance = warp_threads / 2; distance > 0; distance /= 2) {
+  /// The sum over each group of so many neighbouring lanes, in all of them.
+  template <int Lanes>
+  __device__ void merge_lanes() {
+    for (int distance = Lanes / 2; distance > 0; distance /= 2) {
       trend_sums other;
 #pragma unroll
       for (int part = 0; part < Parts; ++part) {
@@ -78,7 +80,7 @@ __device__ __forceinline__ void gather(const float* row, std::int64_t first, std
       into.product[part] = fma(d, static_cast<double>(n), into.product[part]);
     }
   }
-  into.merge_warp();
+  into.template merge_lanes<warp_threads>();
 }
 
 template <int Parts>
@@ -100,56 +102,73 @@ __device__ __forceinline__ void take_off(const float* row, std::int64_t length, 
   }
 }
 
-/// Rows of at most `Held` samples a lane: a warp takes a row, which its lanes keep from the first look to the second.
+/// Rows of at most `Held` samples a thread: a block takes a row, which its threads keep from the first look to the
+/// second.
 template <int Parts, int Held>
 __global__ void __launch_bounds__(block_threads)
     detrend_held(const float* __restrict__ input, row_split split, bool linear, float* __restrict__ output) {
-  const int lane = static_cast<int>(threadIdx.x) % warp_threads;
-  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * block_warps;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / warp_threads;
-       row < split.rows; row += warps) {
-    const std::int64_t start = row * split.length * Parts;
-    pack<float, Parts> x[Held];
+  __shared__ trend_sums<Parts> warp_sums[block_warps];
+  const int thread = static_cast<int>(threadIdx.x);
+  pack<float, Parts> next[Held];  // of the block's next row, on their way while it works on this one
+  const auto load = [&](std::int64_t row) {
 #pragma unroll
     for (int each = 0; each < Held; ++each) {
-      const int n = each * warp_threads + lane;
-      x[each] = n < split.length ? load_pack<Parts>(input + start + n * Parts) : pack<float, Parts>{};
+      const int n = each * block_threads + thread;
+      if (row < split.rows && n < split.length) {
+        next[each] = load_pack<Parts>(input + (row * split.length + n) * Parts);
+      }
     }
+  };
+  load(blockIdx.x);
+  for (std::int64_t row = blockIdx.x; row < split.rows; row += gridDim.x) {
+    const std::int64_t start = row * split.length * Parts;
+    pack<float, Parts> x[Held];
     double shifts[Parts];
 #pragma unroll
+    for (int each = 0; each < Held; ++each) {
+      x[each] = next[each];
+    }
+    load(row + gridDim.x);
+#pragma unroll
     for (int part = 0; part < Parts; ++part) {
-      shifts[part] = shift_of(__shfl_sync(~0U, x[0].at[part], 0));
+      shifts[part] = shift_of(input[start + part]);
     }
     trend_sums<Parts> sums;
     sums.clear();
-    double place = lane;
 #pragma unroll
-    for (int each = 0; each < Held; ++each, place += warp_threads) {
-      if (each * warp_threads + lane < split.length) {
+    for (int each = 0; each < Held; ++each) {
+      const int n = each * block_threads + thread;
+      if (n < split.length) {
 #pragma unroll
         for (int part = 0; part < Parts; ++part) {
           const double d = static_cast<double>(x[each].at[part]) - shifts[part];
           sums.sum[part] += d;
-          sums.product[part] = fma(d, place, sums.product[part]);
+          sums.product[part] = fma(d, static_cast<double>(n), sums.product[part]);
         }
       }
     }
-    sums.merge_warp();
+    sums.template merge_lanes<warp_threads>();
+    if (thread % warp_threads == 0) {
+      warp_sums[thread / warp_threads] = sums;
+    }
+    __syncthreads();
+    sums = warp_sums[thread % block_warps];
+    sums.template merge_lanes<block_warps>();
+    __syncthreads();
     trend_line lines[Parts];
 #pragma unroll
     for (int part = 0; part < Parts; ++part) {
       lines[part] = line_of(sums.sum[part], sums.product[part], shifts[part], split.length, linear);
     }
-    place = lane;
 #pragma unroll
-    for (int each = 0; each < Held; ++each, place += warp_threads) {
-      const int n = each * warp_threads + lane;
+    for (int each = 0; each < Held; ++each) {
+      const int n = each * block_threads + thread;
       if (n < split.length) {
         pack<float, Parts> rest;
 #pragma unroll
         for (int part = 0; part < Parts; ++part) {
-          rest.at[part] =
-              static_cast<float>(static_cast<double>(x[each].at[part]) - lines[part].level - lines[part].slope * place);
+          rest.at[part] = static_cast<float>(static_cast<double>(x[each].at[part]) - lines[part].level -
+                                             lines[part].slope * static_cast<double>(n));
         }
         store_pack<Parts>(output + start + n * Parts, rest);
       }
@@ -213,7 +232,7 @@ __global__ void __launch_bounds__(block_threads)
       for (std::int64_t segment = thread; segment < split.segments; segment += warp_threads) {
         sums.merge(parts[row * split.segments + segment]);
       }
-      sums.merge_warp();
+      sums.template merge_lanes<warp_threads>();
       if (thread == 0) {
         whole = sums;
       }
@@ -252,13 +271,13 @@ class detrend_cuda final : public operation {
     const auto* const in = static_cast<const float*>(arguments.inputs[0]);
     auto* const out = static_cast<float*>(arguments.output);
     const dim3 grid = grid_of_items(split, multiprocessors_);
+    if (split.segments == 1 && split.length > 2 * block_threads && split.length <= 8 * block_threads) {
+      auto* const kernel = split.length <= 4 * block_threads ? &detrend_held<Parts, 4> : &detrend_held<Parts, 8>;
+      return launch(stream, grid_of(split.rows, most_blocks(multiprocessors_)), dim3(block_threads), kernel, in, split,
+                    settings_.linear, out);
+    }
     if (split.warp_per_row) {
-      constexpr int few = 8 / Parts;
-      constexpr int most = 32 / Parts;
-      auto* const kernel = split.length <= few * warp_threads    ? &detrend_held<Parts, few>
-                           : split.length <= most * warp_threads ? &detrend_held<Parts, most>
-                                                                 : &detrend_by_warp<Parts>;
-      return launch(stream, grid, dim3(block_threads), kernel, in, split, settings_.linear, out);
+      return launch(stream, grid, dim3(block_threads), &detrend_by_warp<Parts>, in, split, settings_.linear, out);
     }
     auto* const parts = static_cast<trend_sums<Parts>*>(arguments.scratch);
     if (const fault failed = launch(stream, grid, dim3(block_threads), &sum_segments<Parts>, in, split, parts)) {
