@@ -56,56 +56,63 @@ template <int Width, class Word>
 
 /// The same for rows that overlap or leave steps out: a thread takes packs of `Width` words, each within a row. Packs
 /// of the frame itself and of the state before it are copied at once, those of the frame whole if they are aligned.
-template <class Word, int Width>
-__global__ void __launch_bounds__(block_threads)
+/// `Place` counts the words of a frame.
+template <class Word, int Width, class Place>
+__global__ void __launch_bounds__(block_threads, 5)
     reframe_rows(session_history<Word> history, std::int64_t frames, std::int64_t keeps, row_grid rows,
                  std::int64_t pitch, Word* __restrict__ output) {
-  const std::int64_t row_words = rows.length * history.channels;
-  const std::int64_t hop_words = rows.rate.divisor * history.channels;
-  const std::int64_t first = (std::int64_t{packs_at_once} * blockIdx.x * blockDim.x + threadIdx.x) * Width;
-  const std::int64_t step = std::int64_t{Width} * blockDim.x;
-  const bool narrow = pitch <= 0x7FFF'FFFF;  // a division of 32 bits is several times as fast
+  const auto row_words = static_cast<Place>(rows.length * history.channels);
+  const auto hop_words = static_cast<Place>(rows.rate.divisor * history.channels);
+  const auto first = static_cast<Place>((std::int64_t{packs_at_once} * blockIdx.x * blockDim.x + threadIdx.x) * Width);
+  const Place first_row = first / row_words;
+  const auto step = static_cast<Place>(Width * blockDim.x);
+  const Place row_step = step / row_words;
   for (auto index = static_cast<std::int32_t>(blockIdx.y); index < frames;
        index += static_cast<std::int32_t>(gridDim.y)) {
     const session_frame& frame = history.session.frames[index];
-    const std::int64_t count = frame.produced * row_words;
-    const std::int64_t start =
-        (reframe_settings::start_of(rows.rate, rows.length, frame.position) - frame.position) * history.channels;
+    const auto count = static_cast<Place>(frame.produced * row_words);
+    const auto start = static_cast<Place>(
+        (reframe_settings::start_of(rows.rate, rows.length, frame.position) - frame.position) * history.channels);
     const Word* const input = history.input + index * history.pitch;
     const Word* const state = reinterpret_cast<const Word*>(history.session.half(frame.place, frame.half)) +
                               history.length * history.channels;
-    const std::int64_t in_state = frame.previous < 0 ? min(frame.position, history.length) * history.channels : 0;
+    const auto in_state =
+        static_cast<Place>(frame.previous < 0 ? min(frame.position, history.length) * history.channels : 0);
     const bool aligned =
         hop_words % Width == 0 && reinterpret_cast<std::uintptr_t>(input + start) % sizeof(pack<Word, Width>) == 0;
-    std::int64_t sources[packs_at_once];
+    Place sources[packs_at_once];
+    Place place = first - first_row * row_words;
+    Place source = start + first_row * hop_words + place;
+#pragma unroll
+    for (int each = 0; each < packs_at_once; ++each) {
+      sources[each] = source;
+      place += step - row_step * row_words;
+      const bool next_row = place >= row_words;
+      place -= next_row ? row_words : 0;
+      source += step + (row_step + (next_row ? 1 : 0)) * (hop_words - row_words);
+    }
     pack<Word, Width> packs[packs_at_once];
 #pragma unroll
     for (int each = 0; each < packs_at_once; ++each) {
-      const std::int64_t at = first + each * step;
-      if (at < count) {
-        const std::int64_t row = narrow ? static_cast<unsigned>(at) / static_cast<unsigned>(row_words) : at / row_words;
-        const std::int64_t source = start + row * hop_words + (at - row * row_words);
-        sources[each] = source;
-        if (source >= 0) {
-          packs[each] = aligned ? load_pack<Width>(input + source) : load_words<Width>(input + source);
-        } else if (source >= -in_state && source <= -Width) {
-          packs[each] = load_words<Width>(state + source);
-        }
-      }
-    }
-#pragma unroll
-    for (int each = 0; each < packs_at_once; ++each) {
-      const std::int64_t at = first + each * step;
-      if (at < count) {
-        const std::int64_t source = sources[each];
-        if (source >= 0 || (source >= -in_state && source <= -Width)) {
-          store_pack<Width>(output + index * pitch + at, packs[each]);
+      if (first + each * step < count) {
+        if (sources[each] >= 0 && aligned) {
+          packs[each] = load_pack<Width>(input + sources[each]);
+        } else if (sources[each] >= 0 || (sources[each] >= -in_state && sources[each] <= -Width)) {
+          packs[each] = load_words<Width>((sources[each] >= 0 ? input : state) + sources[each]);
         } else {
 #pragma unroll 1
           for (int word = 0; word < Width; ++word) {
-            output[index * pitch + at + word] = history.at_element(index, source + word);
+            output[index * pitch + first + each * step + word] = history.at_element(index, sources[each] + word);
           }
+          sources[each] = -in_state - 1;
         }
+      }
+    }
+    Word* const to = output + index * pitch + first;
+#pragma unroll
+    for (int each = 0; each < packs_at_once; ++each) {
+      if (first + each * step < count && sources[each] >= -in_state) {
+        store_pack<Width>(to + each * step, packs[each]);
       }
     }
     if (blockIdx.x < keeps) {
@@ -166,9 +173,15 @@ class reframe_cuda final : public operation {
       return enqueue(&reframe_words<Word>, elements_at_once);
     }
     constexpr int width = 16 / sizeof(Word);
-    return settings_.length * history.channels % width == 0
-               ? enqueue(&reframe_rows<Word, width>, std::int64_t{packs_at_once} * width)
-               : enqueue(&reframe_rows<Word, 1>, packs_at_once);
+    constexpr std::int64_t most_32_bits = std::int64_t{1} << 30;
+    const auto enqueue_rows = [&](auto place) {
+      return settings_.length * history.channels % width == 0
+                 ? enqueue(&reframe_rows<Word, width, decltype(place)>, std::int64_t{packs_at_once} * width)
+                 : enqueue(&reframe_rows<Word, 1, decltype(place)>, packs_at_once);
+    };
+    const std::int64_t reach = std::max(history.length, settings_.hop) * history.channels;
+    return std::max(pitch, history.pitch + reach) < most_32_bits ? enqueue_rows(std::int32_t{})
+                                                                 : enqueue_rows(std::int64_t{});
   }
 
   const reframe_settings settings_;
