@@ -70,13 +70,24 @@ struct resample_place {
   std::int64_t phase;
 };
 
-/// Of output `index` of a frame at `position`; the step counts from the frame's first.
-[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr resample_place resample_place_of(std::int64_t position, std::int64_t index,
-                                                                              std::int64_t up,
+/// Where the outputs of a frame begin.
+struct resample_begin {
+  std::int64_t step;    ///< of the frame's first, above a multiple of `down`
+  std::int64_t output;  ///< the frame's first, counted from that multiple
+
+  /// Of output `index` of the frame; the step counts from the frame's first.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr resample_place place(std::int64_t index, std::int64_t up,
+                                                                    std::int64_t down) const noexcept {
+    const std::int64_t fine = (output + index) * down;
+    return {fine / up - step, fine % up};
+  }
+};
+
+/// Of a frame at `position`.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr resample_begin resample_begin_of(std::int64_t position, std::int64_t up,
                                                                               std::int64_t down) noexcept {
-  const std::int64_t begun = position % down;
-  const std::int64_t fine = ((begun * up + down - 1) / down + index) * down;
-  return {fine / up - begun, fine % up};
+  const std::int64_t step = position % down;
+  return {step, (step * up + down - 1) / down};
 }
 
 /// Throws parameter_error.

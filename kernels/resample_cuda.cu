@@ -24,8 +24,11 @@ struct resample_shape {
   std::int64_t out_pitch;  ///< elements from one frame of the output to the next
 };
 
-/// The taps lie by phase: those of an output side by side, newest step first. A thread sums one output; rows of the
-/// grid take frames in turn, and the first blocks of a row write the state.
+/// Outputs that a thread sums one after the other.
+constexpr std::int64_t outputs_in_turn = 4;
+
+/// The taps lie by phase: those of an output side by side, newest step first. A thread sums an output at a time; rows
+/// of the grid take frames in turn, and the first blocks of a row write the state.
 template <class In, class Tap>
 __global__ void __launch_bounds__(block_threads)
     resample_outputs(session_history<In> history, const Tap* __restrict__ taps, resample_shape shape,
@@ -33,24 +36,26 @@ __global__ void __launch_bounds__(block_threads)
   using value = fir_value<In, Tap>;
   using wide = typename fir_sum<value>::wide;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * block_threads;
-  const std::int64_t phase_room = divide_up(shape.taps, shape.up);
+  const auto phase_room = static_cast<int>(divide_up(shape.taps, shape.up));
+  const std::int64_t whole_phases = shape.taps - (phase_room - 1) * shape.up;  // the others have one tap less
   for (auto index = static_cast<std::int32_t>(blockIdx.y); index < shape.frames;
        index += static_cast<std::int32_t>(gridDim.y)) {
     const session_frame& frame = history.session.frames[index];
     const In* const input = history.input + index * history.pitch;
     const std::int64_t count = frame.produced * history.channels;
+    const resample_begin begin = resample_begin_of(frame.position, shape.up, shape.down);
     for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; at < count;
          at += stride) {
       const std::int64_t out_step = history.channels == 1 ? at : at / history.channels;
       const std::int64_t channel = at - out_step * history.channels;
-      const resample_place place = resample_place_of(frame.position, out_step, shape.up, shape.down);
-      const std::int64_t terms = place.phase < shape.taps ? divide_up(shape.taps - place.phase, shape.up) : 0;
+      const resample_place place = begin.place(out_step, shape.up, shape.down);
+      const int terms = place.phase < whole_phases ? phase_room : phase_room - 1;
       const Tap* const phase_taps = taps + place.phase * phase_room;
       const auto sum = [&](auto step_before) {
         wide total = {};
-        for (std::int64_t term = 0; term < terms;) {
+        for (int term = 0; term < terms;) {
           value partial = {};
-          const std::int64_t end = min(term + fir_partial, terms);
+          const int end = min(term + static_cast<int>(fir_partial), terms);
 #pragma unroll 4
           for (; term < end; ++term) {
             add_product(partial, phase_taps[term], step_before(term));
@@ -60,10 +65,14 @@ __global__ void __launch_bounds__(block_threads)
         return narrow(total);
       };
       const In* const newest = input + place.step * history.channels + channel;
-      output[index * shape.out_pitch + at] =
-          place.step + 1 >= terms
-              ? sum([&](std::int64_t term) { return newest[-term * history.channels]; })
-              : sum([&](std::int64_t term) { return history.at(index, place.step - term, channel); });
+      fir_value<In, Tap>& made = output[index * shape.out_pitch + at];
+      if (place.step + 1 < terms) {
+        made = sum([&](int term) { return history.at(index, place.step - term, channel); });
+      } else if (history.channels == 1) {
+        made = sum([&](int term) { return newest[-term]; });
+      } else {
+        made = sum([&](int term) { return newest[-term * history.channels]; });
+      }
     }
     if (blockIdx.x < shape.keeps) {
       keep_part(history, index, blockIdx.x, shape.keeps);
@@ -91,7 +100,9 @@ template <class In, class Tap>
 class resample_cuda final : public operation {
  public:
   explicit resample_cuda(resample_settings settings)
-      : settings_{std::move(settings)}, taps_{std::span<const Tap>{taps_by_phase<Tap>(settings_)}} {}
+      : settings_{std::move(settings)},
+        taps_{std::span<const Tap>{taps_by_phase<Tap>(settings_)}},
+        multiprocessors_{multiprocessor_count()} {}
 
   [[nodiscard]] std::size_t state_bytes() const noexcept override { return settings_.state_bytes(); }
 
@@ -113,7 +124,11 @@ class resample_cuda final : public operation {
                                .down = settings_.down,
                                .taps = settings_.length(),
                                .out_pitch = settings_.output.elements(settings_.rate().most(extent.leading))};
-    const std::int64_t columns = std::max(shape.keeps, divide_up(shape.out_pitch, block_threads));
+    // Where there are enough, a thread sums several outputs, which share what is known of the frame.
+    const std::int64_t parts = divide_up(shape.out_pitch, block_threads);
+    const std::int64_t each =
+        std::clamp<std::int64_t>(extent.frames * parts / (most_blocks(multiprocessors_) / 2), 1, outputs_in_turn);
+    const std::int64_t columns = std::max(shape.keeps, divide_up(parts, each));
     const dim3 grid(static_cast<unsigned>(columns),
                     static_cast<unsigned>(std::min<std::int64_t>(extent.frames, max_grid_rows)));
     return launch(stream, grid, dim3(block_threads), &resample_outputs<In, Tap>, history, taps_.data(), shape,
@@ -123,6 +138,7 @@ class resample_cuda final : public operation {
  private:
   const resample_settings settings_;
   const device_array<Tap> taps_;
+  const std::int64_t multiprocessors_;
 };
 
 }  // namespace

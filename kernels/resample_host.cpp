@@ -193,8 +193,9 @@ class resample_host final : public operation {
     const std::int64_t position = history.session.frames[index].position;
     const std::int64_t up = settings_.up;
     const std::int64_t down = settings_.down;
-    const resample_place place = resample_place_of(position, done, up, down);
-    const std::int64_t last = resample_place_of(position, done + outputs - 1, up, down).step;
+    const resample_begin begin = resample_begin_of(position, up, down);
+    const resample_place place = begin.place(done, up, down);
+    const std::int64_t last = begin.place(done + outputs - 1, up, down).step;
     const std::int64_t first = place.step - (settings_.phase_taps() - 1);
     copy_steps(history, index, first, last + 1 - first, tile);
     const resample_run run{tile, first, width_, place, up, down, outputs};
