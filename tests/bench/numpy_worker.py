@@ -135,7 +135,9 @@ def transpose(case, x):
 def reduce(case, x):
     axis, name = axis_of(case), case.get("function", "mean")
     if name in ("rms", "power"):
-        power = lambda: np.mean(np.square(x), axis=axis)
+        # Along another axis than the last numpy adds one by one, which f32 does not hold for a million.
+        wide = None if axis in (-1, x.ndim - 1) else np.float64
+        power = lambda: np.mean(np.square(x), axis=axis, dtype=wide)
         return {"square, mean": power if name == "power" else lambda: np.sqrt(power())}
     return {name: lambda: getattr(np, name)(x, axis=axis)}
 

