@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "kernels/function_attributes.hpp"
@@ -16,7 +17,7 @@ namespace {
 using function = reduce_settings::function;
 
 /// Of a complex element, both parts.
-constexpr std::size_t columns_at_once = 256;
+constexpr std::size_t columns_at_once = 1024;
 
 [[gnu::always_inline]] inline double square(float value) noexcept {
   return static_cast<double>(value) * static_cast<double>(value);
@@ -52,24 +53,20 @@ PENSTOCK_VECTOR_CLONES void sum_pairs(const float* values, std::size_t pairs, do
   sums[1] = im;
 }
 
-/// `sign` −1 gives the least, negated. A NaN gives NaN.
-PENSTOCK_VECTOR_CLONES float largest_of(const float* values, std::size_t count, float sign) {
-  float largest = -std::numeric_limits<float>::infinity();
-  unsigned nan = 0;
-#pragma omp simd reduction(max : largest) reduction(| : nan)
-  for (std::size_t i = 0; i < count; ++i) {
-    const float value = sign * values[i];
-    largest = value > largest ? value : largest;
-    nan |= value != value ? 1U : 0U;
-  }
-  return nan != 0 ? std::numeric_limits<float>::quiet_NaN() : largest;
-}
-
-/// `length` rows of `count` columns, `pitch` values apart.
+/// `length` rows of `count` columns, `pitch` values apart. Four at a time load and store the sums a quarter as often.
 PENSTOCK_VECTOR_CLONES void sum_columns(const float* values, std::size_t pitch, std::size_t length, std::size_t count,
                                         double* __restrict sums) {
   std::fill_n(sums, count, 0.0);
-  for (std::size_t row = 0; row < length; ++row, values += pitch) {
+  std::size_t row = 0;
+  for (; row + 4 <= length; row += 4, values += 4 * pitch) {
+#pragma omp simd
+    for (std::size_t i = 0; i < count; ++i) {
+      const double first = static_cast<double>(values[i]) + static_cast<double>(values[pitch + i]);
+      const double second = static_cast<double>(values[2 * pitch + i]) + static_cast<double>(values[3 * pitch + i]);
+      sums[i] += first + second;
+    }
+  }
+  for (; row < length; ++row, values += pitch) {
 #pragma omp simd
     for (std::size_t i = 0; i < count; ++i) {
       sums[i] += static_cast<double>(values[i]);
@@ -80,7 +77,15 @@ PENSTOCK_VECTOR_CLONES void sum_columns(const float* values, std::size_t pitch, 
 PENSTOCK_VECTOR_CLONES void square_columns(const float* values, std::size_t pitch, std::size_t length,
                                            std::size_t count, double* __restrict sums) {
   std::fill_n(sums, count, 0.0);
-  for (std::size_t row = 0; row < length; ++row, values += pitch) {
+  std::size_t row = 0;
+  for (; row + 4 <= length; row += 4, values += 4 * pitch) {
+#pragma omp simd
+    for (std::size_t i = 0; i < count; ++i) {
+      const double first = square(values[i]) + square(values[pitch + i]);
+      sums[i] += first + (square(values[2 * pitch + i]) + square(values[3 * pitch + i]));
+    }
+  }
+  for (; row < length; ++row, values += pitch) {
 #pragma omp simd
     for (std::size_t i = 0; i < count; ++i) {
       sums[i] += square(values[i]);
@@ -88,17 +93,48 @@ PENSTOCK_VECTOR_CLONES void square_columns(const float* values, std::size_t pitc
   }
 }
 
+/// A NaN comes in by the second comparison, and stays.
+[[gnu::always_inline]] inline float larger(float so_far, float value) noexcept {
+  const float larger_one = value > so_far ? value : so_far;
+  return value != value ? value : larger_one;
+}
+
+/// `sign` −1 gives the least, negated. A NaN gives NaN.
 PENSTOCK_VECTOR_CLONES void largest_of_columns(const float* values, std::size_t pitch, std::size_t length,
                                                std::size_t count, float sign, float* __restrict out) {
   std::fill_n(out, count, -std::numeric_limits<float>::infinity());
-  for (std::size_t row = 0; row < length; ++row, values += pitch) {
+  std::size_t row = 0;
+  for (; row + 4 <= length; row += 4, values += 4 * pitch) {
 #pragma omp simd
     for (std::size_t i = 0; i < count; ++i) {
-      // A NaN comes in by the second comparison, and stays.
-      const float value = sign * values[i];
-      out[i] = value > out[i] || value != value ? value : out[i];
+      const float first = larger(sign * values[i], sign * values[pitch + i]);
+      const float second = larger(sign * values[2 * pitch + i], sign * values[3 * pitch + i]);
+      out[i] = larger(out[i], larger(first, second));
     }
   }
+  for (; row < length; ++row, values += pitch) {
+#pragma omp simd
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = larger(out[i], sign * values[i]);
+    }
+  }
+}
+
+/// Of one row, by several vectors, so that one need not wait for the one before.
+PENSTOCK_VECTOR_CLONES float largest_of(const float* values, std::size_t count, float sign) {
+  constexpr std::size_t lanes = 64;
+  float largest[lanes];
+  std::fill_n(largest, lanes, -std::numeric_limits<float>::infinity());
+  std::size_t first = 0;
+  for (; first + lanes <= count; first += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      largest[lane] = larger(largest[lane], sign * values[first + lane]);
+    }
+  }
+  for (; first < count; ++first) {
+    largest[0] = larger(largest[0], sign * values[first]);
+  }
+  return std::accumulate(largest, largest + lanes, largest[0], larger);
 }
 
 class reduce_host final : public operation {

@@ -25,13 +25,22 @@ PENSTOCK_VECTOR_CLONES bool any_above(const float* values, std::size_t count, fl
 
 /// The largest element times `sign`; minus infinity where there is none but NaN.
 PENSTOCK_VECTOR_CLONES float largest_of(const float* values, std::size_t count, float sign) {
-  float largest = -std::numeric_limits<float>::infinity();
-#pragma omp simd reduction(max : largest)
-  for (std::size_t i = 0; i < count; ++i) {
-    const float value = sign * values[i];
-    largest = value > largest ? value : largest;
+  constexpr std::size_t lanes = 64;  // several vectors, so that one need not wait for the one before
+  float largest[lanes];
+  std::fill_n(largest, lanes, -std::numeric_limits<float>::infinity());
+  const auto take = [&](std::size_t lane, float value) {
+    largest[lane] = value > largest[lane] ? value : largest[lane];
+  };
+  std::size_t first = 0;
+  for (; first + lanes <= count; first += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      take(lane, sign * values[first + lane]);
+    }
   }
-  return largest;
+  for (std::size_t lane = 0; first + lane < count; ++lane) {
+    take(lane, sign * values[first + lane]);
+  }
+  return *std::max_element(largest, largest + lanes);
 }
 
 class top_host final : public operation {
@@ -59,8 +68,15 @@ class top_host final : public operation {
   [[nodiscard]] float sign() const noexcept { return settings_.smallest ? -1.0F : 1.0F; }
 
   std::size_t find_largest(const float* row, std::size_t length, float* out) const noexcept {
-    const float largest = largest_of(row, length, sign());
-    for (std::size_t at = 0; at < length; ++at) {
+    float largest = -std::numeric_limits<float>::infinity();
+    constexpr std::size_t most = 4096;
+    std::size_t block = 0;  // the first that holds it
+    for (std::size_t first = 0; first < length; first += most) {
+      const float of_block = largest_of(row + first, std::min(most, length - first), sign());
+      block = of_block > largest ? first : block;
+      largest = std::max(largest, of_block);
+    }
+    for (std::size_t at = block; at < length; ++at) {
       if (sign() * row[at] == largest) {
         out[0] = static_cast<float>(at);
         out[1] = row[at];

@@ -11,39 +11,35 @@
 namespace penstock {
 namespace {
 
-/// A tile is a cache line wide on both sides.
-template <class Word>
-inline constexpr std::size_t tile = 64 / sizeof(Word);
-
 /// A whole tile: rows lie together in the source, columns in the target.
-template <class Word>
+template <std::size_t Rows, std::size_t Columns, class Word>
 [[gnu::always_inline]] inline void turn_tile(const Word* __restrict from, std::int64_t from_pitch, Word* __restrict to,
                                              std::int64_t to_pitch) noexcept {
-  constexpr std::size_t side = tile<Word> < 16 ? tile<Word> : 16;
-  Word block[side][side];
-  for (std::size_t row = 0; row < side; ++row) {
+  Word block[Rows][Columns];
+  for (std::size_t row = 0; row < Rows; ++row) {
     std::memcpy(block[row], from + static_cast<std::int64_t>(row) * from_pitch, sizeof block[row]);
   }
-  for (std::size_t column = 0; column < side; ++column) {
-    Word line[side];
-    for (std::size_t row = 0; row < side; ++row) {
+  for (std::size_t column = 0; column < Columns; ++column) {
+    Word line[Rows];
+    for (std::size_t row = 0; row < Rows; ++row) {
       line[row] = block[row][column];
     }
     std::memcpy(to + static_cast<std::int64_t>(column) * to_pitch, line, sizeof line);
   }
 }
 
-/// `rows` of `columns` elements, which lie together, to `columns` of `rows`.
-template <class Word>
-[[gnu::always_inline]] inline void turn(const Word* __restrict from, std::int64_t from_pitch, Word* __restrict to,
-                                        std::int64_t to_pitch, std::int64_t rows, std::int64_t columns) noexcept {
-  constexpr auto side = static_cast<std::int64_t>(tile<Word> < 16 ? tile<Word> : 16);
-  for (std::int64_t row = 0; row < rows; row += side) {
-    const std::int64_t last_row = std::min(row + side, rows);
-    for (std::int64_t column = 0; column < columns; column += side) {
-      const std::int64_t last_column = std::min(column + side, columns);
-      if (last_row - row == side && last_column - column == side) {
-        turn_tile(from + row * from_pitch + column, from_pitch, to + column * to_pitch + row, to_pitch);
+template <std::size_t Rows, std::size_t Columns, class Word>
+[[gnu::always_inline]] inline void turn_by_tiles(const Word* __restrict from, std::int64_t from_pitch,
+                                                 Word* __restrict to, std::int64_t to_pitch, std::int64_t rows,
+                                                 std::int64_t columns) noexcept {
+  constexpr auto down = static_cast<std::int64_t>(Rows);
+  constexpr auto across = static_cast<std::int64_t>(Columns);
+  for (std::int64_t row = 0; row < rows; row += down) {
+    const std::int64_t last_row = std::min(row + down, rows);
+    for (std::int64_t column = 0; column < columns; column += across) {
+      const std::int64_t last_column = std::min(column + across, columns);
+      if (last_row - row == down && last_column - column == across) {
+        turn_tile<Rows, Columns>(from + row * from_pitch + column, from_pitch, to + column * to_pitch + row, to_pitch);
         continue;
       }
       for (std::int64_t c = column; c < last_column; ++c) {
@@ -52,6 +48,27 @@ template <class Word>
         }
       }
     }
+  }
+}
+
+/// `rows` of `columns` elements, which lie together, to `columns` of `rows`. A tile is a cache line wide on both sides,
+/// or half of one where there are few columns.
+template <class Word>
+[[gnu::always_inline]] inline void turn(const Word* __restrict from, std::int64_t from_pitch, Word* __restrict to,
+                                        std::int64_t to_pitch, std::int64_t rows, std::int64_t columns) noexcept {
+  constexpr std::size_t side = sizeof(Word) == 8 ? 8 : 16;
+  if (columns == 1 && from_pitch == 2) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      to[row] = from[2 * row];
+    }
+  } else if (columns == 1) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      to[row] = from[row * from_pitch];
+    }
+  } else if (columns >= static_cast<std::int64_t>(side)) {
+    turn_by_tiles<side, side>(from, from_pitch, to, to_pitch, rows, columns);
+  } else {
+    turn_by_tiles<side, side / 2>(from, from_pitch, to, to_pitch, rows, columns);
   }
 }
 
