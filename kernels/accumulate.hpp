@@ -26,7 +26,7 @@ namespace penstock {
 ///   frames  integer, 1 … 4096: K; required
 ///   kind    "mean" (default) or "peak"
 ///   along   "frames" (default): a step is a frame, each of its elements a channel; "rows": a step is an index of the
-///           first dimension
+///           first dimension, or of `axis`
 ///   every   integer, 1 … 2³¹ − 1, default 1: E; above 1 only along "rows"
 ///   on_nan  what an invalid step, a NaN or an infinity, does to its channel:
 ///           "spread" (default): a NaN in the window makes the result NaN, with "peak" too; it leaves with its step
@@ -34,6 +34,7 @@ namespace penstock {
 ///           "hold":  the window has the others of its steps
 ///           With "reset" and "hold" the result is NaN where the window has no step. On CUDA each window is then folded
 ///           by itself.
+///   axis    along_axis.hpp; only along "rows"
 struct accumulate_settings {
   sliding_window window;
   bool peak = false;
@@ -61,6 +62,9 @@ struct accumulate_settings {
   if (parsed.window.whole_frames && input.variable) {
     throw parameter_error(
         "along", "= \"frames\" needs frames of one fixed shape, not " + input.text() + "; \"rows\" takes them");
+  }
+  if (parsed.window.whole_frames && settings.has("axis")) {
+    throw parameter_error("axis", "is for along = \"rows\": with \"frames\" a step is a whole frame");
   }
   parsed.every = settings.integer("every", 1);
   if (parsed.every < 1 || parsed.every > std::numeric_limits<std::int32_t>::max()) {

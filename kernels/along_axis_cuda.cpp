@@ -14,10 +14,6 @@
 namespace penstock {
 namespace {
 
-[[nodiscard]] constexpr std::size_t aligned(std::size_t bytes) noexcept {
-  return (bytes + 255) / 256 * 256;
-}
-
 class along_axis_cuda final : public operation {
  public:
   along_axis_cuda(axis_rows rows, bool keeps_axis, const tensor_spec& result, std::int64_t max_rows,
@@ -29,8 +25,9 @@ class along_axis_cuda final : public operation {
         result_{result},
         by_row_{std::move(by_row)},
         multiprocessors_{multiprocessor_count()},
-        results_at_{aligned(static_cast<std::size_t>(max_rows) * rows_.row().bytes())},
-        scratch_at_{results_at_ + (keeps_axis ? aligned(static_cast<std::size_t>(max_rows) * result.bytes()) : 0)} {}
+        results_at_{aligned_scratch(static_cast<std::size_t>(max_rows) * rows_.row().bytes())},
+        scratch_at_{results_at_ +
+                    (keeps_axis ? aligned_scratch(static_cast<std::size_t>(max_rows) * result.bytes()) : 0)} {}
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_at_ + by_row_->scratch_bytes(); }
   [[nodiscard]] std::size_t own_bytes() const noexcept override { return by_row_->own_bytes(); }
@@ -88,6 +85,15 @@ std::unique_ptr<operation> make_along_axis_cuda(const row_operator& rows, const 
   std::unique_ptr<operation> by_row = rows.make({.settings = request.settings, .inputs = row, .max_frames = max_rows});
   return std::make_unique<along_axis_cuda>(std::move(along), rows.keeps_axis, rows.infer(request.settings, row),
                                            max_rows, std::move(by_row));
+}
+
+std::unique_ptr<operation> make_along_session_cuda(const step_operator& steps, const operation_request& request) {
+  return make_along_session(
+      steps, request,
+      [multiprocessors = multiprocessor_count()](void* stream, const void* from, void* to,
+                                                 const std::array<std::int64_t, 4>& sizes, std::size_t element) {
+        return enqueue_transpose(stream, multiprocessors, from, to, transposition_of(sizes, middle_exchanged), element);
+      });
 }
 
 }  // namespace penstock

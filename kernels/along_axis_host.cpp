@@ -17,10 +17,6 @@ namespace {
 constexpr std::int64_t cached_bytes = 64 << 10;
 constexpr std::int64_t line_bytes = 64;
 
-[[nodiscard]] constexpr std::size_t aligned(std::size_t bytes) noexcept {
-  return (bytes + 255) / 256 * 256;
-}
-
 /// As many as stay in the cache, in whole cache lines where they lie beside each other.
 std::int64_t rows_at_once(const axis_rows& rows) noexcept {
   const auto element = static_cast<std::int64_t>(size_of(rows.input.type));
@@ -41,8 +37,9 @@ class along_axis_host final : public operation {
         result_element_{size_of(result.type)},
         result_{result},
         by_row_{std::move(by_row)},
-        results_at_{aligned(static_cast<std::size_t>(at_once_) * rows_.row().bytes())},
-        scratch_at_{results_at_ + (keeps_axis ? aligned(static_cast<std::size_t>(at_once_) * result.bytes()) : 0)} {}
+        results_at_{aligned_scratch(static_cast<std::size_t>(at_once_) * rows_.row().bytes())},
+        scratch_at_{results_at_ +
+                    (keeps_axis ? aligned_scratch(static_cast<std::size_t>(at_once_) * result.bytes()) : 0)} {}
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return scratch_at_ + by_row_->scratch_bytes(); }
   [[nodiscard]] std::size_t own_bytes() const noexcept override { return by_row_->own_bytes(); }
@@ -121,38 +118,6 @@ class along_axis_host final : public operation {
 
 }  // namespace
 
-tensor_spec infer_along_axis(const row_operator& rows, const parameters& settings,
-                             std::span<const tensor_spec> inputs) {
-  if (inputs.empty()) {
-    return rows.infer(settings, inputs);
-  }
-  const axis_rows along{inputs.front(), parse_axis(settings, inputs.front(), -1)};
-  if (along.is_last() || inputs.size() > 1) {
-    tensor_spec made = rows.infer(settings, inputs);
-    if (!along.is_last()) {
-      throw parameter_error("axis", "must be the last one with several inputs; 'transpose' puts axes in another order");
-    }
-    return made;
-  }
-  tensor_spec made;
-  try {
-    const std::array<tensor_spec, 1> row{along.row()};
-    made = rows.infer(settings, row);
-  } catch (const parameter_error& error) {
-    if (error.field != "from") {
-      throw;
-    }
-    throw parameter_error(error.field,
-                          error.what() + (" along axis " + std::to_string(along.axis)) + " of " + along.input.text());
-  }
-  auto extents = along.input.shape;
-  const auto removed = extents.erase(extents.begin() + static_cast<std::ptrdiff_t>(along.axis));
-  extents.insert(rows.keeps_axis ? removed : extents.end(), made.shape.begin(), made.shape.end());
-  return {.type = made.type,
-          .shape = std::move(extents),
-          .variable = along.axis == 0 ? made.variable : along.input.variable};
-}
-
 std::unique_ptr<operation> make_along_axis_host(const row_operator& rows, const operation_request& request) {
   axis_rows along{request.inputs[0], parse_axis(request.settings, request.inputs[0], -1)};
   if (along.is_last()) {
@@ -163,6 +128,15 @@ std::unique_ptr<operation> make_along_axis_host(const row_operator& rows, const 
       rows.make({.settings = request.settings, .inputs = row, .max_frames = rows_at_once(along)});
   return std::make_unique<along_axis_host>(std::move(along), rows.keeps_axis, rows.infer(request.settings, row),
                                            std::move(by_row));
+}
+
+std::unique_ptr<operation> make_along_session_host(const step_operator& steps, const operation_request& request) {
+  return make_along_session(steps, request,
+                            [](void* /*stream*/, const void* from, void* to, const std::array<std::int64_t, 4>& sizes,
+                               std::size_t element) -> fault {
+                              transpose(from, to, transposition_of(sizes, middle_exchanged), element);
+                              return {};
+                            });
 }
 
 }  // namespace penstock

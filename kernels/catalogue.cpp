@@ -57,21 +57,43 @@ constexpr operator_definition operators_along_last[] = {PENSTOCK_OPERATORS(PENST
   tensor_spec infer_##name##_along_axis(const parameters& settings, std::span<const tensor_spec> inputs) { \
     return infer_along_axis(name##_rows, settings, inputs);                                                \
   }                                                                                                        \
-  std::unique_ptr<operation> make_##name##_along_axis(const operation_request& request) {                  \
+  std::unique_ptr<operation> make_##name##_along_axis_host(const operation_request& request) {             \
     return make_along_axis_host(name##_rows, request);                                                     \
   }
 PENSTOCK_ROW_OPERATORS(PENSTOCK_ALONG_AXIS)
 
+#define PENSTOCK_ALONG_SESSION(name, time_axes, otherwise)                                                    \
+  constexpr step_operator name##_steps{#name, time_axes, infer_##name, name##_session, make_##name##_host};   \
+  std::optional<session_traits> name##_session_along_axis(const parameters& settings,                         \
+                                                          std::span<const tensor_spec> inputs) {              \
+    return traits_along_session(name##_steps, settings, inputs);                                              \
+  }                                                                                                           \
+  tensor_spec infer_##name##_along_session(const parameters& settings, std::span<const tensor_spec> inputs) { \
+    return name##_session_along_axis(settings, inputs) ? infer_along_session(name##_steps, settings, inputs)  \
+                                                       : infer_##name##otherwise(settings, inputs);           \
+  }                                                                                                           \
+  std::unique_ptr<operation> make_##name##_along_session(const operation_request& request) {                  \
+    return name##_session_along_axis(request.settings, request.inputs)                                        \
+               ? make_along_session_host(name##_steps, request)                                               \
+               : make_##name##otherwise##_host(request);                                                      \
+  }
+PENSTOCK_STEP_OPERATORS(PENSTOCK_ALONG_SESSION)
+
+constexpr operator_definition& entry_of(std::span<operator_definition> all, std::string_view name) {
+  return *std::find_if(all.begin(), all.end(), [name](const operator_definition& each) { return each.name == name; });
+}
+
 constexpr auto with_axes() {
   auto made = std::to_array(operators_along_last);
-#define PENSTOCK_WITH_AXIS(row_name, keeps_axis)     \
-  for (operator_definition & each : made) {          \
-    if (each.name == #row_name) {                    \
-      each.infer = infer_##row_name##_along_axis;    \
-      each.make_host = make_##row_name##_along_axis; \
-    }                                                \
-  }
+#define PENSTOCK_WITH_AXIS(row_name, keeps_axis)                   \
+  entry_of(made, #row_name).infer = infer_##row_name##_along_axis; \
+  entry_of(made, #row_name).make_host = make_##row_name##_along_axis_host;
   PENSTOCK_ROW_OPERATORS(PENSTOCK_WITH_AXIS)
+#define PENSTOCK_WITH_SESSION_AXIS(step_name, time_axes, otherwise)        \
+  entry_of(made, #step_name).infer = infer_##step_name##_along_session;    \
+  entry_of(made, #step_name).make_host = make_##step_name##_along_session; \
+  entry_of(made, #step_name).session = step_name##_session_along_axis;
+  PENSTOCK_STEP_OPERATORS(PENSTOCK_WITH_SESSION_AXIS)
   return made;
 }
 constexpr auto all_operators = with_axes();
@@ -107,11 +129,13 @@ std::vector<std::string_view> operator_names() {
 std::optional<std::size_t> axis_of(const operator_definition& definition, const parameters& settings,
                                    std::span<const tensor_spec> inputs) {
   if (definition.session != nullptr) {
-    if (const auto traits = definition.session(settings, inputs); traits && !traits->whole_frames) {
-      return 0;
+    if (const auto traits = definition.session(settings, inputs)) {
+      return traits->whole_frames ? std::nullopt : std::optional(traits->axis);
     }
   }
-  if (std::find(definition.keys.begin(), definition.keys.end(), "axis") != definition.keys.end()) {
+  // What keeps state with other settings works on each element by itself with these, but for rows.
+  if ((definition.session == nullptr || definition.name == detect_rows.name) &&
+      std::find(definition.keys.begin(), definition.keys.end(), "axis") != definition.keys.end()) {
     return parse_axis(settings, inputs[0], definition.name == "concat" ? 0 : -1);
   }
   return std::nullopt;

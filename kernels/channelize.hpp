@@ -35,6 +35,7 @@ namespace penstock {
 ///   channels  M, integer, 2 … 65536, required
 ///   hop       D, integer, 1 … M, default M
 ///   taps      1 to 64·M numbers, finite in f32, at most 65536; default: as above, for M up to 16384
+///   axis      along_axis.hpp
 /// State: the last K − 1 steps (at least one).
 /// A NaN or an infinity reaches all channels of the outputs whose taps meet it.
 struct channelize_settings {

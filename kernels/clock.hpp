@@ -60,6 +60,7 @@ struct clock_loop {
 ///   output      "symbols" (default): s | "bits": 1 where s > 0, else 0 | "differential": 1 where the bit is another
 ///   than
 ///               the one before it, which is 0 at the start
+///   axis        along_axis.hpp
 /// State: the steps that may still be looked at, and the loop's numbers, of each channel.
 /// A NaN or an infinity reaches the symbols that are interpolated from it. Bits of NaN are 0.
 struct clock_settings {

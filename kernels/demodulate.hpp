@@ -31,6 +31,7 @@ enum class modulation { fm, am, pm };
 /// Parameters:
 ///   kind  "fm" | "am" | "pm", required
 ///   gain  finite in f32, default 1; for fm in Hz: sample rate / 2π
+///   axis  along_axis.hpp
 /// State: the last step, and for pm the turns at it, of every channel.
 /// A NaN or an infinity makes the phases that it contributes to NaN, and no others: the turns go on as if the phase had
 /// not changed there. am follows the rules of floating point.

@@ -48,7 +48,7 @@ struct detect_thresholds {
 ///   high        number, finite in f32, required, in the unit of the samples; tunable
 ///   low         number, finite in f32, at most `high`, default `high`; tunable
 ///   max_events  integer 1 … 65536, default 64
-///   axis        along_axis.hpp; not along a session
+///   axis        along_axis.hpp: default the last; along a session the first
 ///   along       "row" (default) or "session"
 ///   gap         integer 0 … 2³¹ − 1, default 0, only along a session
 ///   min_length  integer 1 … 2³¹ − 1, default 1, only along a session
@@ -120,14 +120,15 @@ inline constexpr std::int64_t max_detect_events = 65536;
   return steps;
 }
 
+[[nodiscard]] inline bool runs_along_session(const parameters& settings) {
+  return parse_choice(settings, "along", {"row", "session"}) == 1;
+}
+
 /// Throws parameter_error.
 [[nodiscard]] inline detect_settings parse_detect(const parameters& settings, const tensor_spec& input) {
   require_element_type("detect", input, {element_type::f32});
   detect_settings parsed;
-  parsed.along_session = parse_choice(settings, "along", {"row", "session"}) == 1;
-  if (parsed.along_session && settings.has("axis")) {
-    throw parameter_error("axis", "is for rows: events of a session lie along the first dimension");
-  }
+  parsed.along_session = runs_along_session(settings);
   if (!parsed.along_session && input.shape.back() > max_detect_row) {
     throw parameter_error("from", "'detect' takes rows of at most 16777216 samples, not " + input.text());
   }
@@ -159,8 +160,8 @@ inline constexpr std::int64_t max_detect_events = 65536;
 }
 
 [[nodiscard]] inline std::optional<session_traits> detect_session(const parameters& settings,
-                                                                  std::span<const tensor_spec> inputs) {
-  if (!parse_detect(settings, inputs[0]).along_session) {
+                                                                  std::span<const tensor_spec> /*inputs*/) {
+  if (!runs_along_session(settings)) {
     return std::nullopt;
   }
   session_traits traits;
@@ -171,11 +172,10 @@ inline constexpr std::int64_t max_detect_events = 65536;
 /// None along rows of another axis than the last. Throws parameter_error.
 [[nodiscard]] inline std::vector<tunable_number> detect_numbers(const parameters& settings,
                                                                 std::span<const tensor_spec> inputs) {
-  const bool along_rows = parse_choice(settings, "along", {"row", "session"}) == 0;
-  if (along_rows && parse_axis(settings, inputs.front(), -1) + 1 != inputs.front().shape.size()) {
+  if (!runs_along_session(settings) && parse_axis(settings, inputs.front(), -1) + 1 != inputs.front().shape.size()) {
     return {};
   }
-  (void)parse_detect(settings, inputs.front());
+  static_cast<void>(parse_detect(settings, inputs.front()));
   const double high = settings.number("high");
   return {{"high", high}, {"low", settings.number("low", high)}};
 }

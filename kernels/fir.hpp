@@ -59,6 +59,7 @@ namespace penstock {
 ///               "reset": the output is NaN at it, and the filter begins behind it, at rest
 ///               "hold":  the output is NaN at it, and the filter goes on behind it as if it had not come
 ///               On CUDA "reset" and "hold" take each output's samples from the input one by one.
+///   axis        along_axis.hpp
 /// State: the last K − 1 steps (at least one), with "reset" and "hold" those that the filter goes on with.
 struct fir_settings {
   std::vector<float> taps;

@@ -38,6 +38,7 @@ struct iir_section {
 ///             "spread" (default): it makes the rest of the session not finite
 ///             "reset": the output is NaN at it, and the filter begins behind it, at rest
 ///             "hold":  the output is NaN at it, and the filter goes on behind it as if it had not come
+///   axis      along_axis.hpp
 /// With "reset" and "hold" each channel is filtered one step after the other on CUDA. On the host a
 /// state below 1e-100 at the end of a frame becomes zero, since arithmetic on denormal numbers is slow.
 ///

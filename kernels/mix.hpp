@@ -72,6 +72,7 @@ struct oscillator {
 ///              the phase goes on from where it was
 ///   rate       finite number above 0, in Hz, default 1: steps a second
 ///   phase      finite number, default 0: cycles at the first step of the session
+///   axis       along_axis.hpp
 /// State: none but the position in the session; the oscillator, 32 bytes, where the frequency is tuned.
 /// NaN and infinities go through the formula in single precision, at their own step.
 struct mix_settings {

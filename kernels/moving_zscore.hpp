@@ -235,6 +235,7 @@ struct zscore_levels {
 ///              "hold":  its score is NaN, its flag 0, and the window does not move at it, nor does it ever enter it,
 ///              as
 ///                       at a step above the level
+///   axis       along_axis.hpp
 /// With "spread" a NaN or an infinity in the window makes z NaN and the flag 0. At a step that is itself NaN or
 /// infinite, z is the same: an infinity has flag 1 and is above any level, a NaN is above none.
 struct moving_zscore_settings {

@@ -51,44 +51,62 @@
   X(top, false)                   \
   X(window, true)
 
+/// The operators that keep state along steps of a session: X(NAME, time_axes, OTHERWISE), as in step_operator. With
+/// settings that make one keep none, infer_NAMEOTHERWISE and make_NAMEOTHERWISE take its place.
+#define PENSTOCK_STEP_OPERATORS(X) \
+  X(accumulate, 1, )               \
+  X(channelize, 1, )               \
+  X(clock, 0, )                    \
+  X(demodulate, 1, )               \
+  X(detect, 0, _along_axis)        \
+  X(fir, 1, )                      \
+  X(iir, 1, )                      \
+  X(istft, 1, )                    \
+  X(mix, 1, )                      \
+  X(moving_zscore, 1, )            \
+  X(reframe, 2, )                  \
+  X(resample, 1, )                 \
+  X(stft, 1, )
+
 /// Every operator, sorted by name: X(NAME, session, overwrites, KEYS...), as in operator_definition. Each has
 /// parse_NAME, whose result has an `output`, make_NAME_host and make_NAME_cuda. docs/first-operator.md says what else a
 /// new one needs.
 #define PENSTOCK_OPERATORS(X)                                                                                        \
-  X(accumulate, accumulate_session, false, "frames", "kind", "along", "every", "on_nan")                             \
+  X(accumulate, accumulate_session, false, "frames", "kind", "along", "every", "on_nan", "axis")                     \
   X(add, nullptr, false)                                                                                             \
   X(affine, nullptr, true, "a", "b")                                                                                 \
   X(bch, nullptr, false, "generator", "length", "errors", "parity")                                                  \
-  X(channelize, channelize_session, false, "channels", "hop", "taps")                                                \
-  X(clock, clock_session, false, "omega", "detector", "gain_mu", "gain_omega", "limit", "mu", "output")              \
+  X(channelize, channelize_session, false, "channels", "hop", "taps", "axis")                                        \
+  X(clock, clock_session, false, "omega", "detector", "gain_mu", "gain_omega", "limit", "mu", "output", "axis")      \
   X(concat, nullptr, false, "axis")                                                                                  \
   X(convert, nullptr, false, "to", "scale", "planar")                                                                \
   X(convolve, nullptr, false, "weights", "bias", "stride", "padding", "dilation", "groups", "activation", "compute") \
   X(correlate, nullptr, false, "template", "template_imag", "templates", "mode", "method", "axis")                   \
-  X(demodulate, demodulate_session, false, "kind", "gain")                                                           \
+  X(demodulate, demodulate_session, false, "kind", "gain", "axis")                                                   \
   X(detect, detect_session, false, "high", "low", "max_events", "along", "gap", "min_length", "axis")                \
   X(detrend, nullptr, false, "type", "axis")                                                                         \
   X(fft, nullptr, false, "half", "shift", "norm", "axis")                                                            \
-  X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method", "on_nan")                                  \
+  X(fir, fir_session, false, "taps", "taps_imag", "decimation", "method", "on_nan", "axis")                          \
   X(frame_sync, frame_sync_session, false, "word", "errors", "polarity", "rows", "length")                           \
   X(histogram, nullptr, false, "range", "axis")                                                                      \
   X(ifft, nullptr, false, "half", "length", "shift", "norm", "axis")                                                 \
-  X(iir, iir_session, false, "sections", "on_nan")                                                                   \
-  X(istft, istft_session, false, "length", "hop", "padding", "window", "window_length", "half")                      \
+  X(iir, iir_session, false, "sections", "on_nan", "axis")                                                           \
+  X(istft, istft_session, false, "length", "hop", "padding", "window", "window_length", "half", "axis")              \
   X(magnitude, nullptr, false, "squared")                                                                            \
   X(matmul, nullptr, false, "weights", "bias", "activation", "compute", "repeatable", "weights_in", "tile_bytes",    \
     "engine", "axis")                                                                                                \
   X(mel, nullptr, false, "rate", "count", "low", "high", "scale", "norm", "length", "axis")                          \
-  X(mix, mix_session, false, "frequency", "rate", "phase")                                                           \
+  X(mix, mix_session, false, "frequency", "rate", "phase", "axis")                                                   \
   X(moments, nullptr, false, "order", "axis")                                                                        \
-  X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold", "on_nan")  \
+  X(moving_zscore, moving_zscore_session, false, "window", "floor", "output", "threshold", "gap", "hold", "on_nan",  \
+    "axis")                                                                                                          \
   X(multiply, nullptr, false, "conjugate", "by", "by_imag", "by_shape")                                              \
   X(power_spectrum, nullptr, false, "window", "scale", "floor", "axis")                                              \
   X(reduce, nullptr, false, "function", "axis")                                                                      \
-  X(reframe, reframe_session, false, "length", "hop", "padding")                                                     \
-  X(resample, resample_session, false, "up", "down", "taps", "taps_imag")                                            \
+  X(reframe, reframe_session, false, "length", "hop", "padding", "axis")                                             \
+  X(resample, resample_session, false, "up", "down", "taps", "taps_imag", "axis")                                    \
   X(slice, nullptr, false, "index", "start", "stop", "step", "axis")                                                 \
-  X(stft, stft_session, false, "length", "hop", "padding", "window", "window_length")                                \
+  X(stft, stft_session, false, "length", "hop", "padding", "window", "window_length", "axis")                        \
   X(top, nullptr, false, "count", "smallest", "axis")                                                                \
   X(transpose, nullptr, false, "axes")                                                                               \
   X(unpack, nullptr, false, "format", "order")                                                                       \

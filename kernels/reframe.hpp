@@ -28,6 +28,7 @@ namespace penstock {
 ///   length   integer, 1 … 2³¹ − 1, required
 ///   hop      integer, 1 … 2³¹ − 1, default length: less makes rows overlap, more leaves steps out
 ///   padding  integer, 0 … length − 1, default 0: zeros before the session's first step
+///   axis     along_axis.hpp
 /// State: the last length − 1 steps (at least one).
 /// Bytes are copied as they are: NaN payloads too.
 struct reframe_settings {

@@ -38,6 +38,7 @@ namespace penstock {
 ///   taps       1 to 65536 numbers, finite in f32; default: as above, for which L and M are at most 16384 once they
 ///              have no common factor
 ///   taps_imag  as many numbers: the taps are taps + j·taps_imag; default: the taps are real
+///   axis       along_axis.hpp
 /// State: the last ⌈K / L⌉ − 1 steps (at least one).
 /// A NaN or an infinity reaches the outputs whose taps meet it.
 struct resample_settings {

@@ -135,7 +135,7 @@ class step_rates {
   std::vector<step_rate> chain_;  ///< none of them is step_rate{}
 };
 
-/// How many steps of the pipeline's input so many indices of a first dimension cover, without a common factor.
+/// How many steps of the pipeline's input so many indices of a dimension cover, without a common factor.
 struct time_extent {
   std::int64_t steps = 1;  ///< 0: that dimension is not time but channels, bins or events
   std::int64_t indices = 1;
@@ -153,17 +153,18 @@ struct time_extent {
 
 /// How an operator with state divides a session into steps.
 struct session_traits {
-  bool whole_frames = false;  ///< a step is a frame, not an index of its first dimension
+  bool whole_frames = false;  ///< a step is a frame, not an index of `axis`
   step_rate rate;             ///< never with whole_frames; for a fixed input its extent is a multiple of the divisor
   /// Input steps between the last one that an output step needs and the one at which it stands: a filter's group delay,
   /// or all of a frame but its first step. 0 where it is not known.
   double delay = 0;
   /// Each frame gives one result of fixed shape, whatever its length: not steps. The rate is then 1.
   bool frame_results = false;
+  std::size_t axis = 0;  ///< the dimension of the input that is time; 0 of a variable input
 };
 
-/// Where the first dimension of a tensor lies among the steps of the pipeline's input. Of a tensor whose first
-/// dimension is not time, where the frame lies that it was made of.
+/// Where the time of a tensor lies among the steps of the pipeline's input. Of a tensor none of whose dimensions is
+/// time, where the frame lies that it was made of.
 struct step_timing {
   step_rates rate;       ///< between the input's steps and its own
   time_extent extent{};  ///< never of 0 steps

@@ -43,6 +43,7 @@ namespace penstock {
 ///   window         window.hpp
 ///   window_length  integer, 1 … N, default N: the window stands in the middle of N values, the others are 0
 ///   half           istft only, default true: spectra of real signals
+///   axis           along_axis.hpp; for istft not the bins
 /// State: stft the last N − 1 steps (at least one); istft the last ⌈N / hop⌉ − 1 rows (at least one), which on the host
 /// are their sum.
 /// Within 1e-6 of the sum of |w| times the peak of a row's steps; the inverse within 1e-6 of the peak of its rows' y
@@ -145,6 +146,9 @@ inline constexpr std::int64_t most_stft_length = std::int64_t{1} << 24;
   require_element_type("istft", input, {element_type::cf32});
   if (input.shape.size() < 2) {
     throw parameter_error("from", "'istft' takes rows of bins, not " + input.text());
+  }
+  if (parse_axis(settings, input, 0) + 1 == input.shape.size()) {
+    throw parameter_error("axis", "can't be the last one, along which the bins of a spectrum lie");
   }
   istft_settings parsed;
   parsed.half = settings.flag("half", true);

@@ -192,6 +192,9 @@ ordered_json to_json(const tensor_description& tensor) {
   if (tensor.indices != 1) {
     made["indices"] = tensor.indices;
   }
+  if (tensor.axis != 0) {
+    made["axis"] = tensor.axis;
+  }
   return made;
 }
 
@@ -200,7 +203,9 @@ bool from_json(const json& object, tensor_description& out) {
          read(object, "element", out.element) && read(object, "shape", out.shape) &&
          read(object, "variable", out.variable) && read(object, "op", out.op) &&
          (member(object, "steps") == nullptr || read(object, "steps", out.steps)) &&
-         (member(object, "indices") == nullptr || read(object, "indices", out.indices));
+         (member(object, "indices") == nullptr || read(object, "indices", out.indices)) &&
+         (member(object, "axis") == nullptr ||
+          (read(object, "axis", out.axis) && (out.axis == 0 || out.axis < out.shape.size())));
 }
 
 ordered_json to_json(const pipeline_description& pipeline) {

@@ -65,6 +65,7 @@ struct tensor_description {
   /// Steps of the pipeline's input that `indices` of shape[0] cover; 1 too where shape[0] does not lie along time.
   std::uint64_t steps = 1;
   std::uint64_t indices = 1;
+  std::uint64_t axis = 0;  ///< of the input: which of shape is time
 };
 
 struct pipeline_description {

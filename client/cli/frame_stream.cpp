@@ -191,8 +191,7 @@ std::optional<sample_account> frame_stream::account_of_next(std::int64_t samples
 }
 
 void frame_stream::send(std::vector<std::byte>&& bytes, std::uint32_t frames, std::int64_t leading) {
-  const auto& shape = pipeline_.input.shape;
-  const std::int64_t length = leading > 0 || shape.empty() ? std::max<std::int64_t>(leading, 1) : shape.front();
+  const std::int64_t length = leading > 0 ? leading : pipeline_.input.samples();
   send({std::move(bytes), frames, leading, account_of_next(length * frames)});
 }
 

@@ -17,7 +17,7 @@ using json = nlohmann::ordered_json;
 json json_of(const tensor_info& tensor) {
   return {{"name", tensor.name},   {"dtype", tensor.dtype},       {"element", tensor.element},
           {"shape", tensor.shape}, {"variable", tensor.variable}, {"op", tensor.op},
-          {"steps", tensor.steps}, {"indices", tensor.indices}};
+          {"steps", tensor.steps}, {"indices", tensor.indices},   {"axis", tensor.axis}};
 }
 
 /// ", a row for each 256 samples", ", 147 rows for each 160 samples"; "" for a row for each sample.

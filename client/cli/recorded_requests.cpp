@@ -33,6 +33,10 @@ recorded_requests::recorded_requests(std::filesystem::path meta_file, const pipe
 
 void recorded_requests::take_segments(const sigmf_meta& meta, const pipeline_info& pipeline) {
   const tensor_info& input = pipeline.input;
+  if (input.axis != 0) {
+    throw input_error("pipeline '" + pipeline.name + "' takes " + input.text() + " with time along axis " +
+                      std::to_string(input.axis) + ", and a recording is sent sample after sample");
+  }
   const bool is_pair = input.dtype != "c64" && input.element.starts_with('c');
   const std::size_t row = input.frame_bytes(1);
   if (element_of_sigmf(meta.datatype) != input.element ||

@@ -81,7 +81,8 @@ recordings::track recordings::track_of(const tensor_info& info, const pipeline_i
     made.sample_shape.pop_back();
   }
   const tensor_info& input = pipeline.input;
-  const bool as_long = !info.shape.empty() && !input.shape.empty() && info.shape.front() == input.shape.front();
+  const bool as_long =
+      !info.shape.empty() && !input.shape.empty() && input.axis == 0 && info.shape.front() == input.shape.front();
   const bool in_time = info.variable || info.steps > 1 || info.indices > 1 || (as_long && !is_spectrum(info));
   if (in_time && !made.sample_shape.empty()) {
     made.sample_shape.erase(made.sample_shape.begin());
@@ -89,7 +90,7 @@ recordings::track recordings::track_of(const tensor_info& info, const pipeline_i
     made.indices = info.indices;
   } else {
     made.frames_are_samples = true;
-    made.step = input.variable || input.shape.empty() ? 0 : static_cast<std::uint64_t>(input.shape.front());
+    made.step = input.variable || input.shape.empty() ? 0 : static_cast<std::uint64_t>(input.samples());
   }
   return made;
 }

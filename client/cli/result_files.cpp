@@ -181,7 +181,7 @@ std::string ending_of(result_format format) {
 }  // namespace
 
 result_files::result_files(settings settings, const pipeline_info& pipeline) : settings_(std::move(settings)) {
-  frame_samples_ = pipeline.input.shape.empty() ? 1 : pipeline.input.shape.front();
+  frame_samples_ = pipeline.input.samples();
   std::string known;
   for (std::size_t at = 0; at < pipeline.outputs.size(); ++at) {
     const tensor_info& each = pipeline.outputs[at];

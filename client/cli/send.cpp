@@ -81,7 +81,7 @@ sample_clock clock_of(const pipeline_info& pipeline, double own_rate, const send
   if (!clock.rate && own_rate > 0) {
     clock.rate = own_rate;
   }
-  clock.frame_samples = pipeline.input.shape.empty() ? 1 : pipeline.input.shape.front();
+  clock.frame_samples = pipeline.input.samples();
   clock.even_frames = !(pipeline.input.variable && is_live);
   clock.first_sample = options.index.value_or(0);
   clock.complex_input = pipeline.input.dtype == "c64" || pipeline.input.element.starts_with('c');

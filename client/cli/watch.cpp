@@ -75,7 +75,7 @@ class watcher {
       if (options.rate > 0) {
         clock.rate = options.rate;
       }
-      clock.frame_samples = pipeline.input.shape.empty() ? 1 : pipeline.input.shape.front();
+      clock.frame_samples = pipeline.input.samples();
       clock.even_frames = !pipeline.input.variable;
       clock.complex_input = pipeline.input.dtype == "c64" || pipeline.input.element.starts_with('c');
       pictures_.emplace(pipeline, clock);

@@ -63,13 +63,17 @@ std::size_t tensor_info::item_bytes() const noexcept {
 
 std::size_t tensor_info::frame_bytes(std::int64_t leading) const noexcept {
   std::size_t bytes = item_bytes();
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    const std::int64_t extent = axis == 0 && leading > 0 ? leading : shape[axis];
+  for (std::size_t at = 0; at < shape.size(); ++at) {
+    const std::int64_t extent = at == 0 && leading > 0 ? leading : shape[at];
     if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes)) {
       return 0;
     }
   }
   return bytes;
+}
+
+std::int64_t tensor_info::samples() const noexcept {
+  return shape.empty() ? 1 : shape[axis];
 }
 
 std::size_t pipeline_info::frame_bytes(std::int64_t leading) const noexcept {
@@ -87,9 +91,9 @@ std::string tensor_info::text() const {
   std::string text = (element.empty() ? dtype : element) + "[";
   const bool pairs = element != dtype && !shape.empty() && shape.back() == 2 && dtype != "c64";
   const std::size_t shown = shape.size() - (pairs ? 1 : 0);
-  for (std::size_t axis = 0; axis < shown; ++axis) {
-    text += axis == 0 ? (variable ? "max " : "") : ", ";
-    text += std::to_string(shape[axis]);
+  for (std::size_t at = 0; at < shown; ++at) {
+    text += at == 0 ? (variable ? "max " : "") : ", ";
+    text += std::to_string(shape[at]);
   }
   return text + "]";
 }
@@ -100,8 +104,8 @@ namespace penstock::link {
 namespace {
 
 tensor_info info_of(const wire::tensor_description& described) {
-  return {described.name,     described.dtype, described.element, described.shape,
-          described.variable, described.op,    described.steps,   described.indices};
+  return {described.name, described.dtype, described.element, described.shape, described.variable,
+          described.op,   described.steps, described.indices, described.axis};
 }
 
 pipeline_info info_of(const wire::pipeline_description& described) {

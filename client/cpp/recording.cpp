@@ -23,13 +23,13 @@ recording_cut cut_recording(const pipeline_info& pipeline, const server_info& se
                       "a recording has one input, and pipeline \"" + pipeline.name + "\" takes several");
   }
   const tensor_info& input = pipeline.input;
-  const std::int64_t length = input.shape.empty() ? 1 : input.shape.front();
+  const std::int64_t length = input.shape.empty() || input.axis != 0 ? 1 : input.shape.front();
   cut.frame_bytes = input.frame_bytes();
   cut.row_bytes = length > 0 ? cut.frame_bytes / static_cast<std::size_t>(length) : 0;
   if (cut.row_bytes == 0 || bytes % cut.row_bytes != 0) {
-    throw local_error(wire::status::wrong_shape, std::to_string(bytes) + " bytes are no whole number of samples of " +
-                                                     input.text() + ", which have " + std::to_string(cut.row_bytes) +
-                                                     " each");
+    throw local_error(wire::status::wrong_shape, std::to_string(bytes) + " bytes are no whole number of " +
+                                                     (input.axis == 0 ? "samples of " : "frames of ") + input.text() +
+                                                     ", which have " + std::to_string(cut.row_bytes) + " each");
   }
   const std::uint64_t most = std::min({std::uint64_t{request_bytes}, server.max_request_bytes, server.credit_bytes});
   // In a session, several frames in one request must have a length that is a multiple of the period.

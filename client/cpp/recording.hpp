@@ -15,14 +15,14 @@ namespace penstock::link {
 /// How a recording is split into the requests of a session.
 struct recording_cut {
   std::size_t frame_bytes = 0;
-  std::size_t row_bytes = 0;      ///< bytes of one sample, that is one index of a frame's first dimension
+  std::size_t row_bytes = 0;      ///< bytes of one index of a frame's first dimension, if that is time, else of a frame
   std::uint32_t frames = 1;       ///< frames of one request
   std::size_t in_flight = 1;      ///< requests in flight
   std::size_t whole_frames = 0;   ///< whole frames of the recording
   std::int64_t tail_samples = 0;  ///< samples at the end that do not fill a frame
 };
 
-/// Splits `bytes`. Throws request_error when they are not a whole number of samples.
+/// Splits `bytes`. Throws request_error when they are not a whole number of samples, or of frames.
 [[nodiscard]] recording_cut cut_recording(const pipeline_info& pipeline, const server_info& server, std::size_t bytes);
 
 /// Concatenates the results of a recording.

@@ -88,7 +88,7 @@ result session::run(std::span<const std::byte> samples, unfilled tail, const std
     next.id = owner_->reserve_id();
     next.account = account;
     if (account) {
-      const std::int64_t length = leading > 0 ? leading : pipeline.input.shape.front();
+      const std::int64_t length = leading > 0 ? leading : pipeline.input.samples();
       const std::int64_t index = account->index + length * frames;
       account = account->knows_index() ? sample_account::at(index, account->epoch) : sample_account{};
     }

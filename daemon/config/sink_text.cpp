@@ -206,7 +206,7 @@ class feed_finder {
         }
       }
     }
-    const std::int64_t extent = pipeline.input.shape.front();
+    const std::int64_t extent = pipeline.frame_steps();
     output.is_in_time = output.steps > 0 && (output.spec.variable || pipeline.input.variable ||
                                              output.spec.shape.front() * output.steps == extent * output.indices);
     if (!output.is_in_time) {

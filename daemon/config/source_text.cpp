@@ -244,6 +244,12 @@ void fit_to_pipeline(const table_reader& table, source_declaration& source, cons
   if (found->inputs.size() > 1) {
     table.refuse_key("pipeline", "'" + found->name + "' has several inputs, and a source feeds one");
   }
+  if (found->time_axis != 0) {
+    table.refuse_key("pipeline", "'" + found->name + "' takes " + found->input.text() + " with time along axis " +
+                                     std::to_string(found->time_axis) +
+                                     ", and a source gives sample after sample: its input needs time first, as in "
+                                     "[samples, channels]; a stage 'transpose' turns it");
+  }
   source.input = found->input;
   if (has_dtype && source.dtype != source.input.type) {
     table.refuse_key("dtype", "\"" + std::string(name_of(source.dtype)) + "\" is given; pipeline '" + source.pipeline +

@@ -33,8 +33,9 @@ std::string body_for(std::uint32_t shard, const welcome_facts& facts) {
     made.ordered = each.declaration.ordered;
     made.period = static_cast<std::uint64_t>(each.period);
     made.input = describe(each.input(), each.buffers.front().name, "");
+    made.input.axis = each.declaration.time_axis;
     for (std::size_t input = 0; each.inputs != 1 && input < each.inputs; ++input) {
-      made.inputs.push_back(describe(each.buffers[input].spec, each.buffers[input].name, ""));
+      made.inputs.push_back(input == 0 ? made.input : describe(each.buffers[input].spec, each.buffers[input].name, ""));
     }
     for (std::size_t output = 0; output < each.outputs.size(); ++output) {
       made.outputs.push_back(describe(each.output_spec(output), each.outputs[output].name, each.outputs[output].op));

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -554,33 +555,43 @@ bool works_on_rows(const stage_declaration& stage) {
 /// How the frames of the input, or of a stage's output, lie.
 struct layout {
   tensor_spec spec;
-  time_extent extent{};      ///< see time_extents_of_stages
+  std::size_t axis = 0;      ///< the dimension that is time
+  time_extent extent{};      ///< of that; of 0 steps where none is
   step_timing timing{};      ///< see timing_of_stages
   bool is_planar = false;    ///< one row a channel
   bool is_reframed = false;  ///< its rows were made of a session's steps
   bool is_row_made = false;  ///< its last dimension is what an operator made of a row
 };
 
-/// Whether its first dimension comes from another one of its input.
-bool swaps_axes(const stage_declaration& stage) {
-  if (stage.op != "transpose") {
-    return stage.op == "convert" && stage.settings.flag("planar", false);
+/// Of a stage that puts dimensions in another order, by dimension of its output that of its input; of others none.
+std::vector<std::size_t> order_of_axes(const stage_declaration& stage) {
+  if (stage.op != "transpose" && !(stage.op == "convert" && stage.settings.flag("planar", false))) {
+    return {};
   }
-  const auto axes = static_cast<double>(stage.output.shape.size());
-  const double first = stage.settings.has("axes") ? stage.settings.numbers("axes").front() : -1.0;
-  return first != 0.0 && first != -axes;
+  const std::size_t axes = stage.output.shape.size();
+  std::vector<std::size_t> order(axes);
+  std::iota(order.rbegin(), order.rend(), std::size_t{0});
+  if (stage.settings.has("axes")) {
+    const std::vector<double> given = stage.settings.numbers("axes");
+    std::transform(given.begin(), given.end(), order.begin(), [axes](double axis) {
+      return static_cast<std::size_t>(axis < 0 ? axis + static_cast<double>(axes) : axis);
+    });
+  }
+  return order;
 }
 
-/// Whether its first dimension, joined or worked on as rows, is no time any longer.
-bool takes_first_axis(const stage_declaration& stage) {
-  return !stage.session && stage.axis == std::size_t{0};
+/// Whether it removes the axis along which it works, and puts its results behind the others.
+bool removes_axis(const stage_declaration& stage) {
+  constexpr std::array<std::string_view, 5> all{"detect", "histogram", "moments", "reduce", "top"};
+  return std::find(all.begin(), all.end(), stage.op) != all.end();
 }
 
 bool is_spectrum(const stage_declaration& stage) {
   return stage.op == "power_spectrum" || stage.op == "fft";
 }
 
-bool steps_along_first(const stage_declaration& stage) {
+/// Whether the steps of its sessions are indices of a dimension.
+bool steps_along_axis(const stage_declaration& stage) {
   return stage.session && !stage.session->whole_frames;
 }
 
@@ -593,18 +604,38 @@ bool may_precede(const time_extent& extent, const step_rate& rate) noexcept {
          static_cast<double>(step_rates::most_steps);
 }
 
+/// Whether these are those of time.
+bool steps_in_time(const stage_declaration& stage, const layout& source) {
+  return steps_along_axis(stage) && source.extent.steps > 0 && source.axis == stage.session->axis;
+}
+
+/// Where time lies behind a stage without state.
+void follow_time(const stage_declaration& stage, const layout& source, layout& made) {
+  const std::vector<std::size_t> order = order_of_axes(stage);
+  if (!order.empty()) {
+    made.axis = static_cast<std::size_t>(std::find(order.begin(), order.end(), source.axis) - order.begin());
+    made.is_planar = order.front() == 0 ? source.is_planar : made.extent.steps == 0 || made.axis != 0;
+  } else if (stage.axis == source.axis) {
+    made.extent = {.steps = 0};  // joined, or worked on as rows
+  } else if (stage.axis && *stage.axis < source.axis) {
+    made.axis = removes_axis(stage) ? source.axis - 1 : source.axis + made.spec.shape.size() - source.spec.shape.size();
+  }
+}
+
 layout layout_behind(const pipeline_declaration& pipeline, const stage_declaration& stage, const layout& source) {
   layout made = source;
   made.spec = stage.output;
   if (stage.session && stage.session->frame_results) {
     made.is_row_made = true;
     made.extent = {.steps = 0};
-  } else if (steps_along_first(stage)) {
-    if (!may_precede(source.extent, stage.session->rate)) {
+  } else if (steps_along_axis(stage)) {
+    const bool in_time = steps_in_time(stage, source);
+    if (in_time && !may_precede(source.extent, stage.session->rate)) {
       refuse(stage.place(pipeline.name), too_many_steps());
     }
-    made.extent = source.extent.then(stage.session->rate);
-    made.timing = source.extent.steps > 0 ? source.timing.then(*stage.session) : source.timing;
+    made.axis = stage.session->axis;
+    made.extent = in_time ? source.extent.then(stage.session->rate) : time_extent{.steps = 0};
+    made.timing = in_time ? source.timing.then(*stage.session) : source.timing;
     if (std::abs(made.timing.first) > static_cast<double>(step_rates::most_steps)) {
       refuse(stage.place(pipeline.name), "its result would be late by more than " +
                                              std::to_string(step_rates::most_steps) + " steps of the pipeline's input");
@@ -616,13 +647,20 @@ layout layout_behind(const pipeline_declaration& pipeline, const stage_declarati
   if (works_on_rows(stage)) {
     made.is_row_made = true;
   }
-  if (swaps_axes(stage)) {
-    made.is_planar = true;
-    made.extent = {.steps = 0};
-  } else if (takes_first_axis(stage)) {
-    made.extent = {.steps = 0};
+  if (!stage.session) {
+    follow_time(stage, source, made);
   }
   return made;
+}
+
+bool takes_axis(const stage_declaration& stage) {
+  const std::span<const std::string_view> keys = find_operator(stage.op)->keys;
+  return std::find(keys.begin(), keys.end(), "axis") != keys.end();
+}
+
+/// "the first dimension", "axis 1".
+std::string dimension_text(std::size_t axis) {
+  return axis == 0 ? "the first dimension" : "axis " + std::to_string(axis);
 }
 
 std::string doubt_about(const stage_declaration& stage, const layout& source) {
@@ -632,33 +670,40 @@ std::string doubt_about(const stage_declaration& stage, const layout& source) {
   }
   const std::int64_t first = shape.front();
   const std::int64_t last = shape.back();
-  if (works_on_rows(stage) && !source.is_row_made && !stage.settings.has("axis") &&
+  const bool names_axis = stage.settings.has("axis");
+  const bool last_is_time = source.extent.steps > 0 && source.axis + 1 == shape.size();
+  if (works_on_rows(stage) && !source.is_row_made && !names_axis && !last_is_time &&
       ((last <= most_channels && last < shape[shape.size() - 2]) || (is_spectrum(stage) && last <= most_of_handful))) {
     return "'" + stage.op + "' works along the last dimension of " + source.spec.text() + ", which has " +
            std::to_string(last) +
            " elements: if these are channels, name the right one by 'axis', or see \"Several channels\", "
            "docs/channels.md";
   }
-  if (!steps_along_first(stage)) {
+  if (!steps_along_axis(stage)) {
     return "";
   }
+  const std::size_t axis = stage.session->axis;
+  const bool is_elsewhere = source.extent.steps > 0 && source.axis != axis;
   const bool looks_planar = stage.op != "istft" && !source.spec.variable && !source.is_reframed &&
                             source.extent.steps > 0 && first > 1 && first <= most_channels && first < last;
-  if (source.is_planar || looks_planar) {
-    return "'" + stage.op + "' takes the first dimension of " + source.spec.text() + " for time, " +
-           std::to_string(first) + " steps a frame: if these are channels, see \"Several channels\", docs/channels.md";
+  if (is_elsewhere || (!names_axis && (source.is_planar || looks_planar))) {
+    const bool may_name = !source.spec.variable && takes_axis(stage);
+    return "'" + stage.op + "' takes " + dimension_text(axis) + " of " + source.spec.text() + " for time, " +
+           std::to_string(shape[axis]) + " steps a frame: if these are channels, " +
+           (may_name ? "name the right one by 'axis', or " : "") + "see \"Several channels\", docs/channels.md";
   }
   return "";
 }
 
-/// Calls `each(stage, source, result)` in the stages' order, `source` being the layout of what it reads first. Throws
-/// configuration_error where steps can't be counted.
+/// Calls `each(stage, source, result)` in the stages' order, `source` being the layout of what it reads first. The
+/// input's dimension `time_axis` is time. Throws configuration_error where steps can't be counted.
 template <class Each>
-void walk(const pipeline_declaration& pipeline, const Each& each) {
+void walk(const pipeline_declaration& pipeline, std::size_t time_axis, const Each& each) {
   std::map<std::string, layout, std::less<>> known;
   for (const operator_output& input : pipeline.all_inputs()) {
     // Of a template or a mask beside frames of "max N", the first dimension is not time.
     known[input.name] = {.spec = input.spec,
+                         .axis = input.spec.shape == pipeline.input.shape ? time_axis : 0,
                          .extent = {.steps = pipeline.input.variable && !input.spec.variable ? 0 : 1}};
   }
   for (const stage_declaration& stage : pipeline.stages) {
@@ -672,31 +717,49 @@ void walk(const pipeline_declaration& pipeline, const Each& each) {
   }
 }
 
+/// The input's dimension that, followed through the stages, is that along which one of them steps; another one than the
+/// first only where a stage names it.
+std::size_t time_axis_of(const pipeline_declaration& pipeline) {
+  const std::size_t axes = pipeline.input.variable ? 1 : pipeline.input.shape.size();
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    bool found = false;
+    walk(pipeline, axis, [&](const stage_declaration& stage, const layout& source, const auto& /*result*/) {
+      found = found || (steps_in_time(stage, source) && (axis == 0 || stage.settings.has("axis")));
+    });
+    if (found) {
+      return axis;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 pipeline_declaration check_pipeline(pipeline_declaration declared) {
   checker(declared).run();
-  walk(declared, [](const auto& /*stage*/, const auto& /*source*/, const auto& /*result*/) {});
+  declared.time_axis = time_axis_of(declared);
+  walk(declared, declared.time_axis, [](const auto& /*stage*/, const auto& /*source*/, const auto& /*result*/) {});
   return declared;
 }
 
 std::vector<time_extent> time_extents_of_stages(const pipeline_declaration& pipeline) {
   std::vector<time_extent> all;
-  walk(pipeline,
-       [&all](const auto& /*stage*/, const auto& /*source*/, const layout& result) { all.push_back(result.extent); });
+  walk(pipeline, pipeline.time_axis, [&all](const auto& /*stage*/, const auto& /*source*/, const layout& result) {
+    all.push_back(result.axis == 0 ? result.extent : time_extent{.steps = 0});
+  });
   return all;
 }
 
 std::vector<step_timing> timing_of_stages(const pipeline_declaration& pipeline) {
   std::vector<step_timing> all;
-  walk(pipeline,
+  walk(pipeline, pipeline.time_axis,
        [&all](const auto& /*stage*/, const auto& /*source*/, const layout& result) { all.push_back(result.timing); });
   return all;
 }
 
 std::vector<std::string> doubts_about(const pipeline_declaration& pipeline) {
   std::vector<std::string> all;
-  walk(pipeline, [&](const stage_declaration& stage, const layout& source, const auto& /*result*/) {
+  walk(pipeline, pipeline.time_axis, [&](const stage_declaration& stage, const layout& source, const auto& /*result*/) {
     if (const std::string doubt = doubt_about(stage, source); !doubt.empty()) {
       all.push_back(stage.place(pipeline.name).text() + ": " + doubt);
     }

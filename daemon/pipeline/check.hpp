@@ -37,11 +37,11 @@ struct stage_graph {
 /// larger than a batch.
 [[nodiscard]] pipeline_declaration check_pipeline(pipeline_declaration declared);
 
-/// By stage of a checked pipeline: the time that the first dimension of its output covers.
+/// By stage of a checked pipeline: the time that the first dimension of its output covers; none where that is another.
 [[nodiscard]] std::vector<time_extent> time_extents_of_stages(const pipeline_declaration& pipeline);
 
-/// By stage of a checked pipeline: where the first dimension of its output lies among the steps of the pipeline's
-/// input, by the stage's first input.
+/// By stage of a checked pipeline: where the time of its output lies among the steps of the pipeline's input, by the
+/// stage's first input.
 [[nodiscard]] std::vector<step_timing> timing_of_stages(const pipeline_declaration& pipeline);
 
 /// Warnings where channels seem to be taken for time, or time for channels. A sentence each, which begins with the

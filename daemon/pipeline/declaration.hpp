@@ -84,6 +84,12 @@ struct pipeline_declaration {
   source_position position;
   field_lines lines;  ///< of its own fields, also of those in tables: "batch.max_frames"
 
+  /// The dimension of the input that is time, as its stages with state say. Filled in by the check.
+  std::size_t time_axis = 0;
+
+  /// Samples of a frame, of one of variable length at most.
+  [[nodiscard]] std::int64_t frame_steps() const { return input.shape[time_axis]; }
+
   /// All of them, with the names by which stages read them.
   [[nodiscard]] std::vector<operator_output> all_inputs() const {
     return inputs.empty() ? std::vector<operator_output>{{"input", input}} : inputs;

@@ -186,7 +186,7 @@ void add_state(plan& made, const stage_declaration& stage, plan_stage& compiled)
   } else if (input.spec.variable) {
     state.rate = input.rate;
   } else {
-    state.fixed_steps = input.spec.shape.front();
+    state.fixed_steps = input.spec.shape[state.traits.axis];
   }
   made.state_bytes += aligned_bytes(compiled.compiled->state_bytes());
   made.keepers.push_back(made.stages.size());

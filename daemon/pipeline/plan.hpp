@@ -71,7 +71,7 @@ struct plan_output {
   std::size_t pinned_offset = 0;  ///< a multiple of 256
   std::uint64_t steps = 1;        ///< of the input that `indices` of its first dimension cover, where that is time
   std::uint64_t indices = 1;
-  step_timing timing{};  ///< where that dimension lies among the input's steps
+  step_timing timing{};  ///< where its time lies among the input's steps
 };
 
 /// A pipeline, compiled for a device: what a batch of it copies, launches and gives back. Immutable once made.
@@ -127,6 +127,10 @@ struct plan {
   }
   /// Of several, the first.
   [[nodiscard]] const tensor_spec& input() const noexcept { return buffers.front().spec; }
+  /// Samples of a frame of the input with that leading extent.
+  [[nodiscard]] std::int64_t frame_steps(std::int64_t leading) const noexcept {
+    return declaration.time_axis == 0 ? leading : declaration.frame_steps();
+  }
   /// Bytes of one frame of all inputs, where that of the first has that leading extent.
   [[nodiscard]] std::size_t frame_bytes(std::int64_t leading) const noexcept {
     std::size_t sum = 0;

@@ -199,7 +199,9 @@ std::string facts_text(const plan& shown, std::string_view device) {
   add_fact(out, "device", std::string(device));
   for (std::size_t input = 0; input < shown.inputs; ++input) {
     const std::string name = shown.inputs == 1 ? "" : ", " + shown.buffers[input].name;
-    add_fact(out, "input", shown.buffers[input].spec.text() + name);
+    const std::size_t time = input == 0 ? shown.declaration.time_axis : 0;
+    add_fact(out, "input",
+             shown.buffers[input].spec.text() + name + (time == 0 ? "" : ", time along axis " + std::to_string(time)));
   }
   add_fact(out, "batch", "up to " + counted(static_cast<std::size_t>(shown.max_frames), "frame"));
   add_fact(out, "lanes",

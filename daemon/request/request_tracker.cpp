@@ -63,7 +63,7 @@ void note_filled(request& next, session_record& session) {
       session.filled.erase(session.filled.begin());
     }
     session.filled.push_back({.begin = next.steps_before,
-                              .end = next.steps_before + next.leading * next.frames,
+                              .end = next.steps_before + next.pipeline->frame_steps(next.leading) * next.frames,
                               .count = next.account->filled,
                               .withheld = (next.account->flags & wire::sample_flag::withheld) != 0});
   }
@@ -75,7 +75,7 @@ void join_session(request& next, session_record& session) {
   next.steps_before = session.steps;
   note_filled(next, session);
   session.frames += next.frames;
-  session.steps += next.leading * next.frames;
+  session.steps += next.pipeline->frame_steps(next.leading) * next.frames;
   session.last_used = next.received;
   ++session.references;
   session.append(next);

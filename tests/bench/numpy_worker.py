@@ -344,7 +344,7 @@ def fir(case, x):
 
 def iir(case, x):
     sections = np.array(case["sections"]).reshape(-1, 6)
-    return {"sosfilt": lambda: signal.sosfilt(sections, x, axis=1)}
+    return {"sosfilt": lambda: signal.sosfilt(sections, x, axis=axis_of({"axis": 0, **case}))}
 
 
 def mix(case, x):

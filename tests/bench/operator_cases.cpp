@@ -63,7 +63,7 @@ std::vector<session_frame> operator_case::session_frames() const {
     return {};
   }
   const session_traits& traits = *kept;
-  const std::int64_t steps = traits.whole_frames ? 1 : inputs.front().shape.front();
+  const std::int64_t steps = traits.whole_frames ? 1 : inputs.front().shape[traits.axis];
   std::vector<session_frame> frames_;
   for (std::int32_t index = 0; index < frames; ++index) {
     const std::int64_t position = (earlier_frames + (one_session ? index : 0)) * steps;
@@ -302,6 +302,8 @@ void add_sessions(case_list& cases) {
   cases.add("iir, 2 sections", "iir", with({{"sections", butterworth()}}), type::f32);
   cases.add("iir, 2 sections cf32", "iir", with({{"sections", butterworth()}}), type::cf32);
   cases.add("iir, 2 sections, 8 channels", "iir", with({{"sections", butterworth()}}), type::f32, 1, {8});
+  cases.add_one("iir, 2 sections, 8 channels along the last axis", "iir",
+                with({{"sections", butterworth()}, {"axis", std::int64_t{-1}}}), {type::f32, {8, few}}, batch);
   cases.add("mix", "mix", with({{"frequency", 0.1}}), type::cf32);
   for (const char* const kind : {"fm", "am", "pm"}) {
     const parameters settings = with({{"kind", std::string(kind)}});

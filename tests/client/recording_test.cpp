@@ -127,6 +127,25 @@ TEST_F(Recording, NumbersItsRequestsOn) {
   EXPECT_EQ(all.output("sum").index, 900);
 }
 
+TEST_F(Recording, NumbersItsRequestsAlongTheAxisOfTime) {
+  daemon_.offer().pipelines[0].input.shape = {2, 4};
+  daemon_.offer().pipelines[0].input.axis = 1;
+  connect();
+  session line = open();
+  EXPECT_THAT(refusal_of(line, 7), HasSubstr("no whole number of frames of u8[2, 4], which have 8 each"));
+  const auto bytes = counting_bytes(18);  // nine frames
+  auto running =
+      std::async(std::launch::async, [&] { return line.run(bytes, unfilled::refuse, sample_account::at(1000)); });
+  for (const std::int64_t index : {1000, 1032}) {
+    const received submit = daemon_.expect(message_type::submit);
+    wire::sample_account told;
+    ASSERT_TRUE(wire::decode_account(std::as_bytes(std::span(submit.parts.at(0))), submit.header, told));
+    EXPECT_EQ(told.index, index) << "of eight frames of four samples";
+    daemon_.error(submit, wire::status::expired);
+  }
+  EXPECT_THROW((void)running.get(), request_error);
+}
+
 TEST_F(Recording, RefusesWhatFillsNoFrameBeforeAnythingIsSent) {
   daemon_.offer().pipelines[0].input.shape = {4, 2};
   connect();

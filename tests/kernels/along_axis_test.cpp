@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "tests/kernels/operation_test.hpp"
 #include "tests/kernels/random_input.hpp"
@@ -151,6 +152,230 @@ TEST_P(along_axis, KeepsANotANumberToItsRow) {
   for (std::size_t i = 0; i < y.size(); ++i) {
     EXPECT_EQ(std::isfinite(y[i]), i % 3 != 1) << i;
   }
+}
+
+class along_session : public session_test {};
+PENSTOCK_ON_EACH_BACKEND(along_session);
+
+struct step_case {
+  const char* op;
+  entries settings;
+  element_type type;
+  std::int64_t unit = 1;               ///< of whose multiples the steps of a frame are
+  std::optional<std::int64_t> bins{};  ///< along the last axis
+};
+
+const std::vector<step_case>& step_cases() {
+  using list = std::vector<double>;
+  using std::string_literals::operator""s;
+  const std::int64_t three = 3;
+  const std::int64_t four = 4;
+  const std::int64_t eight = 8;
+  const std::int64_t sixteen = 16;
+  const list taps{0.5, -1.0, 0.25, 0.125, 2.0, -0.5, 0.75};
+  static const std::vector<step_case> cases{
+      {"accumulate", {{"frames", three}, {"along", "rows"s}}, element_type::f32},
+      {"accumulate", {{"frames", eight}, {"along", "rows"s}, {"every", four}, {"kind", "peak"s}}, element_type::f32, 4},
+      {"channelize", {{"channels", four}}, element_type::cf32, 4},
+      {"channelize", {{"channels", eight}, {"hop", four}}, element_type::f32, 4},
+      {"clock", {{"omega", 3.3}}, element_type::f32},
+      {"demodulate", {{"kind", "fm"s}}, element_type::cf32},
+      {"demodulate", {{"kind", "pm"s}, {"gain", 0.5}}, element_type::cf32},
+      {"detect", {{"high", 1.0}, {"max_events", four}, {"along", "session"s}, {"gap", three}}, element_type::f32},
+      {"fir", {{"taps", taps}}, element_type::f32},
+      {"fir", {{"taps", taps}, {"decimation", three}}, element_type::cf32, 3},
+      {"fir", {{"taps", list(150, 0.01)}, {"decimation", four}}, element_type::f32, 4},
+      {"iir", {{"sections", list{1.0, 0.5, 0.0, 1.0, -0.9, 0.3}}}, element_type::f32},
+      {"iir", {{"sections", list{1.0, 0.5, 0.0, 1.0, -0.9, 0.3}}}, element_type::cf32},
+      {"istft", {{"hop", four}}, element_type::cf32, 1, 9},
+      {"mix", {{"frequency", 0.1}, {"phase", 0.3}}, element_type::f32},
+      {"mix", {{"frequency", -0.27}}, element_type::cf32},
+      {"moving_zscore", {{"window", eight}}, element_type::f32},
+      {"moving_zscore", {{"window", eight}, {"gap", three}, {"hold", 2.0}, {"output", "flags"s}}, element_type::f32},
+      {"reframe", {{"length", four}}, element_type::u8, 4},
+      {"reframe", {{"length", four}}, element_type::ci8, 4},
+      {"reframe", {{"length", eight}, {"hop", four}, {"padding", four}}, element_type::f32, 4},
+      {"reframe", {{"length", three}}, element_type::f64, 3},
+      {"resample", {{"up", three}, {"down", four}}, element_type::f32, 4},
+      {"resample", {{"up", four}, {"down", three}}, element_type::cf32, 3},
+      {"stft", {{"length", sixteen}, {"hop", four}, {"padding", std::int64_t{12}}}, element_type::f32, 4},
+      {"stft", {{"length", eight}, {"hop", four}, {"padding", four}}, element_type::cf32, 4}};
+  return cases;
+}
+
+using byte_signals = std::vector<std::vector<std::byte>>;
+
+/// Normal samples, or any bytes of integers.
+std::vector<std::byte> samples_of(random_input& random, element_type type, std::size_t count) {
+  std::vector<std::byte> made(count * size_of(type));
+  const auto fill = [&made](const auto& values) { std::memcpy(made.data(), values.data(), made.size()); };
+  if (type == element_type::f32 || type == element_type::cf32) {
+    fill(random.normal(made.size() / sizeof(float)));
+  } else {
+    fill(random.integers<std::uint8_t>(made.size()));
+  }
+  return made;
+}
+
+template <class Element>
+void expect_near(const std::vector<std::byte>& got, const std::vector<std::byte>& expected, const std::string& where) {
+  std::vector<Element> values(got.size() / sizeof(Element));
+  std::vector<Element> wanted(values.size());
+  std::memcpy(values.data(), got.data(), got.size());
+  std::memcpy(wanted.data(), expected.data(), got.size());
+  Element peak = 1;
+  for (const Element value : wanted) {
+    peak = std::max(peak, std::abs(value));
+  }
+  for (std::size_t at = 0; at < values.size(); ++at) {
+    ASSERT_NEAR(values[at], wanted[at], peak * Element(1e-5)) << where << ", value " << at;
+  }
+}
+
+/// The same sessions with time first, cut at random, where an operator's results do not depend on that.
+TEST_P(along_session, GivesWhatItGivesWithTimeFirst) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  const std::vector<std::vector<std::int64_t>> before{{1}, {64}, {5}, {2, 3}, {64}};
+  const std::vector<std::vector<std::int64_t>> behind{{}, {}, {3}, {}, {1}};
+  for (std::size_t round = 0; round < 3 * step_cases().size(); ++round) {
+    const step_case& each = step_cases()[round % step_cases().size()];
+    const auto shape = static_cast<std::size_t>(random.integer(0, 4));
+    session_case planar{.op = each.op,
+                        .settings = settings_of(each.settings),
+                        .input = {.type = each.type, .shape = before[shape]},
+                        .seed = static_cast<std::uint64_t>(random.integer(1, 1 << 30))};
+    const std::size_t axis = before[shape].size();
+    const std::int64_t steps = each.unit * random.integer(1, random.coin() ? 4 : 40);
+    std::vector<std::int64_t>& extents = planar.input.shape;
+    extents.push_back(steps);
+    extents.insert(extents.end(), behind[shape].begin(), behind[shape].end());
+    if (each.bins) {
+      extents.push_back(*each.bins);
+    }
+    session_case first = planar;
+    first.input.shape.erase(first.input.shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    first.input.shape.insert(first.input.shape.begin(), steps);
+    planar.settings.set(
+        "axis", static_cast<std::int64_t>(axis) - (random.coin() ? static_cast<std::int64_t>(extents.size()) : 0));
+    const session_traits traits = planar.traits();
+    ASSERT_EQ(traits.axis, axis);
+    if (!traits.frame_results) {
+      first.input.variable = true;
+      first.input.shape.front() = random.integer(1, 2 * steps);
+    }
+    first.seed = planar.seed + (traits.frame_results ? 0 : 1);
+
+    const auto outer = static_cast<std::size_t>(
+        std::accumulate(before[shape].begin(), before[shape].end(), std::int64_t{1}, std::multiplies<>{}));
+    const std::size_t frame = planar.input.bytes();
+    const std::size_t inner = frame / outer / static_cast<std::size_t>(steps);
+    byte_signals signals;
+    byte_signals turned;
+    std::vector<std::size_t> frames;
+    for (int session = 0; session < 3; ++session) {
+      frames.push_back(static_cast<std::size_t>(random.integer(1, 7)));
+      signals.push_back(samples_of(random, each.type, frames.back() * frame / size_of(each.type)));
+      turned.push_back(exchanged(signals.back(), frames.back(), outer, static_cast<std::size_t>(steps), inner));
+    }
+    const byte_signals got = runner().run(planar, signals);
+    const byte_signals wanted = runner().run(first, turned);
+    for (std::size_t session = 0; session < got.size(); ++session) {
+      const std::string where = planar.text() + ", axis " + std::to_string(axis) + ", " + std::to_string(steps) +
+                                " steps, session " + std::to_string(session);
+      ASSERT_EQ(got[session].size(), wanted[session].size()) << where;
+      std::vector<std::byte> values = got[session];
+      if (!traits.frame_results) {
+        // Behind the channels before time come its steps: all of a frame, or rows of them.
+        const std::size_t made = planar.output().bytes();
+        const auto time =
+            static_cast<std::size_t>(planar.output().shape[axis] *
+                                     (each.op == std::string_view("reframe") ? planar.output().shape[axis + 1] : 1));
+        values = exchanged(values, frames[session], outer, time, made / outer / time);
+      }
+      switch (planar.output().type) {
+        case element_type::f32:
+        case element_type::cf32:
+          expect_near<float>(values, wanted[session], where);
+          break;
+        default:
+          ASSERT_EQ(values, wanted[session]) << where;
+      }
+    }
+  }
+}
+
+TEST_P(along_session, TakesTheNumbersOfEachFrame) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  const auto frequency = [](std::size_t session, std::int64_t step) {
+    return std::vector{0.01 * static_cast<double>(session + 1) + 0.001 * static_cast<double>(step / 12 % 5)};
+  };
+  session_case planar{.op = "mix",
+                      .settings = settings_of({{"frequency", 0.1}, {"axis", std::int64_t{-1}}}),
+                      .input = {.type = element_type::f32, .shape = {7, 12}},
+                      .numbers = frequency};
+  session_case first{.op = "mix",
+                     .settings = settings_of({{"frequency", 0.1}}),
+                     .input = {.type = element_type::f32, .shape = {12, 7}},
+                     .numbers = frequency};
+  session_signals signals;
+  session_signals turned;
+  for (int session = 0; session < 3; ++session) {
+    signals.push_back(random.normal(std::size_t{10} * 7 * 12));
+    turned.push_back(exchanged(signals.back(), 10, 7, 12, 1));
+  }
+  const auto got = run<float>(planar, signals);
+  const auto wanted = run<float>(first, turned);
+  for (std::size_t session = 0; session < got.size(); ++session) {
+    EXPECT_EQ(exchanged(got[session], 10, 7, 12, 2), wanted[session]) << session;
+  }
+}
+
+TEST(AlongSession, PutsTimeInItsPlaceAndRowsOfStepsBehindIt) {
+  const tensor_spec cube{.type = element_type::f32, .shape = {2, 96, 3}};
+  const auto output = [&](const char* op, entries settings) {
+    settings.emplace_back("axis", std::int64_t{1});
+    return find_operator(op)->infer(settings_of(settings), std::span(&cube, 1));
+  };
+  const std::int64_t eight = 8;
+  const std::string rows = "rows";
+  const std::string session = "session";
+  EXPECT_EQ(output("fir", {{"taps", std::vector<double>{1.0}}, {"decimation", eight}}).shape,
+            (std::vector<std::int64_t>{2, 12, 3}));
+  EXPECT_EQ(output("reframe", {{"length", eight}}).shape, (std::vector<std::int64_t>{2, 12, 8, 3}));
+  EXPECT_EQ(output("stft", {{"length", eight}, {"hop", eight}}).shape, (std::vector<std::int64_t>{2, 12, 3, 5}));
+  EXPECT_EQ(output("channelize", {{"channels", eight}}).shape, (std::vector<std::int64_t>{2, 12, 3, 8}));
+  EXPECT_EQ(output("detect", {{"high", 1.0}, {"max_events", eight}, {"along", session}}).shape,
+            (std::vector<std::int64_t>{2, 3, 9, 4}));
+  EXPECT_EQ(output("detect", {{"high", 1.0}, {"max_events", eight}}).shape, (std::vector<std::int64_t>{2, 3, 9, 2}));
+  const tensor_spec spectra{.type = element_type::cf32, .shape = {2, 12, 5}};
+  EXPECT_EQ(find_operator("istft")
+                ->infer(settings_of({{"axis", std::int64_t{1}}, {"hop", std::int64_t{4}}}), std::span(&spectra, 1))
+                .shape,
+            (std::vector<std::int64_t>{2, 48}));
+}
+
+TEST(AlongSession, RefusesWhatCannotBeTimeAndSaysWhatToDo) {
+  const parameters fir = settings_of({{"taps", std::vector<double>{1.0}}, {"axis", std::int64_t{1}}});
+  expect_refused("fir", fir, {{element_type::f32, {4096, 8}, true}}, "axis",
+                 "must be 0 for f32[max 4096, 8]: of frames of any length time is the first dimension");
+  expect_refused("fir", fir, {{element_type::f32, {8}}}, "axis", "must be an axis of f32[8], -1 to 0, not 1");
+  parameters decimated = fir;
+  decimated.set("decimation", std::int64_t{3});
+  expect_refused("fir", decimated, {{element_type::f32, {8, 100}}}, "decimation",
+                 "must divide the 100 steps of f32[8, 100] along axis 1");
+  expect_refused("accumulate", settings_of({{"frames", std::int64_t{3}}, {"axis", std::int64_t{1}}}),
+                 {{element_type::f32, {8, 100}}}, "axis", "is for along = \"rows\"");
+  expect_refused("istft", settings_of({{"axis", std::int64_t{-1}}}), {{element_type::cf32, {8, 9}}}, "axis",
+                 "can't be the last one");
+}
+
+TEST(AlongSession, TakesAnyAxisWhereNoStateIsKept) {
+  const tensor_spec variable{.type = element_type::cf32, .shape = {4096, 8}, .variable = true};
+  const parameters am = settings_of({{"kind", std::string{"am"}}, {"axis", std::int64_t{1}}});
+  EXPECT_EQ(find_operator("demodulate")->infer(am, std::span(&variable, 1)).shape, variable.shape);
+  EXPECT_FALSE(find_operator("demodulate")->session(am, std::span(&variable, 1)).has_value());
 }
 
 TEST(AlongAxis, PutsResultsInItsPlaceOrLast) {

@@ -23,6 +23,7 @@ welcome example() {
   body.credit_bytes = UINT64_MAX;
   body.max_request_bytes = 2;
   body.pipelines.push_back({4'294'967'295U, "p", 16, {"input", "u8", "cu8", {512, 2}, true, ""}, {}});
+  body.pipelines.front().input.axis = 1;
   body.pipelines.front().outputs.push_back({"psd", "f32", "f32", {512}, true, "power_spectrum", 256});
   body.pipelines.front().keeps_state = true;
   body.pipelines.front().ordered = false;
@@ -48,6 +49,7 @@ TEST(Control, WelcomeComesBackWithEveryField) {
   EXPECT_EQ(out->pipelines[0].max_frames, 16U);
   EXPECT_EQ(out->pipelines[0].input.element, "cu8");
   EXPECT_EQ(out->pipelines[0].input.shape, (std::vector<std::int64_t>{512, 2}));
+  EXPECT_EQ(out->pipelines[0].input.axis, 1U);
   ASSERT_EQ(out->pipelines[0].outputs.size(), 1U);
   EXPECT_EQ(out->pipelines[0].outputs[0].op, "power_spectrum");
   EXPECT_TRUE(out->pipelines[0].outputs[0].variable);
@@ -62,6 +64,12 @@ TEST(Control, WelcomeComesBackWithEveryField) {
   ASSERT_EQ(out->quarantined.size(), 1U);
   EXPECT_EQ(out->quarantined[0].name, "q");
   EXPECT_EQ(out->quarantined[0].reason, "its kernel takes the device with it");
+}
+
+TEST(Control, WelcomeWithAnAxisThatIsNoneIsRefused) {
+  welcome body = example();
+  body.pipelines.front().input.axis = 2;
+  EXPECT_FALSE(decode_welcome(bytes_of(encode(body))));
 }
 
 TEST(Control, WelcomeOfADaemonBeforeSessionsShardsAndSharedMemoryStandsForNone) {

@@ -232,7 +232,7 @@ class session_run {
       throw std::invalid_argument("a step that is a frame can't be variable");
     }
     const bool fixed = whole_frames_ || !setup_.input.variable;
-    const std::int64_t most = whole_frames_ ? 1 : setup_.input.shape.front();
+    const std::int64_t most = whole_frames_ ? 1 : setup_.input.shape[setup_.traits().axis];
     std::vector<std::int64_t> remaining;
     for (const std::vector<std::byte>& signal : signals_) {
       const auto steps = static_cast<std::int64_t>(signal.size() / setup_.input_step_bytes());
@@ -349,13 +349,15 @@ session_traits session_case::traits() const {
 }
 
 std::size_t session_case::input_step_bytes() const {
-  return traits().whole_frames ? input.bytes() : input.bytes() / static_cast<std::size_t>(input.shape.front());
+  const session_traits its = traits();
+  return its.whole_frames ? input.bytes() : input.bytes() / static_cast<std::size_t>(input.shape[its.axis]);
 }
 
 std::size_t session_case::output_step_bytes() const {
   const tensor_spec out = output();
-  return traits().whole_frames || traits().frame_results ? out.bytes()
-                                                         : out.bytes() / static_cast<std::size_t>(out.shape.front());
+  const session_traits its = traits();
+  return its.whole_frames || its.frame_results ? out.bytes()
+                                               : out.bytes() / static_cast<std::size_t>(out.shape[its.axis]);
 }
 
 std::string session_case::text() const {

@@ -44,9 +44,9 @@ struct session_case {
 /// Takes several sessions through an operator with state, and checks that it keeps the rules of operation.hpp.
 ///
 /// The signal of each session is cut at random: into frames of 0 or 1 … N steps for "max N"; into whole frames for a
-/// fixed input (the signal is then a multiple of it) and for an operator on whole frames (a step is then a frame). The
-/// frames of all sessions are put at random into batches, those of a session in order, sometimes several in one batch.
-/// The batches run one after the other.
+/// fixed input (the signal is then such frames, wherever their time lies) and for an operator on whole frames (a step
+/// is then a frame). The frames of all sessions are put at random into batches, those of a session in order, sometimes
+/// several in one batch. The batches run one after the other.
 ///
 /// The states start as garbage, and so does all other memory that is not input: bytes 0xFF, which are NaN in f32 and
 /// f64 and −1 in integers. They fill the output, the scratch, the gap after frames that are shorter than the pitch, and

@@ -13,6 +13,7 @@ import random
 import unittest
 
 import numpy as np
+from scipy import signal
 
 from daemon_process import VERSION, Daemons, pipeline
 from raw_client import RawClient
@@ -62,10 +63,40 @@ IMPULSES = [(*fir("linear", "input", ODD, 1), 0), (*fir("between", "input", EVEN
             ("slower", "resample", 'from = "input"\nup = 2\ndown = 5\n', 2.25),
             ("spectra", "stft", 'from = "linear"\nlength = 32\npadding = 16\n', 0),
             ("again", "istft", 'from = "spectra"\npadding = 16\n', 0)]
+#: Frames of CHANNELS rows of PLANE samples: all that keeps state steps along them.
+CHANNELS, PLANE = 8, 1024
+FASTER = 3 * taps(31)
+SECTIONS = signal.butter(4, 0.2, output="sos")
+PLANAR = [("low", "fir", f'from = "input"\ntaps = {ODD.tolist()}\ndecimation = 4\naxis = -1\n'),
+          ("poles", "iir", f'from = "input"\nsections = {SECTIONS.ravel().tolist()}\naxis = 1\n'),
+          ("spectra", "stft", 'from = "low"\nlength = 64\nhop = 32\npadding = 32\naxis = 1\n'),
+          ("rows", "reframe", 'from = "input"\nlength = 128\naxis = -1\n'),
+          ("fast", "resample", f'from = "low"\nup = 3\ndown = 2\ntaps = {FASTER.tolist()}\naxis = -1\n'),
+          ("events", "detect", 'from = "poles"\nhigh = 1.0\nlow = 0.5\nmax_events = 200\nalong = "session"\naxis = -1\n'),
+          ("turned", "transpose", 'from = "low"\n'),
+          ("again", "fir", f'from = "turned"\ntaps = {taps(9).tolist()}\ndecimation = 2\naxis = 0\n')]
+#: How many samples each of its outputs stands before a frame.
+BEFORE = {"low": 16, "poles": 0, "spectra": 16 + 4 * 32, "rows": 0, "fast": 16 + 4 * 5, "events": 0, "turned": 16,
+          "again": 16 + 4 * 4}
+#: The others, of complex samples.
+BANK = taps(24)
+IQ = [("mixed", "mix", 'from = "input"\nfrequency = 0.1\nphase = 0.25\naxis = -1\n'),
+      ("fm", "demodulate", 'from = "mixed"\nkind = "fm"\naxis = 1\n'),
+      ("pm", "demodulate", 'from = "input"\nkind = "pm"\naxis = -1\n'),
+      ("bank", "channelize", f'from = "input"\nchannels = 8\nhop = 4\ntaps = {BANK.tolist()}\naxis = 1\n'),
+      ("spectra", "stft", 'from = "input"\nlength = 64\nhop = 16\npadding = 48\naxis = -1\n'),
+      ("again", "istft", 'from = "spectra"\nhalf = false\naxis = 1\n'),
+      ("score", "moving_zscore", 'from = "fm"\nwindow = 100\naxis = -1\n'),
+      ("levels", "magnitude", 'from = "bank"\n'),
+      ("mean", "accumulate", 'from = "levels"\nframes = 5\nalong = "rows"\nevery = 2\naxis = 1\n'),
+      ("power", "magnitude", 'from = "input"\n'),
+      ("peak", "accumulate", 'from = "power"\nframes = 70\nkind = "peak"\nalong = "rows"\naxis = -1\n')]
 CONFIGURATION = VERSION + "".join([
     pipeline("chain", "f32", [f"max {LONGEST}"], CHAIN, OUTPUTS, "batch = { max_frames = 16 }\n"),
     pipeline("fixed", "f32", [256], CHAIN[:1] + [("psd", "power_spectrum", 'from = "odd"\n')], ["odd", "psd"]),
     pipeline("phases", "cf32", ["max 64"], PHASE_STAGES, list(PHASES)),
+    pipeline("planar", "f32", [CHANNELS, PLANE], PLANAR, list(BEFORE), "batch = { max_frames = 8 }\n"),
+    pipeline("planar_iq", "cf32", [CHANNELS, PLANE], IQ, [name for name, _, _ in IQ], "batch = { max_frames = 8 }\n"),
     pipeline("rows", "f32", ["max 100"], [("row", "reframe", "length = 100\n")], ["row"]),
     pipeline("doubled", "f32", [4], [("y", "affine", "a = 2.0\n"), ("stats", "moments", 'from = "input"\n')],
              ["y", "stats"]),
@@ -223,6 +254,125 @@ class SampleAccountTest(unittest.TestCase):
                         np.testing.assert_allclose(result["odd"].ravel(), first - 16 + 4 * np.arange(192), atol=0.02)
             result = client.submit("doubled", np.zeros((5, 4), np.float32), index=-7).result()
             self.assertEqual((result.account.index_of("y"), result.account.index_of("stats")), (-7, -7))
+
+        self.each_client(check)
+
+    def interleaved(self, client, name, signals, starts):
+        """Of two sessions, cut and put in turn at random: for each of them (first sample, result) of its requests."""
+        chance = random.Random(SEED)
+        frames_of = [np.ascontiguousarray(x.reshape(CHANNELS, -1, PLANE).swapaxes(0, 1)) for x in signals]
+        futures = ([], [])
+        with client.session(name) as one, client.session(name) as other:
+            sent = [0, 0]
+            while sent != [len(frames) for frames in frames_of]:
+                which = chance.randrange(2)
+                part = frames_of[which][sent[which]:sent[which] + chance.randint(1, 4)]
+                if len(part) > 0:
+                    first = sent[which] * PLANE
+                    futures[which].append((first, (one, other)[which].submit(part, index=starts[which] + first,
+                                                                             time_ns=first)))
+                    sent[which] += len(part)
+            return [[(first, future.result()) for first, future in each] for each in futures]
+
+    def test_frames_whose_time_is_another_axis_are_scipys_and_have_their_samples_numbers(self):
+        def check(client):
+            described = client.pipelines["planar"]
+            self.assertEqual(described.input.axis, 1)
+            self.assertEqual({each.name: each.steps for each in described.outputs if each.steps != 1},
+                             {"turned": 4, "again": 8})
+            starts = (5000, 70000)
+            signals = np.random.default_rng(SEED).standard_normal((2, CHANNELS, 12 * PLANE)).astype(np.float32)
+            for start, x, results in zip(starts, signals, self.interleaved(client, "planar", signals, starts)):
+                with self.subTest(PENSTOCK_TEST_SEED=SEED, start=start):
+                    for first, result in results:
+                        account = result.account
+                        self.assertEqual((account.index, account.time_ns), (start + first, first))
+                        self.assertEqual({name: start + first - account.index_of(name) for name in BEFORE}, BEFORE)
+                    self.check_planar(x.astype(float), {
+                        name: np.concatenate([result[name] for _, result in results]) for name in BEFORE})
+
+        self.each_client(check)
+
+    def test_complex_frames_whose_time_is_another_axis_are_numpys(self):
+        def check(client):
+            parts = np.random.default_rng(SEED).standard_normal((2, CHANNELS, 12 * PLANE, 2)).astype(np.float32)
+            signals = parts.view(np.complex64)[..., 0]
+            for x, results in zip(signals, self.interleaved(client, "planar_iq", signals, (0, 0))):
+                with self.subTest(PENSTOCK_TEST_SEED=SEED):
+                    self.check_planar_iq(x.astype(complex), {
+                        name: np.concatenate([frame for _, result in results for frame in result[name]], axis=1)
+                        for name, _, _ in IQ})
+
+        self.each_client(check)
+
+    def check_planar_iq(self, x, got):
+        """By numpy and scipy in float64. x: channels, samples; each of got: channels, time, ..."""
+        at = np.arange(x.shape[1])
+        mixed = x * np.exp(2j * np.pi * (0.1 * at + 0.25))
+        carriers = np.exp(-2j * np.pi / 8 * np.outer(np.arange(8), at + 4 + 1))
+        bank = signal.lfilter(BANK.astype(float), 1, x[:, np.newaxis] * carriers)[..., 3::4].swapaxes(1, 2)
+        late = np.pad(x, [(0, 0), (48, 0)])
+        windows = np.lib.stride_tricks.sliding_window_view(late, 64, 1)[:, ::16]
+        score = np.zeros(got["fm"].shape)
+        before = np.lib.stride_tricks.sliding_window_view(got["fm"].astype(float), 100, 1)[:, :-1]
+        score[:, 100:] = (got["fm"][:, 100:] - before.mean(-1)) / before.std(-1)
+        sums = np.cumsum(np.abs(bank), axis=1)
+        sums[:, 5:] -= sums[:, :-5].copy()
+        mean = (sums / np.minimum(np.arange(sums.shape[1]) + 1, 5)[:, np.newaxis])[:, 1::2]
+        peak = np.lib.stride_tricks.sliding_window_view(np.pad(np.abs(x), [(0, 0), (69, 0)]), 70, 1).max(-1)
+        wanted = {"mixed": mixed, "bank": bank, "spectra": np.fft.fft(windows * signal.get_window("hann", 64)),
+                  "again": late, "score": score, "levels": np.abs(bank), "mean": mean, "power": np.abs(x), "peak": peak}
+        for name, all_of_it in wanted.items():
+            np.testing.assert_allclose(got[name], all_of_it[:, :got[name].shape[1]], atol=1e-5 * np.abs(all_of_it).max(),
+                                       err_msg=name)
+        # An angle of nearly half a turn has one sign or the other.
+        turned = np.exp(1j * np.angle(mixed[:, 1:] * mixed[:, :-1].conj()))
+        np.testing.assert_allclose(np.exp(1j * got["fm"][:, 1:]), turned, atol=1e-5)
+        np.testing.assert_array_equal(got["fm"][:, 0], 0)
+        np.testing.assert_allclose(np.exp(1j * got["pm"].astype(float)), x / np.abs(x), atol=1e-4)
+        self.assertLess(np.abs(np.diff(got["pm"].astype(float), axis=1)).max(), np.pi + 1e-3)
+        self.assertGreater(np.abs(got["pm"]).max(), 20)
+
+    def check_planar(self, x, got):
+        """By scipy in float64. x: channels, samples; each of got: frames, channels, time, ..."""
+        low = signal.lfilter(ODD.astype(float), 1, x)[:, ::4]
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(low, [(0, 0), (32, 0)]), 64, 1)[:, ::32]
+        spectra = np.fft.rfft(windows * signal.get_window("hann", 64))
+        fast = signal.upfirdn(FASTER.astype(float), low, 3, 2)
+        wanted = {"low": low, "poles": signal.sosfilt(SECTIONS, x), "spectra": spectra, "fast": fast,
+                  "rows": x.reshape(CHANNELS, -1, 128)}
+        for name, all_of_it in wanted.items():
+            given = np.concatenate(list(got[name]), axis=1)
+            np.testing.assert_allclose(given, all_of_it[:, :given.shape[1]], atol=1e-5 * np.abs(all_of_it).max(),
+                                       err_msg=name)
+        turned = np.concatenate(list(got["turned"]))
+        np.testing.assert_allclose(turned, low.T, atol=1e-5)
+        again = signal.lfilter(taps(9).astype(float), 1, low)[:, ::2].T
+        np.testing.assert_allclose(np.concatenate(list(got["again"])), again, atol=1e-5)
+        peaks = [sorted(event[2] for events in got["events"][:, channel, 1:] for event in events if event[0] >= 0)
+                 for channel in range(CHANNELS)]
+        poles = np.concatenate(list(got["poles"]), axis=1)
+        for channel, peak in enumerate(peaks):
+            self.assertGreater(len(peak), 10)
+            self.assertTrue(np.all(poles[channel, np.array(peak, int)] >= 1.0))
+
+    def test_a_recording_of_rows_is_cut_and_numbered_along_them(self):
+        def check(client):
+            clock = np.arange(3 * PLANE + 100, dtype=np.float32)
+            rows = clock + 1000 * np.arange(CHANNELS, dtype=np.float32)[:, np.newaxis]
+            with client.session("planar") as session:
+                whole = session.run(rows, tail="drop", index=50)
+            self.assertEqual((whole.account.index, whole.account.index_of("low")), (50, 34))
+            self.assertEqual(whole["low"].shape, (3, CHANNELS, PLANE // 4))
+            np.testing.assert_array_equal(np.concatenate(list(whole["rows"]), axis=1).reshape(CHANNELS, -1),
+                                          rows[:, :3 * PLANE])
+            low = np.concatenate(list(whole["low"]), axis=1)
+            stands = whole.account.index_of("low") - 50 + 4 * np.arange(low.shape[1])
+            np.testing.assert_allclose(low[:, 10:], stands[10:] + 1000 * np.arange(CHANNELS)[:, np.newaxis], atol=0.02)
+            with client.session("planar") as session:
+                parts = list(session.stream([rows[:, :700], rows[:, 700:2500]], tail="drop", index=50))
+            self.assertEqual([part.account.index_of("poles") for part in parts], [50])
+            self.assertEqual(parts[0]["low"].shape[0], 2)
 
         self.each_client(check)
 

@@ -8,7 +8,7 @@ from scripted_router import PATIENCE_S, RouterTest
 import numpy as np
 
 import penstock
-from penstock import Status
+from penstock import Status, wire
 from penstock.control import PipelineDescription, TensorDescription
 from penstock.wire import MessageType
 
@@ -22,13 +22,17 @@ ODD = PipelineDescription(1, "odd", 4, _INPUT, HALVED.outputs, keeps_state=True,
 #: Takes frames of 4 of two channels.
 FIXED = PipelineDescription(2, "fixed", 4, TensorDescription("input", "i16", "i16", (4, 2), False, ""),
                             (TensorDescription("out", "i16", "i16", (4, 2), False, "affine"),))
+#: Takes frames of two channels, each of 4 samples.
+PLANAR = PipelineDescription(3, "planar", 4, TensorDescription("input", "i16", "i16", (2, 4), False, "", axis=1),
+                             (TensorDescription("out", "i16", "i16", (2, 4), False, "affine"),))
 
 
 class Recordings(RouterTest):
     def setUp(self):
         super().setUp()
-        self.client = self.connect({"pipelines": (HALVED, ODD, FIXED)})
+        self.client = self.connect({"pipelines": (HALVED, ODD, FIXED, PLANAR)})
         self.sizes = []
+        self.indices = []
 
     def serve(self):
         """Answers what comes as the pipelines do, until the session is closed."""
@@ -43,7 +47,9 @@ class Recordings(RouterTest):
                 continue  # it has been answered
             x = message.array()
             self.sizes.append(x.shape[:2])
-            if message.header.pipeline == FIXED.id:
+            account = wire.decode_account(message.parts[0], message.header)
+            self.indices.append(None if account is None else account.index)
+            if message.header.pipeline in (FIXED.id, PLANAR.id):
                 self.router.result(message, x * 2)
                 continue
             taken = seen[message.header.session]
@@ -83,6 +89,24 @@ class Recordings(RouterTest):
         given = self.through("fixed", lambda session: session.run(x))
         np.testing.assert_array_equal(given.array, x * 2)
         self.assertEqual(self.sizes, [(4, 4), (1, 4)])
+
+    def test_a_planar_recording_is_cut_along_its_time(self):
+        x = np.arange(46, dtype=np.int16).reshape(2, 23)
+        frames = np.moveaxis(x[:, :20].reshape(2, 5, 4), 0, 1)
+        rest = np.concatenate([x[:, 20:], np.zeros((2, 1), np.int16)], axis=1)
+        given = self.through("planar", lambda session: session.run(x, tail="pad", index=100))
+        np.testing.assert_array_equal(given.array, 2 * np.concatenate([frames, rest[np.newaxis]]))
+        self.assertEqual((self.sizes, self.indices), ([(4, 2), (1, 2), (1, 2)], [100, 116, 120]))
+        given = self.through("planar", lambda session: session.run(frames, index=7))
+        np.testing.assert_array_equal(given.array, 2 * frames)
+        self.assertEqual(self.indices[3:], [7, 23])
+        blocks = [x[:, :3], x[:, 3:4], x[:, 4:21], x[:, 21:]]
+        given = self.through("planar", lambda session: [
+            each.array for each in session.stream(blocks, tail="drop", index=0)])
+        np.testing.assert_array_equal(np.concatenate(given), 2 * frames)
+        self.assertEqual(self.indices[5:], [0, 4])
+        with self.assertRaisesRegex(ValueError, r"has the shape \[2, samples\], not \[4, 2\]"):
+            self.through("planar", lambda session: session.run(np.zeros((4, 2), np.int16)))
 
     def test_an_empty_recording_gives_empty_outputs(self):
         given = self.through("halved", lambda session: session.run(np.zeros(0, np.float32)))

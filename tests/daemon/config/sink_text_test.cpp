@@ -118,6 +118,31 @@ TEST(sink_text, FindsPipelinesOutputsAndSources) {
   EXPECT_EQ(sink_of(std::string(pub) + "from = ['p.m', 'p.s', 'p.m']\n").feeds.at(0).outputs.size(), 2U);
 }
 
+TEST(sink_text, TakesWholeFramesForItemsWhereTimeIsNotFirst) {
+  std::string planar = with_sink("name = 'out'\n" + std::string(pub) + "from = 'z'\n");
+  planar.insert(planar.find("[[source]]"), R"([[pipeline]]
+name = 'z'
+input = { dtype = 'f32', shape = [8, 1024] }
+outputs = ['m', 't']
+[[pipeline.stage]]
+name = 'm'
+op = 'fir'
+taps = [1.0]
+decimation = 4
+axis = -1
+[[pipeline.stage]]
+name = 't'
+op = 'transpose'
+)");
+  const sink_declaration out = parse_settings(planar, "/etc/p/penstock.toml").sinks.at(0);
+  const std::vector<sink_output>& outputs = out.feeds.at(0).outputs;
+  ASSERT_EQ(outputs.size(), 2U);
+  EXPECT_FALSE(outputs[0].is_in_time);
+  EXPECT_EQ(outputs[0].steps, 1024);
+  EXPECT_TRUE(outputs[1].is_in_time) << outputs[1].spec.text();
+  EXPECT_EQ(outputs[1].steps, 4);
+}
+
 TEST(sink_text, RefusesWhatCanNotBe) {
   const auto complaint = [](const std::string& lines) { return complaint_about_sink(lines); };
   EXPECT_THAT(complaint("type = 'zmq-pub'\nfrom = 'p'\n"), HasSubstr("sink 'out', field 'bind': is missing"));

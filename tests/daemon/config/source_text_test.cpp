@@ -159,6 +159,16 @@ TEST(source_text, RefusesWhatIsWrong) {
               HasSubstr("allowed is [[source]] tables, in double brackets"));
 }
 
+TEST(source_text, RefusesAPipelineWhoseTimeIsNotFirst) {
+  std::string planar = with_source("name = 'a'\ntype = 'stdin'\npipeline = 'p'");
+  const std::string shape = "shape = ['max 4096'] }\n[[pipeline.stage]]\nname = 's'\nop = 'magnitude'\n";
+  planar.replace(planar.find(shape), shape.size(),
+                 "shape = [8, 1024] }\n[[pipeline.stage]]\nname = 's'\nop = 'fir'\ntaps = [1.0]\naxis = -1\n");
+  EXPECT_THAT(complaint_about(planar),
+              HasSubstr("field 'pipeline': 'p' takes cf32[8, 1024] with time along axis 1, and "
+                        "a source gives sample after sample"));
+}
+
 TEST(source_text, RefusesWhatIsBeyondThisMachineUnlessToldTo) {
   for (const char* const lines :
        {"type = 'zmq-sub'\nconnect = 'tcp://sdr:5555'", "type = 'zmq-sub'\nbind = 'tcp://[::]:1'",

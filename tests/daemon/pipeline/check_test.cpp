@@ -435,6 +435,60 @@ TEST(Axis, IsThatAlongWhichAStageWorks) {
   EXPECT_THAT(time_extents_of_stages(made), testing::ElementsAre(rows(1), rows(0), rows(0), rows(0)));
 }
 
+stage_declaration along(stage_declaration each, std::int64_t axis) {
+  each.settings.set("axis", axis);
+  return each;
+}
+
+TEST(TimeAxis, IsThatOfTheInputAlongWhichAStageSaysThatItSteps) {
+  EXPECT_EQ(checked(reals({8, 1024}), {zscore()}).time_axis, 0U);
+  EXPECT_EQ(checked(reals({8, 1024}), {along(zscore(), -1)}).time_axis, 1U);
+  EXPECT_EQ(checked(reals({8, 1024}), {stage("level", "affine", {}), along(zscore(), -1)}).time_axis, 1U);
+  EXPECT_EQ(checked(reals({8, 1024}), {stage("turned", "transpose", {}), along(zscore(), 0)}).time_axis, 1U);
+  EXPECT_EQ(checked(reals({2, 8, 1024}),
+                    {stage("turned", "transpose", {}, {{"axes", std::vector<double>{-1, 0, 1}}}), along(zscore(), 0)})
+                .time_axis,
+            2U);
+  EXPECT_EQ(checked(reals({1024, 8}), {planar(), along(zscore(), 1)}).time_axis, 0U);
+  EXPECT_EQ(checked(reals({4, 8, 1024}), {stage("sum", "reduce", {}, {{"axis", std::int64_t{0}}}), along(zscore(), -1)})
+                .time_axis,
+            2U);
+  EXPECT_EQ(checked(reals({8, 1024}), {stage("psd", "power_spectrum", {}), along(zscore(), 1)}).time_axis, 0U)
+      << "bins are no time";
+  EXPECT_EQ(checked(reals({8, 1024}), {stage("psd", "power_spectrum", {})}).time_axis, 0U);
+}
+
+TEST(TimingOfStages, FollowsTimeAlongAnotherAxis) {
+  const auto made = checked(
+      reals({8, 1024}), {along(fir_of("slow", {1, 2, 1}, 4), 1), along(reframe("rows", {}, 64), 1), along(zscore(), 1),
+                         stage("turned", "transpose", {}, {{"axes", std::vector<double>{1, 0, 2}}})});
+  EXPECT_EQ(made.stages[0].axis, std::size_t{1});
+  EXPECT_EQ(made.stages[1].output, reals({8, 4, 64}));
+  EXPECT_THAT(time_extents_of_stages(made), testing::ElementsAre(rows(0), rows(0), rows(0), rows(256)))
+      << "the first dimension is no time before it is turned";
+  EXPECT_THAT(next_of(made, 2048), testing::ElementsAre(2047, 2047, 2047, 2047));
+  EXPECT_THAT(doubts_about(made), testing::IsEmpty());
+}
+
+TEST(Doubts, AreRaisedWhereTimeIsKnownToLieElsewhere) {
+  const auto doubts = doubts_about(checked(reals({8, 1024}), {along(fir_of("slow", {1}, 4), 1), zscore()}));
+  ASSERT_EQ(doubts.size(), 1U);
+  EXPECT_THAT(doubts.front(), testing::HasSubstr("'moving_zscore' takes the first dimension of f32[8, 256] for time, 8 "
+                                                 "steps a frame: if these are channels, name the right one by 'axis'"));
+  EXPECT_THAT(doubts_about(checked(reals({8, 1024}), {zscore(), along(fir_of("slow", {1}, 4), 1)})).at(1),
+              testing::HasSubstr("'fir' takes axis 1 of f32[8, 1024] for time, 1024 steps a frame"));
+}
+
+TEST(Doubts, AreNotRaisedWhereAFilterNamesItsAxis) {
+  for (const std::int64_t axis : {0, 1}) {
+    EXPECT_THAT(doubts_about(checked(reals({3, 1280}), {along(zscore(), axis)})), testing::IsEmpty()) << axis;
+  }
+  EXPECT_THAT(doubts_about(checked(reals({1280, 3}), {planar(), along(zscore(), -1)})), testing::IsEmpty());
+  EXPECT_THAT(doubts_about(checked(reals({16, 64}), {along(fir_of("slow", {1}, 8), -1), stage("psd", "fft", {})})),
+              testing::IsEmpty())
+      << "few steps of time are no channels";
+}
+
 TEST(Doubts, AreNotRaisedByTheWaysThatWork) {
   EXPECT_THAT(doubts_about(checked(reals({1280, 3}, true), {zscore()})), testing::IsEmpty());
   EXPECT_THAT(doubts_about(checked(reals({1280, 3}), {zscore(), planar(), stage("psd", "power_spectrum", {}),

@@ -95,6 +95,42 @@ TEST_F(plan_printer, NamesTheAxisOfEachStageThatHasOne) {
   EXPECT_THAT(print_plan_graph(compile(declared), ""), HasSubstr("low\\nfir\\naxis 0 (1024)\\nlane 0"));
 }
 
+TEST_F(plan_printer, NamesTheAxisOfEachStageAlongASession) {
+  using value = std::vector<std::pair<std::string, parameters::value>>;
+  const std::vector<double> taps{0.5, 0.5};
+  const std::vector<double> sections{1.0, 0.0, 0.0, 1.0, 0.5, 0.0};
+  const std::int64_t eight = 8;
+  const std::vector<std::pair<std::string, value>> all{
+      {"accumulate", {{"frames", eight}, {"along", std::string("rows")}}},
+      {"channelize", {{"channels", eight}}},
+      {"clock", {{"omega", 4.0}}},
+      {"detect", {{"high", 1.0}, {"along", std::string("session")}}},
+      {"fir", {{"taps", taps}}},
+      {"iir", {{"sections", sections}}},
+      {"mix", {{"frequency", 0.1}}},
+      {"moving_zscore", {{"window", eight}}},
+      {"reframe", {{"length", eight}}},
+      {"resample", {{"down", eight}}},
+      {"stft", {{"length", eight}, {"hop", eight}}}};
+  for (const auto& [op, settings] : all) {
+    stage_declaration along = stage("y", op, {}, settings);
+    along.settings.set("axis", std::int64_t{-1});
+    pipeline_declaration declared = pipeline({along});
+    declared.input = {element_type::f32, {3, 1024}, false};
+    const std::string text = print_plan(compile(declared), "fake device");
+    EXPECT_THAT(text, HasSubstr("1 (1024)")) << op;
+    EXPECT_THAT(text, HasSubstr("input     f32[3, 1024], time along axis 1\n")) << op;
+  }
+  for (const auto& [op, settings] : std::vector<std::pair<std::string, value>>{
+           {"demodulate", {{"kind", std::string("fm")}}}, {"istft", {{"half", false}, {"hop", eight}}}}) {
+    stage_declaration along = stage("y", op, {}, settings);
+    along.settings.set("axis", std::int64_t{1});
+    pipeline_declaration declared = pipeline({along});
+    declared.input = {element_type::cf32, {3, 64, 16}, false};
+    EXPECT_THAT(print_plan(compile(declared), "fake device"), HasSubstr("1 (64)")) << op;
+  }
+}
+
 TEST_F(plan_printer, DrawsADiamondForGraphviz) {
   const std::string lane_0 = "fillcolor=\"#cfe3f7\"];\n";
   const std::string lane_1 = "fillcolor=\"#fbe0bf\"];\n";

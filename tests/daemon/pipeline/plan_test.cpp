@@ -443,6 +443,21 @@ TEST_F(plan_of_sessions, CountsTheStepsOfFixedFramesByTheFrame) {
   EXPECT_EQ(made.buffers[1].pitch(960), 240 * sizeof(float));
 }
 
+TEST_F(plan_of_sessions, CountsTheStepsOfFramesAlongTheAxisOfTime) {
+  stage_declaration slow = fir("slow", {}, 4);
+  slow.settings.set("axis", std::int64_t{-1});
+  stage_declaration slower = fir("slower", {}, 2);
+  slower.settings.set("axis", std::int64_t{1});
+  pipeline_declaration declared = pipeline({slow, slower});
+  declared.input = {element_type::f32, {8, 960}, false};
+  const plan made = compile_plan(check_pipeline(declared), 0, device_);
+  EXPECT_EQ(made.stages[0].state.value().position(3, 0), 3 * 960);
+  EXPECT_EQ(made.stages[1].state.value().position(3, 0), 3 * 240);
+  EXPECT_EQ(made.period, 1);
+  EXPECT_EQ(made.frame_steps(8), 960);
+  EXPECT_EQ(made.output_spec(0).text(), "f32[8, 120]");
+}
+
 TEST_F(plan_of_sessions, CountsTheStepsOfVariableFramesThroughTheRatesBefore) {
   const plan made = compile({fir("a", {}, 4), fir("b", {}, 3), reframe("c", {}, 5)}, true);
   for (const std::int64_t taken : {0, 1, 4, 5, 12, 13, 959, 960, 100'003}) {

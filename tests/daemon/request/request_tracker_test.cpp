@@ -97,6 +97,23 @@ TEST_F(RequestTracker, CountsFilledSamplesOfEarlierRequestsThatAResultReachesBac
   EXPECT_LE(session.filled.size(), 64U);
 }
 
+TEST_F(RequestTracker, CountsTheSamplesOfASessionAlongTheAxisOfTime) {
+  plan planar = hand_made_plan(0);
+  planar.declaration.input = {element_type::f32, {8, 1024}, false};
+  planar.declaration.time_axis = 1;
+  session_record session;
+  session.pipeline = &planar;
+  wire::message_header header;
+  for (const std::uint32_t frames : {1U, 3U}) {
+    ++header.request_id;
+    header.frames = frames;
+    end(book_.open(*client_, header,
+                   {.pipeline = &planar, .session = &session, .leading = 8, .bytes = 16, .shared = {}}, start),
+        wire::status::cancelled);
+  }
+  EXPECT_EQ(session.steps, 4 * 1024);
+}
+
 TEST_F(RequestTracker, CountsEachEndUnderItsKind) {
   end(open(1), wire::status::overflow);
   end(open(2), wire::status::expired);

@@ -23,11 +23,14 @@ struct PENSTOCK_EXPORT tensor_info {
   /// shape[0] is not a time dimension.
   std::uint64_t steps = 1;
   std::uint64_t indices = 1;  ///< more than 1 only behind a `resample`
+  std::uint64_t axis = 0;     ///< of the input: the dimension of `shape` that is time
 
   /// Bytes of one element on the wire; 0 for an unknown dtype.
   [[nodiscard]] std::size_t item_bytes() const noexcept;
   /// Bytes of a frame with the leading extent `leading` (0: shape[0]). 0 on overflow or for an unknown dtype.
   [[nodiscard]] std::size_t frame_bytes(std::int64_t leading = 0) const noexcept;
+  /// Of the input: samples of a frame, along `axis`.
+  [[nodiscard]] std::int64_t samples() const noexcept;
   /// "u8[1024, 2]", "f32[max 512]".
   [[nodiscard]] std::string text() const;
 

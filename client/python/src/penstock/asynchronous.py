@@ -338,7 +338,7 @@ class AsyncSession:
                     await room.acquire()
                     account = account_to_send(index=first, epoch=epoch)
                     sent.put_nowait(await self._start(block, timeout, account=account))
-                    first = index_behind(first, block)
+                    first = index_behind(self.pipeline, first, block)
             finally:
                 sent.put_nowait(None)
 

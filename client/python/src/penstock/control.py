@@ -38,6 +38,7 @@ class TensorDescription:
     op: str  #: the operator that makes it; "" for the input
     steps: int = 1  #: of the input's first dimension that `indices` of shape[0] cover, where that lies along time
     indices: int = 1  #: more than 1 only behind a `resample`
+    axis: int = 0  #: of the input: the dimension of `shape` that is time
 
     def __str__(self) -> str:
         extents = [str(extent) for extent in self.shape]
@@ -206,7 +207,7 @@ _U32, _U64, _I64 = (1 << 32) - 1, (1 << 64) - 1, (1 << 63) - 1
 _LIMITS = {"id": _U32, "max_frames": _U32, "credit_requests": _U32, "credit_bytes": _U64, "max_request_bytes": _U64,
            "period": _U64, "answering": _U32, "shard": _U32, "pipeline": _U32, "session": _U32, "next_sequence": _U64,
            "shared_bytes": _U64, "device_bytes": _U64, "inline_bytes": _U64, "bytes": _U64, "steps": _U64,
-            "indices": _U64, "queue_bytes": _U64}
+           "indices": _U64, "axis": _U64, "queue_bytes": _U64}
 _NESTED = {"input": TensorDescription, "inputs": TensorDescription, "outputs": TensorDescription, "pipelines": PipelineDescription,
            "quarantined": QuarantinedPipeline}
 _LISTS = ("inputs", "outputs", "pipelines", "quarantined")
@@ -230,7 +231,7 @@ def encode(body: Union[Hello, Welcome, OpenSession, SessionOpened, Attach, Attac
 
 
 def _members(fields: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    absent = (("steps", 1), ("indices", 1), ("inputs", ()))
+    absent = (("steps", 1), ("indices", 1), ("axis", 0), ("inputs", ()))
     return {name: value for name, value in fields if (name, value) not in absent}
 
 
@@ -301,6 +302,8 @@ def _object(kind: Any, value: Any) -> Any:
             fields[field.name] = _field(kind, field.name, value[field.name])
         elif field.default is dataclasses.MISSING:
             raise DecodeError("bad_body")
+    if fields.get("axis", 0) > 0 and fields["axis"] >= len(fields["shape"]):
+        raise DecodeError("bad_body")
     return kind(**fields)
 
 

@@ -30,7 +30,9 @@ class Cutter:
         self._pipeline = pipeline
         self._tail = tail
         described = pipeline.input
-        self._length = described.shape[0]
+        self._axis = described.axis
+        self._length = described.shape[self._axis]
+        self._channels = described.shape[:self._axis] + described.shape[self._axis + 1:]
         nbytes = max(most_bytes(described, 1), 1)
         several = min(pipeline.max_frames, max(1, min(_REQUEST_BYTES, most) // nbytes))
         # In a session, several frames in one request must have a length that is a multiple of the period.
@@ -39,20 +41,19 @@ class Cutter:
 
     def frames_of(self, x: np.ndarray) -> int:
         """The number of frames of a recording, including its tail. Raises ValueError for a scalar."""
-        if x.ndim == 0:
-            raise ValueError(f"pipeline {self._pipeline.name!r} takes {self._pipeline.input}, not a single number")
         if x.ndim > len(self._pipeline.input.shape):
             return len(x)
+        samples = self._samples_of(x)
         more = self._pipeline.input.variable or self._tail == "pad"
-        return (len(x) + self._length - 1) // self._length if more else len(x) // self._length
+        return (samples + self._length - 1) // self._length if more else samples // self._length
 
     def blocks_of(self, x: np.ndarray) -> Iterator[np.ndarray]:
         """The requests of a whole recording, of samples or of frames."""
         if x.ndim > len(self._pipeline.input.shape):
             several = self._several if x.shape[1] % self._pipeline.period == 0 else 1
             return (x[at:at + several] for at in range(0, len(x), several))
-        if self._tail == "error" and not self._pipeline.input.variable and len(x) % self._length != 0:
-            self._end(x[len(x) // self._length * self._length:])
+        if self._tail == "error" and not self._pipeline.input.variable:
+            self._refuse_rest(self._samples_of(x) % self._length)
         return self.cut([x])
 
     def cut(self, blocks: Iterable[Any]) -> Iterator[np.ndarray]:
@@ -73,22 +74,33 @@ class Cutter:
         for piece in self._end(rest):
             yield piece
 
+    def _samples_of(self, x: np.ndarray) -> int:
+        if x.ndim == 0:
+            raise ValueError(f"pipeline {self._pipeline.name!r} takes {self._pipeline.input}, not a single number")
+        return int(x.shape[min(self._axis, x.ndim - 1)])
+
     def _nothing(self) -> np.ndarray:
-        described = self._pipeline.input
-        return np.empty((0, *described.shape[1:]), dtype_of(described))
+        return np.empty((0, *self._channels), dtype_of(self._pipeline.input))
+
+    def _frames(self, x: np.ndarray, count: int) -> np.ndarray:
+        """`count` frames of samples that lie along the first dimension."""
+        frames = x.reshape((count, self._length, *self._channels))
+        return np.moveaxis(frames, 1, 1 + self._axis)
 
     def _add(self, rest: np.ndarray, block: Any) -> Tuple[List[np.ndarray], np.ndarray]:
-        """The requests that one more block completes, and the samples left over."""
+        """The requests that one more block completes, and the samples left over, along the first dimension."""
         described = self._pipeline.input
         x = checked(self._pipeline, block)
-        if x.ndim != len(described.shape) or x.shape[1:] != described.shape[1:]:
-            inner = "".join(f", {extent}" for extent in described.shape[1:])
+        if x.ndim != len(described.shape) or x.shape[:self._axis] + x.shape[self._axis + 1:] != self._channels:
+            wanted = [*map(str, self._channels)]
+            wanted.insert(self._axis, "samples")
             raise ValueError(f"pipeline {self._pipeline.name!r} takes {described}: a recording of it, or a block of one, "
-                             f"has the shape [samples{inner}], not {list(x.shape)}")
+                             f"has the shape [{', '.join(wanted)}], not {list(x.shape)}")
+        x = np.moveaxis(x, self._axis, 0)
         if len(rest) > 0:
             x = np.concatenate([rest, x])
         whole = len(x) // self._length
-        batch = x[:whole * self._length].reshape((whole, self._length, *x.shape[1:]))
+        batch = self._frames(x[:whole * self._length], whole)
         pieces = [batch[at:at + self._several] for at in range(0, whole, self._several)]
         rest = x[whole * self._length:]
         if described.variable and len(rest) > 0:
@@ -100,18 +112,25 @@ class Cutter:
         """The requests of the last samples."""
         if len(rest) == 0:
             return []
-        what = (f"{len(rest)} samples at the end fill no frame of {self._length}, which is what pipeline "
-                f"{self._pipeline.name!r} takes")
         if self._tail == "error":
-            raise ValueError(f"{what}: tail=\"drop\" leaves them out, tail=\"pad\" fills the frame with zeros")
+            self._refuse_rest(len(rest))
         if self._tail is None:
-            warnings.warn(f"{what}, and are left out: tail=\"pad\" fills the frame with zeros, tail=\"drop\" leaves "
-                          "them out without a word", stacklevel=3)
+            warnings.warn(f"{self._unfilled(len(rest))}, and are left out: tail=\"pad\" fills the frame with zeros, "
+                          "tail=\"drop\" leaves them out without a word", stacklevel=3)
         if self._tail != "pad":
             return []
-        padded = np.zeros((1, self._length, *rest.shape[1:]), rest.dtype)
-        padded[0, :len(rest)] = rest
-        return [padded]
+        padded = np.zeros((self._length, *self._channels), rest.dtype)
+        padded[:len(rest)] = rest
+        return [self._frames(padded, 1)]
+
+    def _unfilled(self, samples: int) -> str:
+        return (f"{samples} samples at the end fill no frame of {self._length}, which is what pipeline "
+                f"{self._pipeline.name!r} takes")
+
+    def _refuse_rest(self, samples: int) -> None:
+        if samples > 0:
+            raise ValueError(f"{self._unfilled(samples)}: tail=\"drop\" leaves them out, tail=\"pad\" fills the frame "
+                             "with zeros")
 
 
 def flattened(pipeline: PipelineDescription, result: Result) -> Result:
@@ -125,9 +144,9 @@ def flattened(pipeline: PipelineDescription, result: Result) -> Result:
     return Result(arrays, result.request_id, result.trace_id, result.bfloats, result.account)
 
 
-def index_behind(index: Optional[int], batch: np.ndarray) -> Optional[int]:
+def index_behind(pipeline: PipelineDescription, index: Optional[int], batch: np.ndarray) -> Optional[int]:
     """The index of the first sample behind a request of frames; None where they are not numbered."""
-    return None if index is None else index + batch.shape[0] * batch.shape[1]
+    return None if index is None else index + batch.shape[0] * batch.shape[1 + pipeline.input.axis]
 
 
 class Joined:

@@ -137,9 +137,10 @@ class Session:
             index: Optional[int] = None, epoch: int = 0) -> Result:
         """Sends a whole recording, as the session's next frames, and gives its whole result.
 
-        x: the recording along its first dimension: [samples, ...] for a frame of [length, ...]. It is cut into the
-            pipeline's frames, the last of which is shorter where the pipeline takes "max N". Or frames, with a leading
-            frames dimension.
+        x: the recording along its first dimension: [samples, ...] for a frame of [length, ...]; along the dimension
+            that is time, where the pipeline's is another: [channels, samples] for a frame of [channels, length]. It is
+            cut into the pipeline's frames, the last of which is shorter where the pipeline takes "max N". Or frames,
+            with a leading frames dimension.
         tail: what becomes of samples that fill no frame, where the pipeline takes frames of one length: "drop" leaves
             them out, "pad" fills the frame with zeros, "error" raises ValueError before anything is sent. None leaves
             them out and says so in a warning.
@@ -166,9 +167,10 @@ class Session:
                epoch: int = 0) -> Iterator[Result]:
         """Sends blocks of samples as they come, and yields their results, in order, as they come.
 
-        blocks: arrays of any length along their first dimension, [samples, ...] for a frame of [length, ...]. Where the
-            pipeline takes "max N" each is sent at once, in frames of at most N; otherwise what does not fill a frame
-            waits for the next block, and what is left at the end is for `tail` to say, as in `run`.
+        blocks: arrays of any length along their first dimension, [samples, ...] for a frame of [length, ...], or along
+            the one that is time, as in `run`. Where the pipeline takes "max N" each is sent at once, in frames of at
+            most N; otherwise what does not fill a frame waits for the next block, and what is left at the end is for
+            `tail` to say, as in `run`.
 
         index, epoch: the number of the first block's first sample in its clock, and that clock's epoch. The samples of all
             blocks follow one another. What lost samples, or has another epoch, uses `submit`.
@@ -233,7 +235,7 @@ class Session:
                 if block is None:
                     break
                 sent.append(self.submit(block, timeout=timeout, index=index, epoch=epoch))
-                index = index_behind(index, block)
+                index = index_behind(self.pipeline, index, block)
                 # As long as the source kept us waiting, so may the results: those of a live one come before its next
                 # block, and those of a recording do not hold it up.
                 came = time.monotonic()
