@@ -170,9 +170,8 @@ class correlate_fft_cuda final : public operation {
   /// For `blocks` of `length` each; a thread takes several places of a block.
   [[nodiscard]] dim3 grid_for(std::int64_t length, std::int64_t blocks) const noexcept {
     const dim3 across = grid_of(divide_up(length, 8 * block_threads), most_blocks(multiprocessors_));
-    return dim3(
-        across.x,
-        grid_of(blocks, std::min<std::int64_t>(divide_up(4 * most_blocks(multiprocessors_), across.x), 65535)).x);
+    return dim3(across.x,
+                grid_of(blocks, std::min<std::int64_t>(divide_up(most_blocks(multiprocessors_), across.x), 65535)).x);
   }
   [[nodiscard]] spectrum_choice choice_of(const operation_arguments& arguments, std::int64_t first,
                                           std::int64_t first_of_bank) const noexcept {

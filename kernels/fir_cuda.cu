@@ -103,7 +103,7 @@ class fir_cuda final : public operation {
                   fir_value<In, Tap>* output) noexcept {
     const fir_split split = completed({}, extent);
     const std::int64_t elements = std::max(max_steps(extent), std::int64_t{1}) * settings_.channels;
-    const dim3 grid(grid_of(divide_up(elements, block_threads), 4 * most_blocks(multiprocessors_)).x,
+    const dim3 grid(grid_of(divide_up(elements, block_threads), most_blocks(multiprocessors_)).x,
                     static_cast<unsigned>(std::min<std::int64_t>(split.frames, max_grid_rows)));
     return launch(stream, grid, dim3(block_threads), &fir_valid<In, Tap>, history, taps_.data(), split,
                   settings_.on_nan == invalid_samples::reset, output);

@@ -42,7 +42,7 @@ class mel_cuda final : public operation {
     if (sums <= 0) {
       return {};
     }
-    const dim3 grid = grid_of(divide_up(sums, block_threads), 4 * most_blocks(multiprocessors_));
+    const dim3 grid = grid_of(divide_up(sums, block_threads), most_blocks(multiprocessors_));
     return launch(stream, grid, dim3(block_threads), &sum_triangles, static_cast<const float*>(arguments.inputs[0]),
                   triangles_.data(), weights_.data(), static_cast<float*>(arguments.output),
                   settings_.input.shape.back(), count, sums);

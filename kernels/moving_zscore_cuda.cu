@@ -214,7 +214,7 @@ class held_zscore_cuda final : public operation {
     }
     constexpr int threads = 64;
     const std::int64_t blocks = divide_up(given.frames * given.extent.channels * warp_threads, threads);
-    return launch(stream, grid_of(blocks, 4 * most_blocks(multiprocessors_)), dim3(threads), &score_held<Result>, given,
+    return launch(stream, grid_of(blocks, most_blocks(multiprocessors_)), dim3(threads), &score_held<Result>, given,
                   settings_.threshold, output);
   }
 

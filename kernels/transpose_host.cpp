@@ -52,7 +52,7 @@ template <std::size_t Rows, std::size_t Columns, class Word>
 }
 
 /// `rows` of `columns` elements, which lie together, to `columns` of `rows`. A tile is a cache line wide on both sides,
-/// or half of one where there are few columns.
+/// or half of one where there are few rows or columns.
 template <class Word>
 [[gnu::always_inline]] inline void turn(const Word* __restrict from, std::int64_t from_pitch, Word* __restrict to,
                                         std::int64_t to_pitch, std::int64_t rows, std::int64_t columns) noexcept {
@@ -65,10 +65,12 @@ template <class Word>
     for (std::int64_t row = 0; row < rows; ++row) {
       to[row] = from[row * from_pitch];
     }
-  } else if (columns >= static_cast<std::int64_t>(side)) {
-    turn_by_tiles<side, side>(from, from_pitch, to, to_pitch, rows, columns);
-  } else {
+  } else if (columns < static_cast<std::int64_t>(side)) {
     turn_by_tiles<side, side / 2>(from, from_pitch, to, to_pitch, rows, columns);
+  } else if (rows < static_cast<std::int64_t>(side)) {
+    turn_by_tiles<side / 2, side>(from, from_pitch, to, to_pitch, rows, columns);
+  } else {
+    turn_by_tiles<side, side>(from, from_pitch, to, to_pitch, rows, columns);
   }
 }
 
