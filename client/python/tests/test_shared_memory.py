@@ -1,6 +1,7 @@
 """Shared memory: which frames use it, how long it stays reserved, and how it grows."""
 import gc
 import unittest
+import weakref
 from unittest import mock
 
 from scripted_router import FLOATS, IMPATIENT_S, PATIENCE_S, ROOM, SharedMemoryTest, frame, place_of
@@ -271,6 +272,15 @@ class Reservation(SharedMemoryTest):
         del view
         self.settled()
         self.assert_free()
+
+    def test_the_arena_is_unmapped_with_the_client_whether_or_not_garbage_is_collected(self):
+        self.addCleanup(gc.enable)
+        gc.disable()
+        self.assert_free()
+        arena = weakref.ref(self.client._connection.shared.arena)
+        self.assertIsNotNone(arena())
+        self.client.close()
+        self.assertIsNone(arena())
 
     def test_many_requests_after_one_another_use_the_same_room(self):
         for _ in range(50):

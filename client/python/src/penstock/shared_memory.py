@@ -383,7 +383,7 @@ class SharedMemory:
         self._start = start
         self._welcome = welcome
         self._lock = threading.Lock()
-        self._asking: Optional[Future[Arena]] = None
+        self._asking: Optional[Future[None]] = None
         self._not_before = 0.0  # in time.monotonic()'s seconds
         self._pause = _FIRST_PAUSE_S
         self._shared = self._unshared = 0  # requests; under the lock
@@ -399,9 +399,9 @@ class SharedMemory:
         """The present arena; None when there is none."""
         return self._lease.arena
 
-    def fetch(self, need: int = 0) -> Optional[Future[Arena]]:
-        """Asks in the background for an arena with room for `need` bytes. Returns its future, or None when the daemon
-        offers none or no larger one, and for a while after a refusal."""
+    def fetch(self, need: int = 0) -> Optional[Future[None]]:
+        """Asks in the background for an arena with room for `need` bytes. Returns what is done once there is one, or
+        None when the daemon offers none or no larger one, and for a while after a refusal."""
         with self._lock:
             if self._asking is not None and not self._asking.done():
                 return self._asking
@@ -411,7 +411,7 @@ class SharedMemory:
                 return None
             self._not_before = now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE_S)
-            asking: Future[Arena] = Future()
+            asking: Future[None] = Future()
             self._asking = asking
         self._ask(size, asking)
         return asking
@@ -469,16 +469,16 @@ class SharedMemory:
         """What the daemon shares with this client at most."""
         return welcome.shared_bytes
 
-    def _ask(self, size: ArenaSize, asking: Future[Arena]) -> None:
+    def _ask(self, size: ArenaSize, asking: Future[None]) -> None:
         attempt = AttachRequest(self._offered(size), self._timeout, self._patience, self.on_device)
         attempt.future.add_done_callback(lambda done: self._answered(done, size, asking))
         self._start(attempt)
 
-    def _answered(self, attempt: Future[Arena], size: ArenaSize, asking: Future[Arena]) -> None:
+    def _answered(self, attempt: Future[Arena], size: ArenaSize, asking: Future[None]) -> None:
         error = attempt.exception()
         if error is None:
             self._pause, self._not_before = _FIRST_PAUSE_S, 0.0
-            asking.set_result(attempt.result())
+            asking.set_result(None)  # not the arena, which would stay mapped behind its lease
         elif _lacks_room(error) and size.halve():
             self._ask(size, asking)
         else:
