@@ -220,9 +220,15 @@ __device__ __forceinline__ void read_number(__nv_bfloat16 value, double& number)
 }
 
 /// The number cut to the 24 bits of a float, whose last bit is set where bits were lost: rounded to fewer bits, it
-/// gives what the number does.
+/// gives what the number does. It is no denormal, which a GPU takes for zero: the least normal number where bf16
+/// rounds up to that, else zero.
 __device__ __forceinline__ float to_odd_float(double number) {
   constexpr long long lost = (1LL << 29) - 1;
+  constexpr double least = 0x1p-126;
+  constexpr double rounds_up = 0x1p-126 - 0x1p-134;
+  if (fabs(number) < least) {
+    return copysignf(fabs(number) >= rounds_up ? static_cast<float>(least) : 0.0F, static_cast<float>(number));
+  }
   const long long bits = __double_as_longlong(number);
   const long long sticky = ((bits & lost) + lost) & (lost + 1);
   return __double2float_rn(__longlong_as_double((bits & ~lost) | sticky));

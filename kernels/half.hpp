@@ -96,12 +96,17 @@ void round_factors(element_type factor, element_type type, const void* in, float
 void store_rounded(element_type type, const float* in, void* out, std::size_t count) noexcept;
 
 /// The value cut to the 24 bits of a float, whose last bit is set where bits were lost ("round to odd"): rounded once
-/// more, to 22 bits or fewer, it gives what `value` itself does.
+/// more, to 22 bits or fewer, it gives what `value` itself does. It is no denormal, which a thread may take for zero:
+/// the least normal number where bf16 rounds up to that, else zero.
 [[gnu::always_inline]] inline float to_odd_float(double value) noexcept {
-  constexpr std::uint64_t lost = (std::uint64_t{1} << 29U) - 1U;
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  const std::uint64_t sticky = ((bits & lost) + lost) & (lost + 1U);
-  return static_cast<float>(std::bit_cast<double>((bits & ~lost) | sticky));
+  constexpr std::int64_t lost = (std::int64_t{1} << 29U) - 1;
+  constexpr auto least = std::bit_cast<std::int64_t>(0x1p-126);
+  constexpr auto rounds_up = std::bit_cast<std::int64_t>(0x1p-126 - 0x1p-134);
+  const auto bits = std::bit_cast<std::int64_t>(value);
+  const std::int64_t size = bits & INT64_MAX;
+  const std::int64_t odd = (size & ~lost) | (((size & lost) + lost) & (lost + 1));
+  const std::int64_t made = size >= least ? odd : size >= rounds_up ? least : 0;
+  return static_cast<float>(std::bit_cast<double>(made | (bits & INT64_MIN)));
 }
 
 }  // namespace penstock

@@ -223,7 +223,9 @@ elements every_or_some(element_type type, random_input& random) {
     }
   }
   for (const long double special : {0.0L, -0.0L, 1.0L, -1.0L, 65504.0L, 65519.0L, 65520.0L, 0x1p-24L, 0x1p-25L, 3.4e38L,
-                                    0x1p53L + 2.0L, 0x1p62L + 0x1p54L + 1024.0L, 0x1p63L, -0x1p63L, 1e300L}) {
+                                    0x1p53L + 2.0L, 0x1p62L + 0x1p54L + 1024.0L, 0x1p63L, -0x1p63L, 1e300L,
+                                    // To the least normal number of bf16, as a tie, or just not; to zero.
+                                    -0x1.fe4p-127L, 0x1.fep-127L, 0x1.fdffffffffffp-127L, 0x1p-140L, -0x1p-200L}) {
     all.push_back(codec.encode(special));
   }
   std::erase_if(all, [&codec](std::uint64_t bits) { return codec.is_denormal(bits); });
