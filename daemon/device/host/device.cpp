@@ -21,6 +21,11 @@ namespace {
 constexpr std::size_t alignment = 256;
 constexpr std::size_t huge_page = std::size_t{2} << 20U;
 
+// Gives the range new pages, which the kernel has zeroed and which are all there. False where a kernel can't.
+bool replace_pages(void* memory, std::size_t bytes) noexcept {
+  return madvise(memory, bytes, MADV_DONTNEED) == 0 && madvise(memory, bytes, MADV_POPULATE_WRITE) == 0;
+}
+
 }  // namespace
 
 std::size_t host_memory_bytes() noexcept {
@@ -39,7 +44,9 @@ std::byte* allocate_host_memory(std::size_t bytes) {
   if (aligned_to == huge_page) {
     madvise(memory, rounded, MADV_HUGEPAGE);  // advice: ordinary pages serve too
   }
-  std::memset(memory, 0, rounded);
+  if (aligned_to != huge_page || !replace_pages(memory, rounded)) {
+    std::memset(memory, 0, rounded);
+  }
   return static_cast<std::byte*>(memory);
 }
 
