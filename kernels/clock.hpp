@@ -54,7 +54,7 @@ struct clock_loop {
 ///   omega       number from 1.5 to 65536, required: steps a symbol
 ///   detector    "mueller-muller" (default) | "gardner"
 ///   gain_mu     number from 0 to 10, default 0.175
-///   gain_omega  number from 0 to 10, default gain_mu² / 4
+///   gain_omega  number from 0 to 10, default gain_mu² / 4, at most 10
 ///   limit       number from 0 to 0.5, default 0.005
 ///   mu          number from 0 to below 1, default 0.5: where the first symbol is
 ///   output      "symbols" (default): s | "bits": 1 where s > 0, else 0 | "differential": 1 where the bit is another
@@ -158,7 +158,7 @@ PENSTOCK_HOST_DEVICE void run_clock(const clock_loop& loop, std::int64_t steps, 
   loop.omega = parse_number(settings, "omega", 1.5, 65536.0, std::nullopt);
   loop.detector = static_cast<timing_detector>(parse_choice(settings, "detector", {"mueller-muller", "gardner"}));
   loop.gain_mu = parse_number(settings, "gain_mu", 0.0, 10.0, 0.175);
-  loop.gain_omega = parse_number(settings, "gain_omega", 0.0, 10.0, loop.gain_mu * loop.gain_mu / 4);
+  loop.gain_omega = parse_number(settings, "gain_omega", 0.0, 10.0, std::min(loop.gain_mu * loop.gain_mu / 4, 10.0));
   const double limit = parse_number(settings, "limit", 0.0, 0.5, 0.005);
   loop.limit = loop.omega * limit;
   loop.mu = parse_number(settings, "mu", 0.0, 1.0, 0.5);

@@ -15,6 +15,8 @@
 #include "base/configuration_error.hpp"
 #include "daemon/pipeline/declaration.hpp"
 #include "daemon/pipeline/map_fusion.hpp"
+#include "kernels/map.hpp"
+#include "kernels/map_expression.hpp"
 #include "kernels/operation.hpp"
 
 namespace penstock {
@@ -122,7 +124,7 @@ class checker {
   void check_taken() const;
   void check_stage(std::size_t index);
   void check_tunable(std::size_t index, const operator_definition& definition, std::vector<tensor_spec> inputs);
-  void check_lengths(std::size_t index);
+  void check_lengths(std::size_t index, const std::vector<tensor_spec>& inputs);
   void check_state() const;
   void put_in_order();
 
@@ -417,6 +419,7 @@ void checker::check_stage(std::size_t index) {
   } catch (const parameter_error& error) {
     refuse_stage(index, error.field, error.what());
   }
+  check_lengths(index, inputs);
   check_tunable(index, *definition, std::move(inputs));
   for (operator_output& each : stage.named_outputs) {
     each.name.insert(0, stage.name + ".");
@@ -427,7 +430,6 @@ void checker::check_stage(std::size_t index) {
       refuse_stage(index, "", "its output '" + each.name + "' has the name of an input");
     }
   }
-  check_lengths(index);
   for (const operator_output& each : stage.outputs()) {
     if (each.spec.shape.size() > max_extents) {
       refuse_stage(index, "",
@@ -477,9 +479,28 @@ void checker::check_tunable(std::size_t index, const operator_definition& defini
   stage.inputs = std::move(inputs);
 }
 
+/// What works on each row, along the last dimension or its axis.
+constexpr std::array<std::string_view, 12> row_operators{"correlate",      "detect", "detrend", "fft",
+                                                         "histogram",      "ifft",   "mel",     "moments",
+                                                         "power_spectrum", "reduce", "top",     "window"};
+
+bool works_on_rows(const stage_declaration& stage) {
+  return !stage.session && std::find(row_operators.begin(), row_operators.end(), stage.op) != row_operators.end();
+}
+
+// Whether each result is made of a frame as a whole along its first dimension, if not by the shape of the output.
+bool takes_whole_frames(const stage_declaration& stage, const std::vector<tensor_spec>& inputs) {
+  if (stage.op == "map") {
+    const std::vector<map_step> steps = parse_map(operator_settings(stage), inputs).steps;
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const map_step& step) { return step.operation == map_operation::length; });
+  }
+  return works_on_rows(stage) && stage.axis == std::size_t{0};
+}
+
 // Follows how long the variable frames of a session become. The lengths of two inputs must agree at every moment, and
 // where they differ from frame to frame only what works step by step makes sense of them.
-void checker::check_lengths(std::size_t index) {
+void checker::check_lengths(std::size_t index, const std::vector<tensor_spec>& inputs) {
   stage_declaration& stage = pipeline_.stages[index];
   std::optional<step_rates> rate;
   for (const std::string& source : stage.from) {
@@ -489,7 +510,9 @@ void checker::check_lengths(std::size_t index) {
     }
     const step_rates its = own != nullptr ? step_rates{} : pipeline_.stages[stage_of(source)].rate;
     if (rate && *rate != its) {
-      refuse_stage(index, "from", "its inputs have frames of different lengths: '" + source + "' has another rate");
+      refuse_stage(index, "from",
+                   "its inputs have frames of different lengths: '" + source +
+                       "' has another rate, or gives its steps at other moments");
     }
     rate = its;
   }
@@ -497,7 +520,8 @@ void checker::check_lengths(std::size_t index) {
   const std::vector<operator_output> outputs = stage.outputs();
   const bool takes_any_length = stage.session && stage.session->frame_results;
   if (given.ragged() && !takes_any_length &&
-      !std::all_of(outputs.begin(), outputs.end(), [](const operator_output& each) { return each.spec.variable; })) {
+      (takes_whole_frames(stage, inputs) ||
+       !std::all_of(outputs.begin(), outputs.end(), [](const operator_output& each) { return each.spec.variable; }))) {
     refuse_stage(index, "from",
                  "its input's length differs from frame to frame, so nothing can be made of a frame as a whole; a "
                  "'reframe' stage before it makes frames of one length");
@@ -543,18 +567,10 @@ constexpr std::int64_t most_channels = 64;
 /// Of at most so many, a spectrum has no use: rather across channels than along time.
 constexpr std::int64_t most_of_handful = 8;
 
-/// What works on each row, along the last dimension or its axis.
-constexpr std::array<std::string_view, 12> row_operators{"correlate",      "detect", "detrend", "fft",
-                                                         "histogram",      "ifft",   "mel",     "moments",
-                                                         "power_spectrum", "reduce", "top",     "window"};
-
-bool works_on_rows(const stage_declaration& stage) {
-  return !stage.session && std::find(row_operators.begin(), row_operators.end(), stage.op) != row_operators.end();
-}
-
 /// How the frames of the input, or of a stage's output, lie.
 struct layout {
   tensor_spec spec;
+  bool is_of_first = true;   ///< made of the pipeline's first input
   std::size_t axis = 0;      ///< the dimension that is time
   time_extent extent{};      ///< of that; of 0 steps where none is
   step_timing timing{};      ///< see timing_of_stages
@@ -703,6 +719,7 @@ void walk(const pipeline_declaration& pipeline, std::size_t time_axis, const Eac
   for (const operator_output& input : pipeline.all_inputs()) {
     // Of a template or a mask beside frames of "max N", the first dimension is not time.
     known[input.name] = {.spec = input.spec,
+                         .is_of_first = input.name == pipeline.all_inputs().front().name,
                          .axis = input.spec.shape == pipeline.input.shape ? time_axis : 0,
                          .extent = {.steps = pipeline.input.variable && !input.spec.variable ? 0 : 1}};
   }
@@ -717,14 +734,15 @@ void walk(const pipeline_declaration& pipeline, std::size_t time_axis, const Eac
   }
 }
 
-/// The input's dimension that, followed through the stages, is that along which one of them steps; another one than the
-/// first only where a stage names it.
+/// The first input's dimension that, followed through the stages, is that along which one of them steps; another one
+/// than the first only where a stage names it.
 std::size_t time_axis_of(const pipeline_declaration& pipeline) {
   const std::size_t axes = pipeline.input.variable ? 1 : pipeline.input.shape.size();
   for (std::size_t axis = 0; axis < axes; ++axis) {
     bool found = false;
     walk(pipeline, axis, [&](const stage_declaration& stage, const layout& source, const auto& /*result*/) {
-      found = found || (steps_in_time(stage, source) && (axis == 0 || stage.settings.has("axis")));
+      found =
+          found || (source.is_of_first && steps_in_time(stage, source) && (axis == 0 || stage.settings.has("axis")));
     });
     if (found) {
       return axis;

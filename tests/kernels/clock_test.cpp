@@ -227,6 +227,13 @@ TEST(Clock, SaysHowManySymbolsAFrameCanGive) {
   EXPECT_EQ(setup.output(), (tensor_spec{element_type::f32, {3, 53}}));
 }
 
+TEST(Clock, TakesEachGainWithTheDefaultOfTheOther) {
+  const session_case setup{.op = "clock",
+                           .settings = settings_of({{"omega", 4.0}, {"gain_mu", 10.0}}),
+                           .input = {.type = element_type::f32, .shape = {100}}};
+  EXPECT_NO_THROW(static_cast<void>(setup.output()));
+}
+
 TEST(Clock, RefusesWhatItCannotFollow) {
   const tensor_spec input{.type = element_type::f32, .shape = {100}};
   const auto with = [](const char* key, parameters::value value) {

@@ -228,6 +228,16 @@ TEST(check, RefusesToMakeOneResultOfAFrameWhoseLengthDependsOnWhatCameBefore) {
   EXPECT_EQ(complaint_about(variable_pipeline(
                 {fir("a", {}, 4), reframe("b", {}, 5), stage("m", "affine", {}, {{"a", 2.0}, {"b", 0.0}})})),
             "no complaint");
+  // What gives as many results as it takes, but each of all of them.
+  const auto mapped = [](const char* expression) {
+    return stage("m", "map", {"a"}, {{"expr", std::string(expression)}});
+  };
+  for (const auto& each : {stage("m", "detrend", {"a"}), mapped("x * i0 / n0")}) {
+    EXPECT_THAT(complaint_about(variable_pipeline({fir("a", {}, 4), each})),
+                testing::HasSubstr("differs from frame to frame"));
+    EXPECT_EQ(complaint_about(variable_pipeline({fir("a", {}, 1), each})), "no complaint");
+  }
+  EXPECT_EQ(complaint_about(variable_pipeline({fir("a", {}, 4), mapped("x * i0")})), "no complaint");
 }
 
 TEST(check, RefusesInputsWhoseLengthsDisagreeAlthoughTheirShapesAgree) {
@@ -239,7 +249,7 @@ TEST(check, RefusesInputsWhoseLengthsDisagreeAlthoughTheirShapesAgree) {
   EXPECT_EQ(once.stages[0].output, (tensor_spec{element_type::f32, {2}, true}));
   EXPECT_EQ(complaint_about(declared(500, 700)),
             "test.toml:7: pipeline 'test', stage 'sum', field 'from': its inputs have frames of different lengths: 'b' "
-            "has another rate");
+            "has another rate, or gives its steps at other moments");
 }
 
 TEST(check, RefusesDropOldestWhereAStageKeepsState) {
@@ -456,6 +466,23 @@ TEST(TimeAxis, IsThatOfTheInputAlongWhichAStageSaysThatItSteps) {
   EXPECT_EQ(checked(reals({8, 1024}), {stage("psd", "power_spectrum", {}), along(zscore(), 1)}).time_axis, 0U)
       << "bins are no time";
   EXPECT_EQ(checked(reals({8, 1024}), {stage("psd", "power_spectrum", {})}).time_axis, 0U);
+}
+
+TEST(TimeAxis, IsThatOfTheFirstInputWhateverIsDoneWithTheOthers) {
+  stage_declaration first = along(zscore(), 1);
+  first.name = "first";
+  first.from = {"a"};
+  for (const std::vector<std::int64_t>& other : {std::vector<std::int64_t>{1024}, {8, 1024}}) {
+    stage_declaration second = other.size() == 1 ? zscore() : along(zscore(), 1);
+    second.name = "second";
+    second.from = {"b"};
+    pipeline_declaration declared = pipeline({first, second}, {"first", "second"});
+    declared.input = {element_type::f32, {8, 1024}, false};
+    declared.inputs = {{"a", declared.input}, {"b", {element_type::f32, other, false}}};
+    const pipeline_declaration made = check_pipeline(std::move(declared));
+    EXPECT_EQ(made.time_axis, 1U);
+    EXPECT_THAT(doubts_about(made), testing::IsEmpty());
+  }
 }
 
 TEST(TimingOfStages, FollowsTimeAlongAnotherAxis) {
