@@ -1,10 +1,12 @@
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -73,9 +75,16 @@ std::string check_name(const std::string& text) {
 
 std::string check_setting(const std::string& text) {
   const std::size_t equals = text.find('=');
-  const bool good = equals != std::string::npos && text.substr(0, equals).find('.') != std::string::npos &&
-                    equals + 1 < text.size() && check_name(text).empty();
-  return good ? "" : "\"" + text + "\" is not STAGE.NAME=VALUE";
+  if (equals == std::string::npos || text.substr(0, equals).find('.') == std::string::npos ||
+      !check_name(text.substr(0, equals)).empty()) {
+    return "\"" + text + "\" is not STAGE.NAME=VALUE";
+  }
+  const std::string value = text.substr(equals + 1);
+  double number = 0;
+  const char* const end = value.data() + value.size();
+  const auto [rest, error] = std::from_chars(value.data() + (value.starts_with('+') ? 1 : 0), end, number);
+  const bool good = value == "default" || (error == std::errc{} && rest == end && std::isfinite(number));
+  return good ? "" : "\"" + value + "\" is no finite number, nor \"default\"";
 }
 
 }  // namespace

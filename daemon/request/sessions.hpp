@@ -32,10 +32,11 @@ struct session_record {
   std::uint32_t references = 0;  ///< requests that are unanswered or still on the device
   time_point last_used;
   bool closed = true;
-  std::string lost_to{};                        ///< why its plan is no longer served; "" if it is
-  tuned_numbers numbers{};                      ///< of its next request; nullptr if its pipeline is not tuned
-  std::map<std::size_t, double> own_numbers{};  ///< those that it has set, by their places in `numbers`
-  std::vector<filled_steps> filled{};           ///< of its requests that later outputs may reach back to
+  std::string lost_to{};                         ///< why its plan is no longer served; "" if it is
+  tuned_numbers numbers{};                       ///< of its next request; nullptr if its pipeline is not tuned
+  std::map<std::size_t, double> own_numbers{};   ///< those that it has set, by their places in `numbers`
+  std::map<std::size_t, double> held_numbers{};  ///< of the pipeline, as before a change that does not go with its own
+  std::vector<filled_steps> filled{};            ///< of its requests that later outputs may reach back to
 
   /// Unanswered requests, in the session's order.
   request* first = nullptr;

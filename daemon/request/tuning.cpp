@@ -162,8 +162,14 @@ tuning_verdict tuning::set(session_record& session, std::span<const wire::number
   }
   own_numbers own = session.own_numbers;
   change(found, own);
+  const number_map shared = of_pipeline(pipeline);
   std::string reason;
-  tuned_numbers numbers = make_numbers(pipeline, joined(of_pipeline(pipeline), own), reason);
+  tuned_numbers numbers = make_numbers(pipeline, joined(shared, own), reason);
+  if (numbers != nullptr) {
+    session.held_numbers.clear();
+  } else {
+    numbers = make_numbers(pipeline, joined(joined(shared, session.held_numbers), own), reason);
+  }
   if (numbers == nullptr) {
     return refuse(wire::status::out_of_range, std::move(reason));
   }
@@ -222,7 +228,7 @@ void tuning::adopt(const plan& pipeline, std::span<const wire::number_setting> c
   follow(pipeline, places, false);
 }
 
-// What does not go together with a session's own numbers stays in that session as it was.
+// What does not go together with a session's own numbers stays in that session as it was, until a later change does.
 void tuning::follow(const plan& pipeline, const changes& wanted, bool everywhere) {
   const changes shared = of_pipeline(pipeline);
   sessions_.for_each_of(pipeline, [&](session_record& session) {
@@ -233,18 +239,26 @@ void tuning::follow(const plan& pipeline, const changes& wanted, bool everywhere
       }
     }
     if (session.own_numbers.empty()) {  // most have none, and there may be many
+      session.held_numbers.clear();
       session.numbers = of(pipeline);
       return;
     }
     std::string reason;
     tuned_numbers numbers = make_numbers(pipeline, joined(shared, session.own_numbers), reason);
+    own_numbers held;
+    if (numbers == nullptr) {
+      held = session.held_numbers;
+      std::erase_if(held, [&](const auto& each) { return wanted.contains(each.first); });
+      numbers = make_numbers(pipeline, joined(joined(shared, held), session.own_numbers), reason);
+    }
     if (numbers != nullptr) {
+      session.held_numbers = std::move(held);
       session.numbers = std::move(numbers);
       return;
     }
     session.own_numbers = before;
     for (const auto& [place, value] : wanted) {
-      session.own_numbers.emplace(place, (*session.numbers)[place]);
+      session.held_numbers[place] = (*session.numbers)[place];
     }
   });
 }

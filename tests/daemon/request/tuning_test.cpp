@@ -71,5 +71,34 @@ TEST_F(Tuning, LeavesANumberThatAReloadDoesNotGiveToTheOthers) {
   EXPECT_EQ(*tuning_.of(found), (doubles{1.0, 0.75}));
 }
 
+TEST_F(Tuning, HoldsInASessionWhatDoesNotGoWithItsOwnNumberUntilAChangeFits) {
+  stage_declaration gain = stage("gain", "affine", {});
+  gain.tunable = {"a"};
+  stage_declaration events = stage("events", "detect", {"gain"}, {{"high", 1.0}, {"low", 0.5}});
+  events.tunable = {"high", "low"};
+  pipeline_declaration declared = pipeline({std::move(gain), std::move(events)});
+  declared.input = {element_type::f32, {8}, false};
+  const plan found = compile_plan(check_pipeline(std::move(declared)), 1, device_);
+  tuning_.add(found);
+  session_record* const own = table_.open(ann_, found, "own", start);
+  tuning_.begin(*own);
+  ASSERT_TRUE(tuning_.set(*own, changes{{"events", "low", 0.9}}).accepted());
+  for (const bool everywhere : {false, true}) {
+    ASSERT_TRUE(tuning_.set(found, changes{{"events", "high", 0.6}}, everywhere).accepted());
+    EXPECT_EQ(own->numbers->back(), 0.9);
+    EXPECT_EQ((*own->numbers)[own->numbers->size() - 2], everywhere ? 5.0 : 1.0) << "0.6 is below its low";
+    ASSERT_TRUE(tuning_.set(found, changes{{"gain", "a", everywhere ? 3.0 : 2.0}}, false).accepted());
+    EXPECT_EQ(own->numbers->front(), everywhere ? 3.0 : 2.0) << "of another stage";
+    ASSERT_TRUE(tuning_.set(*own, changes{{"gain", "a", 7.0}}).accepted()) << "of another stage too";
+    ASSERT_TRUE(tuning_.set(*own, changes{{"gain", "a", std::nullopt}}).accepted());
+    ASSERT_TRUE(tuning_.set(found, changes{{"events", "high", 5.0}}, false).accepted());
+    EXPECT_EQ((*own->numbers)[own->numbers->size() - 2], 5.0);
+  }
+  ASSERT_TRUE(tuning_.set(found, changes{{"events", "high", 0.7}}, false).accepted());
+  ASSERT_TRUE(tuning_.set(*own, changes{{"events", "low", std::nullopt}}).accepted());
+  EXPECT_EQ(own->numbers->back(), 0.5);
+  EXPECT_EQ((*own->numbers)[own->numbers->size() - 2], 0.7) << "nothing is held any more";
+}
+
 }  // namespace
 }  // namespace penstock
