@@ -140,9 +140,12 @@ void check_session(const pipeline_info& pipeline, const client::request& request
   const std::int64_t most = pipeline.input.shape.empty() ? 0 : pipeline.input.shape.front();
   const std::uint64_t leading = static_cast<std::uint64_t>(request.leading > 0 ? request.leading : most);
   if (in_session && request.frames > 1 && pipeline.period > 1 && leading % pipeline.period != 0) {
-    refuse(wire::status::wrong_shape, "several frames for \"" + pipeline.name +
-                                          "\" have a length that is a multiple of " + std::to_string(pipeline.period) +
-                                          ", not " + std::to_string(leading) + ": send one frame a request");
+    const std::string allowed = pipeline.period <= static_cast<std::uint64_t>(most)
+                                    ? "have a length that is a multiple of " + std::to_string(pipeline.period) +
+                                          ", not " + std::to_string(leading)
+                                    : "are never sent together";
+    refuse(wire::status::wrong_shape,
+           "several frames for \"" + pipeline.name + "\" in a session " + allowed + ": send one longer frame instead");
   }
 }
 

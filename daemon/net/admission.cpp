@@ -223,10 +223,12 @@ verdict check_session(const wire::message_header& header, const session_record* 
                                          session->pipeline->declaration.name + "', not '" + name + "'");
   }
   if (header.frames > 1 && leading % pipeline.period != 0) {
-    return refuse(status::wrong_shape,
-                  "several frames of a session in one request need a length that is a multiple of " +
-                      std::to_string(pipeline.period) + " in pipeline '" + name + "', not " + std::to_string(leading) +
-                      "; send one longer frame instead");
+    const std::string allowed = pipeline.period <= pipeline.input().shape.front()
+                                    ? "need a length that is a multiple of " + std::to_string(pipeline.period) +
+                                          ", not " + std::to_string(leading)
+                                    : "are never sent together";
+    return refuse(status::wrong_shape, "several frames of a session in one request to pipeline '" + name + "' " +
+                                           allowed + "; send one longer frame instead");
   }
   if (header.sequence > session->frames) {
     return refuse(status::sequence_gap, "frames " + std::to_string(session->frames) + " to " +

@@ -256,8 +256,10 @@ class Session:
         assert packed is not None  # it has not been sent
         length = packed.tensor.shape[1:2]
         if packed.count > 1 and self.pipeline.input.variable and period > 1 and length[0] % period != 0:
-            raise ValueError(f"several frames of pipeline {self.pipeline.name!r} in a session have a length that is a "
-                             f"multiple of {period}, not {length[0]}: submit them as one longer frame")
+            allowed = (f"have a length that is a multiple of {period}, not {length[0]}"
+                       if period <= self.pipeline.input.shape[0] else "are never submitted together")
+            raise ValueError(f"several frames of pipeline {self.pipeline.name!r} in a session {allowed}: submit them as "
+                             "one longer frame")
         return request
 
     def close(self) -> None:
