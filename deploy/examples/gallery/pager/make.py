@@ -1,8 +1,9 @@
 """A pager's transmission after ITU-R M.584 (POCSAG), pager.cu8: what a receiver hears at 240 kHz, 20 kHz off the middle.
 
 A preamble of 576 alternating bits, and two batches of a synchronization word and eight frames of two codewords, at
-512 bits a second (or 1200, where that is said) by FSK of 4.5 kHz to both sides, a 1 below. The sender's clock is 40 ppm fast and its
-carrier 300 Hz high. There is noise, and one or two bits of some codewords are turned over. Writes what the pipeline needs too.
+512 bits a second (or 1200, where that is said) by FSK of 4.5 kHz to both sides, a 1 below. The sender's clock is 40 ppm
+fast and its carrier 300 Hz high. There is noise, and one or two bits of some codewords are turned over. Writes what the
+pipeline needs too.
 """
 
 import sys
@@ -80,6 +81,7 @@ if __name__ == "__main__":
     noise = np.random.default_rng(584)
     np.save("fields.npy", fields())
     np.save("channel.npy", channel())
-    np.save("bit.npy", np.full(47, 1 / 47))
     rate = int(sys.argv[1]) if len(sys.argv) > 1 else 512
+    samples_of_a_bit = round(24_000 / rate)
+    np.save("bit.npy", np.full(samples_of_a_bit, 1 / samples_of_a_bit))
     heard(np.concatenate([sent(noise), np.zeros(8, int)]), rate, noise).tofile("pager.cu8")
