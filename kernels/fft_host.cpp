@@ -184,6 +184,67 @@ PENSTOCK_VECTOR_CLONES void keep_below(const float* __restrict values, std::size
   }
 }
 
+/// Of the results whose spans have these peaks, every `every`-th.
+struct span_counts {
+  std::int32_t top = 0;       ///< the largest peak that is a normal number of at most `ceiling`
+  std::int32_t normal = 0;    ///< how many those are
+  std::int32_t tiny = 0;      ///< below them
+  std::int32_t infinite = 0;  ///< and what is not finite
+};
+
+/// Peaks are magnitudes, which compare as signed numbers do.
+[[gnu::always_inline]] inline span_counts count_each(const std::uint32_t* __restrict peaks, std::size_t count,
+                                                     std::size_t every, std::uint32_t ceiling) noexcept {
+  const auto least = static_cast<std::int32_t>(min_normal);
+  const auto most = static_cast<std::int32_t>(ceiling);
+  const auto beyond = static_cast<std::int32_t>(infinity_bits);
+  std::int32_t top = 0;
+  std::int32_t normal = 0;
+  std::int32_t tiny = 0;
+  std::int32_t infinite = 0;
+#pragma omp simd reduction(max : top) reduction(+ : normal, tiny, infinite)
+  for (std::size_t at = 0; at < count; at += every) {
+    const auto peak = static_cast<std::int32_t>(peaks[at]);
+    const bool is_normal = peak >= least && peak <= most;
+    const std::int32_t here = is_normal ? peak : 0;
+    top = here > top ? here : top;
+    normal += is_normal ? 1 : 0;
+    tiny += peak < least ? 1 : 0;
+    infinite += peak >= beyond ? 1 : 0;
+  }
+  return {top, normal, tiny, infinite};
+}
+
+/// With a loop of its own for neighbours, which the compiler vectorises.
+PENSTOCK_VECTOR_CLONES span_counts count_spans(const std::uint32_t* peaks, std::size_t count, std::size_t every,
+                                               std::uint32_t ceiling) {
+  return every == 1 ? count_each(peaks, count, 1, ceiling) : count_each(peaks, count, every, ceiling);
+}
+
+/// out[i] = results[i] · factor where the peak of its span lies from `floor` to `top`; of one or two parts.
+PENSTOCK_VECTOR_CLONES void take_spans(const float* __restrict results, const std::uint32_t* __restrict peaks,
+                                       std::size_t count, std::uint32_t floor, std::uint32_t top, double factor,
+                                       std::size_t parts, float* __restrict out) {
+  const auto least = static_cast<std::int32_t>(floor);
+  const auto most = static_cast<std::int32_t>(top);
+  if (parts == 1) {
+    for (std::size_t at = 0; at < count; ++at) {
+      const auto peak = static_cast<std::int32_t>(peaks[at]);
+      const auto value = static_cast<float>(static_cast<double>(results[at]) * factor);
+      out[at] = peak >= least && peak <= most ? value : out[at];
+    }
+    return;
+  }
+  for (std::size_t at = 0; at < count; ++at) {
+    const auto peak = static_cast<std::int32_t>(peaks[at]);
+    const bool its = peak >= least && peak <= most;
+    const auto re = static_cast<float>(static_cast<double>(results[2 * at]) * factor);
+    const auto im = static_cast<float>(static_cast<double>(results[2 * at + 1]) * factor);
+    out[2 * at] = its ? re : out[2 * at];
+    out[2 * at + 1] = its ? im : out[2 * at + 1];
+  }
+}
+
 PENSTOCK_VECTOR_CLONES double dot(const float* __restrict x, const float* __restrict h, std::size_t count) {
   double sum = 0.0;
 #pragma omp simd reduction(+ : sum)
@@ -430,18 +491,17 @@ void fft_correlation::run_by_level(const float* samples, const scratch_parts& sc
   const auto sum_those = [&](std::uint32_t least, std::uint32_t most) {
     visit(least, most, [&](std::size_t at) { sum(samples, filter, at, out + at * parts()); });
   };
-  sum_those(infinity_bits, magnitude_bits);
-  visit(0, min_normal - 1, [&](std::size_t at) { std::fill_n(out + at * parts(), parts(), 0.0F); });
-  std::uint32_t ceiling = infinity_bits - 1;
-  while (ceiling >= min_normal) {
-    std::uint32_t top = 0;
-    std::size_t left = 0;
-    visit(min_normal, ceiling, [&](std::size_t at) {
-      top = std::max(top, scratch.peaks[at]);
-      ++left;
-    });
-    if (sums_are_cheap(left)) {
-      sum_those(min_normal, ceiling);
+  span_counts found = count_spans(scratch.peaks, range.count, range.every, infinity_bits - 1);
+  if (found.infinite > 0) {
+    sum_those(infinity_bits, magnitude_bits);
+  }
+  if (found.tiny > 0) {
+    visit(0, min_normal - 1, [&](std::size_t at) { std::fill_n(out + at * parts(), parts(), 0.0F); });
+  }
+  while (found.normal > 0) {
+    const auto top = static_cast<std::uint32_t>(found.top);
+    if (sums_are_cheap(static_cast<std::size_t>(found.normal))) {
+      sum_those(min_normal, top);
       return;
     }
     const int exponent = exponent_of(top);
@@ -449,21 +509,24 @@ void fft_correlation::run_by_level(const float* samples, const scratch_parts& sc
     const block_level kept = level_of(scratch.work, length_, reinterpret_cast<std::uint32_t*>(scratch.results));
     const auto least = static_cast<float>(std::ldexp(kept.level / max_level_per_peak, exponent));
     const std::uint32_t floor = std::clamp(std::bit_cast<std::uint32_t>(least), min_normal, top);
-    std::size_t those = 0;
-    visit(floor, top, [&](std::size_t /*at*/) { ++those; });
-    if (sums_are_cheap(those)) {
+    const span_counts below = count_spans(scratch.peaks, range.count, range.every, floor - 1);
+    if (sums_are_cheap(static_cast<std::size_t>(found.normal - below.normal))) {
       sum_those(floor, top);
     } else {
       transform_.execute(scratch.work, scratch.spectrum);
       finish(scratch.spectrum, filter.spectrum, scratch.work, scratch.spectrum, scratch.results, range.count);
       const double factor = std::ldexp(1.0, exponent + filter.exponent);
-      visit(floor, top, [&](std::size_t at) {
-        for (std::size_t part = at * parts(); part < (at + 1) * parts(); ++part) {
-          out[part] = static_cast<float>(static_cast<double>(scratch.results[part]) * factor);
-        }
-      });
+      if (range.every == 1) {
+        take_spans(scratch.results, scratch.peaks, range.count, floor, top, factor, parts(), out);
+      } else {
+        visit(floor, top, [&](std::size_t at) {
+          for (std::size_t part = at * parts(); part < (at + 1) * parts(); ++part) {
+            out[part] = static_cast<float>(static_cast<double>(scratch.results[part]) * factor);
+          }
+        });
+      }
     }
-    ceiling = floor - 1;
+    found = below;
   }
 }
 
