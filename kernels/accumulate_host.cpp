@@ -17,6 +17,7 @@ namespace {
 struct add_up {
   static constexpr float absent = 0.0F;
 
+  using partial = double;  // of values that are joined before the total
   static double joined(double a, double b) noexcept { return a + b; }
   static double result(double total, std::int32_t count) noexcept { return total / static_cast<double>(count); }
 };
@@ -25,8 +26,10 @@ struct add_up {
 struct take_larger {
   static constexpr float absent = -std::numeric_limits<float>::infinity();
 
-  static double joined(double a, double b) noexcept {
-    const double larger = a > b ? a : b;
+  using partial = float;
+  template <class Number>
+  static Number joined(Number a, Number b) noexcept {
+    const Number larger = a > b ? a : b;
     return std::isnan(a) ? a : larger;
   }
   static double result(double total, std::int32_t /*count*/) noexcept { return total; }
@@ -171,15 +174,16 @@ PENSTOCK_VECTOR_CLONES void peak_lanes(const sliding_stretch& stretch, std::int6
 template <class Join>
 [[gnu::always_inline]] inline void fold_steps(const float* values, std::int64_t steps, std::int64_t channels,
                                               double* totals) noexcept {
+  using partial = typename Join::partial;
   for (; steps >= 4; steps -= 4, values += 4 * channels) {
     const float* const second = values + channels;
     const float* const third = second + channels;
     const float* const fourth = third + channels;
 #pragma omp simd
     for (std::int64_t channel = 0; channel < channels; ++channel) {
-      const double one = Join::joined(static_cast<double>(values[channel]), static_cast<double>(second[channel]));
-      const double two = Join::joined(static_cast<double>(third[channel]), static_cast<double>(fourth[channel]));
-      totals[channel] = Join::joined(totals[channel], Join::joined(one, two));
+      const auto one = Join::joined(static_cast<partial>(values[channel]), static_cast<partial>(second[channel]));
+      const auto two = Join::joined(static_cast<partial>(third[channel]), static_cast<partial>(fourth[channel]));
+      totals[channel] = Join::joined(totals[channel], static_cast<double>(Join::joined(one, two)));
     }
   }
   for (; steps > 0; --steps, values += channels) {
@@ -193,18 +197,22 @@ template <class Join>
 /// The same of one channel.
 template <class Join>
 [[gnu::always_inline]] inline void fold_row(const float* values, std::int64_t steps, double* total) noexcept {
-  constexpr std::int64_t lanes = 16;
-  double lane_totals[lanes];
-  std::fill_n(lane_totals, lanes, static_cast<double>(Join::absent));
+  using partial = typename Join::partial;
+  constexpr std::int64_t lanes = sizeof(partial) == sizeof(float) ? 32 : 16;
+  partial lane_totals[static_cast<std::size_t>(lanes)];
+  std::fill_n(lane_totals, lanes, static_cast<partial>(Join::absent));
   for (; steps >= lanes; steps -= lanes, values += lanes) {
 #pragma omp simd
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      lane_totals[lane] = Join::joined(lane_totals[lane], static_cast<double>(values[lane]));
+      lane_totals[lane] = Join::joined(lane_totals[lane], static_cast<partial>(values[lane]));
     }
   }
-  for (const double each : lane_totals) {
-    *total = Join::joined(*total, each);
+  for (std::int64_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::int64_t lane = 0; lane < half; ++lane) {
+      lane_totals[lane] = Join::joined(lane_totals[lane], lane_totals[lane + half]);
+    }
   }
+  *total = Join::joined(*total, static_cast<double>(lane_totals[0]));
   for (; steps > 0; --steps, ++values) {
     *total = Join::joined(*total, static_cast<double>(*values));
   }
