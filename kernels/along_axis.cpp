@@ -14,7 +14,8 @@
 namespace penstock {
 namespace {
 
-/// What `ask` gives for the input with time first. An error speaks of the input as it is.
+/// What `ask` gives for the input with time first. An error speaks of the input as it is, and does not advise a "max
+/// N", which is time itself.
 template <class Ask>
 auto asked_with_time_first(const axis_rows& time, const Ask& ask) {
   const std::array<tensor_spec, 1> moved{time.moved_to_front()};
@@ -25,6 +26,9 @@ auto asked_with_time_first(const axis_rows& time, const Ask& ask) {
     const std::string text = moved.front().text();
     if (const std::size_t at = message.find(text); time.axis != 0 && at != message.npos) {
       message.replace(at, text.size(), time.input.text() + " along axis " + std::to_string(time.axis));
+    }
+    if (const std::size_t at = message.rfind(", or "); time.axis != 0 && message.find("\"max ", at) != message.npos) {
+      message.resize(at);
     }
     throw parameter_error(error.field, message);
   }

@@ -369,6 +369,12 @@ TEST(AlongSession, RefusesWhatCannotBeTimeAndSaysWhatToDo) {
                  {{element_type::f32, {8, 100}}}, "axis", "is for along = \"rows\"");
   expect_refused("istft", settings_of({{"axis", std::int64_t{-1}}}), {{element_type::cf32, {8, 9}}}, "axis",
                  "can't be the last one");
+  try {
+    static_cast<void>(find_operator("fir")->infer(decimated, std::vector{tensor_spec{element_type::f32, {8, 100}}}));
+    ADD_FAILURE() << "100 steps are no multiple of 3";
+  } catch (const parameter_error& error) {
+    EXPECT_THAT(error.what(), testing::EndsWith("use frames of a multiple of it")) << "\"max N\" would be refused";
+  }
 }
 
 TEST(AlongSession, TakesAnyAxisWhereNoStateIsKept) {
