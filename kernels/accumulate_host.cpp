@@ -16,8 +16,8 @@ namespace {
 
 struct add_up {
   static constexpr float absent = 0.0F;
+  using partial = double;  ///< what values are joined in before they join a total
 
-  using partial = double;  // of values that are joined before the total
   static double joined(double a, double b) noexcept { return a + b; }
   static double result(double total, std::int32_t count) noexcept { return total / static_cast<double>(count); }
 };
@@ -25,8 +25,8 @@ struct add_up {
 /// A NaN on either side stays.
 struct take_larger {
   static constexpr float absent = -std::numeric_limits<float>::infinity();
+  using partial = float;  ///< exact, and twice as many at once
 
-  using partial = float;
   template <class Number>
   static Number joined(Number a, Number b) noexcept {
     const Number larger = a > b ? a : b;

@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-/// What `ask` gives for the input with time first. An error speaks of the input as it is, and does not advise a "max
-/// N", which is time itself.
+/// What `ask` gives for the input with time first. An error speaks of the input as it is. It does not end with the
+/// advice to take a "max N", since another axis than that can't be time.
 template <class Ask>
 auto asked_with_time_first(const axis_rows& time, const Ask& ask) {
   const std::array<tensor_spec, 1> moved{time.moved_to_front()};

@@ -184,15 +184,15 @@ PENSTOCK_VECTOR_CLONES void keep_below(const float* __restrict values, std::size
   }
 }
 
-/// Of the results whose spans have these peaks, every `every`-th.
+/// How many results have spans with such peaks.
 struct span_counts {
-  std::int32_t top = 0;       ///< the largest peak that is a normal number of at most `ceiling`
-  std::int32_t normal = 0;    ///< how many those are
-  std::int32_t tiny = 0;      ///< below them
-  std::int32_t infinite = 0;  ///< and what is not finite
+  std::int32_t top = 0;       ///< the largest peak of the normal ones
+  std::int32_t normal = 0;    ///< a normal number of at most `ceiling`
+  std::int32_t tiny = 0;      ///< less than any normal number
+  std::int32_t infinite = 0;  ///< infinite, or NaN
 };
 
-/// Peaks are magnitudes, which compare as signed numbers do.
+/// Of every `every`-th result. Peaks are magnitudes, which compare as signed numbers do.
 [[gnu::always_inline]] inline span_counts count_each(const std::uint32_t* __restrict peaks, std::size_t count,
                                                      std::size_t every, std::uint32_t ceiling) noexcept {
   const auto least = static_cast<std::int32_t>(min_normal);
@@ -516,15 +516,7 @@ void fft_correlation::run_by_level(const float* samples, const scratch_parts& sc
       transform_.execute(scratch.work, scratch.spectrum);
       finish(scratch.spectrum, filter.spectrum, scratch.work, scratch.spectrum, scratch.results, range.count);
       const double factor = std::ldexp(1.0, exponent + filter.exponent);
-      if (range.every == 1) {
-        take_spans(scratch.results, scratch.peaks, range.count, floor, top, factor, parts(), out);
-      } else {
-        visit(floor, top, [&](std::size_t at) {
-          for (std::size_t part = at * parts(); part < (at + 1) * parts(); ++part) {
-            out[part] = static_cast<float>(static_cast<double>(scratch.results[part]) * factor);
-          }
-        });
-      }
+      take_spans(scratch.results, scratch.peaks, range.count, floor, top, factor, parts(), out);
     }
     found = below;
   }

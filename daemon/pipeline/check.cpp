@@ -479,23 +479,14 @@ void checker::check_tunable(std::size_t index, const operator_definition& defini
   stage.inputs = std::move(inputs);
 }
 
-/// What works on each row, along the last dimension or its axis.
-constexpr std::array<std::string_view, 12> row_operators{"correlate",      "detect", "detrend", "fft",
-                                                         "histogram",      "ifft",   "mel",     "moments",
-                                                         "power_spectrum", "reduce", "top",     "window"};
-
-bool works_on_rows(const stage_declaration& stage) {
-  return !stage.session && std::find(row_operators.begin(), row_operators.end(), stage.op) != row_operators.end();
-}
-
-// Whether each result is made of a frame as a whole along its first dimension, if not by the shape of the output.
+// Whether each result is made of a frame's whole first dimension, although there are as many results.
 bool takes_whole_frames(const stage_declaration& stage, const std::vector<tensor_spec>& inputs) {
   if (stage.op == "map") {
     const std::vector<map_step> steps = parse_map(operator_settings(stage), inputs).steps;
     return std::any_of(steps.begin(), steps.end(),
                        [](const map_step& step) { return step.operation == map_operation::length; });
   }
-  return works_on_rows(stage) && stage.axis == std::size_t{0};
+  return !stage.session && stage.axis == std::size_t{0};
 }
 
 // Follows how long the variable frames of a session become. The lengths of two inputs must agree at every moment, and
@@ -567,10 +558,19 @@ constexpr std::int64_t most_channels = 64;
 /// Of at most so many, a spectrum has no use: rather across channels than along time.
 constexpr std::int64_t most_of_handful = 8;
 
+/// What works on each row, along the last dimension or its axis.
+constexpr std::array<std::string_view, 12> row_operators{"correlate",      "detect", "detrend", "fft",
+                                                         "histogram",      "ifft",   "mel",     "moments",
+                                                         "power_spectrum", "reduce", "top",     "window"};
+
+bool works_on_rows(const stage_declaration& stage) {
+  return !stage.session && std::find(row_operators.begin(), row_operators.end(), stage.op) != row_operators.end();
+}
+
 /// How the frames of the input, or of a stage's output, lie.
 struct layout {
   tensor_spec spec;
-  bool is_of_first = true;   ///< made of the pipeline's first input
+  bool is_of_first = false;  ///< made of the pipeline's first input
   std::size_t axis = 0;      ///< the dimension that is time
   time_extent extent{};      ///< of that; of 0 steps where none is
   step_timing timing{};      ///< see timing_of_stages
@@ -716,10 +716,11 @@ std::string doubt_about(const stage_declaration& stage, const layout& source) {
 template <class Each>
 void walk(const pipeline_declaration& pipeline, std::size_t time_axis, const Each& each) {
   std::map<std::string, layout, std::less<>> known;
-  for (const operator_output& input : pipeline.all_inputs()) {
+  const std::vector<operator_output> inputs = pipeline.all_inputs();
+  for (const operator_output& input : inputs) {
     // Of a template or a mask beside frames of "max N", the first dimension is not time.
     known[input.name] = {.spec = input.spec,
-                         .is_of_first = input.name == pipeline.all_inputs().front().name,
+                         .is_of_first = input.name == inputs.front().name,
                          .axis = input.spec.shape == pipeline.input.shape ? time_axis : 0,
                          .extent = {.steps = pipeline.input.variable && !input.spec.variable ? 0 : 1}};
   }

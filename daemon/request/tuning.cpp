@@ -137,6 +137,18 @@ tuned_numbers make_numbers(const plan& pipeline, const number_map& changed, std:
   return made;
 }
 
+/// The pipeline's numbers with a session's own. Where the two do not go together, with what the session holds of the
+/// pipeline's earlier ones too; else it holds nothing any more. nullptr, and why, if neither do.
+tuned_numbers fitting_numbers(const plan& pipeline, const number_map& shared, const own_numbers& own, own_numbers& held,
+                              std::string& reason) {
+  tuned_numbers made = make_numbers(pipeline, joined(shared, own), reason);
+  if (made != nullptr) {
+    held.clear();
+    return made;
+  }
+  return make_numbers(pipeline, joined(joined(shared, held), own), reason);
+}
+
 }  // namespace
 
 void tuning::add(const plan& later) {
@@ -162,18 +174,14 @@ tuning_verdict tuning::set(session_record& session, std::span<const wire::number
   }
   own_numbers own = session.own_numbers;
   change(found, own);
-  const number_map shared = of_pipeline(pipeline);
+  own_numbers held = session.held_numbers;
   std::string reason;
-  tuned_numbers numbers = make_numbers(pipeline, joined(shared, own), reason);
-  if (numbers != nullptr) {
-    session.held_numbers.clear();
-  } else {
-    numbers = make_numbers(pipeline, joined(joined(shared, session.held_numbers), own), reason);
-  }
+  tuned_numbers numbers = fitting_numbers(pipeline, of_pipeline(pipeline), own, held, reason);
   if (numbers == nullptr) {
     return refuse(wire::status::out_of_range, std::move(reason));
   }
   session.own_numbers = std::move(own);
+  session.held_numbers = std::move(held);
   session.numbers = std::move(numbers);
   return {};
 }
@@ -243,14 +251,10 @@ void tuning::follow(const plan& pipeline, const changes& wanted, bool everywhere
       session.numbers = of(pipeline);
       return;
     }
+    own_numbers held = session.held_numbers;
+    std::erase_if(held, [&](const auto& each) { return wanted.contains(each.first); });
     std::string reason;
-    tuned_numbers numbers = make_numbers(pipeline, joined(shared, session.own_numbers), reason);
-    own_numbers held;
-    if (numbers == nullptr) {
-      held = session.held_numbers;
-      std::erase_if(held, [&](const auto& each) { return wanted.contains(each.first); });
-      numbers = make_numbers(pipeline, joined(joined(shared, held), session.own_numbers), reason);
-    }
+    tuned_numbers numbers = fitting_numbers(pipeline, shared, session.own_numbers, held, reason);
     if (numbers != nullptr) {
       session.held_numbers = std::move(held);
       session.numbers = std::move(numbers);

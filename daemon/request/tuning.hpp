@@ -45,7 +45,7 @@ class tuning {
   /// Changes numbers of a session; all or none.
   [[nodiscard]] tuning_verdict set(session_record& session, std::span<const wire::number_setting> wanted) const;
   /// Changes numbers of a pipeline, and of its sessions that have not set them; `everywhere`: of all its sessions. A
-  /// session in which another number does not go with the new one keeps what it has.
+  /// session in which another number does not go with the new one keeps what it has until a change fits.
   [[nodiscard]] tuning_verdict set(const plan& pipeline, std::span<const wire::number_setting> wanted, bool everywhere);
   /// The same for what a reload has changed in the configuration, which the check of the configuration has let pass.
   /// What was set by `set` gives way where the two do not go together.

@@ -227,7 +227,7 @@ TEST(Clock, SaysHowManySymbolsAFrameCanGive) {
   EXPECT_EQ(setup.output(), (tensor_spec{element_type::f32, {3, 53}}));
 }
 
-TEST(Clock, TakesEachGainWithTheDefaultOfTheOther) {
+TEST(Clock, TakesTheLargestGainMuWithoutAGainOmega) {
   const session_case setup{.op = "clock",
                            .settings = settings_of({{"omega", 4.0}, {"gain_mu", 10.0}}),
                            .input = {.type = element_type::f32, .shape = {100}}};

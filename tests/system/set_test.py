@@ -282,7 +282,13 @@ class OperatorTest(unittest.TestCase):
             done = self.set(*words, check=False)
             self.assertEqual(done.returncode, 1, words)
             self.assertIn(reason, done.stderr)
-        self.assertEqual(self.set("events").stdout, "find.high = 2\nfind.low = 0.5\n")
+        for word, reason in (("find.high:3", "not STAGE.NAME=VALUE"), ("find.high=x", "no finite number"),
+                             ("find.high=", "no finite number"), ("find.high=inf", "no finite number"),
+                             ("find.high=1e400", "no finite number"), ("find.high=+-", "no finite number")):
+            done = self.set("events", word, check=False)
+            self.assertEqual(done.returncode, 2, word)
+            self.assertIn(reason, done.stderr)
+        self.assertEqual(self.set("events", "find.high=+2e0").stdout, "find.high = 2\nfind.low = 0.5\n")
         self.assertEqual(self.daemon.ask("/api/v1/set?pipeline=events&set=find.high:x", "POST", X_Penstock="1")[0], 400)
         self.assertEqual(self.daemon.ask("/api/v1/set?pipeline=events&set=find.high:3", "POST")[0], 403)
 

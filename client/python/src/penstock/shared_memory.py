@@ -400,8 +400,8 @@ class SharedMemory:
         return self._lease.arena
 
     def fetch(self, need: int = 0) -> Optional[Future[None]]:
-        """Asks in the background for an arena with room for `need` bytes. Returns what is done once there is one, or
-        None when the daemon offers none or no larger one, and for a while after a refusal."""
+        """Asks in the background for an arena with room for `need` bytes. Returns a future that is done once there is
+        one, or None when the daemon offers none or no larger one, and for a while after a refusal."""
         with self._lock:
             if self._asking is not None and not self._asking.done():
                 return self._asking
@@ -478,7 +478,7 @@ class SharedMemory:
         error = attempt.exception()
         if error is None:
             self._pause, self._not_before = _FIRST_PAUSE_S, 0.0
-            asking.set_result(None)  # not the arena, which would stay mapped behind its lease
+            asking.set_result(None)  # not the arena: kept here, it would stay mapped when its lease has ended
         elif _lacks_room(error) and size.halve():
             self._ask(size, asking)
         else:
