@@ -81,14 +81,12 @@ class channelize_host final : public operation {
     const std::int64_t steps = std::max<std::int64_t>(4096, settings_.length());
     return std::clamp<std::int64_t>(steps / settings_.hop, 1, settings_.output.shape.front());
   }
-  [[nodiscard]] static std::size_t aligned_floats_of(std::int64_t floats) noexcept {
-    constexpr std::size_t step = fft_plan::alignment / sizeof(float);
-    return (static_cast<std::size_t>(floats) + step - 1) / step * step;
-  }
   [[nodiscard]] std::size_t tile_space() const noexcept {
-    return aligned_floats_of(2 * ((tile_ - 1) * settings_.hop + settings_.length()));
+    return fft_plan::aligned_space(static_cast<std::size_t>(2 * ((tile_ - 1) * settings_.hop + settings_.length())));
   }
-  [[nodiscard]] std::size_t row_space() const noexcept { return aligned_floats_of(2 * settings_.channels); }
+  [[nodiscard]] std::size_t row_space() const noexcept {
+    return fft_plan::aligned_space(static_cast<std::size_t>(2 * settings_.channels));
+  }
 
   void divide(const session_history<float>& history, std::int32_t index, std::int64_t input, const output_range& range,
               float* tile, float* out) const noexcept {

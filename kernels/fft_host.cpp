@@ -39,27 +39,29 @@ fftwf_complex* as_complex(float* values) noexcept {
 
 }  // namespace
 
-fft_plan::fft_plan(std::int64_t length, kind transform, input after) : kind_{transform} {
-  const auto in = allocate_complex(static_cast<std::size_t>(length) + 1);
-  const auto out = allocate_complex(static_cast<std::size_t>(length) + 1);
+fft_plan::fft_plan(std::int64_t length, kind transform, input after, std::int64_t rows) : kind_{transform} {
+  const auto elements = static_cast<std::size_t>((length + 1) * rows);
+  const auto in = allocate_complex(elements);
+  const auto out = allocate_complex(elements);
   if (in == nullptr || out == nullptr) {
     throw std::runtime_error("no memory to plan a DFT of " + std::to_string(length));
   }
-  const fftwf_iodim64 row{.n = length, .is = 1, .os = 1};
+  const fftwf_iodim64 row{.n = length, .is = rows, .os = rows};
+  const fftwf_iodim64 each{.n = rows, .is = 1, .os = 1};
   const unsigned flags = FFTW_MEASURE | (after == input::kept ? FFTW_PRESERVE_INPUT : FFTW_DESTROY_INPUT);
   const std::lock_guard hold{planner_lock()};
   fftwf_set_timelimit(planning_seconds);
   switch (transform) {
     case kind::complex:
     case kind::complex_inverse:
-      plan_ = fftwf_plan_guru64_dft(1, &row, 0, nullptr, as_complex(in.get()), as_complex(out.get()),
+      plan_ = fftwf_plan_guru64_dft(1, &row, 1, &each, as_complex(in.get()), as_complex(out.get()),
                                     transform == kind::complex ? FFTW_FORWARD : FFTW_BACKWARD, flags);
       break;
     case kind::real:
-      plan_ = fftwf_plan_guru64_dft_r2c(1, &row, 0, nullptr, in.get(), as_complex(out.get()), flags);
+      plan_ = fftwf_plan_guru64_dft_r2c(1, &row, 1, &each, in.get(), as_complex(out.get()), flags);
       break;
     case kind::real_inverse:
-      plan_ = fftwf_plan_guru64_dft_c2r(1, &row, 0, nullptr, as_complex(in.get()), out.get(), flags);
+      plan_ = fftwf_plan_guru64_dft_c2r(1, &row, 1, &each, as_complex(in.get()), out.get(), flags);
       break;
   }
   if (plan_ == nullptr) {
@@ -308,12 +310,6 @@ PENSTOCK_VECTOR_CLONES void read_conjugate(const float* __restrict in, float* __
   }
 }
 
-/// Rounds up to keep the next array aligned.
-std::size_t space_for(std::size_t values) noexcept {
-  constexpr std::size_t step = fft_plan::alignment / sizeof(float);
-  return (values + step - 1) / step * step;
-}
-
 /// The largest power of two that is at most a quarter of a span, if that is worth a loop of its own.
 std::size_t piece_for(std::size_t span) noexcept {
   return span >= 64 ? std::bit_floor(span / 4) : span >= 15 ? 8 : 1;
@@ -329,24 +325,24 @@ fft_correlation::fft_correlation(std::int64_t length, std::int64_t taps, bool co
       transform_{length, complex_samples ? fft_plan::kind::complex : fft_plan::kind::real} {}
 
 std::size_t fft_correlation::sample_space() const noexcept {
-  return space_for(parts() * length_);
+  return fft_plan::aligned_space(parts() * length_);
 }
 
 std::size_t fft_correlation::spectrum_space() const noexcept {
-  return space_for(2 * bins());
+  return fft_plan::aligned_space(2 * bins());
 }
 
 std::size_t fft_correlation::template_space() const noexcept {
-  return spectrum_space() + parts() * space_for(parts() * taps_) + space_for(3);
+  return spectrum_space() + parts() * fft_plan::aligned_space(parts() * taps_) + fft_plan::aligned_space(3);
 }
 
 std::size_t fft_correlation::scratch_space() const noexcept {
-  return 2 * sample_space() + spectrum_space() + space_for(length_);
+  return 2 * sample_space() + spectrum_space() + fft_plan::aligned_space(length_);
 }
 
 fft_correlation::template_parts fft_correlation::parts_of(const float* prepared) const noexcept {
   const float* const direct = prepared + spectrum_space();
-  const std::size_t space = space_for(parts() * taps_);
+  const std::size_t space = fft_plan::aligned_space(parts() * taps_);
   const float* const facts = direct + parts() * space;
   return {prepared, direct, direct + space, static_cast<int>(facts[0]), facts[1] != 0.0F, facts[2] != 0.0F};
 }
@@ -354,8 +350,8 @@ fft_correlation::template_parts fft_correlation::parts_of(const float* prepared)
 void fft_correlation::set_template(float* samples, float* prepared) const noexcept {
   const std::size_t values = parts() * taps_;
   float* const direct = prepared + spectrum_space();
-  float* const turned = direct + space_for(values);
-  float* const facts = direct + parts() * space_for(values);
+  float* const turned = direct + fft_plan::aligned_space(values);
+  float* const facts = direct + parts() * fft_plan::aligned_space(values);
   std::copy_n(samples, values, direct);
   std::uint32_t peak = 0;
   bool real = true;

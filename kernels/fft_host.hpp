@@ -8,7 +8,7 @@ struct fftwf_plan_s;
 
 namespace penstock {
 
-/// A DFT of one row in single precision, unnormalised, by FFTW.
+/// A DFT of rows in single precision, unnormalised, by FFTW.
 ///
 /// Thread: any thread creates and destroys it; this class serializes access to FFTW's planner. Any number of threads
 /// call `execute` at once.
@@ -22,13 +22,18 @@ class fft_plan {
   /// What `execute` does with its input.
   enum class input { overwritten, kept };
 
-  /// `length` counts the complex or real elements, not the bins. Measures for at most one second. Throws
-  /// std::runtime_error if FFTW has no plan.
-  fft_plan(std::int64_t length, kind transform, input after = input::overwritten);
+  /// `length` counts the complex or real elements of a row, not the bins. Element i of row r, of the input and of the
+  /// output, lies at i · `rows` + r. Measures for at most one second. Throws std::runtime_error if FFTW has no plan.
+  fft_plan(std::int64_t length, kind transform, input after = input::overwritten, std::int64_t rows = 1);
   ~fft_plan();
   fft_plan(const fft_plan&) = delete;
   fft_plan& operator=(const fft_plan&) = delete;
 
+  /// `floats`, or some more, so that what lies behind so many in aligned memory is aligned too.
+  [[nodiscard]] static constexpr std::size_t aligned_space(std::size_t floats) noexcept {
+    constexpr std::size_t step = alignment / sizeof(float);
+    return (floats + step - 1) / step * step;
+  }
   /// Whether `execute` takes an array where it lies, though it is not aligned to `alignment`.
   [[nodiscard]] static bool takes(const float* array) noexcept;
   /// Complex numbers lie as re, im, re, ... Both arrays are aligned and do not overlap.

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "kernels/fft_host.hpp"
 #include "kernels/function_attributes.hpp"
+#include "kernels/row_fft_host.hpp"
 
 namespace penstock {
 namespace {
@@ -45,42 +45,50 @@ class fourier_host final : public operation {
         result_floats_{floats_of(settings_.output)},
         transform_{settings_.length, kind_of(settings_), fft_plan::input::kept} {}
 
-  [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return 2 * row_space() * sizeof(float); }
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
+    return (2 * row_space() + transform_.scratch_space()) * sizeof(float);
+  }
 
   fault run(void* /*stream*/, const operation_arguments& arguments) noexcept override {
     const auto rows = static_cast<std::size_t>(settings_.rows.count(arguments.extent));
     const auto* in = static_cast<const float*>(arguments.inputs[0]);
     auto* out = static_cast<float*>(arguments.output);
-    auto* const before = static_cast<float*>(arguments.scratch);
-    float* const behind = before + row_space();
+    auto* const scratch = static_cast<float*>(arguments.scratch);
+    const row_scratch memory{scratch, scratch + row_space(), scratch + 2 * row_space()};
     for (std::size_t row = 0; row < rows; ++row, in += row_floats_, out += result_floats_) {
       if (settings_.inverse) {
-        invert(in, out, before, behind);
+        invert(in, out, memory);
       } else {
-        transform(in, out, before, behind);
+        transform(in, out, memory);
       }
     }
     return {};
   }
 
  private:
-  /// Floats that hold either side of a transform, rounded up so that the next row is aligned too.
+  struct row_scratch {
+    float* before;  ///< of what is transformed
+    float* behind;  ///< of the transform
+    float* steps;   ///< of what the transform needs itself
+  };
+
+  /// Floats that hold either side of a transform.
   [[nodiscard]] std::size_t row_space() const noexcept {
-    constexpr std::size_t step = fft_plan::alignment / sizeof(float);
-    return (2 * static_cast<std::size_t>(settings_.length) + 2 + step - 1) / step * step;
+    return fft_plan::aligned_space(2 * static_cast<std::size_t>(settings_.length) + 2);
   }
 
-  void transform(const float* in, float* out, float* before, float* behind) const noexcept {
+  void transform(const float* in, float* out, const row_scratch& memory) const noexcept {
+    const auto [before, behind, steps] = memory;
     if (!fft_plan::takes(in)) {
       std::copy_n(in, row_floats_, before);
       in = before;
     }
     const bool whole_of_real = !settings_.complex_input && !settings_.half;
     if (settings_.is_plain() && !whole_of_real && fft_plan::takes(out)) {
-      transform_.execute(in, out);
+      transform_.execute(in, out, steps);
       return;
     }
-    transform_.execute(in, behind);
+    transform_.execute(in, behind, steps);
     if (settings_.half) {
       scale(behind, out, result_floats_, settings_.scale);
       return;
@@ -102,7 +110,8 @@ class fourier_host final : public operation {
     scale_mirrored(spectrum + 2 * (length - end + 1), out + 2 * (middle - first), end - middle, settings_.scale);
   }
 
-  void invert(const float* in, float* out, float* before, float* behind) const noexcept {
+  void invert(const float* in, float* out, const row_scratch& memory) const noexcept {
+    const auto [before, behind, steps] = memory;
     const auto length = static_cast<std::size_t>(settings_.length);
     if (settings_.half) {
       const std::size_t used = length / 2 + 1;
@@ -121,9 +130,9 @@ class fourier_host final : public operation {
       in = before;
     }
     if (fft_plan::takes(out)) {
-      transform_.execute(in, out);
+      transform_.execute(in, out, steps);
     } else {
-      transform_.execute(in, behind);
+      transform_.execute(in, behind, steps);
       std::copy_n(behind, result_floats_, out);
     }
   }
@@ -131,7 +140,7 @@ class fourier_host final : public operation {
   const fourier_settings settings_;
   const std::size_t row_floats_;
   const std::size_t result_floats_;
-  const fft_plan transform_;
+  const row_fft transform_;
 };
 
 }  // namespace

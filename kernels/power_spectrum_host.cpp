@@ -7,8 +7,8 @@
 #include <numbers>
 #include <utility>
 
-#include "kernels/fft_host.hpp"
 #include "kernels/function_attributes.hpp"
+#include "kernels/row_fft_host.hpp"
 
 namespace penstock {
 namespace {
@@ -74,7 +74,7 @@ class power_spectrum_host final : public operation {
         transform_{settings_.length, settings_.complex_input ? fft_plan::kind::complex : fft_plan::kind::real} {}
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
-    return (row_space() + 2 * static_cast<std::size_t>(settings_.bins)) * sizeof(float);
+    return (row_space() + spectrum_space() + transform_.scratch_space()) * sizeof(float);
   }
 
   [[nodiscard]] bool single_pass() const noexcept override { return true; }
@@ -85,9 +85,10 @@ class power_spectrum_host final : public operation {
     auto* out = static_cast<float*>(arguments.output);
     auto* const weighted = static_cast<float*>(arguments.scratch);
     float* const spectrum = weighted + row_space();
+    float* const steps = spectrum + spectrum_space();
     for (std::size_t row = 0; row < rows; ++row, in += row_values(), out += bins) {
       weigh(in, settings_.coefficients.data(), weighted, settings_.coefficients.size(), settings_.complex_input);
-      transform_.execute(weighted, spectrum);
+      transform_.execute(weighted, spectrum, steps);
       if (settings_.decibels) {
         decibels(spectrum, out, bins, scale_.mantissa, scale_.exponent, settings_.floor);
       } else {
@@ -101,15 +102,14 @@ class power_spectrum_host final : public operation {
   [[nodiscard]] std::size_t row_values() const noexcept {
     return static_cast<std::size_t>(settings_.length) * (settings_.complex_input ? 2 : 1);
   }
-  /// Values of the weighted row, rounded up so that the spectrum behind it is aligned too.
-  [[nodiscard]] std::size_t row_space() const noexcept {
-    constexpr std::size_t step = fft_plan::alignment / sizeof(float);
-    return (row_values() + step - 1) / step * step;
+  [[nodiscard]] std::size_t row_space() const noexcept { return fft_plan::aligned_space(row_values()); }
+  [[nodiscard]] std::size_t spectrum_space() const noexcept {
+    return fft_plan::aligned_space(2 * static_cast<std::size_t>(settings_.bins));
   }
 
   const power_spectrum_settings settings_;
   const power_factor scale_{settings_.power_scale};
-  const fft_plan transform_;
+  const row_fft transform_;
 };
 
 }  // namespace

@@ -14,8 +14,7 @@ namespace penstock {
 namespace {
 
 [[nodiscard]] constexpr std::size_t aligned_floats_of(std::int64_t floats) noexcept {
-  constexpr std::size_t step = fft_plan::alignment / sizeof(float);
-  return (static_cast<std::size_t>(floats) + step - 1) / step * step;
+  return fft_plan::aligned_space(static_cast<std::size_t>(floats));
 }
 
 /// row[i] = weights[i] · steps[i · stride], of real elements, then of complex ones.

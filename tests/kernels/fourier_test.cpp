@@ -174,6 +174,41 @@ TEST_P(fourier_operation, MatchesTheDefinitionForLongRows) {
   }
 }
 
+// At some bins: the definition of all would take hours.
+TEST_P(fourier_operation, MatchesTheDefinitionForRowsLongerThanACache) {
+  random_input random;
+  SCOPED_TRACE(random.trace());
+  for (const std::size_t length : {std::size_t{1} << 19, std::size_t{600'000}, std::size_t{524'309}}) {
+    for (const bool inverse : {false, true}) {
+      operation_case setup{.op = inverse ? "ifft" : "fft",
+                           .settings = {},
+                           .input = {.type = element_type::cf32, .shape = {static_cast<std::int64_t>(length)}}};
+      setup.settings.set("norm", inverse ? "forward" : "backward");
+      setup.settings.set("shift", true);
+      const auto x = random.normal(values_in(setup.input, setup.extent));
+      const auto y = run<float>(setup, x);
+      float peak = 0.0F;
+      for (const float value : y) {
+        peak = std::max(peak, std::abs(value));
+      }
+      for (int bin = 0; bin < 8; ++bin) {
+        const auto at = static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(length) - 1));
+        // Of the shifted side.
+        const std::size_t k = inverse ? at : (at + length - length / 2) % length;
+        std::complex<double> expected;
+        for (std::size_t i = 0; i < length; ++i) {
+          const std::size_t n = inverse ? (i + length - length / 2) % length : i;
+          const double turn = static_cast<double>(k * n % length) / static_cast<double>(length);
+          expected += std::complex<double>(x[2 * i], x[2 * i + 1]) *
+                      std::polar(1.0, (inverse ? 2.0 : -2.0) * std::numbers::pi * turn);
+        }
+        ASSERT_NEAR(y[2 * at], expected.real(), 1e-5 * peak) << setup.text() << " at " << at;
+        ASSERT_NEAR(y[2 * at + 1], expected.imag(), 1e-5 * peak) << setup.text() << " at " << at;
+      }
+    }
+  }
+}
+
 TEST_P(fourier_operation, GivesTheSamplesBackThatItTransformed) {
   random_input random;
   SCOPED_TRACE(random.trace());
