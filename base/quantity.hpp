@@ -1,11 +1,15 @@
 #pragma once
 
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
 
 namespace penstock {
 
@@ -36,6 +40,20 @@ enum class bare_number { refused, seconds };
 
 /// A number greater than 0 without a unit, "1000", "0.5", "2e6".
 [[nodiscard]] quantity<double> parse_positive(std::string_view text);
+
+/// All of the text as a number, finite, without a unit; whole ones in decimal. std::nullopt if it is none that `Number`
+/// holds.
+template <typename Number>
+[[nodiscard]] std::optional<Number> parse_number(std::string_view text) noexcept {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  bool good = error == std::errc{} && rest == end;
+  if constexpr (std::is_floating_point_v<Number>) {
+    good = good && std::isfinite(number);
+  }
+  return good ? std::optional(number) : std::nullopt;
+}
 
 // For people, rounded; nothing reads it back.
 

@@ -1,6 +1,4 @@
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +13,7 @@
 
 #include "base/descriptors.hpp"
 #include "base/npy.hpp"
+#include "base/quantity.hpp"
 #include "base/whole_file.hpp"
 #include "client/cli/commands.hpp"
 #include "kernels/plugin.hpp"
@@ -37,20 +36,6 @@ struct plugin_options {
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
   throw std::runtime_error("\"" + text + "\" " + why);
-}
-
-/// A whole number that is all of the text.
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && rest == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
-std::optional<double> real_number(std::string_view text) {
-  double number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool good = error == std::errc{} && rest == text.data() + text.size() && std::isfinite(number);
-  return good ? std::optional(number) : std::nullopt;
 }
 
 std::vector<std::string> pieces_of(std::string_view text) {
@@ -87,7 +72,7 @@ tensor_spec parse_input(const std::string& text) {
       made.variable = true;
       each.erase(0, most.size());
     }
-    const std::optional<std::int64_t> extent = whole_number(each);
+    const std::optional<std::int64_t> extent = parse_number<std::int64_t>(each);
     if (!extent || *extent < 1 || *extent > (std::int64_t{1} << 30)) {
       refuse(text, rule);
     }
@@ -101,10 +86,10 @@ parameters::value parse_value(const std::string& text) {
   if (text == "true" || text == "false") {
     return text == "true";
   }
-  if (const auto whole = whole_number(text)) {
+  if (const auto whole = parse_number<std::int64_t>(text)) {
     return *whole;
   }
-  if (const auto real = real_number(text)) {
+  if (const auto real = parse_number<double>(text)) {
     return *real;
   }
   if (text.ends_with(".npy")) {
@@ -120,7 +105,7 @@ parameters::value parse_value(const std::string& text) {
   std::vector<std::string> texts = pieces_of(std::string_view(text).substr(1, text.size() - 2));
   std::vector<double> numbers;
   for (const std::string& each : texts) {
-    if (const auto number = real_number(each)) {
+    if (const auto number = parse_number<double>(each)) {
       numbers.push_back(*number);
     }
   }

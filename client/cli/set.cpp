@@ -1,16 +1,14 @@
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "base/quantity.hpp"
 #include "client/cli/admin_http.hpp"
 #include "client/cli/commands.hpp"
 
@@ -80,10 +78,7 @@ std::string check_setting(const std::string& text) {
     return "\"" + text + "\" is not STAGE.NAME=VALUE";
   }
   const std::string value = text.substr(equals + 1);
-  double number = 0;
-  const char* const end = value.data() + value.size();
-  const auto [rest, error] = std::from_chars(value.data() + (value.starts_with('+') ? 1 : 0), end, number);
-  const bool good = value == "default" || (error == std::errc{} && rest == end && std::isfinite(number));
+  const bool good = value == "default" || parse_number<double>(value.substr(value.starts_with('+') ? 1 : 0));
   return good ? "" : "\"" + value + "\" is no finite number, nor \"default\"";
 }
 

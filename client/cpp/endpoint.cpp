@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -18,6 +17,7 @@
 #include <sys/un.h>
 
 #include "base/descriptors.hpp"
+#include "base/quantity.hpp"
 
 namespace penstock::link {
 namespace {
@@ -49,9 +49,8 @@ bool looks_like_host_and_port(std::string_view text) {
 }
 
 std::uint16_t port_in(const std::string& url, std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc{} || end != text.data() + text.size() || port == 0) {
+  const std::uint16_t port = parse_number<std::uint16_t>(text).value_or(0);
+  if (port == 0) {
     refuse_url(url, "has the port \"" + std::string(text) +
                         "\"; a port is a number from 1 to 65535, and a daemon's is 7600 where its configuration says "
                         "nothing else");

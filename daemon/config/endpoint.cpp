@@ -1,11 +1,11 @@
 #include "daemon/config/endpoint.hpp"
 
-#include <charconv>
-
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/un.h>
+
+#include "base/quantity.hpp"
 
 namespace penstock {
 namespace {
@@ -15,11 +15,7 @@ constexpr std::string_view ipc = "ipc://";
 constexpr std::string_view inproc = "inproc://";
 
 bool is_port(std::string_view text) noexcept {
-  constexpr int last_port = 65535;
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return text == "*" || (error == std::errc{} && end == text.data() + text.size() && number >= 0 &&
-                         number <= last_port && text.front() != '-');
+  return text == "*" || parse_number<std::uint16_t>(text);
 }
 
 bool is_bracketed(std::string_view host) noexcept {
@@ -105,12 +101,6 @@ namespace {
 
 constexpr std::string_view unix_scheme = "unix:";
 
-std::optional<std::uint16_t> parse_port(std::string_view digits) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  return error == std::errc{} && end == digits.data() + digits.size() ? std::optional(port) : std::nullopt;
-}
-
 /// Absolute, and short enough for what the system calls a socket's name.
 std::optional<admin_address> parse_path(std::string_view path) {
   constexpr std::size_t most = sizeof(sockaddr_un::sun_path) - 1;
@@ -131,7 +121,8 @@ std::optional<admin_address> parse_admin_address(std::string_view text) {
     return parse_path(text.substr(unix_scheme.size()));
   }
   const std::size_t colon = text.rfind(':');
-  const std::optional<std::uint16_t> port = colon == text.npos ? std::nullopt : parse_port(text.substr(colon + 1));
+  const std::optional<std::uint16_t> port =
+      colon == text.npos ? std::nullopt : parse_number<std::uint16_t>(text.substr(colon + 1));
   if (!port) {
     return std::nullopt;
   }

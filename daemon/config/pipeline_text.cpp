@@ -1,7 +1,6 @@
 #include "daemon/config/pipeline_text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <variant>
 
 #include "base/guarded_file.hpp"
+#include "base/quantity.hpp"
 #include "base/sha256.hpp"
 #include "daemon/config/npy.hpp"
 #include "daemon/pipeline/check.hpp"
@@ -36,9 +36,7 @@ std::optional<std::int64_t> parse_most(std::string_view text) {
     return std::nullopt;
   }
   text.remove_prefix(prefix.size());
-  std::int64_t value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && rest == text.data() + text.size() ? std::optional(value) : std::nullopt;
+  return parse_number<std::int64_t>(text);
 }
 
 void read_shape(table_reader& table, tensor_spec& input) {

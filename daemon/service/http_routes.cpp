@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
-#include <cmath>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -281,9 +279,8 @@ std::optional<std::vector<wire::number_setting>> parse_numbers(std::string_view 
       continue;
     }
     value.remove_prefix(value.starts_with('+') ? 1 : 0);
-    const char* const end = value.data() + value.size();
-    const auto [rest, wrong] = std::from_chars(value.data(), end, setting.value.emplace());
-    if (wrong != std::errc{} || rest != end || !std::isfinite(*setting.value)) {
+    setting.value = parse_number<double>(value);
+    if (!setting.value) {
       return std::nullopt;
     }
   }

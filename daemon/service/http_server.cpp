@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -20,6 +19,7 @@
 #include <netinet/in.h>
 #include <sys/stat.h>
 
+#include "base/quantity.hpp"
 #include "daemon/config/endpoint.hpp"
 #include "penstock_version.hpp"
 
@@ -30,12 +30,6 @@ namespace http = boost::beast::http;
 
 std::string text_of(boost::beast::string_view view) {
   return {view.data(), view.size()};
-}
-
-bool is_port_number(std::string_view text) noexcept {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return !text.empty() && error == std::errc{} && end == text.data() + text.size();
 }
 
 bool is_host_name(std::string_view host) noexcept {
@@ -60,7 +54,7 @@ std::string host_of(const std::string& authority) {
   }
   const std::string_view rest = std::string_view(authority).substr(bracketed ? end + 1 : end);
   std::string host = bracketed ? authority.substr(1, end - 1) : authority.substr(0, end);
-  if ((!rest.empty() && !(rest.front() == ':' && is_port_number(rest.substr(1)))) ||
+  if ((!rest.empty() && !(rest.front() == ':' && parse_number<std::uint16_t>(rest.substr(1)))) ||
       !(bracketed ? is_address(AF_INET6, host) : is_host_name(host))) {
     return "";
   }

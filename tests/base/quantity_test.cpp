@@ -159,5 +159,17 @@ TEST(Quantity, WritesSizesInTheUnitsThatTheyAreSetIn) {
   EXPECT_EQ(size_text(std::uint64_t{3} << 30U), "3 GiB");
 }
 
+TEST(Quantity, NumberIsAllOfTheText) {
+  EXPECT_EQ(parse_number<std::int64_t>("-9223372036854775808"), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(parse_number<std::uint16_t>("65535"), 65535);
+  EXPECT_EQ(parse_number<double>("-2.5e3"), -2500.0);
+  for (const char* text : {"", " 1", "1 ", "1.5", "0x10", "65536", "-1", "+1"}) {
+    EXPECT_EQ(parse_number<std::uint16_t>(text), std::nullopt) << text;
+  }
+  for (const char* text : {"", "inf", "nan", "1e999", "2,5", "1m", "+1"}) {
+    EXPECT_EQ(parse_number<double>(text), std::nullopt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace penstock

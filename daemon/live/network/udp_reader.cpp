@@ -5,7 +5,6 @@
 #include <bit>
 #include <cassert>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -17,6 +16,7 @@
 #include <netinet/udp.h>
 #include <unistd.h>
 
+#include "base/quantity.hpp"
 #include "daemon/live/wire/byte_order.hpp"
 #include "daemon/live/wire/difi.hpp"
 
@@ -85,11 +85,10 @@ udp_reader::~udp_reader() = default;
 void udp_reader::open(const udp_settings& settings) {
   const std::size_t colon = settings.listen.rfind(':');
   std::string host = settings.listen.substr(0, colon);
-  std::uint16_t port = 0;
   const std::string_view digits =
       colon == std::string::npos ? std::string_view() : std::string_view(settings.listen).substr(colon + 1);
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (digits.empty() || parsed.ec != std::errc{} || parsed.ptr != digits.data() + digits.size()) {
+  const auto port = parse_number<std::uint16_t>(digits);
+  if (!port) {
     throw std::runtime_error("cannot listen on " + settings.listen + ": it is not HOST:PORT");
   }
   const bool six = host.size() > 2 && host.front() == '[' && host.back() == ']';
@@ -103,7 +102,7 @@ void udp_reader::open(const udp_settings& settings) {
     ask(SOL_SOCKET, SO_TIMESTAMPNS, 1);
   }
   ask(IPPROTO_UDP, UDP_GRO, 1);
-  bind_to(six ? host.substr(1, host.size() - 2) : host, port, settings.interface);
+  bind_to(six ? host.substr(1, host.size() - 2) : host, *port, settings.interface);
 }
 
 // What a kernel does not know is done without.
