@@ -40,7 +40,31 @@ PENSTOCK_VECTOR_CLONES float largest_of(const float* values, std::size_t count, 
   for (std::size_t lane = 0; first + lane < count; ++lane) {
     take(lane, sign * values[first + lane]);
   }
-  return *std::max_element(largest, largest + lanes);
+  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t lane = 0; lane < half; ++lane) {
+      take(lane, largest[lane + half]);
+    }
+  }
+  return largest[0];
+}
+
+/// The first that is `wanted` times `sign`, `count` if none is.
+PENSTOCK_VECTOR_CLONES std::size_t place_of(const float* values, std::size_t count, float sign, float wanted) {
+  constexpr std::size_t lanes = 64;
+  std::size_t first = 0;
+  for (; first + lanes <= count; first += lanes) {
+    unsigned any = 0;
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      any |= sign * values[first + lane] == wanted ? 1U : 0U;
+    }
+    if (any != 0) {
+      break;
+    }
+  }
+  while (first < count && sign * values[first] != wanted) {
+    ++first;
+  }
+  return first;
 }
 
 class top_host final : public operation {
@@ -76,14 +100,13 @@ class top_host final : public operation {
       block = of_block > largest ? first : block;
       largest = std::max(largest, of_block);
     }
-    for (std::size_t at = block; at < length; ++at) {
-      if (sign() * row[at] == largest) {
-        out[0] = static_cast<float>(at);
-        out[1] = row[at];
-        return 1;
-      }
+    const std::size_t at = block + place_of(row + block, length - block, sign(), largest);
+    if (at == length) {
+      return 0;
     }
-    return 0;
+    out[0] = static_cast<float>(at);
+    out[1] = row[at];
+    return 1;
   }
 
   /// Keeps the list in order: later equal ones go behind earlier ones.

@@ -11,10 +11,51 @@
 namespace penstock {
 namespace {
 
+/// Eight rows of eight, which lie together in the source, to columns, which do in the target.
+[[gnu::always_inline]] inline void turn_eight(const std::uint32_t* from, std::int64_t from_pitch, std::uint32_t* to,
+                                              std::int64_t to_pitch) noexcept {
+  using eight = std::uint32_t __attribute__((vector_size(32)));
+  eight rows[8];
+  for (int row = 0; row < 8; ++row) {
+    std::memcpy(&rows[row], from + row * from_pitch, sizeof(eight));
+  }
+  eight pairs[8];  // of neighbouring rows: element 0 of both, element 1 of both, ... in each half
+  for (int row = 0; row < 8; row += 2) {
+    pairs[row] = __builtin_shufflevector(rows[row], rows[row + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    pairs[row + 1] = __builtin_shufflevector(rows[row], rows[row + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  eight fours[8];
+  for (int row = 0; row < 8; row += 4) {
+    for (int part = 0; part < 2; ++part) {
+      const eight& upper = pairs[row + part];
+      const eight& lower = pairs[row + part + 2];
+      fours[row + 2 * part] = __builtin_shufflevector(upper, lower, 0, 1, 8, 9, 4, 5, 12, 13);
+      fours[row + 2 * part + 1] = __builtin_shufflevector(upper, lower, 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  }
+  for (int column = 0; column < 4; ++column) {
+    const eight& upper = fours[column];
+    const eight& lower = fours[column + 4];
+    const eight first = __builtin_shufflevector(upper, lower, 0, 1, 2, 3, 8, 9, 10, 11);
+    const eight second = __builtin_shufflevector(upper, lower, 4, 5, 6, 7, 12, 13, 14, 15);
+    std::memcpy(to + column * to_pitch, &first, sizeof(eight));
+    std::memcpy(to + (column + 4) * to_pitch, &second, sizeof(eight));
+  }
+}
+
 /// A whole tile: rows lie together in the source, columns in the target.
 template <std::size_t Rows, std::size_t Columns, class Word>
 [[gnu::always_inline]] inline void turn_tile(const Word* __restrict from, std::int64_t from_pitch, Word* __restrict to,
                                              std::int64_t to_pitch) noexcept {
+  if constexpr (sizeof(Word) == 4) {
+    for (std::size_t column = 0; column < Columns; column += 8) {
+      for (std::size_t row = 0; row < Rows; row += 8) {
+        turn_eight(from + static_cast<std::int64_t>(row) * from_pitch + column, from_pitch,
+                   to + static_cast<std::int64_t>(column) * to_pitch + row, to_pitch);
+      }
+    }
+    return;
+  }
   Word block[Rows][Columns];
   for (std::size_t row = 0; row < Rows; ++row) {
     std::memcpy(block[row], from + static_cast<std::int64_t>(row) * from_pitch, sizeof block[row]);
