@@ -134,6 +134,12 @@ settings read_settings(const command_line& line) {
   return settings;
 }
 
+void print_warnings(const std::vector<std::string>& doubts) {
+  for (const std::string& doubt : doubts) {
+    std::fprintf(stderr, "warning: %s\n", doubt.c_str());
+  }
+}
+
 /// Compiles that one pipeline for the device that the daemon would serve it on.
 exit_code print_one_plan(const command_line& line, const settings& settings) {
   const auto declared = std::find_if(settings.pipelines.begin(), settings.pipelines.end(),
@@ -155,6 +161,7 @@ exit_code print_one_plan(const command_line& line, const settings& settings) {
                                                 : print_plan(made, opened.reason);
   std::fputs(text.c_str(), stdout);
   finish_printing();
+  print_warnings(doubts_about(*declared));
   return exit_code::ok;
 }
 
@@ -183,19 +190,13 @@ exit_code check(const command_line& line, const settings& settings) {
   std::fputs(costs.c_str(), stdout);
   finish_printing();
   for (const pipeline_declaration& each : settings.pipelines) {
-    for (const std::string& doubt : doubts_about(each)) {
-      std::fprintf(stderr, "warning: %s\n", doubt.c_str());
-    }
+    print_warnings(doubts_about(each));
   }
   for (const source_declaration& each : settings.sources) {
-    for (const std::string& doubt : doubts_about(each, settings.pipelines)) {
-      std::fprintf(stderr, "warning: %s\n", doubt.c_str());
-    }
+    print_warnings(doubts_about(each, settings.pipelines));
   }
   for (const sink_declaration& each : settings.sinks) {
-    for (const std::string& doubt : doubts_about(each)) {
-      std::fprintf(stderr, "warning: %s\n", doubt.c_str());
-    }
+    print_warnings(doubts_about(each));
   }
   return exit_code::ok;
 }

@@ -305,6 +305,7 @@ void checker::resolve_sources() {
       }
       if (!exists(source)) {
         std::vector<std::string_view> known = names_;
+        std::erase(known, pipeline_.stages[index].name);
         for (const operator_output& each : inputs_) {
           known.emplace_back(each.name);
         }
@@ -661,7 +662,7 @@ layout layout_behind(const pipeline_declaration& pipeline, const stage_declarati
     made.is_row_made = is_spectra || (made.is_row_made && stage.op != "istft");
   }
   if (works_on_rows(stage)) {
-    made.is_row_made = true;
+    made.is_row_made = made.is_row_made || !stage.axis || *stage.axis + 1 == source.spec.shape.size();
   }
   if (!stage.session) {
     follow_time(stage, source, made);

@@ -267,6 +267,9 @@ TEST(check, RefusesDropOldestWhereAStageKeepsState) {
 TEST(check, RefusesASourceThatIsNotThere) {
   EXPECT_EQ(complaint_about(pipeline({convert("first", {}), convert("b", {"frist"})})),
             "test.toml:7: pipeline 'test', stage 'b', field 'from': there is no stage 'frist'; did you mean 'first'?");
+  EXPECT_EQ(complaint_about(pipeline({convert("first", {}), convert("bend", {"band"})})),
+            "test.toml:7: pipeline 'test', stage 'bend', field 'from': there is no stage 'band'; known: first, input")
+      << "a stage does not read itself";
 }
 
 TEST(check, RefusesAnElementTypeThatAnOperatorDoesNotTake) {
@@ -391,6 +394,11 @@ TEST(TimingOfStages, FollowsARationalRate) {
   EXPECT_THAT(next_of(made, 4'000'000), testing::ElementsAre(4'000'000, 4'000'000 - 40));
 }
 
+stage_declaration along(stage_declaration each, std::int64_t axis) {
+  each.settings.set("axis", axis);
+  return each;
+}
+
 TEST(Doubts, AreRaisedByASpectrumAcrossChannels) {
   const auto doubts =
       doubts_about(checked(reals({1280, 3}, true), {reframe("blocks", {}, 256), stage("psd", "power_spectrum", {})}));
@@ -398,6 +406,18 @@ TEST(Doubts, AreRaisedByASpectrumAcrossChannels) {
   EXPECT_THAT(doubts.front(),
               testing::HasSubstr("test.toml:7: pipeline 'test', stage 'psd': 'power_spectrum' works along the "
                                  "last dimension of f32[max 5, 256, 3], which has 3 elements"));
+}
+
+TEST(Doubts, AreRaisedByASpectrumBehindWhatWorkedAlongAnotherAxis) {
+  const auto doubts =
+      doubts_about(checked(reals({1280, 3}, true), {reframe("blocks", {}, 256), along(stage("smooth", "window", {}), 1),
+                                                    stage("bins", "fft", {})}));
+  ASSERT_EQ(doubts.size(), 1U);
+  EXPECT_THAT(doubts.front(), testing::HasSubstr("'fft' works along the last dimension of f32[max 5, 256, 3]"));
+  EXPECT_THAT(
+      doubts_about(checked(reals({1280, 3}), {along(stage("smooth", "window", {}), -1), stage("bins", "fft", {})})),
+      testing::IsEmpty())
+      << "what worked along it meant it";
 }
 
 TEST(Doubts, AreRaisedByWhateverWorksOnRowsOfChannels) {
@@ -443,11 +463,6 @@ TEST(Axis, IsThatAlongWhichAStageWorks) {
   EXPECT_EQ(made.stages[2].axis, std::nullopt);
   EXPECT_EQ(made.stages[3].axis, std::size_t{1});
   EXPECT_THAT(time_extents_of_stages(made), testing::ElementsAre(rows(1), rows(0), rows(0), rows(0)));
-}
-
-stage_declaration along(stage_declaration each, std::int64_t axis) {
-  each.settings.set("axis", axis);
-  return each;
 }
 
 TEST(TimeAxis, IsThatOfTheInputAlongWhichAStageSaysThatItSteps) {
