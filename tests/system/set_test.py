@@ -347,6 +347,16 @@ class OperatorTest(unittest.TestCase):
             with self.assertRaises(SessionLost):
                 self.gain(session)
 
+    def test_a_reload_makes_numbers_of_the_largest_pipeline_tunable(self):
+        def file(more):
+            return VERSION + pipeline("only", "f32", [8], [("y", "affine", "a = 3.0\n" + more)], ["y"])
+        daemon = Daemon(self.daemon.backend, self.daemon.completion, file(""))
+        self.addCleanup(daemon.stop)
+        (daemon.path / "penstock.toml").write_text(file('tunable = ["a", "b"]\n'))
+        status, answer = daemon.ask_for_reload()
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(daemon.cli("set", "only", "y.a=4").stdout, "y.a = 4\ny.b = 0\n")
+
     def test_what_can_not_change_is_refused_at_the_start(self):
         for wrong, reason in ((tuned().replace('["a", "b"]', '["c"]'), "of this one 'a', 'b' can"),
                               (tuned().replace('["a", "b"]', '["a", "a"]'), "'a' is given twice"),
