@@ -60,8 +60,8 @@ struct accumulate_settings {
   parsed.peak = parse_choice(settings, "kind", {"mean", "peak"}) == 1;
   parsed.on_nan = parse_on_nan(settings);
   if (parsed.window.whole_frames && input.variable) {
-    throw parameter_error(
-        "along", "= \"frames\" needs frames of one fixed shape, not " + input.text() + "; \"rows\" takes them");
+    throw parameter_error("along",
+                          "\"frames\" needs frames of one fixed shape, not " + input.text() + "; \"rows\" takes them");
   }
   if (parsed.window.whole_frames && settings.has("axis")) {
     throw parameter_error("axis", "is for along = \"rows\": with \"frames\" a step is a whole frame");

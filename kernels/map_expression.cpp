@@ -435,15 +435,12 @@ class map_parser {
     if (word == "j") {
       return {real_number(0.0), real_number(1.0)};
     }
-    std::vector<std::string_view> known{"pi", "e", "j"};
-    std::string listed;
+    std::vector<std::string_view> known;
     for (const auto& [each, value] : names_) {
-      known.push_back(each);
-      listed += each + ", ";
+      known.emplace_back(each);
     }
-    fail("has an unknown name '" + std::string(word) + "'" + suggestion(word, known) + " (known: " + listed +
-             "pi, e, j)",
-         begin);
+    known.insert(known.end(), {"pi", "e", "j"});
+    fail("has an unknown name '" + std::string(word) + "'" + suggestion(word, known), begin);
   }
 
   std::vector<operand> arguments() {
