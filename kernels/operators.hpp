@@ -38,6 +38,7 @@
 
 /// The operators that work on rows: X(NAME, keeps_axis), as in row_operator.
 #define PENSTOCK_ROW_OPERATORS(X) \
+  X(bch, true)                    \
   X(correlate, true)              \
   X(detect, false)                \
   X(detrend, true)                \
@@ -75,7 +76,7 @@
   X(accumulate, accumulate_session, false, "frames", "kind", "along", "every", "on_nan", "axis")                     \
   X(add, nullptr, false)                                                                                             \
   X(affine, nullptr, true, "a", "b")                                                                                 \
-  X(bch, nullptr, false, "generator", "length", "errors", "parity")                                                  \
+  X(bch, nullptr, false, "generator", "length", "errors", "parity", "axis")                                          \
   X(channelize, channelize_session, false, "channels", "hop", "taps", "axis")                                        \
   X(clock, clock_session, false, "omega", "detector", "gain_mu", "gain_omega", "limit", "mu", "output", "axis")      \
   X(concat, nullptr, false, "axis")                                                                                  \

@@ -11,6 +11,8 @@ namespace {
 class along_axis : public operation_test {};
 PENSTOCK_ON_EACH_BACKEND(along_axis);
 
+constexpr std::int64_t word_bits = 6;
+
 struct row_case {
   const char* op;
   entries settings;
@@ -21,6 +23,10 @@ struct row_case {
 const std::vector<row_case>& row_cases() {
   const std::vector<double> six{1.0, -2.0, 3.0, 0.5, 0.25, -4.0};
   static const std::vector<row_case> cases{
+      {"bch",
+       {{"generator", std::int64_t{3}}, {"length", word_bits}, {"errors", std::int64_t{0}}},
+       element_type::f32,
+       true},
       {"correlate", {{"template", six}}, element_type::f32, true},
       {"correlate", {{"template", six}, {"templates", std::int64_t{2}}}, element_type::cf32, true},
       {"detect", {{"high", 1.0}, {"max_events", std::int64_t{4}}}, element_type::f32, false},
@@ -88,7 +94,8 @@ TEST_P(along_axis, GivesEachRowWhatItGivesItAlongTheLastAxis) {
     const auto axis = static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(axes) - 1));
     const bool has_weights = each.op == std::string_view("matmul");
     const std::int64_t longest = has_weights || random.coin() ? 30 : 1200;
-    setup.input.shape[axis] = random.integer(2, longest);
+    setup.input.shape[axis] =
+        each.op == std::string_view("bch") ? word_bits * random.integer(1, 50) : random.integer(2, longest);
     if (random.coin() && axis + 1 < axes) {
       setup.input.shape.back() = random.integer(1, 70);
     }
