@@ -1,11 +1,13 @@
 #include "client/cli/gallery.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace penstock::cli {
@@ -29,10 +31,11 @@ std::span<const std::int64_t> unit_shape(const tensor_info& output) {
   return std::span{output.shape}.subspan(is_stream_of_rows(output) ? 1 : 0);
 }
 
-/// Spectra and counts lie along the last dimension; the dimensions before it are channels.
+/// Spectra, bands and counts lie along the last dimension; the dimensions before it are channels.
 std::size_t channels_of(const tensor_info& output) {
   const auto shape = unit_shape(output);
-  const bool has_channels = output.op == "power_spectrum" || output.op == "histogram";
+  constexpr std::array<std::string_view, 5> along_last{"channelize", "histogram", "mel", "power_spectrum", "stft"};
+  const bool has_channels = std::find(along_last.begin(), along_last.end(), output.op) != along_last.end();
   return has_channels && !shape.empty() ? product(shape.first(shape.size() - 1)) : 1;
 }
 

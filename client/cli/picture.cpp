@@ -46,9 +46,13 @@ bool is_long_row(const tensor_info& output) {
   return has_rows(output) && output.shape.size() == 2 && output.shape.back() >= line_chart::least_row;
 }
 
+/// Whether what is drawn at once has two dimensions, besides those of one element before them.
 bool is_map(const tensor_info& output) {
+  const std::size_t rows = has_rows(output) ? 1 : 0;
   const auto& shape = output.shape;
-  return shape.size() == (has_rows(output) ? 3 : 2) &&
+  return shape.size() >= rows + 2 &&
+         std::all_of(shape.begin() + static_cast<std::ptrdiff_t>(rows), shape.end() - 2,
+                     [](std::int64_t extent) { return extent == 1; }) &&
          std::min(shape.end()[-1], shape.end()[-2]) >= heat_map::least_extent;
 }
 
@@ -56,8 +60,17 @@ bool is_map(const tensor_info& output) {
 
 std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_clock& clock) {
   const std::string title = output.name + (output.op.empty() || output.op == output.name ? "" : " (" + output.op + ")");
-  if (output.op == "power_spectrum") {
-    return std::make_unique<spectrogram>(title, clock);
+  if (output.op == "power_spectrum" || output.op == "stft") {
+    using numbers = spectrogram::numbers;
+    return std::make_unique<spectrogram>(title, clock, output.op == "stft" ? numbers::magnitudes : numbers::power);
+  }
+  if (output.op == "channelize") {
+    sample_clock of_bank = clock;
+    of_bank.complex_input = true;  // its channels go round the whole circle of real samples too
+    return std::make_unique<spectrogram>(title, of_bank, spectrogram::numbers::magnitudes);
+  }
+  if (output.op == "mel") {
+    return std::make_unique<spectrogram>(title, clock, spectrogram::numbers::bands);
   }
   if (output.op == "moments" && !output.shape.empty() && output.shape.back() == moments_table::moments) {
     return std::make_unique<moments_table>(title, clock.complex_input);
@@ -75,7 +88,10 @@ std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_cloc
     return std::make_unique<heat_map>(title, clock.unit, static_cast<std::size_t>(output.shape.end()[-2]),
                                       static_cast<std::size_t>(output.shape.back()));
   }
-  return std::make_unique<line_chart>(title, clock, is_long_row(output));
+  if (is_long_row(output)) {
+    return std::make_unique<row_chart>(title, clock);
+  }
+  return std::make_unique<line_chart>(title, clock);
 }
 
 std::vector<float> numbers_of(const tensor_view& tensor) {
@@ -237,6 +253,19 @@ std::string line_chart::draw(const terminal& screen, int rows) const {
                                          : count_text(static_cast<double>(frames_)) + " " + clock_.unit + "s";
   const std::string facts = "  " + what + ", from " + number_text(whole.low) + " to " + number_text(whole.high);
   return strong(screen.colors, title_) + faint(screen.colors, facts) + "\n" + around.draw(row_text);
+}
+
+row_chart::row_chart(const std::string& title, const sample_clock& clock)
+    : latest_(title, clock, true), all_(std::make_unique<spectrogram>(title, clock, spectrogram::numbers::any)) {}
+
+void row_chart::add(std::span<const float> frame) {
+  ++rows_;
+  latest_.add(frame);
+  all_->add(frame);
+}
+
+std::string row_chart::draw(const terminal& screen, int rows) const {
+  return rows_ < fewest_rows ? latest_.draw(screen, rows) : all_->draw(screen, rows);
 }
 
 heat_map::heat_map(std::string title, std::string unit, std::size_t rows, std::size_t columns)

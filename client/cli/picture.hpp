@@ -45,9 +45,10 @@ class picture {
   [[nodiscard]] virtual std::string draw(const terminal& screen, int rows) const = 0;
 };
 
-/// Chooses the picture by the output's operator: a spectrogram for power_spectrum, a table for moments, detect and top,
-/// bars for histogram; otherwise a map for a frame of at least heat_map::least_extent by as many numbers, and a line
-/// chart for the rest, of the latest row where there are rows of at least line_chart::least_row numbers.
+/// Chooses the picture by the output's operator: a spectrogram for power_spectrum, stft, channelize and mel, a table
+/// for moments, detect and top, bars for histogram. Otherwise a map for a frame of at least heat_map::least_extent by
+/// as many numbers, a map over time for rows of at least line_chart::least_row numbers, and a line chart for the rest
+/// and for the first few of those rows.
 [[nodiscard]] std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_clock& clock);
 
 /// The numbers of a tensor, or the magnitudes of a complex one.
@@ -86,6 +87,22 @@ class line_chart : public picture {
   bool latest_alone_;
   std::uint64_t frames_ = 0;
   series numbers_;
+};
+
+/// Rows over time as a map, or the latest while they are few.
+class row_chart : public picture {
+ public:
+  static constexpr std::uint64_t fewest_rows = 8;
+
+  row_chart(const std::string& title, const sample_clock& clock);
+
+  void add(std::span<const float> frame) override;
+  [[nodiscard]] std::string draw(const terminal& screen, int rows) const override;
+
+ private:
+  std::uint64_t rows_ = 0;
+  line_chart latest_;
+  std::unique_ptr<picture> all_;
 };
 
 /// The latest frame of an output of two dimensions as a map: the first goes up, the second to the right. Neighbours

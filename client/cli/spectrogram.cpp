@@ -16,7 +16,7 @@ constexpr double most_decibels = 80;
 constexpr double least_decibels = 20;
 
 /// The range between low and high percentiles, so that a few extremes do not reduce the contrast.
-void find_range(heat_grid& grid) {
+void find_range(heat_grid& grid, bool of_decibels) {
   std::vector<double> finite;
   std::copy_if(grid.values.begin(), grid.values.end(), std::back_inserter(finite),
                [](double each) { return std::isfinite(each); });
@@ -30,12 +30,18 @@ void find_range(heat_grid& grid) {
     return finite[static_cast<std::size_t>(share * static_cast<double>(finite.size() - 1))];
   };
   grid.high = at_share(0.998);
-  grid.low = std::min(std::max(at_share(0.15), grid.high - most_decibels), grid.high - least_decibels);
+  grid.low = at_share(0.15);
+  if (of_decibels) {
+    grid.low = std::min(std::max(grid.low, grid.high - most_decibels), grid.high - least_decibels);
+  } else if (grid.low == grid.high) {
+    grid.low = grid.high - 1;
+  }
 }
 
 }  // namespace
 
-spectrogram::spectrogram(std::string title, const sample_clock& clock) : title_(std::move(title)), clock_(clock) {}
+spectrogram::spectrogram(std::string title, const sample_clock& clock, numbers given)
+    : title_(std::move(title)), clock_(clock), given_(given) {}
 
 void spectrogram::add(std::span<const float> frame) {
   if (frame.empty() || (frames_ > 0 && frame.size() != bins_)) {
@@ -51,13 +57,15 @@ void spectrogram::add(std::span<const float> frame) {
     in_last_ = 0;
   }
   std::vector<double>& column = columns_.back();
-  const bool complex = clock_.complex_input;
+  const bool turned = clock_.complex_input && has_frequencies();
   for (std::size_t bin = 0; bin < bins_; ++bin) {
-    const float power = std::isfinite(frame[bin]) ? frame[bin] : 0.0F;
-    decibels_ = decibels_ || power < 0;
-    const std::size_t place = complex ? (bin + bins_ / 2) % bins_ : bin;  // lowest frequency first
+    const float number = std::isfinite(frame[bin]) ? frame[bin] : 0.0F;
+    const double power = given_ == numbers::magnitudes ? static_cast<double>(number) * static_cast<double>(number)
+                                                       : static_cast<double>(number);
+    decibels_ = decibels_ || number < 0;
+    const std::size_t place = turned ? (bin + bins_ / 2) % bins_ : bin;  // lowest frequency first
     const std::size_t kept = place * kept_bins_ / bins_;
-    column[kept] += static_cast<double>(power) / static_cast<double>(bins_sharing(kept));
+    column[kept] += power / static_cast<double>(bins_sharing(kept));
   }
   ++in_last_;
   ++frames_;
@@ -90,7 +98,7 @@ double spectrogram::cell(std::size_t first_column, std::size_t end_column, std::
     frames += static_cast<double>(column + 1 == columns_.size() ? in_last_ : stride_);
   }
   const double mean = sum / (frames * static_cast<double>(end_bin - first_bin));
-  return decibels_ ? mean : mean > 0 ? 10 * std::log10(mean) : nothing;
+  return decibels_ || given_ == numbers::any ? mean : mean > 0 ? 10 * std::log10(mean) : nothing;
 }
 
 heat_grid spectrogram::grid_of(std::size_t rows, std::size_t columns) const {
@@ -109,13 +117,13 @@ heat_grid spectrogram::grid_of(std::size_t rows, std::size_t columns) const {
       made.values[row * columns + column] = cell(first, end, first_bin, end_bin);
     }
   }
-  find_range(made);
+  find_range(made, given_ != numbers::any);
   return made;
 }
 
 std::string spectrogram::headline(const terminal& screen) const {
   const std::string facts = "  " + count_text(static_cast<double>(frames_)) + " " + clock_.unit + "s of " +
-                            count_text(static_cast<double>(bins_)) + " bins";
+                            count_text(static_cast<double>(bins_)) + (has_frequencies() ? " bins" : " numbers");
   return strong(screen.colors, title_) + faint(screen.colors, facts) + "\n";
 }
 
@@ -124,14 +132,18 @@ std::string spectrogram::draw(const terminal& screen, int rows) const {
     return title_ + ": no frames\n";
   }
   const double rate = clock_.rate.value_or(1);
-  const axis frequency{clock_.complex_input ? -rate / 2 : 0, rate / 2, clock_.rate ? "Hz" : "fs",
-                       clock_.rate.has_value()};
+  const axis upwards = has_frequencies() ? axis{clock_.complex_input ? -rate / 2 : 0, rate / 2,
+                                                clock_.rate ? "Hz" : "fs", clock_.rate.has_value()}
+                                         : axis{0, static_cast<double>(bins_ - 1), "", false};
   const double samples = static_cast<double>(frames_) * static_cast<double>(clock_.frame_samples);
   const axis time = clock_.rate ? axis{clock_.start(), clock_.start() + samples / rate, "s", true}
                                 : axis{0, static_cast<double>(frames_), "", false};
-  const plot_frame around{screen, rows - 2, frequency, time, clock_.rate ? "" : clock_.unit};
+  const plot_frame around{screen, rows - 2, upwards, time, clock_.rate ? "" : clock_.unit};
   heat_grid cells = grid_of(heat_grid::rows_in(around.height(), screen), static_cast<std::size_t>(around.width()));
   const std::string drawn = around.draw([&](int row) { return cells.line(screen, row); });
+  if (given_ == numbers::any) {
+    return headline(screen) + drawn + cells.legend(screen, around.indent(), "");
+  }
   cells.low = std::round(cells.low);
   cells.high = std::round(cells.high);
   return headline(screen) + drawn + cells.legend(screen, around.indent(), " dB");

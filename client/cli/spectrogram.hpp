@@ -11,24 +11,30 @@
 
 namespace penstock::cli {
 
-/// Power in decibels over time (left to right) and frequency (bottom to top). Beyond max_columns, neighbouring frames
-/// are averaged.
+/// Rows over time (left to right), each from bottom to top: spectra in decibels over frequency, or any numbers over
+/// their places. Beyond max_columns, neighbouring rows are averaged.
 class spectrogram : public picture {
  public:
   static constexpr std::size_t max_columns = 512;
   static constexpr std::size_t max_bins = 2048;
 
-  spectrogram(std::string title, const sample_clock& clock);
+  /// Power per bin, or magnitudes of the bins, DC first; of bands of frequencies; or something else.
+  enum class numbers { power, magnitudes, bands, any };
 
-  /// Power per bin, DC first. A frame with negative values is taken as decibels.
+  spectrogram(std::string title, const sample_clock& clock, numbers given = numbers::power);
+
+  /// Power with negative values is taken as decibels.
   void add(std::span<const float> frame) override;
   [[nodiscard]] std::string draw(const terminal& screen, int rows) const override;
 
  private:
+  [[nodiscard]] bool has_frequencies() const noexcept {
+    return given_ == numbers::power || given_ == numbers::magnitudes;
+  }
   void halve();
   /// Number of a frame's bins per kept bin.
   [[nodiscard]] std::size_t bins_sharing(std::size_t kept) const;
-  /// Decibels per cell, highest frequency first.
+  /// Decibels or numbers per cell, highest place first.
   [[nodiscard]] heat_grid grid_of(std::size_t rows, std::size_t columns) const;
   [[nodiscard]] double cell(std::size_t first_column, std::size_t end_column, std::size_t first_bin,
                             std::size_t end_bin) const;
@@ -36,6 +42,7 @@ class spectrogram : public picture {
 
   std::string title_;
   sample_clock clock_;
+  numbers given_;
   std::size_t bins_ = 0;       ///< per frame
   std::size_t kept_bins_ = 0;  ///< per column
   bool decibels_ = false;

@@ -159,7 +159,7 @@ TEST(EventTable, KeepsToTheScreen) {
 }
 
 TEST(HeatMap, DrawsTheLatestFrameOfTwoDimensionsWithItsFirstRowBelow) {
-  const auto drawn = picture_of({"map", "f32", "f32", {16, 32}, false, "map"}, {});
+  const auto drawn = picture_of({"map", "f32", "f32", {1, 16, 32}, false, "map"}, {});
   std::vector<float> numbers(16 * 32, -60.0F);
   drawn->add(numbers);
   numbers[3 * 32 + 20] = -10.0F;
@@ -192,6 +192,44 @@ TEST(LineChart, ShowsTheLatestOfLongRows) {
   const std::size_t place = rows.front().find_first_not_of(' ');
   ASSERT_NE(place, std::string::npos) << text;
   EXPECT_EQ(place * 64 / rows.front().size(), 40U) << text;
+}
+
+TEST(RowChart, DrawsManyLongRowsOverTime) {
+  const auto drawn = picture_of({"lags", "f32", "f32", {4, 64}, true, "slice", 8}, {{}, 1, false, "row"});
+  for (int row = 0; row < 40; ++row) {
+    std::vector<float> numbers(64, -3.0F);
+    numbers[row < 20 ? 60 : 3] = 5.0F;
+    drawn->add(numbers);
+  }
+  const std::string text = drawn->draw(plain_terminal(60, 80), 68);  // a line for each number
+  EXPECT_THAT(text, HasSubstr("lags (slice)  40 rows of 64 numbers"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("dB")));
+  const std::vector<std::string> rows = cells(text);
+  ASSERT_EQ(rows.size(), 64U);
+  EXPECT_EQ(rows[63 - 60].front(), '@') << text;
+  EXPECT_EQ(rows[63 - 60].back(), ' ') << text;
+  EXPECT_EQ(rows[63 - 3].front(), ' ') << text;
+  EXPECT_EQ(rows[63 - 3].back(), '@') << text;
+}
+
+TEST(Spectrogram, IsDrawnOfWhateverGivesBinsOrBands) {
+  for (const std::string op : {"stft", "channelize"}) {
+    const auto drawn = picture_of({"y", "c64", "c64", {64, 32}, true, op, 16}, {{}, 16, true, "row"});
+    std::vector<float> magnitudes(32, 1.0F);
+    magnitudes[0] = 1000.0F;
+    for (int row = 0; row < 20; ++row) {
+      drawn->add(magnitudes);
+    }
+    const std::string text = drawn->draw(plain_terminal(60, 40), 36);
+    EXPECT_THAT(text, HasSubstr("20 rows of 32 bins"));
+    EXPECT_THAT(text, HasSubstr("60 dB")) << "of squares";
+    const auto rows = cells(text);
+    const auto bright = std::find_if(rows.begin(), rows.end(), [](const auto& row) { return row.front() == '@'; });
+    EXPECT_NEAR(static_cast<double>(bright - rows.begin()), static_cast<double>(rows.size()) / 2, 1) << text;
+  }
+  const auto bands = picture_of({"m", "f32", "f32", {40}, false, "mel"}, {});
+  bands->add(std::vector<float>(40, 100.0F));
+  EXPECT_THAT(bands->draw(plain_terminal(60, 24), 12), HasSubstr("m (mel)  1 frames of 40 numbers"));
 }
 
 TEST(HeatMap, IsNotForAFewColumns) {
