@@ -157,7 +157,7 @@ TEST_P(accumulate_operation, GivesOneResultForSoManySteps) {
       for (const bool peak : {false, true}) {
         const accumulation window{.frames = length, .peak = peak, .rows = true, .every = every};
         session_case setup = make(window, {.type = element_type::f32, .shape = {50, channels}, .variable = true});
-        setup.age = random_.integer(0, 1) * every * (std::int64_t{3} << 32U);
+        setup.age = random_.integer(0, 1) * (((std::int64_t{3} << 31U) + 5) / every * every);
         setup.aged_from = length;
         expect_results(setup, window, random_signals(random_, setup, {1, 2 * every, random_.integer(200, 900)}, 3.0));
         const tensor_spec fixed{.type = element_type::f32, .shape = {2 * every, channels}};

@@ -119,6 +119,39 @@ class clock_operation : public session_test {
     return values;
   }
 
+  /// Random bits on each channel, of a sender that is slower by 0.002.
+  std::vector<float> signal(const clock_design& design, std::int64_t channels, std::size_t bits) {
+    std::vector<std::vector<float>> each;
+    for (std::int64_t channel = 0; channel < channels; ++channel) {
+      each.push_back(pulses(random_bits(bits), design.omega * 1.002, 0.05));
+    }
+    std::vector<float> x;
+    for (std::size_t step = 0; step < each[0].size(); ++step) {
+      for (const std::vector<float>& lane : each) {
+        x.push_back(lane[step]);
+      }
+    }
+    return x;
+  }
+
+  void expect_recovered(const session_case& setup, const clock_design& design,
+                        const std::vector<std::vector<float>>& signals) {
+    const std::int64_t channels = setup.input.shape.back();
+    const auto got = run<float>(setup, signals);
+    for (std::size_t session = 0; session < signals.size(); ++session) {
+      for (std::int64_t channel = 0; channel < channels; ++channel) {
+        std::vector<double> x;
+        for (std::size_t at = static_cast<std::size_t>(channel); at < signals[session].size();
+             at += static_cast<std::size_t>(channels)) {
+          x.push_back(static_cast<double>(signals[session][at]));
+        }
+        ASSERT_NO_FATAL_FAILURE(expect_close(joined(got[session], setup.output().shape.back(), channels, channel),
+                                             recovered(x, design), 1e-5, setup.text()))
+            << design.omega << ", " << design.detector;
+      }
+    }
+  }
+
   random_input random_;
 };
 PENSTOCK_ON_EACH_BACKEND(clock_operation);
@@ -128,35 +161,24 @@ TEST_P(clock_operation, GivesWhatTheWholeSignalGivesHoweverItIsCut) {
   for (const clock_design& design : {clock_design{8.0, "mueller-muller"}, clock_design{8.0, "gardner"},
                                      clock_design{2.0, "mueller-muller", 0.05, 0.1},
                                      clock_design{20.83, "gardner", 0.3, 0.02, 0.0}, clock_design{1.5, "gardner"}}) {
-    for (const std::int64_t channels : {1, 3}) {
+    for (const std::int64_t channels : {1, 3, 64}) {
       const session_case setup = make(design, random_.coin() ? 20 : 700, channels);
-      const std::int64_t block = setup.output().shape.back();
-      std::vector<std::vector<float>> signals;
-      for (const std::size_t bits : {std::size_t{1}, std::size_t{40}, std::size_t{500}}) {
-        std::vector<std::vector<float>> each;
-        for (std::int64_t channel = 0; channel < channels; ++channel) {
-          each.push_back(pulses(random_bits(bits), design.omega * 1.002, 0.05));
-        }
-        std::vector<float>& x = signals.emplace_back();
-        for (std::size_t step = 0; step < each[0].size(); ++step) {
-          for (const std::vector<float>& lane : each) {
-            x.push_back(lane[step]);
-          }
-        }
-      }
-      const auto got = run<float>(setup, signals);
-      for (std::size_t session = 0; session < signals.size(); ++session) {
-        for (std::int64_t channel = 0; channel < channels; ++channel) {
-          std::vector<double> x;
-          for (std::size_t at = static_cast<std::size_t>(channel); at < signals[session].size();
-               at += static_cast<std::size_t>(channels)) {
-            x.push_back(static_cast<double>(signals[session][at]));
-          }
-          ASSERT_NO_FATAL_FAILURE(
-              expect_close(joined(got[session], block, channels, channel), recovered(x, design), 1e-5, setup.text()))
-              << design.omega << ", " << design.detector;
-        }
-      }
+      const std::size_t longest = channels == 64 ? 50 : 500;
+      ASSERT_NO_FATAL_FAILURE(expect_recovered(
+          setup, design,
+          {signal(design, channels, 1), signal(design, channels, 40), signal(design, channels, longest)}));
+    }
+  }
+}
+
+TEST_P(clock_operation, GoesOnBehindBillionsOfSteps) {
+  SCOPED_TRACE(random_.trace());
+  for (const clock_design& design : {clock_design{8.0, "mueller-muller"}, clock_design{20.83, "gardner", 0.3, 0.02}}) {
+    for (const std::int64_t earlier : {(std::int64_t{3} << 31U) + 5, (std::int64_t{1} << 53U) + 7}) {
+      session_case setup = make(design, 50, 3);
+      setup.age = earlier;
+      setup.aged_from = 30;
+      ASSERT_NO_FATAL_FAILURE(expect_recovered(setup, design, {signal(design, 3, 300)})) << "from step " << earlier;
     }
   }
 }

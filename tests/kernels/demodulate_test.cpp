@@ -1,3 +1,6 @@
+#include "kernels/demodulate.hpp"
+
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -108,6 +111,41 @@ TEST_P(demodulate_operation, CountsTurnsForLong) {
   const std::vector<double> expected = demodulated(signals[0], 1, "pm", 1.0);
   ASSERT_GT(std::abs(expected.back()), 1e5);
   expect_close(run<float>(setup, signals)[0], expected, 1e-7, setup.text());
+}
+
+TEST_P(demodulate_operation, GoesOnBehindBillionsOfSteps) {
+  SCOPED_TRACE(random_.trace());
+  for (const char* const kind : {"fm", "pm"}) {
+    for (const std::int64_t earlier : {(std::int64_t{3} << 31U) + 5, (std::int64_t{1} << 53U) + 7}) {
+      session_case setup = make(kind, 60, 3, 1.0);
+      setup.age = earlier;
+      setup.aged_from = 20;
+      const session_signals signals{carrier(1, 3, 1.0), carrier(1000, 3, 1.0)};
+      const auto got = run<float>(setup, signals);
+      for (std::size_t session = 0; session < signals.size(); ++session) {
+        ASSERT_NO_FATAL_FAILURE(
+            expect_close(got[session], demodulated(signals[session], 3, kind, 1.0), 1e-6, setup.text()))
+            << kind << ", from step " << earlier;
+      }
+    }
+  }
+}
+
+TEST_P(demodulate_operation, CountsTurnsBeyondWhatThirtyTwoBitsHold) {
+  SCOPED_TRACE(random_.trace());
+  session_case setup = make("pm", 60, 2, 1.0);
+  setup.age = 1;
+  setup.state.resize(parse_demodulate(setup.settings, setup.input).state_bytes());
+  const std::int64_t before[] = {(std::int64_t{3} << 31U) + 5, -(std::int64_t{1} << 40U)};
+  std::copy_n(before, 2, demodulate_settings::turns(setup.state.data(), 2));
+  const session_signals signals{carrier(500, 2, 1.0)};
+  std::vector<double> expected = demodulated(signals[0], 2, "pm", 1.0);
+  const auto got = run<float>(setup, signals)[0];
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t at = 0; at < got.size(); ++at) {
+    expected[at] += 2.0 * std::numbers::pi * static_cast<double>(before[at % 2]);
+    ASSERT_NEAR(got[at], expected[at], 4e-7 * std::abs(expected[at])) << "value " << at;
+  }
 }
 
 TEST_P(demodulate_operation, KeepsWhatIsNotFiniteToTheStepsThatSeeIt) {

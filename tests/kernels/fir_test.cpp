@@ -174,12 +174,13 @@ TEST_P(fir_operation, GivesWhatTheWholeSignalGivesHoweverItIsCut) {
   SCOPED_TRACE(random_.trace());
   for (const std::int64_t taps : {1, 2, 63, 500}) {
     for (const std::int64_t decimation : {1, 2, 7, 8}) {
-      for (const std::int64_t channels : {1, 3}) {
+      for (const std::int64_t channels : {1, 3, 64}) {
         for (const int kind : {0, 1, 2, 3}) {
           const filter design{taps, decimation, channels, kind % 2 == 1, kind / 2 == 1};
           const trial attempt = make_variable(design, random_.coin() ? 20 : 170);
-          const std::vector<std::vector<float>> signals{signal(design, 1), signal(design, random_.integer(2, 60)),
-                                                        signal(design, random_.integer(300, 700))};
+          const std::vector<std::vector<float>> signals{
+              signal(design, 1), signal(design, random_.integer(2, 60)),
+              signal(design, channels == 64 ? 70 : random_.integer(300, 700))};
           ASSERT_NO_FATAL_FAILURE(expect_all_filtered(attempt, design, signals));
         }
       }
@@ -217,6 +218,23 @@ TEST_P(fir_operation, TakesTheMostTaps) {
   }
 }
 
+TEST_P(fir_operation, GoesOnBehindBillionsOfSteps) {
+  SCOPED_TRACE(random_.trace());
+  for (const std::int64_t earlier : {(std::int64_t{3} << 31U) + 5, (std::int64_t{1} << 53U) + 7}) {
+    for (const filter& design :
+         {filter{63, 7, 3}, filter{33, 3, 1, true, true}, filter{64, 1, 2}, filter{200, 40, 64}}) {
+      for (const std::string method : {"direct", "fft"}) {
+        trial attempt = make_variable(design, 170);
+        attempt.setup.settings.set("method", method);
+        // A whole number of decimations before the first step, all zeros: as if the session began there.
+        attempt.setup.age = earlier / design.decimation * design.decimation;
+        ASSERT_NO_FATAL_FAILURE(expect_all_filtered(attempt, design, {signal(design, 1), signal(design, 300)}))
+            << method << ", from step " << attempt.setup.age;
+      }
+    }
+  }
+}
+
 TEST_P(fir_operation, GoesOnBehindInvalidSamplesWhereAsked) {
   SCOPED_TRACE(random_.trace());
   for (const filter& design : {filter{1, 1, 1}, filter{9, 1, 3}, filter{64, 3, 1, true}, filter{65, 1, 2, false, true},
@@ -225,6 +243,7 @@ TEST_P(fir_operation, GoesOnBehindInvalidSamplesWhereAsked) {
       for (const std::string method : {"direct", "fft"}) {
         trial attempt = make_variable(design, random_.coin() ? 30 : 170);
         attempt.setup.settings.set("on_nan", std::string{reset ? "reset" : "hold"});
+        attempt.setup.age = random_.coin() ? ((std::int64_t{3} << 31U) + 5) / design.decimation * design.decimation : 0;
         attempt.setup.settings.set("method", method);
         // The last has valid batches behind an invalid one.
         std::vector<std::vector<float>> signals{signal(design, 1), signal(design, 700), signal(design, 400),

@@ -1,5 +1,8 @@
+#include "kernels/frame_sync.hpp"
+
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -109,6 +112,36 @@ class frame_sync_operation : public session_test {
     return blocks;
   }
 
+  /// Of the streams of each session's channels; `earlier`: bits of each before them.
+  void expect_frames(const session_case& setup, const sync_design& design,
+                     const std::vector<std::vector<bits>>& streams, const std::vector<std::vector<float>>& signals,
+                     std::int64_t earlier = 0) {
+    const auto channels = static_cast<std::ptrdiff_t>(streams[0].size());
+    const std::vector<std::vector<double>> got = run<double>(setup, signals);
+    const auto numbers = static_cast<std::ptrdiff_t>((1 + design.rows) * design.length);
+    const std::ptrdiff_t most = setup.output().shape[1];
+    for (std::size_t session = 0; session < streams.size(); ++session) {
+      std::vector<std::vector<sync_frame>> frames(static_cast<std::size_t>(channels));
+      for (std::ptrdiff_t at = 0; at < static_cast<std::ptrdiff_t>(got[session].size()); at += numbers) {
+        const auto first = got[session].begin() + at;
+        if (*first >= 0) {
+          frames[static_cast<std::size_t>(at / (numbers * most) % channels)].emplace_back(first, first + numbers);
+        } else {
+          ASSERT_EQ(*first, -1.0);
+          ASSERT_TRUE(std::all_of(first + 1, first + numbers, [](double each) { return each == 0.0; }));
+        }
+      }
+      for (std::size_t channel = 0; channel < frames.size(); ++channel) {
+        std::vector<sync_frame> expected = frames_in(streams[session][channel], design);
+        for (sync_frame& frame : expected) {
+          frame[0] += static_cast<double>(earlier);
+        }
+        ASSERT_EQ(frames[channel], expected)
+            << design.word << ", channel " << channel << " of " << channels << ", " << setup.text();
+      }
+    }
+  }
+
   random_input random_;
 };
 PENSTOCK_ON_EACH_BACKEND(frame_sync_operation);
@@ -122,7 +155,6 @@ TEST_P(frame_sync_operation, FindsWhatTheWholeStreamHasHoweverItIsCut) {
     for (const std::int64_t channels : {1, 3, 64}) {
       const std::int64_t room = random_.integer(1, 700);
       const session_case setup = make(design, room, channels);
-      const tensor_spec output = setup.output();
       std::vector<std::vector<bits>> streams;
       std::vector<std::vector<float>> signals;
       for (const std::int64_t count : {random_.integer(1, 40), random_.integer(2000, 6000)}) {
@@ -132,26 +164,30 @@ TEST_P(frame_sync_operation, FindsWhatTheWholeStreamHasHoweverItIsCut) {
         }
         signals.push_back(blocks_of(of_session, room));
       }
-      const std::vector<std::vector<double>> got = run<double>(setup, signals);
-      const auto numbers = static_cast<std::ptrdiff_t>((1 + design.rows) * design.length);
-      const std::ptrdiff_t most = output.shape[1];
-      for (std::size_t session = 0; session < streams.size(); ++session) {
-        std::vector<std::vector<sync_frame>> frames(static_cast<std::size_t>(channels));
-        for (std::ptrdiff_t at = 0; at < static_cast<std::ptrdiff_t>(got[session].size()); at += numbers) {
-          const auto first = got[session].begin() + at;
-          if (*first >= 0) {
-            frames[static_cast<std::size_t>(at / (numbers * most) % channels)].emplace_back(first, first + numbers);
-          } else {
-            ASSERT_EQ(*first, -1.0);
-            ASSERT_TRUE(std::all_of(first + 1, first + numbers, [](double each) { return each == 0.0; }));
-          }
-        }
-        for (std::size_t channel = 0; channel < frames.size(); ++channel) {
-          ASSERT_EQ(frames[channel], frames_in(streams[session][channel], design))
-              << design.word << ", channel " << channel << " of " << channels << ", room " << room;
-        }
-      }
+      ASSERT_NO_FATAL_FAILURE(expect_frames(setup, design, streams, signals));
     }
+  }
+}
+
+TEST_P(frame_sync_operation, CountsBitsBeyondWhatThirtyTwoBitsHold) {
+  SCOPED_TRACE(random_.trace());
+  const sync_design design{"1111100110101", 1, true, 2, 7};
+  const std::int64_t channels = 3;
+  const std::int64_t room = 100;
+  for (const std::int64_t earlier : {(std::int64_t{1} << 32U) - 100, (std::int64_t{1} << 53U) - 2000}) {
+    session_case setup = make(design, room, channels);
+    const frame_sync_settings parsed = parse_frame_sync(setup.settings, setup.input);
+    setup.age = earlier / 50;
+    setup.state.resize(parsed.state_bytes());
+    const sync_state behind_a_frame{.position = earlier};
+    for (std::size_t at = 0; at < setup.state.size(); at += parsed.channel_state_bytes()) {
+      std::memcpy(setup.state.data() + at, &behind_a_frame, sizeof behind_a_frame);
+    }
+    std::vector<bits> streams;
+    for (std::int64_t channel = 0; channel < channels; ++channel) {
+      streams.push_back(stream_with(design, 1900));
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_frames(setup, design, {streams}, {blocks_of(streams, room)}, earlier));
   }
 }
 

@@ -288,6 +288,30 @@ TEST_P(moving_zscore_operation, HoldsItsWindowAndLeavesAGapHoweverTheSessionsAre
   }
 }
 
+TEST_P(moving_zscore_operation, GoesOnBehindBillionsOfSteps) {
+  SCOPED_TRACE(random_.trace());
+  for (const std::int64_t earlier : {(std::int64_t{3} << 31U) + 5, (std::int64_t{1} << 53U) + 7}) {
+    for (const scoring& rule :
+         {scoring{.window = 100}, scoring{.window = 33, .gap = 7}, scoring{.window = 64, .hold = 3.0},
+          scoring{.window = 20, .gap = 5, .hold = 3.0}, scoring{.window = 20, .on_nan = "reset"},
+          scoring{.window = 30, .gap = 3, .on_nan = "hold"}}) {
+      session_case setup = make(rule, {.type = element_type::f32, .shape = {50, 3}, .variable = true});
+      // The window is full before the session is old. States keep late steps by their number modulo the gap.
+      setup.aged_from = rule.window + rule.gap;
+      setup.age = rule.gap > 0 ? earlier / rule.gap * rule.gap : earlier;
+      session_signals signals = random_signals(random_, setup, {1500, 700}, 20.0);
+      signals[0][3 * 1000] = rule.on_nan == "spread" ? 1e3F : nan;
+      const auto scores = run<float>(setup, signals);
+      for (std::size_t session = 0; session < signals.size(); ++session) {
+        ASSERT_NO_FATAL_FAILURE(expect_close(scores[session], held_two_pass(signals[session], 3, rule), 1e-5,
+                                             setup.text() + ", window " + std::to_string(rule.window) + ", gap " +
+                                                 std::to_string(rule.gap) + ", from step " +
+                                                 std::to_string(setup.age)));
+      }
+    }
+  }
+}
+
 TEST_P(moving_zscore_operation, GoesOnSeeingAFaultThatLasts) {
   SCOPED_TRACE(random_.trace());
   const session_case setup =

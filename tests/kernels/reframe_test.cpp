@@ -101,7 +101,7 @@ TEST_P(reframe_operation, GivesOverlappingAndSparseRowsOfTheWholeSession) {
   SCOPED_TRACE(random.trace());
   for (const hop_row& row : hops) {
     for (const std::int64_t channels : {1, 3, 64}) {
-      for (const std::int64_t age : {std::int64_t{0}, row.hop * (std::int64_t{5} << 31)}) {
+      for (const std::int64_t age : {std::int64_t{0}, ((std::int64_t{3} << 31U) + 5) / row.hop * row.hop}) {
         const tensor_spec input{.type = element_type::i16, .shape = {row.frame, channels}, .variable = true};
         session_case setup = reframe_of(row.length, input, random.integer(0, 1 << 30));
         setup.settings.set("hop", row.hop);

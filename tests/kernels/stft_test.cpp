@@ -56,10 +56,11 @@ struct design {
   }
 };
 
-/// A result, and the bound of its error; infinite where something that it sees is not finite.
+/// A result.
 struct exact {
   sample value;
-  double bound = 0;
+  double bound = 0;  ///< of its error; infinite where something that it sees is not finite
+  double reach = 0;  ///< of partial sums of its transform
 };
 
 double bound_of(double peak, double factor) {
@@ -91,7 +92,7 @@ std::vector<exact> transformed(const std::vector<float>& x, const design& shape)
         row[static_cast<std::size_t>(i)] = w[static_cast<std::size_t>(i)] * value;
       }
       for (std::int64_t bin = 0; bin < shape.bins(); ++bin) {
-        exact made{.value = 0, .bound = bound_of(peak, sum)};
+        exact made{.value = 0, .bound = bound_of(peak, sum), .reach = sum * peak};
         for (std::int64_t i = 0; i < shape.length && std::isfinite(peak); ++i) {
           made.value += row[static_cast<std::size_t>(i)] * turns[static_cast<std::size_t>(i * bin % shape.length)];
         }
@@ -113,6 +114,7 @@ std::vector<exact> inverted(const std::vector<float>& spectra, const design& sha
   };
   std::vector<sample> sums(place(total, 0));
   std::vector<double> peaks(place(total, 0));
+  std::vector<double> reaches(place(total, 0));
   std::vector<double> squares(static_cast<std::size_t>(total));
   std::vector<double> absolute(static_cast<std::size_t>(total));
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -124,6 +126,7 @@ std::vector<exact> inverted(const std::vector<float>& spectra, const design& sha
     for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
       std::vector<sample> y(static_cast<std::size_t>(shape.length));
       double peak = 0;
+      double reach = 0;
       for (std::int64_t i = 0; i < shape.length; ++i) {
         for (std::int64_t k = 0; k < shape.length; ++k) {
           const bool mirrors = k >= shape.bins();
@@ -131,6 +134,7 @@ std::vector<exact> inverted(const std::vector<float>& spectra, const design& sha
               spectra.data() + row * row_floats + (channel * shape.bins() + (mirrors ? shape.length - k : k)) * 2;
           const bool is_real = !shape.complex && (k == 0 || 2 * k == shape.length);
           const sample value{at[0], is_real ? 0.0 : mirrors ? -static_cast<double>(at[1]) : static_cast<double>(at[1])};
+          reach += 2.0 / static_cast<double>(shape.length) * std::abs(value);  // each bin comes `length` times
           const double turn = static_cast<double>(i * k % shape.length) / static_cast<double>(shape.length);
           y[static_cast<std::size_t>(i)] +=
               value * std::polar(1.0 / static_cast<double>(shape.length), 2.0 * std::numbers::pi * turn);
@@ -142,6 +146,7 @@ std::vector<exact> inverted(const std::vector<float>& spectra, const design& sha
         const std::size_t at = place(row * shape.hop + i, channel);
         sums[at] += w[static_cast<std::size_t>(i)] * y[static_cast<std::size_t>(i)];
         peaks[at] = std::max(peaks[at], peak);
+        reaches[at] = std::max(reaches[at], reach);
       }
     }
   }
@@ -152,7 +157,8 @@ std::vector<exact> inverted(const std::vector<float>& spectra, const design& sha
     for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
       const double peak = peaks[place(t, channel)];
       results.push_back({.value = std::isfinite(peak) ? factor * sums[place(t, channel)] : 0.0,
-                         .bound = bound_of(peak, factor * absolute[static_cast<std::size_t>(t)])});
+                         .bound = bound_of(peak, factor * absolute[static_cast<std::size_t>(t)]),
+                         .reach = reaches[place(t, channel)]});
     }
   }
   return results;
@@ -183,6 +189,7 @@ class stft_operation : public session_test {
     return random_.normal(static_cast<std::size_t>(rows * shape.channels * shape.bins() * 2));
   }
 
+  /// Where partial sums may leave the range of f32, a result may be infinite or NaN.
   /// `earlier`: results of as many zeros before each signal are left out.
   void expect(const session_case& setup, const design& shape, const session_signals& signals,
               std::int64_t earlier = 0) {
@@ -200,9 +207,10 @@ class stft_operation : public session_test {
       ASSERT_EQ(y.size(), expected.size() * (complex_output ? 2 : 1)) << shape.text() << setup.text();
       for (std::size_t at = 0; at < expected.size(); ++at) {
         const sample value{y[complex_output ? 2 * at : at], complex_output ? y[2 * at + 1] : 0.0F};
+        const bool finite = std::isfinite(value.real()) && std::isfinite(value.imag());
         if (std::isinf(expected[at].bound)) {
-          ASSERT_FALSE(std::isfinite(value.real()) && std::isfinite(value.imag())) << shape.text() << ", " << at;
-        } else {
+          ASSERT_FALSE(finite) << shape.text() << ", " << at;
+        } else if (finite || expected[at].reach <= static_cast<double>(std::numeric_limits<float>::max())) {
           ASSERT_LE(std::abs(value - expected[at].value), expected[at].bound + 1e-30)
               << shape.text() << ", " << setup.text() << ", session " << session << ", result " << at << " of "
               << expected.size();
@@ -299,12 +307,14 @@ TEST_P(stft_operation, GivesEachResultByItsOwnRowsWhateverElseTheSignalHolds) {
     x[x.size() / 4] = std::numeric_limits<float>::infinity();
     x[x.size() / 3] = 1e20F;
     x[x.size() / 5] = 3e37F;
+    x[x.size() / 8] = 3e38F;
     ASSERT_NO_FATAL_FAILURE(expect(forward(shape, 70), shape, {x}));
     std::vector<float> rows = spectra(shape, 60);
     // Of one part alone, results at which its wave is 0 need not know.
     rows[rows.size() / 2 + 4] = rows[rows.size() / 2 + 5] = std::numeric_limits<float>::quiet_NaN();
     rows[rows.size() / 3 + 4] = 1e20F;
     rows[rows.size() / 5 + 4] = 3e37F;
+    rows[rows.size() / 10 + 4] = 3e38F;
     ASSERT_NO_FATAL_FAILURE(expect(inverse(shape, 9), shape, {rows}));
   }
 }

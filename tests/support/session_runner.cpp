@@ -244,7 +244,7 @@ class session_run {
     session_cut cut{setup_, remaining, fixed ? most : setup_.least_steps,
                     most,   rate_,     static_cast<std::int32_t>(places_)};
     if (setup_.age > 0 && setup_.aged_from == 0) {
-      std::fill_n(memory_.at(pool_), pool_.bytes, std::byte{});
+      age_states();
     }
     for (session_batch batch = cut.next(setup_.max_frames); !batch.frames.empty();
          batch = cut.next(setup_.max_frames)) {
@@ -254,6 +254,16 @@ class session_run {
   }
 
  private:
+  void age_states() {
+    if (!setup_.state.empty() && setup_.state.size() != compiled_->state_bytes()) {
+      throw std::invalid_argument("the state has another size");
+    }
+    std::fill_n(memory_.at(pool_), pool_.bytes, std::byte{});
+    for (std::size_t half = 0; half < 2 * places_; ++half) {
+      std::copy(setup_.state.begin(), setup_.state.end(), memory_.at(pool_) + half * stride_);
+    }
+  }
+
   void run_batch(const session_batch& batch) {
     fill(batch);
     const std::array<const void*, 1> inputs{memory_.on_device(input_)};

@@ -27,6 +27,7 @@ struct session_case {
   /// keeps steps. The age is a multiple of the operator's rate.
   std::int64_t age = 0;
   std::int64_t aged_from = 0;
+  std::vector<std::byte> state{};  ///< with an age and no `aged_from`: the states at first, in place of zero bytes
   /// operation_arguments::numbers of a frame of a session, which begins at `step` of its signal; called for each frame
   /// in their order. Without it the stage is not tuned.
   std::function<std::vector<double>(std::size_t session, std::int64_t step)> numbers{};
