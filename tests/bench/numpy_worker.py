@@ -204,17 +204,47 @@ def histogram(case, x):
             "scale, bincount": by_rows(binned)}
 
 
+def map_of(case, x):
+    y = np.empty(x.shape, np.float32)
+    return {
+        "abs(x)^2": {"abs, square": lambda: np.square(np.abs(x, out=y), out=y),
+                     "re² + im²": lambda: squared_magnitude(x)},
+        "sqrt(clamp(x, 0, 1))": {
+            "clip, sqrt": lambda: np.sqrt(np.clip(x, 0, 1, out=y), out=y),
+            "maximum, minimum, sqrt": lambda: np.sqrt(np.minimum(np.maximum(x, 0, out=y), 1, out=y), out=y)},
+    }[case["expr"]]
+
+
 def detect(case, x):
     high, low, most = case["high"], case["low"], case.get("max_events", 64)
 
-    def row_events(row, out):
+    def starts_and_ends(row):
         above = row >= np.float32(high)
         edges = np.flatnonzero(above | (row < np.float32(low)))
-        if edges.size == 0:
-            return
-        on = above[edges]
-        changes = np.flatnonzero(np.diff(on, prepend=False))
-        starts, ends = edges[changes[::2]], edges[changes[1::2]]
+        changes = np.flatnonzero(np.diff(above[edges], prepend=False))
+        return edges[changes[::2]], edges[changes[1::2]]
+
+    def session_events(row, out):
+        starts, ends = starts_and_ends(row)
+        out[0, :2] = ends.size, min(ends.size, most)
+        if starts.size > ends.size:
+            out[0, 2:] = starts[-1], row[starts[-1]:].max()
+        for event, (start, end) in enumerate(zip(starts[:most], ends[:most])):
+            peak = start + np.argmax(row[start:end])
+            out[event + 1] = start, end, peak, row[peak]
+
+    def sessions():
+        out = np.zeros((x.shape[0], most + 1, 4))
+        out[:, 0, 2] = out[:, 1:, :3] = -1
+        for row, into in zip(x, out):
+            session_events(row, into)
+        return out
+
+    if case.get("along") == "session":
+        return {"flatnonzero, diff, argmax": sessions}
+
+    def row_events(row, out):
+        starts, ends = starts_and_ends(row)
         out[0] = starts.size, min(starts.size, most)
         for event, start in enumerate(starts[:most]):
             end = ends[event] if event < ends.size else row.size
@@ -334,17 +364,23 @@ def convolve(case, x):
     return {"sliding_window_view, matmul": windows}
 
 
+def filter_ways(case, ways):
+    """scipy has no `on_nan`; all samples here are valid, so the plain filter has the same results."""
+    return {name + ", without on_nan": way for name, way in ways.items()} if "on_nan" in case else ways
+
+
 def fir(case, x):
     h = np.array(case["taps"], np.float32)
     every, steps = case.get("decimation", 1), x.shape[1]
-    return {"lfilter": lambda: signal.lfilter(h, np.float32(1), x, axis=1)[:, ::every],
-            "upfirdn": lambda: signal.upfirdn(h, x, down=every, axis=1)[:, :steps // every],
-            "oaconvolve": lambda: signal.oaconvolve(x, h[None], axes=1)[:, :steps:every]}
+    return filter_ways(case, {
+        "lfilter": lambda: signal.lfilter(h, np.float32(1), x, axis=1)[:, ::every],
+        "upfirdn": lambda: signal.upfirdn(h, x, down=every, axis=1)[:, :steps // every],
+        "oaconvolve": lambda: signal.oaconvolve(x, h[None], axes=1)[:, :steps:every]})
 
 
 def iir(case, x):
     sections = np.array(case["sections"]).reshape(-1, 6)
-    return {"sosfilt": lambda: signal.sosfilt(sections, x, axis=axis_of({"axis": 0, **case}))}
+    return filter_ways(case, {"sosfilt": lambda: signal.sosfilt(sections, x, axis=axis_of({"axis": 0, **case}))})
 
 
 def mix(case, x):
@@ -490,6 +526,7 @@ def frame_sync(case, x):
 
 def moving_zscore(case, x):
     steps, floor = case["window"], case.get("floor", 1e-4)
+    gap, hold = case.get("gap", 0), case.get("hold")
 
     def by_sums():
         wide = x.astype(np.float64)
@@ -503,7 +540,31 @@ def moving_zscore(case, x):
         z[:, steps:] = (wide[:, steps:] - mean) / np.maximum(np.sqrt(np.maximum(variance, 0)), floor)
         return z
 
-    return {"cumsum": by_sums}
+    def sums_of(values):
+        return np.concatenate([[0.0], np.cumsum(values)])
+
+    def by_passes():
+        wide = x.astype(np.float64)
+        above = np.zeros(x.shape, bool)
+        while True:  # scores do not depend on later steps, so what is above comes to rest
+            comes = np.zeros(x.shape, bool)
+            comes[:, :x.shape[1] - gap] = ~(above[:, gap:] | above[:, :x.shape[1] - gap])
+            counts = np.zeros(x.shape, np.int64)
+            np.cumsum(comes[:, :-gap - 1], axis=1, out=counts[:, gap + 1:])
+            full = counts >= steps
+            totals = comes.sum(axis=1)
+            end = (counts + (np.cumsum(totals) - totals)[:, None])[full]
+            came = wide[comes]
+            sums, squares = sums_of(came), sums_of(came * came)
+            mean = (sums[end] - sums[end - steps]) / steps
+            variance = (squares[end] - squares[end - steps]) / steps - mean * mean
+            z = np.zeros_like(x)
+            z[full] = (wide[full] - mean) / np.maximum(np.sqrt(np.maximum(variance, 0)), floor)
+            before, above = above, np.abs(z) > hold
+            if np.array_equal(before, above):
+                return z
+
+    return {"cumsum": by_sums} if hold is None else {"cumsum, again where the window stood still": by_passes}
 
 
 def unpack(_case, x):
@@ -571,7 +632,7 @@ def matmul(case, x):
 
 
 # Those whose name is taken.
-OPERATORS = {"fft": fft_of, "slice": slice_of}
+OPERATORS = {"fft": fft_of, "map": map_of, "slice": slice_of}
 
 
 def seconds_of(run, least):

@@ -225,6 +225,10 @@ void add_elementwise(case_list& cases) {
   cases.add("window", "window", {}, type::f32);
   cases.add("window, cf32", "window", {}, type::cf32);
   cases.add("concat", "concat", {}, type::f32, 2);
+  const std::vector<std::string> input{"input"};
+  cases.add("map, abs(x)^2 of cf32", "map", with({{"from", input}, {"expr", std::string("abs(x)^2")}}), type::cf32);
+  cases.add("map, sqrt(clamp(x, 0, 1))", "map", with({{"from", input}, {"expr", std::string("sqrt(clamp(x, 0, 1))")}}),
+            type::f32);
 }
 
 void add_conversions(case_list& cases) {
@@ -292,6 +296,14 @@ void add_rows(case_list& cases) {
             type::f32);
   cases.add("correlate, 128 taps cf32", "correlate",
             with({{"template", low_pass(128)}, {"mode", std::string("valid")}}), type::cf32);
+  list codes;
+  for (int code = 0; code < 32; ++code) {
+    const list one = low_pass(512);
+    codes.insert(codes.end(), one.begin(), one.end());
+  }
+  cases.add_one("correlate, bank of 32 by 512 taps cf32", "correlate",
+                with({{"template", codes}, {"templates", std::int64_t{32}}, {"mode", std::string("valid")}}),
+                {type::cf32, {few}}, batch);
 }
 
 void add_sessions(case_list& cases) {
@@ -299,6 +311,12 @@ void add_sessions(case_list& cases) {
   cases.add("fir, 64 taps cf32 by 8", "fir", with({{"taps", low_pass(64)}, {"decimation", std::int64_t{8}}}),
             type::cf32);
   cases.add("fir, 512 taps", "fir", with({{"taps", low_pass(512)}}), type::f32);
+  for (const char* const rule : {"reset", "hold"}) {
+    const std::pair<const char*, parameters::value> on_nan{"on_nan", std::string(rule)};
+    cases.add(std::string("fir, 64 taps, on_nan ") + rule, "fir", with({{"taps", low_pass(64)}, on_nan}), type::f32);
+    cases.add(std::string("iir, 2 sections, on_nan ") + rule, "iir", with({{"sections", butterworth()}, on_nan}),
+              type::f32);
+  }
   cases.add("iir, 2 sections", "iir", with({{"sections", butterworth()}}), type::f32);
   cases.add("iir, 2 sections cf32", "iir", with({{"sections", butterworth()}}), type::cf32);
   cases.add("iir, 2 sections, 8 channels", "iir", with({{"sections", butterworth()}}), type::f32, 1, {8});
@@ -321,6 +339,10 @@ void add_sessions(case_list& cases) {
                   {"length", std::int64_t{32}}}),
             type::f32);
   cases.add("moving_zscore, 256 steps", "moving_zscore", with({{"window", std::int64_t{256}}}), type::f32);
+  cases.add("moving_zscore, 256 steps, hold and gap", "moving_zscore",
+            with({{"window", std::int64_t{256}}, {"gap", std::int64_t{16}}, {"hold", 4.0}}), type::f32);
+  cases.add("detect along a session", "detect", with({{"high", 0.9}, {"low", 0.3}, {"along", std::string("session")}}),
+            type::f32);
   cases.add_one("unpack, 24 bits", "unpack", with({{"format", std::string("i24")}}), {type::u8, {3 * few}}, batch);
   cases.add("reframe to 256", "reframe", with({{"length", std::int64_t{256}}}), type::f32);
   cases.add("reframe to 256, every 64", "reframe",
@@ -419,14 +441,6 @@ void add_for_gpu(case_list& cases) {
       with({{"template", low_pass(512)}, {"mode", std::string("valid")}, {"method", std::string("fft")}});
   cases.add("correlate, 512 taps by FFT", "correlate", by_transform, type::f32);
   cases.add("correlate, 512 taps cf32 by FFT", "correlate", by_transform, type::cf32);
-  list codes;
-  for (int code = 0; code < 32; ++code) {
-    const list one = low_pass(512);
-    codes.insert(codes.end(), one.begin(), one.end());
-  }
-  cases.add_one("correlate, bank of 32 by 512 taps cf32", "correlate",
-                with({{"template", codes}, {"templates", std::int64_t{32}}, {"mode", std::string("valid")}}),
-                {type::cf32, {few}}, batch);
 }
 
 /// More than the state of any operator covers.
