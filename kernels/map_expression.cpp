@@ -139,6 +139,13 @@ int map_builder::add(map_operation operation, int first, int second, int third) 
       return number(*value);
     }
   }
+  if (operation == map_operation::multiply && first == second) {
+    const map_step same = steps_[static_cast<std::size_t>(first)];
+    if (same.operation == map_operation::hypot) {  // the square needs no root
+      const auto [re, im, none] = same.from;
+      return add(map_operation::add, add(map_operation::multiply, re, re), add(map_operation::multiply, im, im));
+    }
+  }
   return keep({.operation = operation, .from = {first, second, third}});
 }
 

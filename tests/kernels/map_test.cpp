@@ -138,6 +138,17 @@ TEST(MapExpression, TakesArithmeticOnNumbersInDoublePrecision) {
   EXPECT_EQ(of_real("1 / (x - 2)"), infinity);
 }
 
+TEST(MapExpression, SquaresALengthWithoutTakingItsRoot) {
+  for (const char* const expression : {"abs(x)^2", "abs(x) * abs(x)"}) {
+    EXPECT_EQ(of_complex(expression, {3.0F, -4.0F}), 25.0F) << expression;
+    map_builder builder;
+    map_value result = parse_map_expression(expression, {{"x", builder.load(0, true)}}, builder);
+    for (const map_step& each : builder.finish(result)) {
+      EXPECT_NE(each.operation, map_operation::hypot) << expression;
+    }
+  }
+}
+
 TEST(MapExpression, CallsInputsValuesAndPlacesByName) {
   const std::vector<tensor_spec> specs(2, {.type = element_type::f32, .shape = {2, 2}});
   map_run setup{map_settings_of("a + 10 * right + gain * i0 + 1000 * i1 + n1",
