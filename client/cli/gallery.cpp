@@ -31,11 +31,15 @@ std::span<const std::int64_t> unit_shape(const tensor_info& output) {
   return std::span{output.shape}.subspan(is_stream_of_rows(output) ? 1 : 0);
 }
 
-/// Spectra, bands and counts lie along the last dimension; the dimensions before it are channels.
+/// Spectra, bands and counts lie along the last dimension; the dimensions before it are channels. Where rows are no
+/// stream, those of stft and channelize lie there too.
 std::size_t channels_of(const tensor_info& output) {
   const auto shape = unit_shape(output);
-  constexpr std::array<std::string_view, 5> along_last{"channelize", "histogram", "mel", "power_spectrum", "stft"};
-  const bool has_channels = std::find(along_last.begin(), along_last.end(), output.op) != along_last.end();
+  constexpr std::array<std::string_view, 3> of_frames{"histogram", "mel", "power_spectrum"};
+  constexpr std::array<std::string_view, 2> of_rows{"channelize", "stft"};
+  const bool has_channels =
+      std::find(of_frames.begin(), of_frames.end(), output.op) != of_frames.end() ||
+      (is_stream_of_rows(output) && std::find(of_rows.begin(), of_rows.end(), output.op) != of_rows.end());
   return has_channels && !shape.empty() ? product(shape.first(shape.size() - 1)) : 1;
 }
 

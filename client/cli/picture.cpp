@@ -60,17 +60,14 @@ bool is_map(const tensor_info& output) {
 
 std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_clock& clock) {
   const std::string title = output.name + (output.op.empty() || output.op == output.name ? "" : " (" + output.op + ")");
-  if (output.op == "power_spectrum" || output.op == "stft") {
-    using numbers = spectrogram::numbers;
-    return std::make_unique<spectrogram>(title, clock, output.op == "stft" ? numbers::magnitudes : numbers::power);
-  }
-  if (output.op == "channelize") {
-    sample_clock of_bank = clock;
-    of_bank.complex_input = true;  // its channels go round the whole circle of real samples too
-    return std::make_unique<spectrogram>(title, of_bank, spectrogram::numbers::magnitudes);
+  if (output.op == "power_spectrum") {
+    return std::make_unique<spectrogram>(title, clock);
   }
   if (output.op == "mel") {
-    return std::make_unique<spectrogram>(title, clock, spectrogram::numbers::bands);
+    return std::make_unique<spectrogram>(title, clock, spectrogram::content::power);
+  }
+  if (has_rows(output) && (output.op == "stft" || output.op == "channelize")) {
+    return std::make_unique<spectrogram>(title, clock, spectrogram::content::magnitudes);
   }
   if (output.op == "moments" && !output.shape.empty() && output.shape.back() == moments_table::moments) {
     return std::make_unique<moments_table>(title, clock.complex_input);
@@ -256,7 +253,7 @@ std::string line_chart::draw(const terminal& screen, int rows) const {
 }
 
 row_chart::row_chart(const std::string& title, const sample_clock& clock)
-    : latest_(title, clock, true), all_(std::make_unique<spectrogram>(title, clock, spectrogram::numbers::any)) {}
+    : latest_(title, clock, true), all_(std::make_unique<spectrogram>(title, clock, spectrogram::content::numbers)) {}
 
 void row_chart::add(std::span<const float> frame) {
   ++rows_;

@@ -18,19 +18,22 @@ class spectrogram : public picture {
   static constexpr std::size_t max_columns = 512;
   static constexpr std::size_t max_bins = 2048;
 
-  /// Power per bin, or magnitudes of the bins, DC first; of bands of frequencies; or something else.
-  enum class numbers { power, magnitudes, bands, any };
+  /// What a row holds.
+  enum class content {
+    spectrum,    ///< power per bin, DC first, of the pipeline's input
+    power,       ///< per bin, channel or band
+    magnitudes,  ///< the same, before it is squared
+    numbers,
+  };
 
-  spectrogram(std::string title, const sample_clock& clock, numbers given = numbers::power);
+  spectrogram(std::string title, const sample_clock& clock, content rows = content::spectrum);
 
   /// Power with negative values is taken as decibels.
   void add(std::span<const float> frame) override;
   [[nodiscard]] std::string draw(const terminal& screen, int rows) const override;
 
  private:
-  [[nodiscard]] bool has_frequencies() const noexcept {
-    return given_ == numbers::power || given_ == numbers::magnitudes;
-  }
+  [[nodiscard]] double joined(double one, double other) const noexcept;
   void halve();
   /// Number of a frame's bins per kept bin.
   [[nodiscard]] std::size_t bins_sharing(std::size_t kept) const;
@@ -42,14 +45,14 @@ class spectrogram : public picture {
 
   std::string title_;
   sample_clock clock_;
-  numbers given_;
+  content content_;
   std::size_t bins_ = 0;       ///< per frame
   std::size_t kept_bins_ = 0;  ///< per column
   bool decibels_ = false;
   std::uint64_t frames_ = 0;
   std::uint64_t stride_ = 1;                  ///< frames per column
   std::uint64_t in_last_ = 0;                 ///< frames in the last column
-  std::vector<std::vector<double>> columns_;  ///< sums over frames
+  std::vector<std::vector<double>> columns_;  ///< sums of powers over frames, or the largest number
 };
 
 }  // namespace penstock::cli

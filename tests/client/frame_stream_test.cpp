@@ -387,6 +387,22 @@ TEST(Gallery, DrawsEachChannelOfAHistogram) {
   EXPECT_THAT(text, HasSubstr("levels[1] (histogram)  2 frames, 120 counts in 3 bins"));
 }
 
+TEST(Gallery, DrawsEachChannelOfAStreamOfSpectraAndOtherRowsTogether) {
+  const std::vector<float> numbers(std::size_t{4} * 2 * 16, 1.0F);
+  const auto drawn = [&](const tensor_info& output) {
+    pipeline_info pipeline;
+    pipeline.outputs = {output};
+    gallery made{pipeline, {}};
+    made.add(result{1, 1, {{"y", "f32", std::as_bytes(std::span{numbers}), {1, 4, 2, 16}, 4}}, nullptr});
+    return made.draw({}, 12);
+  };
+  const std::string stream = drawn({"y", "f32", "f32", {4, 2, 16}, true, "stft", 256});
+  EXPECT_THAT(stream, HasSubstr("y[0] (stft)  4 rows of 16 numbers"));
+  EXPECT_THAT(stream, HasSubstr("y[1] (stft)  4 rows of 16 numbers"));
+  EXPECT_THAT(drawn({"y", "f32", "f32", {4, 2, 16}, false, "stft"}), testing::Not(HasSubstr("y[0]")))
+      << "time lies elsewhere";
+}
+
 /// So many spectra of one bin, as one frame of a stream of rows.
 std::string drawn_rows(std::size_t rows, std::int64_t most) {
   pipeline_info pipeline;
