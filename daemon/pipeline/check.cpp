@@ -662,7 +662,9 @@ layout layout_behind(const pipeline_declaration& pipeline, const stage_declarati
     made.is_row_made = is_spectra || (made.is_row_made && stage.op != "istft");
   }
   if (works_on_rows(stage)) {
-    made.is_row_made = made.is_row_made || !stage.axis || *stage.axis + 1 == source.spec.shape.size();
+    const bool was_last = !stage.axis || *stage.axis + 1 == source.spec.shape.size();
+    const bool becomes_last = removes_axis(stage) && stage.op != "reduce";
+    made.is_row_made = becomes_last || (was_last ? stage.op != "reduce" : made.is_row_made);
   }
   if (!stage.session) {
     follow_time(stage, source, made);

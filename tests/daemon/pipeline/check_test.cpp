@@ -420,6 +420,17 @@ TEST(Doubts, AreRaisedByASpectrumBehindWhatWorkedAlongAnotherAxis) {
       << "what worked along it meant it";
 }
 
+TEST(Doubts, AreRaisedBehindAReductionByWhatItLeavesLast) {
+  EXPECT_EQ(
+      doubts_about(checked(reals({256, 3, 128}), {along(stage("means", "reduce", {}), -1), stage("bins", "fft", {})}))
+          .size(),
+      1U);
+  EXPECT_THAT(
+      doubts_about(checked(reals({4096, 128}), {along(stage("figures", "moments", {}), 0), stage("best", "top", {})})),
+      testing::IsEmpty())
+      << "moments lie last, along whichever axis they are";
+}
+
 TEST(Doubts, AreRaisedByWhateverWorksOnRowsOfChannels) {
   for (const stage_declaration& each : {stage("y", "window", {}), stage("y", "moments", {}),
                                         stage("y", "histogram", {}), stage("y", "detect", {}, {{"high", 1.0}}),
