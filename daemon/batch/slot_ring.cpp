@@ -33,7 +33,7 @@ slot_size size_for(std::span<const plan> plans) {
 slot_size with_room(slot_size least, std::size_t streams) {
   constexpr std::size_t stages = 32;
   constexpr std::size_t numbers = 8;  // of a frame that a reload makes tunable
-  const std::size_t of_numbers = least.max_frames * numbers * sizeof(double);
+  const std::size_t of_numbers = aligned_bytes(least.max_frames * numbers * sizeof(double));
   least.pinned_input = aligned_bytes(least.pinned_input) + of_numbers;
   least.workspace = aligned_bytes(least.workspace) + of_numbers;
   least.max_frames = std::max<std::size_t>(least.max_frames, 4096);

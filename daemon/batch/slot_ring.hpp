@@ -76,7 +76,8 @@ struct slot_size {
 
 /// The needs of the largest of these plans.
 [[nodiscard]] slot_size size_for(std::span<const plan> plans);
-/// The same with spare room where that costs little memory, so that a reload can add larger plans.
+/// The same with spare room where that costs little memory, so that a reload can add larger plans, and make numbers
+/// tunable.
 [[nodiscard]] slot_size with_room(slot_size least, std::size_t streams);
 /// Says what slots of size `available` lack for a plan that needs `needed`; "" if nothing.
 [[nodiscard]] std::string lack_of(const slot_size& available, const slot_size& needed);

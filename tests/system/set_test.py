@@ -349,7 +349,8 @@ class OperatorTest(unittest.TestCase):
 
     def test_a_reload_makes_numbers_of_the_largest_pipeline_tunable(self):
         def file(more):
-            return VERSION + pipeline("only", "f32", [8], [("y", "affine", "a = 3.0\n" + more)], ["y"])
+            return VERSION + pipeline("only", "f32", [8], [("y", "affine", "a = 3.0\n" + more)], ["y"],
+                                      "batch = { max_frames = 1 }\n")
         daemon = Daemon(self.daemon.backend, self.daemon.completion, file(""))
         self.addCleanup(daemon.stop)
         (daemon.path / "penstock.toml").write_text(file('tunable = ["a", "b"]\n'))
