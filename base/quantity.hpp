@@ -41,8 +41,8 @@ enum class bare_number { refused, seconds };
 /// A number greater than 0 without a unit, "1000", "0.5", "2e6".
 [[nodiscard]] quantity<double> parse_positive(std::string_view text);
 
-/// All of the text as a number, finite, without a unit; whole ones in decimal. std::nullopt if it is none that `Number`
-/// holds.
+/// All of the text as a number without a unit or a leading +: decimal of integers, finite of floating point.
+/// std::nullopt if it is none, or none that `Number` holds.
 template <typename Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text) noexcept {
   Number number{};

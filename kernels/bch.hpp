@@ -39,7 +39,8 @@ struct cyclic_code {
 ///   generator  integer, required: an odd polynomial of degree 1 to 16
 ///   length     integer from its degree + 1 to 63, required: n
 ///   errors     integer from 0, which only checks, to 8, default 1; patterns of so many bits must have remainders of
-///   their own parity     "none" (default), "even" or "odd"
+///              their own
+///   parity     "none" (default), "even" or "odd"
 ///   axis       along_axis.hpp
 /// Exact.
 struct bch_settings {

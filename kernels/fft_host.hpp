@@ -29,7 +29,7 @@ class fft_plan {
   fft_plan(const fft_plan&) = delete;
   fft_plan& operator=(const fft_plan&) = delete;
 
-  /// `floats`, or some more, so that what lies behind so many in aligned memory is aligned too.
+  /// `floats` rounded up to a multiple of `alignment`, so that what follows is aligned.
   [[nodiscard]] static constexpr std::size_t aligned_space(std::size_t floats) noexcept {
     constexpr std::size_t step = alignment / sizeof(float);
     return (floats + step - 1) / step * step;

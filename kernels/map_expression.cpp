@@ -142,8 +142,9 @@ int map_builder::add(map_operation operation, int first, int second, int third) 
   if (operation == map_operation::multiply && first == second) {
     const map_step same = steps_[static_cast<std::size_t>(first)];
     if (same.operation == map_operation::hypot) {  // the square needs no root
-      const auto [re, im, none] = same.from;
-      return add(map_operation::add, add(map_operation::multiply, re, re), add(map_operation::multiply, im, im));
+      const int re = add(map_operation::multiply, same.from[0], same.from[0]);
+      const int im = add(map_operation::multiply, same.from[1], same.from[1]);
+      return add(map_operation::add, re, im);
     }
   }
   return keep({.operation = operation, .from = {first, second, third}});

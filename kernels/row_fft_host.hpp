@@ -10,9 +10,10 @@ namespace penstock {
 
 /// A DFT of one row of any length in single precision, unnormalised.
 ///
-/// A complex row that is longer than a core's cache goes in four steps (D. H. Bailey, "FFTs in external or hierarchical
-/// memory", J. Supercomputing 4, 1990). It is read as a matrix: each column is transformed, element (k, n) is
-/// multiplied by exp(∓2πi · k · n / length), each row is transformed, and the matrix is written transposed. Eight
+/// A complex row of 2^19 elements or more, which no core's cache holds, goes in four steps if it is a matrix whose
+/// sides are multiples of 8 and at most 8192 (D. H. Bailey, "FFTs in external or hierarchical memory", J.
+/// Supercomputing 4, 1990). Any other goes to FFTW as a whole. Of a matrix each column is transformed, element (k, n)
+/// is multiplied by exp(∓2πi · k · n / length), each row is transformed, and the matrix is written transposed. Eight
 /// columns, and then eight rows, are in the cache at a time, so the elements go through memory twice.
 ///
 /// Threads: as fft_plan. Arrays are aligned to fft_plan::alignment.
@@ -35,9 +36,9 @@ class row_fft {
 
     std::size_t rows;
     std::size_t columns;
-    fft_plan down;         ///< of columns, eight at once
-    fft_plan across;       ///< of rows, eight at once
-    aligned_floats turns;  ///< factors of the second step, in the order of their use
+    fft_plan down;            ///< of columns, eight at once
+    fft_plan across;          ///< of rows, eight at once
+    aligned_floats twiddles;  ///< in the order of their use
   };
 
   std::optional<matrix> matrix_;   ///< of a row that goes in steps

@@ -48,7 +48,7 @@ PENSTOCK_VECTOR_CLONES float largest_of(const float* values, std::size_t count, 
   return largest[0];
 }
 
-/// The first that is `wanted` times `sign`, `count` if none is.
+/// The index of the first value that, times `sign`, is `wanted`; `count` if there is none.
 PENSTOCK_VECTOR_CLONES std::size_t place_of(const float* values, std::size_t count, float sign, float wanted) {
   constexpr std::size_t lanes = 64;
   std::size_t first = 0;

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-/// Eight rows of eight, which lie together in the source, to columns, which do in the target.
+/// Transposes 8 by 8 elements; pitches are in elements.
 [[gnu::always_inline]] inline void turn_eight(const std::uint32_t* from, std::int64_t from_pitch, std::uint32_t* to,
                                               std::int64_t to_pitch) noexcept {
   using eight = std::uint32_t __attribute__((vector_size(32)));
