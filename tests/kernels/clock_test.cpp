@@ -119,7 +119,7 @@ class clock_operation : public session_test {
     return values;
   }
 
-  /// Random bits on each channel, of a sender that is slower by 0.002.
+  /// Random bits on each channel, of a sender that is slower by 0.2 %.
   std::vector<float> signal(const clock_design& design, std::int64_t channels, std::size_t bits) {
     std::vector<std::vector<float>> each;
     for (std::int64_t channel = 0; channel < channels; ++channel) {

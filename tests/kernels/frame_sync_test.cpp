@@ -177,7 +177,7 @@ TEST_P(frame_sync_operation, CountsBitsBeyondWhatThirtyTwoBitsHold) {
   for (const std::int64_t earlier : {(std::int64_t{1} << 32U) - 100, (std::int64_t{1} << 53U) - 2000}) {
     session_case setup = make(design, room, channels);
     const frame_sync_settings parsed = parse_frame_sync(setup.settings, setup.input);
-    setup.age = earlier / 50;
+    setup.age = earlier / 50;  // blocks, of about so many bits: the place of a bit comes from the state alone
     setup.state.resize(parsed.state_bytes());
     const sync_state behind_a_frame{.position = earlier};
     for (std::size_t at = 0; at < setup.state.size(); at += parsed.channel_state_bytes()) {

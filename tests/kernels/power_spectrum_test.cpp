@@ -168,9 +168,8 @@ TEST_P(power_spectrum_operation, ShowsTheDecibelsOfAnyUnitDownToItsFloor) {
 }
 
 TEST_P(power_spectrum_operation, PutsAComplexToneIntoItsBinAtZeroDecibels) {
-  constexpr std::size_t length = 256;
-  for (const std::size_t bin : {std::size_t{3}, std::size_t{250}}) {
-    std::vector<float> tone(2 * length);
+  for (const auto& [length, bin] : {std::pair{256U, 3U}, {256U, 250U}, {1U << 19U, 400'007U}}) {
+    std::vector<float> tone(std::size_t{2} * length);
     for (std::size_t i = 0; i < length; ++i) {
       const double angle = 2.0 * pi * static_cast<double>(i * bin % length) / length;
       tone[2 * i] = static_cast<float>(std::cos(angle));

@@ -243,7 +243,11 @@ class session_run {
     }
     session_cut cut{setup_, remaining, fixed ? most : setup_.least_steps,
                     most,   rate_,     static_cast<std::int32_t>(places_)};
-    if (setup_.age > 0 && setup_.aged_from == 0) {
+    const bool begins_old = setup_.age > 0 && setup_.aged_from == 0;
+    if (!setup_.state.empty() && !begins_old) {
+      throw std::invalid_argument("states are given to sessions that are old from their first step on");
+    }
+    if (begins_old) {
       age_states();
     }
     for (session_batch batch = cut.next(setup_.max_frames); !batch.frames.empty();

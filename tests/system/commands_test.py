@@ -56,6 +56,15 @@ class BenchSessionsTest(unittest.TestCase):
         self.assertIn('"double", 1 client, 1 frame', said)
         self.assertEqual(self.figures("--pipeline", "double", "--sessions", "3")[0]["sessions"], 3)
 
+    def test_a_plan_comes_with_warnings_of_what_seems_to_take_channels_for_time(self):
+        file = self.daemon.path / "doubt.toml"
+        file.write_text(VERSION + pipeline("p", "f32", [1280, 3], [("y", "power_spectrum", "")], ["y"]))
+        done = subprocess.run([BIN / "penstockd", "--config", file, "--backend", "host", "--print-plan", "p"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("power_spectrum", done.stdout)
+        self.assertRegex(done.stderr, r"^warning: .*stage 'y': 'power_spectrum' works along the last dimension")
+
     def test_sessions_are_of_each_client(self):
         self.figures("--pipeline", "smooth", "--clients", "2", "--sessions", str(MOST_SESSIONS // 2))
         done = self.bench("--pipeline", "smooth", "--clients", "2", "--sessions", str(MOST_SESSIONS // 2 + 1))

@@ -15,8 +15,9 @@ from daemon_process import VERSION, Daemons, npy, pipeline
 
 try:
     from gnuradio import analog, blocks, digital, filter as filters, gr
+    LACK = ""
 except ImportError as error:
-    gr, lack = None, f"this Python has no GNU Radio: {error}"
+    LACK = f"this Python has no GNU Radio: {error}"
 
 SEED = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**32)))
 LONGEST = 4096
@@ -74,10 +75,11 @@ def bank_of(x, oversample):
     return np.stack([np.array(each.data()) for each in sinks], axis=-1)
 
 
-@unittest.skipUnless(gr, gr is None and lack)
+@unittest.skipIf(LACK, LACK)
 class GnuradioTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        print(f"PENSTOCK_TEST_SEED={SEED}", flush=True)
         cls.daemons = Daemons(configuration(), files={"rational.npy": npy(RATIONAL), "bank.npy": npy(BANK)})
         cls.addClassCleanup(cls.daemons.stop)
 
