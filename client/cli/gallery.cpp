@@ -21,31 +21,25 @@ std::size_t product(std::span<const std::int64_t> extents) {
   return static_cast<std::size_t>(std::max<std::int64_t>(all, 1));
 }
 
-/// True when shape[0] counts rows in time order, which are drawn like frames.
-bool is_stream_of_rows(const tensor_info& output) {
-  return !output.shape.empty() && (output.variable || output.steps > 1 || output.indices > 1);
-}
-
 /// Size of what is drawn at once: a frame, or a row of a stream.
 std::span<const std::int64_t> unit_shape(const tensor_info& output) {
-  return std::span{output.shape}.subspan(is_stream_of_rows(output) ? 1 : 0);
+  return std::span{output.shape}.subspan(has_rows(output) ? 1 : 0);
 }
 
-/// Spectra, bands and counts lie along the last dimension; the dimensions before it are channels. Where rows are no
-/// stream, those of stft and channelize lie there too.
+/// Spectra, bands and counts lie along the last dimension; the dimensions before it are channels. Of stft and
+/// channelize that is known only where the first dimension is time: else time may be one of these.
 std::size_t channels_of(const tensor_info& output) {
   const auto shape = unit_shape(output);
   constexpr std::array<std::string_view, 3> of_frames{"histogram", "mel", "power_spectrum"};
   constexpr std::array<std::string_view, 2> of_rows{"channelize", "stft"};
-  const bool has_channels =
-      std::find(of_frames.begin(), of_frames.end(), output.op) != of_frames.end() ||
-      (is_stream_of_rows(output) && std::find(of_rows.begin(), of_rows.end(), output.op) != of_rows.end());
+  const bool has_channels = std::find(of_frames.begin(), of_frames.end(), output.op) != of_frames.end() ||
+                            (has_rows(output) && std::find(of_rows.begin(), of_rows.end(), output.op) != of_rows.end());
   return has_channels && !shape.empty() ? product(shape.first(shape.size() - 1)) : 1;
 }
 
 sample_clock clock_for(const tensor_info& output, const sample_clock& input) {
   sample_clock made = input;
-  if (is_stream_of_rows(output)) {
+  if (has_rows(output)) {
     made.frame_samples = static_cast<std::int64_t>(std::max<std::uint64_t>(output.steps, 1));
     if (made.rate && output.indices > 1) {
       *made.rate *= static_cast<double>(output.indices);

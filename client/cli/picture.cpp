@@ -36,11 +36,6 @@ std::vector<float> magnitudes(const tensor_view& tensor) {
   return numbers;
 }
 
-/// Whether the first dimension counts rows in time order.
-bool has_rows(const tensor_info& output) {
-  return output.variable || output.steps > 1 || output.indices > 1;
-}
-
 /// Whether each of its rows is a curve, which does not go on in the next.
 bool is_long_row(const tensor_info& output) {
   return has_rows(output) && output.shape.size() == 2 && output.shape.back() >= line_chart::least_row;
@@ -57,6 +52,10 @@ bool is_map(const tensor_info& output) {
 }
 
 }  // namespace
+
+bool has_rows(const tensor_info& output) {
+  return !output.shape.empty() && (output.variable || output.steps > 1 || output.indices > 1);
+}
 
 std::unique_ptr<picture> picture_of(const tensor_info& output, const sample_clock& clock) {
   const std::string title = output.name + (output.op.empty() || output.op == output.name ? "" : " (" + output.op + ")");

@@ -45,6 +45,9 @@ class picture {
   [[nodiscard]] virtual std::string draw(const terminal& screen, int rows) const = 0;
 };
 
+/// Whether the first dimension counts rows in time order, which are drawn like frames.
+[[nodiscard]] bool has_rows(const tensor_info& output);
+
 /// Chooses the picture by the output's operator: a spectrogram for power_spectrum, stft, channelize and mel, a table
 /// for moments, detect and top, bars for histogram. Otherwise a map for a frame of at least heat_map::least_extent by
 /// as many numbers, a map over time for rows of at least line_chart::least_row numbers, and a line chart for the rest
